@@ -1,0 +1,79 @@
+//! Decoding a runtime's own instructions.
+//!
+//! Exported accessor functions betray private layouts: `return thread->team->level` is two loads with two offsets.
+//! [`run`] executes one function symbolically, both sides of every branch, and lists what it loads, stores, compares,
+//! calls and returns as expressions ([`Expr`]) over its arguments, thread-local variables and globals. Patterns of
+//! instructions never matter, only what they compute, so compilers may choose registers and shapes freely.
+//!
+//! Values are 64 bits wide; widths are kept where they are facts (loads, stores, compares) and constants are cut to
+//! their operand, but arithmetic does not wrap at 32 bits and sign extensions are looked through. Writes to memory
+//! other than the stack are recorded and not forwarded: a load names the place, not what was last put there.
+//!
+//! Only x86-64 is decoded. Nothing is executed for real, and every walk is bounded by [`Limits`].
+//!
+//! A recipe reads like the C it recognises:
+//! ```no_run
+//! # use ompd_layout::code::{self, CodeImage, Kind, Limits};
+//! # fn recipe(image: &dyn CodeImage) -> Option<(u64, i64)> {
+//! // int omp_get_thread_num (void) { return gomp_thread ()->ts.team_id; }
+//! let run = code::run_symbol(image, "omp_get_thread_num", &Limits::default()).ok()?;
+//! run.returned().find_map(|value| {
+//!     let (object, offset) = value.as_load(4)?.split();
+//!     match object.kind() {
+//!         Kind::Tls(slot) => Some((slot.address(), offset)),
+//!         _ => None,
+//!     }
+//! })
+//! # }
+//! ```
+//! and for chains of pointers there is [`Expr::chain`].
+
+mod expr;
+mod image;
+mod immediates;
+mod run;
+mod state;
+mod x86;
+
+pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
+pub use image::{CodeImage, Slot, functions};
+pub use immediates::{ImmediateStore, immediate_stores};
+pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
+
+/// Why a function could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodeError {
+    /// The image does not define the symbol.
+    #[error("the image has no symbol {0}")]
+    NoSymbol(String),
+    /// The address is outside the image's executable segments.
+    #[error("there is no code at {0:#x}")]
+    NoCode(u64),
+    /// Decoding is not implemented for the image's instruction set.
+    #[error("code of this machine is not decoded")]
+    Machine,
+}
+
+/// Symbolically executes the function at `entry` (an address of the file).
+///
+/// # Errors
+/// [`CodeError::NoCode`], [`CodeError::Machine`]. Paths that had to be given up are in [`Run::stops`].
+pub fn run(image: &dyn CodeImage, entry: u64, limits: &Limits) -> Result<Run, CodeError> {
+    if !image.is_x86_64() {
+        return Err(CodeError::Machine);
+    }
+    if image.code_at(entry, 1).is_none() {
+        return Err(CodeError::NoCode(entry));
+    }
+    Ok(x86::execute(image, entry, limits))
+}
+
+/// [`run`] for the function `name`.
+///
+/// # Errors
+/// As [`run`], and [`CodeError::NoSymbol`].
+pub fn run_symbol(image: &dyn CodeImage, name: &str, limits: &Limits) -> Result<Run, CodeError> {
+    let entry = image.symbol(name).ok_or_else(|| CodeError::NoSymbol(name.to_owned()))?;
+    run(image, entry, limits)
+}

@@ -1,0 +1,454 @@
+//! Expressions over a function's inputs.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Nodes of one expression, counted as a tree; what grows beyond is unknown. Layout expressions have a dozen.
+const MAX_NODES: u32 = 160;
+
+/// A value as the function computes it. Cheap to clone; compared by structure.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Expr(Arc<Node>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Node {
+    kind: Kind,
+    nodes: u32,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A number, or an address of the file: in position-independent code the two look the same.
+    Const(u64),
+    /// Integer or pointer argument, counted from 0.
+    Arg(u8),
+    /// The thread pointer (`%fs:0`).
+    ThreadPointer,
+    /// The stack pointer at entry (0), or after the n-th realignment.
+    Stack(u8),
+    /// `size` bytes of memory at `addr`, zero-extended.
+    Load {
+        /// Bytes read.
+        size: u8,
+        /// Where.
+        addr: Expr,
+    },
+    /// `base + offset`. The base is never itself a sum or a constant.
+    Sum {
+        /// The variable part.
+        base: Expr,
+        /// The constant part, never 0.
+        offset: i64,
+    },
+    /// `base + index * scale`, the scale from whatever shifts and multiplications computed it.
+    Index {
+        /// The array.
+        base: Expr,
+        /// The subscript.
+        index: Expr,
+        /// Bytes per element.
+        scale: u64,
+    },
+    /// Any other operation.
+    Op {
+        /// Which.
+        op: Op,
+        /// First operand.
+        left: Expr,
+        /// Second operand; the constant 0 for operations of one.
+        right: Expr,
+    },
+    /// What a call returned.
+    CallResult {
+        /// The function called.
+        callee: Callee,
+        /// Address of the call instruction: two calls are two values.
+        at: u64,
+    },
+    /// Offset of a thread-local variable from the thread pointer, as the loader left it in the GOT.
+    TlsOffset(TlsSlot),
+    /// Address of a thread-local variable of the calling thread.
+    Tls(TlsSlot),
+    /// Address of a symbol of another image.
+    Symbol(Arc<str>),
+    /// A value the engine does not follow, born at instruction `at` in register `register`.
+    Unknown {
+        /// Address of the instruction.
+        at: u64,
+        /// Number of the register it was written to (16 for memory).
+        register: u8,
+    },
+}
+
+/// Operations that are kept but not computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Op {
+    And,
+    Or,
+    Xor,
+    Shl,
+    Shr,
+    Sar,
+    Mul,
+    Sub,
+    Not,
+    /// 1 or 0 by a comparison of the operands; which relation is not kept.
+    Set,
+}
+
+/// The function called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Callee {
+    /// By name, through the PLT or the GOT.
+    Named(Arc<str>),
+    /// A function of this image, by its address in the file.
+    Internal(u64),
+    /// Through a pointer.
+    Pointer(Expr),
+}
+
+impl Callee {
+    /// True for the function `name`.
+    pub fn is(&self, name: &str) -> bool {
+        matches!(self, Callee::Named(n) if **n == *name)
+    }
+}
+
+/// How code reaches a thread-local variable: the GOT entry at an address of the file, and the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TlsSlot {
+    /// The entry holds the offset from the thread pointer (initial exec; `R_X86_64_TPOFF64`).
+    Offset(u64),
+    /// The entry holds the module number, the next one the offset in the module's block (`R_X86_64_DTPMOD64`).
+    Module(u64),
+    /// The entry is a TLS descriptor (`R_X86_64_TLSDESC`).
+    Descriptor(u64),
+}
+
+impl TlsSlot {
+    /// Address of the GOT entry in the file.
+    pub fn address(self) -> u64 {
+        match self {
+            TlsSlot::Offset(a) | TlsSlot::Module(a) | TlsSlot::Descriptor(a) => a,
+        }
+    }
+}
+
+/// An array access taken apart: `base + index * scale + offset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// The array's address; the constant 0 if it is part of `offset`.
+    pub base: Expr,
+    /// The subscript.
+    pub index: Expr,
+    /// Bytes per element.
+    pub scale: u64,
+    /// Bytes into the element, plus the array's address where that is a constant.
+    pub offset: i64,
+}
+
+/// One dereference: `offset` bytes on from the last pointer, `size` bytes are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes added before reading.
+    pub offset: i64,
+    /// Bytes read.
+    pub size: u8,
+}
+
+/// A value reached by following pointers from `root`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Where it starts: an argument, a thread-local variable, an array element ... For globals the constant 0, the
+    /// first offset being the address.
+    pub root: Expr,
+    /// The dereferences, first to last; never empty.
+    pub steps: Vec<Step>,
+}
+
+impl Chain {
+    /// The offsets if the steps read exactly `sizes` bytes each.
+    pub fn offsets<const N: usize>(&self, sizes: [u8; N]) -> Option<[i64; N]> {
+        let read: Vec<u8> = self.steps.iter().map(|s| s.size).collect();
+        if read != sizes {
+            return None;
+        }
+        let mut offsets = [0; N];
+        for (out, step) in offsets.iter_mut().zip(&self.steps) {
+            *out = step.offset;
+        }
+        Some(offsets)
+    }
+}
+
+impl Expr {
+    /// What the value is, for `match`.
+    pub fn kind(&self) -> &Kind {
+        &self.0.kind
+    }
+
+    /// The number, if it is one.
+    pub fn as_const(&self) -> Option<u64> {
+        if let Kind::Const(value) = *self.kind() { Some(value) } else { None }
+    }
+
+    /// The argument's index, if it is one unchanged.
+    pub fn as_arg(&self) -> Option<u8> {
+        if let Kind::Arg(n) = *self.kind() { Some(n) } else { None }
+    }
+
+    /// The address, if this is a load of `size` bytes.
+    pub fn as_load(&self, size: u8) -> Option<&Expr> {
+        match self.kind() {
+            Kind::Load { size: s, addr } if *s == size => Some(addr),
+            _ => None,
+        }
+    }
+
+    /// The address, if this is a load of any size.
+    pub fn as_any_load(&self) -> Option<&Expr> {
+        if let Kind::Load { addr, .. } = self.kind() { Some(addr) } else { None }
+    }
+
+    /// The thread-local variable, if this is the address of one.
+    pub fn as_tls(&self) -> Option<TlsSlot> {
+        if let Kind::Tls(slot) = *self.kind() { Some(slot) } else { None }
+    }
+
+    /// The function whose result this is.
+    pub fn as_call(&self) -> Option<&Callee> {
+        if let Kind::CallResult { callee, .. } = self.kind() { Some(callee) } else { None }
+    }
+
+    /// Operands, if this is the operation `wanted`.
+    pub fn as_op(&self, wanted: Op) -> Option<(&Expr, &Expr)> {
+        match self.kind() {
+            Kind::Op { op, left, right } if *op == wanted => Some((left, right)),
+            _ => None,
+        }
+    }
+
+    /// Variable and constant part. A number is `(0, number)`; what is no sum has offset 0.
+    pub fn split(&self) -> (Expr, i64) {
+        match self.kind() {
+            Kind::Const(value) => (Expr::constant(0), *value as i64),
+            Kind::Sum { base, offset } => (base.clone(), *offset),
+            _ => (self.clone(), 0),
+        }
+    }
+
+    /// `self - other`, if the two differ by a constant only.
+    pub fn offset_from(&self, other: &Expr) -> Option<i64> {
+        let ((a, m), (b, n)) = (self.split(), other.split());
+        if a == b { Some(m.wrapping_sub(n)) } else { None }
+    }
+
+    /// For the address of a member of a struct reached through a pointer in memory: where the pointer lies, and the
+    /// member's offset (`*(at) + offset`).
+    pub fn as_member(&self) -> Option<(Expr, i64)> {
+        let (base, offset) = self.split();
+        base.as_load(8).map(|at| (at.clone(), offset))
+    }
+
+    /// For the address of an array element.
+    pub fn as_indexed(&self) -> Option<Indexed> {
+        let (base, offset) = self.split();
+        match base.kind() {
+            Kind::Index { base, index, scale } => {
+                Some(Indexed { base: base.clone(), index: index.clone(), scale: *scale, offset })
+            }
+            Kind::Op { op: Op::Mul, left, right } => {
+                Some(Indexed { base: Expr::constant(0), index: left.clone(), scale: right.as_const()?, offset })
+            }
+            _ => None,
+        }
+    }
+
+    /// For a value read from memory: the pointers followed to it, outermost last.
+    pub fn chain(&self) -> Option<Chain> {
+        let mut steps = Vec::new();
+        let mut at = self.clone();
+        while let Kind::Load { size, addr } = at.kind() {
+            let (root, offset) = addr.split();
+            steps.push(Step { offset, size: *size });
+            at = root;
+        }
+        if steps.is_empty() {
+            return None;
+        }
+        steps.reverse();
+        Some(Chain { root: at, steps })
+    }
+
+    /// True if `part` occurs in the expression (or is it).
+    pub fn contains(&self, part: &Expr) -> bool {
+        self == part
+            || match self.kind() {
+                Kind::Load { addr, .. } => addr.contains(part),
+                Kind::Sum { base, .. } => base.contains(part),
+                Kind::Index { base, index, .. } => base.contains(part) || index.contains(part),
+                Kind::Op { left, right, .. } => left.contains(part) || right.contains(part),
+                Kind::CallResult { callee: Callee::Pointer(p), .. } => p.contains(part),
+                _ => false,
+            }
+    }
+
+    /// A number.
+    pub fn constant(value: u64) -> Expr {
+        Expr::leaf(Kind::Const(value))
+    }
+
+    pub(super) fn leaf(kind: Kind) -> Expr {
+        Expr(Arc::new(Node { kind, nodes: 1 }))
+    }
+
+    pub(super) fn unknown(at: u64, register: u8) -> Expr {
+        Expr::leaf(Kind::Unknown { at, register })
+    }
+
+    /// A compound; `born` names the unknown it becomes if it grew too large.
+    fn tree(kind: Kind, parts: &[&Expr], born: u64) -> Expr {
+        let nodes = parts.iter().fold(1u32, |n, p| n.saturating_add(p.0.nodes));
+        if nodes > MAX_NODES { Expr::unknown(born, 16) } else { Expr(Arc::new(Node { kind, nodes })) }
+    }
+
+    pub(super) fn load(size: u8, addr: &Expr, at: u64) -> Expr {
+        Expr::tree(Kind::Load { size, addr: addr.clone() }, &[addr], at)
+    }
+
+    pub(super) fn call_result(callee: Callee, at: u64) -> Expr {
+        match &callee {
+            Callee::Pointer(p) => {
+                let p = p.clone();
+                Expr::tree(Kind::CallResult { callee, at }, &[&p], at)
+            }
+            _ => Expr::leaf(Kind::CallResult { callee, at }),
+        }
+    }
+
+    pub(super) fn plus(&self, offset: i64, at: u64) -> Expr {
+        if offset == 0 {
+            return self.clone();
+        }
+        match self.kind() {
+            Kind::Const(value) => Expr::constant(value.wrapping_add(offset as u64)),
+            Kind::Sum { base, offset: first } => base.plus(first.wrapping_add(offset), at),
+            _ => Expr::tree(Kind::Sum { base: self.clone(), offset }, &[self], at),
+        }
+    }
+
+    pub(super) fn add(&self, other: &Expr, at: u64) -> Expr {
+        let ((a, m), (b, n)) = (self.split(), other.split());
+        let offset = m.wrapping_add(n);
+        let zero = |e: &Expr| e.as_const() == Some(0);
+        if zero(&a) {
+            return b.plus(offset, at);
+        }
+        if zero(&b) {
+            return a.plus(offset, at);
+        }
+        match (a.kind(), b.kind()) {
+            (Kind::ThreadPointer, Kind::TlsOffset(slot)) | (Kind::TlsOffset(slot), Kind::ThreadPointer) => {
+                return Expr::leaf(Kind::Tls(*slot)).plus(offset, at);
+            }
+            _ => {}
+        }
+        let sum = match (a.scaled(), b.scaled()) {
+            ((x, j), (y, k)) if x == y => x.times(j.wrapping_add(k), at),
+            (_, (y, k)) if k != 1 => Expr::index(&a, &y, k, at),
+            ((x, j), _) if j != 1 => Expr::index(&b, &x, j, at),
+            _ => Expr::index(&a, &b, 1, at),
+        };
+        sum.plus(offset, at)
+    }
+
+    pub(super) fn sub(&self, other: &Expr, at: u64) -> Expr {
+        if let Some(value) = other.as_const() {
+            return self.plus((value as i64).wrapping_neg(), at);
+        }
+        match self.offset_from(other) {
+            Some(difference) => Expr::constant(difference as u64),
+            None => Expr::op(Op::Sub, self, other, at),
+        }
+    }
+
+    pub(super) fn times(&self, factor: u64, at: u64) -> Expr {
+        let (base, offset) = self.split();
+        let offset = offset.wrapping_mul(factor as i64);
+        let (base, first) = base.scaled();
+        let product = match first.wrapping_mul(factor) {
+            0 => return Expr::constant(offset as u64),
+            _ if base.as_const() == Some(0) => return Expr::constant(offset as u64),
+            1 => base,
+            product => Expr::op(Op::Mul, &base, &Expr::constant(product), at),
+        };
+        product.plus(offset, at)
+    }
+
+    pub(super) fn op(op: Op, left: &Expr, right: &Expr, at: u64) -> Expr {
+        Expr::tree(Kind::Op { op, left: left.clone(), right: right.clone() }, &[left, right], at)
+    }
+
+    fn index(base: &Expr, index: &Expr, scale: u64, at: u64) -> Expr {
+        Expr::tree(Kind::Index { base: base.clone(), index: index.clone(), scale }, &[base, index], at)
+    }
+
+    /// `(x, k)` for `x * k`.
+    fn scaled(&self) -> (Expr, u64) {
+        match self.as_op(Op::Mul) {
+            Some((x, k)) if k.as_const().is_some() => (x.clone(), k.as_const().unwrap_or(1)),
+            _ => (self.clone(), 1),
+        }
+    }
+
+    /// True if the upper bits beyond `bytes` bytes are known to be zero.
+    pub(super) fn fits(&self, bytes: u8) -> bool {
+        match self.kind() {
+            Kind::Const(value) => bytes >= 8 || value >> (u32::from(bytes) * 8) == 0,
+            Kind::Load { size, .. } => *size <= bytes,
+            Kind::Op { op: Op::Set, .. } => true,
+            Kind::Op { op: Op::And, right, .. } => right.as_const().is_some() && right.fits(bytes),
+            _ => bytes >= 8,
+        }
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Callee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Callee::Named(name) => f.write_str(&name.escape_debug().to_string()),
+            Callee::Internal(at) => write!(f, "sub_{at:x}"),
+            Callee::Pointer(at) => write!(f, "(*{at})"),
+        }
+    }
+}
+
+/// For reports and test failures: `[4 [8 tls(0x46f88)+0x10]]` is a 4-byte load through a pointer.
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            Kind::Const(value) => write!(f, "{value:#x}"),
+            Kind::Arg(n) => write!(f, "arg{n}"),
+            Kind::ThreadPointer => f.write_str("tp"),
+            Kind::Stack(n) => write!(f, "sp{n}"),
+            Kind::Load { size, addr } => write!(f, "[{size} {addr}]"),
+            Kind::Sum { base, offset } if *offset < 0 => write!(f, "{base}-{:#x}", offset.unsigned_abs()),
+            Kind::Sum { base, offset } => write!(f, "{base}+{offset:#x}"),
+            Kind::Index { base, index, scale } => write!(f, "({base}+{index}*{scale:#x})"),
+            Kind::Op { op, left, right } => write!(f, "{op:?}({left}, {right})"),
+            Kind::CallResult { callee, at } => write!(f, "{callee}@{at:x}"),
+            Kind::TlsOffset(slot) => write!(f, "tpoff({:#x})", slot.address()),
+            Kind::Tls(slot) => write!(f, "tls({:#x})", slot.address()),
+            Kind::Symbol(name) => write!(f, "&{}", name.escape_debug()),
+            Kind::Unknown { at, register } => write!(f, "?{at:x}.{register}"),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What the engine needs of an ELF image.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ompd_target::Machine;
+use ompd_target::elf::ElfFile;
+
+/// A pointer-sized word that the loader fills in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slot {
+    /// An address of this image (relative relocations).
+    Address(u64),
+    /// The address of a symbol.
+    Symbol {
+        /// Its name.
+        name: Arc<str>,
+        /// Where this image defines it itself, addend included.
+        address: Option<u64>,
+    },
+    /// A thread-local variable's offset from the thread pointer.
+    TlsOffset,
+    /// A module number for `__tls_get_addr`.
+    TlsModule,
+    /// A TLS descriptor.
+    TlsDescriptor,
+}
+
+/// An image whose instructions can be looked at. All addresses are the file's own (SVMA).
+pub trait CodeImage {
+    /// True if the instructions are x86-64.
+    fn is_x86_64(&self) -> bool;
+    /// Up to `len` bytes of an executable segment from `addr` on, fewer at its end; `None` outside.
+    fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]>;
+    /// `len` bytes of the file's image at `addr`, of any segment: constants.
+    fn data_at(&self, addr: u64, len: usize) -> Option<&[u8]>;
+    /// What the loader puts at `addr`.
+    fn slot(&self, addr: u64) -> Option<Slot>;
+    /// Extent of the function at `addr`, as far as symbols or unwind information tell.
+    fn function(&self, addr: u64) -> Option<Range<u64>>;
+    /// Address of a symbol that is defined here and not thread-local.
+    fn symbol(&self, name: &str) -> Option<u64>;
+    /// Address ranges that are mapped executable.
+    fn executable(&self) -> Vec<Range<u64>>;
+}
+
+/// Relocation types of the x86-64 psABI, table 4.9.
+mod r_x86_64 {
+    pub const ADDRESS: u32 = 1;
+    pub const GLOB_DAT: u32 = 6;
+    pub const JUMP_SLOT: u32 = 7;
+    pub const RELATIVE: u32 = 8;
+    pub const DTPMOD64: u32 = 16;
+    pub const TPOFF64: u32 = 18;
+    pub const TLSDESC: u32 = 36;
+}
+
+impl CodeImage for ElfFile {
+    fn is_x86_64(&self) -> bool {
+        self.arch().machine == Machine::X86_64
+    }
+
+    fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let segment = self.executable_ranges().into_iter().find(|r| r.contains(&addr))?;
+        self.bytes_at(addr, (segment.end - addr).min(len as u64))
+    }
+
+    fn data_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        self.bytes_at(addr, len as u64)
+    }
+
+    fn slot(&self, addr: u64) -> Option<Slot> {
+        let reloc = self.relocations().get(&addr)?;
+        match reloc.kind {
+            r_x86_64::RELATIVE => Some(Slot::Address(reloc.addend as u64)),
+            r_x86_64::ADDRESS | r_x86_64::GLOB_DAT | r_x86_64::JUMP_SLOT => {
+                let name = reloc.symbol.as_deref()?;
+                let here = reloc.symbol_value != 0;
+                let address = here.then(|| reloc.symbol_value.wrapping_add(reloc.addend as u64));
+                Some(Slot::Symbol { name: name.into(), address })
+            }
+            r_x86_64::TPOFF64 => Some(Slot::TlsOffset),
+            r_x86_64::DTPMOD64 => Some(Slot::TlsModule),
+            r_x86_64::TLSDESC => Some(Slot::TlsDescriptor),
+            _ => None,
+        }
+    }
+
+    fn function(&self, addr: u64) -> Option<Range<u64>> {
+        self.function_range(addr)
+    }
+
+    fn symbol(&self, name: &str) -> Option<u64> {
+        ElfFile::symbol(self, name).filter(|s| !s.tls).map(|s| s.addr.0)
+    }
+
+    fn executable(&self) -> Vec<Range<u64>> {
+        self.executable_ranges()
+    }
+}
+
+/// All functions whose extent is known, in address order.
+pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_ {
+    // Compilers align functions to 16 bytes; gaps without one are stepped through.
+    const ALIGN: u64 = 16;
+    image.executable().into_iter().flat_map(move |segment| {
+        let mut at = segment.start;
+        std::iter::from_fn(move || {
+            while at < segment.end {
+                match image.function(at) {
+                    Some(range) if range.end > at => {
+                        at = range.end;
+                        return Some(range);
+                    }
+                    _ => at = (at | (ALIGN - 1)).checked_add(1)?,
+                }
+            }
+            None
+        })
+    })
+}

@@ -1,0 +1,78 @@
+//! One struct of the target, read in one go.
+
+use ompd_target::{Addr, ByteOrder, ReadError, ReadFault, Target, TargetExt};
+
+use crate::facts::Field;
+
+/// The bytes of one struct. Fields are decoded from the copy; nothing is read twice.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Address of the struct in the target.
+    pub addr: Addr,
+    bytes: Vec<u8>,
+    order: ByteOrder,
+}
+
+impl Record {
+    /// Reads `size` bytes at `addr`.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    pub fn read(target: &dyn Target, addr: Addr, size: u64) -> Result<Record, ReadError> {
+        Ok(Record { addr, bytes: target.read_vec(addr, size)?, order: target.arch().byte_order })
+    }
+
+    /// The value of an integer or pointer field, zero-extended; bit-fields are shifted down.
+    ///
+    /// # Errors
+    /// [`ReadFault::BadLength`] if the field does not lie within the record or is wider than eight bytes: the layout
+    /// is wrong, and a wrong value must not come of it.
+    pub fn uint(&self, field: Field) -> Result<u64, ReadError> {
+        let raw = self.order.uint(self.slice(field)?);
+        Ok(match field.bits {
+            Some(bits) => {
+                let low = raw.checked_shr(u32::from(bits.shift)).unwrap_or(0);
+                if bits.width >= 64 { low } else { low & ((1u64 << bits.width) - 1) }
+            }
+            None => raw,
+        })
+    }
+
+    /// The value of a signed integer field, sign-extended.
+    ///
+    /// # Errors
+    /// As [`Record::uint`].
+    pub fn int(&self, field: Field) -> Result<i64, ReadError> {
+        let raw = self.uint(field)?;
+        let width = field.bits.map_or(field.size * 8, |b| u64::from(b.width));
+        let unused = 64 - width.clamp(1, 64) as u32;
+        Ok(((raw << unused) as i64) >> unused)
+    }
+
+    /// The value of a pointer field.
+    ///
+    /// # Errors
+    /// As [`Record::uint`].
+    pub fn ptr(&self, field: Field) -> Result<Addr, ReadError> {
+        self.uint(field).map(Addr)
+    }
+
+    /// Address of a field in the target.
+    pub fn addr_of(&self, field: Field) -> Addr {
+        self.addr.offset(field.offset)
+    }
+
+    /// The raw bytes of the whole record.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn slice(&self, field: Field) -> Result<&[u8], ReadError> {
+        let fault = ReadError { addr: self.addr.offset(field.offset), len: field.size, why: ReadFault::BadLength };
+        if field.size == 0 || field.size > 8 {
+            return Err(fault);
+        }
+        let end = field.offset.checked_add(field.size).ok_or(fault)?;
+        self.bytes.get(field.offset as usize..end as usize).ok_or(fault)
+    }
+}

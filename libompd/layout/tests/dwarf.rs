@@ -1,0 +1,204 @@
+//! Extraction from DWARF that real compilers write, compared with what the compiled program says of itself.
+
+#![allow(clippy::print_stderr, reason = "skips say why")]
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+use ompd_layout::dwarf::{self, DwarfError};
+use ompd_layout::{BitRange, Facts, FieldSchema, GlobalSchema, Schema, StructSchema};
+use ompd_target::ByteOrder;
+use ompd_target::elf::ElfFile;
+
+const fn field(name: &'static str) -> FieldSchema {
+    FieldSchema { name, meaning: "" }
+}
+
+const SCHEMA: Schema = Schema {
+    family: "test",
+    structs: &[
+        StructSchema {
+            name: "shapes",
+            dwarf_names: &["no_such_name", "shapes"],
+            meaning: "",
+            fields: &[
+                field("counter"),
+                field("left"),
+                field("parts.high"),
+                field("nameless_pointer"),
+                field("atomic_int"),
+                field("atomic_pointer"),
+                field("task"),
+                field("nested.in.deep"),
+                field("tied"),
+                field("final"),
+                field("kind"),
+                field("last"),
+                field("wide"),
+                field("matrix"),
+                field("cell"),
+                field("opaque"),
+                field("tail"),
+                field("not_a_member"),
+                field("no_such_member"),
+                field("opaque.through_a_pointer"),
+            ],
+        },
+        StructSchema {
+            name: "the_flag_t",
+            dwarf_names: &["flag<unsigned long, true>", "flag<long unsigned int, true>"],
+            meaning: "",
+            fields: &[field("base_field"), field("loc"), field("word")],
+        },
+        StructSchema { name: "plain_t", dwarf_names: &[], meaning: "", fields: &[field("in.deep")] },
+        StructSchema { name: "padded", dwarf_names: &[], meaning: "", fields: &[field("view.in.deep")] },
+        StructSchema { name: "number_t", dwarf_names: &[], meaning: "", fields: &[] },
+        StructSchema { name: "declared_only", dwarf_names: &[], meaning: "", fields: &[field("x")] },
+    ],
+    globals: &[
+        GlobalSchema { name: "global_table", meaning: "" },
+        GlobalSchema { name: "local_global", meaning: "" },
+        GlobalSchema { name: "per_thread", meaning: "" },
+        GlobalSchema { name: "no_such_global", meaning: "" },
+    ],
+};
+
+/// Compiles the fixture; `None` (with a printed reason) if the compiler cannot.
+fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Option<std::path::PathBuf> {
+    let out = dir.join(format!("{compiler}{}", flags.concat()));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/shapes.cpp");
+    let run = Command::new(compiler)
+        .args(["-w", "-Wno-invalid-offsetof", "-std=c++17", source, "-o"])
+        .arg(&out)
+        .args(flags)
+        .output();
+    match run {
+        Ok(done) if done.status.success() => Some(out),
+        Ok(done) => {
+            eprintln!("skipped {compiler} {flags:?}: {}", String::from_utf8_lossy(&done.stderr));
+            None
+        }
+        Err(error) => {
+            eprintln!("skipped {compiler}: {error}");
+            None
+        }
+    }
+}
+
+fn check(program: &Path, facts: &Facts) {
+    let said = Command::new(program).output().expect("the fixture runs");
+    let said = String::from_utf8(said.stdout).expect("the fixture prints ASCII");
+    let mut compared = 0;
+    for line in said.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["=", name, size] => assert_eq!(facts.sizes[name].to_string(), size, "sizeof({name})"),
+            [of, path, offset, size] => {
+                let found = facts.field(of, path).unwrap_or_else(|| panic!("{of}.{path} not found"));
+                assert_eq!((found.offset.to_string().as_str(), found.size.to_string().as_str()), (offset, size), "{line}");
+                assert_eq!(found.bits, None);
+            }
+            _ => panic!("unexpected line {line}"),
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 22);
+
+    // The compiler's bit layout on x86-64 and aarch64: upwards from the least significant bit of the unit.
+    let bits = |name| {
+        let found = facts.field("shapes", name).unwrap_or_else(|| panic!("{name} not found"));
+        let Some(BitRange { shift, width }) = found.bits else { panic!("{name} is no bit-field") };
+        (found.offset * 8 + u64::from(shift), width)
+    };
+    let nested = facts.field("shapes", "nested.in.deep").expect("checked above");
+    let first = (nested.offset + 8) * 8;
+    assert_eq!(bits("tied"), (first, 1));
+    assert_eq!(bits("final"), (first + 1, 1));
+    assert_eq!(bits("kind"), (first + 16, 3));
+    assert_eq!(bits("last"), (first + 24, 8));
+    assert_eq!(bits("wide").1, 40);
+    for absent in ["not_a_member", "no_such_member", "opaque.through_a_pointer"] {
+        assert_eq!(facts.field("shapes", absent), None, "{absent}");
+    }
+    assert!(!facts.sizes.contains_key("declared_only"));
+
+    let file = ElfFile::open(program).expect("the fixture is an ELF file");
+    for (name, mangled) in [("global_table", "global_table"), ("local_global", "_ZL12local_global")] {
+        let symbol = file.symbol(mangled).expect("the fixture is not stripped");
+        assert_eq!(facts.globals.get(name), Some(&symbol.addr.0), "{name}");
+    }
+    assert_eq!(facts.globals.len(), 2, "thread-local and missing variables have no address");
+}
+
+#[test]
+fn every_flavour_of_dwarf_gives_what_the_program_says() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut done = 0;
+    for compiler in ["c++", "clang++-14", "clang++"] {
+        for flags in [
+            &["-gdwarf-5"][..],
+            &["-gdwarf-4"],
+            &["-gdwarf-4", "-gstrict-dwarf"],
+            &["-gdwarf-3", "-gstrict-dwarf"],
+            &["-gdwarf-5", "-O2", "-fdebug-types-section"],
+            &["-gdwarf-4", "-fdebug-types-section", "-gz"],
+            &["-gdwarf-5", "-flto", "-O1"],
+        ] {
+            let Some(program) = compile(dir.path(), compiler, flags) else { continue };
+            let file = ElfFile::open(&program).expect("the fixture is an ELF file");
+            let facts = dwarf::extract_elf(&file, &SCHEMA).unwrap_or_else(|e| panic!("{compiler} {flags:?}: {e}"));
+            eprintln!("{compiler} {flags:?}");
+            check(&program, &facts);
+            done += 1;
+        }
+    }
+    assert!(done > 0, "no compiler worked");
+}
+
+#[test]
+fn a_file_without_debug_information_says_so() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let Some(program) = compile(dir.path(), "c++", &["-g0"]) else { return };
+    let file = ElfFile::open(&program).expect("the fixture is an ELF file");
+    let none = dwarf::extract(|_| None, ByteOrder::Little, &SCHEMA);
+    assert_eq!(none, Err(DwarfError::Absent));
+    // Start-up code may come with line tables of its own; types it has none.
+    if let Ok(facts) = dwarf::extract_elf(&file, &SCHEMA) {
+        assert_eq!(facts.fields.len(), 0);
+    }
+    let Some(program) = compile(dir.path(), "c++", &["-gdwarf-5", "-gsplit-dwarf"]) else { return };
+    let file = ElfFile::open(&program).expect("the fixture is an ELF file");
+    assert_eq!(dwarf::extract_elf(&file, &SCHEMA), Err(DwarfError::Split));
+}
+
+/// Bytes of a hostile file may give an error or nonsense, but neither a panic nor an endless walk.
+#[test]
+fn damaged_sections_never_panic() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let Some(program) = compile(dir.path(), "c++", &["-gdwarf-4"]) else { return };
+    let file = ElfFile::open(&program).expect("the fixture is an ELF file");
+    let names = [".debug_info", ".debug_abbrev", ".debug_str"];
+    let whole: HashMap<&str, Vec<u8>> =
+        names.iter().filter_map(|n| Some((*n, file.section(n)?.into_owned()))).collect();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut failures = 0;
+    for round in 0..1500 {
+        let mut damaged = whole.clone();
+        for _ in 0..1 + round % 4 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let name = names[(random >> 33) as usize % 2];
+            let Some(bytes) = damaged.get_mut(name) else { continue };
+            if round % 10 == 0 {
+                bytes.truncate((random >> 20) as usize % bytes.len().max(1));
+            } else if !bytes.is_empty() {
+                let at = (random >> 20) as usize % bytes.len();
+                bytes[at] = (random >> 12) as u8;
+            }
+        }
+        let sections = |name: &str| damaged.get(name).map(|b| Cow::Borrowed(b.as_slice()));
+        failures += usize::from(dwarf::extract(sections, ByteOrder::Little, &SCHEMA).is_err());
+    }
+    assert!(failures > 0, "damage was never noticed");
+}

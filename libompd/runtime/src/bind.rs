@@ -1,0 +1,179 @@
+//! Turning a resolved [`Layout`] into handles the readers use.
+//!
+//! Each runtime family declares its structs once, with the `structs!` macro. That one declaration is both the
+//! schema the origins answer and the set of [`Slot`]s the reader decodes with, so the two cannot drift apart.
+
+use ompd_layout::{Field, Layout, Origin, Record};
+use ompd_target::{Addr, ReadError, Target};
+
+use crate::model::Fact;
+
+/// Why a value is not known.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Why {
+    /// No origin says where the value lies.
+    #[error("where this runtime keeps {0} is not known")]
+    Missing(&'static str),
+    /// The bytes could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The value was read and contradicts itself or its surroundings.
+    #[error("{0}")]
+    Inconsistent(String),
+}
+
+impl<T> From<Why> for Fact<T> {
+    fn from(why: Why) -> Self {
+        Fact::unknown(why)
+    }
+}
+
+/// One field of one struct: where it lies and who says so, or nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slot {
+    at: Option<(Field, Origin)>,
+    name: &'static str,
+}
+
+impl Slot {
+    pub(crate) fn bind(layout: &Layout, of: &str, path: &str, name: &'static str) -> Slot {
+        let at = layout.field(of, path).ok().zip(layout.field_source(of, path).map(|s| s.origin));
+        Slot { at, name }
+    }
+
+    pub(crate) fn field(&self) -> Result<Field, Why> {
+        self.at.map(|(f, _)| f).ok_or(Why::Missing(self.name))
+    }
+
+    pub(crate) fn offset(&self) -> Result<u64, Why> {
+        self.field().map(|f| f.offset)
+    }
+
+    /// The origin of the offset; [`Origin::Profile`] is never claimed for a slot nobody gave.
+    pub(crate) fn origin(&self) -> Option<Origin> {
+        self.at.map(|(_, o)| o)
+    }
+
+    /// A fact read through this slot, or the reason why not.
+    pub(crate) fn fact<T>(&self, value: Result<T, Why>) -> Fact<T> {
+        match (value, self.origin()) {
+            (Ok(value), Some(origin)) => Fact::known(value, origin),
+            (Ok(_), None) => Why::Missing(self.name).into(),
+            (Err(why), _) => why.into(),
+        }
+    }
+}
+
+/// Size of one struct, or nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SizeOf {
+    bytes: Option<u64>,
+    name: &'static str,
+}
+
+impl SizeOf {
+    pub(crate) fn bind(layout: &Layout, of: &str, name: &'static str) -> SizeOf {
+        SizeOf { bytes: layout.size_of(of).ok(), name }
+    }
+
+    pub(crate) fn get(&self) -> Result<u64, Why> {
+        self.bytes.ok_or(Why::Missing(self.name))
+    }
+}
+
+/// A struct of the target, read once; fields are decoded through [`Slot`]s.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    record: Record,
+}
+
+impl View {
+    pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Why> {
+        Ok(View { record: Record::read(target, addr, size.get()?)? })
+    }
+
+    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
+        Ok(self.record.uint(slot.field()?)?)
+    }
+
+    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
+        Ok(self.record.int(slot.field()?)?)
+    }
+
+    pub(crate) fn u32(&self, slot: &Slot) -> Result<u32, Why> {
+        let value = self.uint(slot)?;
+        u32::try_from(value).map_err(|_| Why::Inconsistent(format!("{} holds {value:#x}", slot.name)))
+    }
+
+    /// A count or number the runtime keeps in a signed field and that is never negative.
+    pub(crate) fn count(&self, slot: &Slot) -> Result<u32, Why> {
+        let value = self.int(slot)?;
+        u32::try_from(value).map_err(|_| Why::Inconsistent(format!("{} holds {value}", slot.name)))
+    }
+
+    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Why> {
+        self.uint(slot).map(Addr)
+    }
+
+    pub(crate) fn flag(&self, slot: &Slot) -> Result<bool, Why> {
+        self.uint(slot).map(|v| v != 0)
+    }
+
+    /// A bit-field of a struct embedded at `base`.
+    pub(crate) fn bits(&self, base: &Slot, bit: &Slot) -> Result<u64, Why> {
+        let mut field = bit.field()?;
+        field.offset = field.offset.saturating_add(base.offset()?);
+        Ok(self.record.uint(field)?)
+    }
+
+    pub(crate) fn addr(&self) -> Addr {
+        self.record.addr
+    }
+
+    /// Address of a field in the target.
+    pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Why> {
+        Ok(self.record.addr_of(slot.field()?))
+    }
+
+    pub(crate) fn all_zero(&self) -> bool {
+        self.record.bytes().iter().all(|&b| b == 0)
+    }
+}
+
+/// Declares the structs of a family: schema and slots at once.
+macro_rules! structs {
+    ($(
+        $ty:ident = $name:literal $(as [$($alias:literal),+])?, $meaning:literal {
+            $( $field:ident: $path:literal, $what:literal; )*
+        }
+    )*) => {
+        $(
+            #[doc = $meaning]
+            #[derive(Debug, Clone)]
+            #[allow(dead_code, reason = "a struct read only field by field has no use for its size")]
+            pub(crate) struct $ty {
+                pub(crate) size: $crate::bind::SizeOf,
+                $( #[doc = $what] pub(crate) $field: $crate::bind::Slot, )*
+            }
+
+            impl $ty {
+                const SCHEMA: ompd_layout::StructSchema = ompd_layout::StructSchema {
+                    name: $name,
+                    dwarf_names: &[$($($alias),+)?],
+                    meaning: $meaning,
+                    fields: &[$( ompd_layout::FieldSchema { name: $path, meaning: $what } ),*],
+                };
+
+                pub(crate) fn bind(layout: &ompd_layout::Layout) -> Self {
+                    $ty {
+                        size: $crate::bind::SizeOf::bind(layout, $name, concat!("sizeof(", $name, ")")),
+                        $( $field: $crate::bind::Slot::bind(layout, $name, $path, concat!($name, ".", $path)), )*
+                    }
+                }
+            }
+        )*
+
+        const STRUCTS: &[ompd_layout::StructSchema] = &[$( $ty::SCHEMA ),*];
+    };
+}
+pub(crate) use structs;

@@ -1,0 +1,131 @@
+//! What is read of libgomp, under the names of its `libgomp.h`, `priority_queue.h` and `config/linux/bar.h`.
+
+use ompd_layout::{GlobalSchema, Schema};
+
+use crate::bind::structs;
+
+structs! {
+    GompThread = "gomp_thread", "Per-thread data in thread-local storage (`gomp_tls_data`)" {
+        team: "ts.team", "innermost team; stale in idle pool workers";
+        team_id: "ts.team_id", "thread number in that team";
+        level: "ts.level", "nesting level";
+        active_level: "ts.active_level", "nesting level counting only regions of more than one thread";
+        work_share: "ts.work_share", "worksharing construct in progress";
+        task: "task", "task being executed; NULL before the first use";
+        release: "release", "semaphore this thread waits on for its turn in `ordered`";
+        thread_pool: "thread_pool", "pool of the contention group; NULL before the first region";
+    }
+    GompTeam = "gomp_team", "One team" {
+        nthreads: "nthreads", "members";
+        prev_team: "prev_ts.team", "team of the encountering thread";
+        prev_team_id: "prev_ts.team_id", "its thread number there";
+        prev_level: "prev_ts.level", "its nesting level there";
+        prev_active_level: "prev_ts.active_level", "its active nesting level there";
+        master_release: "master_release", "`ordered` semaphore of thread 0";
+        ordered_release: "ordered_release", "array of pointers to the members' `ordered` semaphores";
+        barrier_total: "barrier.total", "threads the team barrier waits for";
+        barrier_generation: "barrier.generation", "futex word of the team barrier: flags in the low three bits";
+        barrier_awaited: "barrier.awaited", "threads still to arrive at the current barrier";
+        barrier_awaited_final: "barrier.awaited_final", "threads still to arrive at the end of the region";
+        task_lock: "task_lock", "lock of the task queues";
+        queue_root: "task_queue.t.root", "ready tasks, when priorities are in use: root of a splay tree";
+        queue_tasks: "task_queue.l.tasks", "ready tasks, when no priorities are in use: circular list";
+        task_count: "task_count", "explicit tasks not finished";
+        implicit_task: "implicit_task", "implicit tasks of the members";
+    }
+    GompTask = "gomp_task", "One task" {
+        parent: "parent", "generating task; NULL once that has finished";
+        taskgroup: "taskgroup", "innermost taskgroup";
+        taskwait: "taskwait", "what the task waits for in `taskwait`; on its stack";
+        pnode: "pnode", "list nodes: of the team's queue, the parent's children, the taskgroup";
+        icv: "icv", "internal control variables of the task";
+        fn_: "fn", "function of an explicit task; not set for implicit and undeferred tasks";
+        kind: "kind", "0 implicit, 1 undeferred, 2 waiting, 3 tied, 4 async running, 5 detached";
+        final_task: "final_task", "a `final` clause is in force";
+    }
+    GompTaskIcv = "gomp_task_icv", "Internal control variables of one task" {
+        nthreads: "nthreads_var", "`nthreads-var`";
+        schedule: "run_sched_var", "`run-sched-var`: kind of `omp_sched_t`, sign bit is `monotonic`";
+        chunk: "run_sched_chunk_size", "`run-sched-var`: chunk size";
+        thread_limit: "thread_limit_var", "`thread-limit-var`; all ones: no limit";
+        dynamic: "dyn_var", "`dyn-var`";
+        max_active_levels: "max_active_levels_var", "`max-active-levels-var` (GCC 11 and later)";
+        bind: "bind_var", "`bind-var`";
+    }
+    GompThreadPool = "gomp_thread_pool", "Threads of one contention group, reused from region to region" {
+        threads: "threads", "array of pointers to gomp_thread; entry 0 is the initial thread";
+        threads_used: "threads_used", "entries in use";
+        last_team: "last_team", "the team that ended last, kept for reuse";
+        dock: "threads_dock.bar.generation", "futex word idle workers wait on";
+    }
+    GompTaskgroup = "gomp_taskgroup", "One taskgroup" {
+        prev: "prev", "enclosing taskgroup";
+        sem: "taskgroup_sem", "semaphore the task waits on at the end of the taskgroup";
+    }
+    GompTaskwait = "gomp_taskwait", "State of a task blocked in `taskwait`" {
+        sem: "taskwait_sem", "semaphore it waits on";
+    }
+    PriorityNode = "priority_node", "Link of a task list" {
+        next: "next", "next task of the list (circular)";
+    }
+    PriorityTreeNode = "prio_splay_tree_node_s", "Node of a queue with priorities" {
+        tasks: "key.l.tasks", "tasks of this priority";
+        left: "left", "lower priorities";
+        right: "right", "higher priorities";
+    }
+}
+
+/// Name under which the code origin files the place of the thread-local data: the address of the GOT slot that holds
+/// its offset from the thread pointer.
+pub(crate) const TLS_SLOT: &str = "gomp_tls_data@gottpoff";
+/// Control variables in force for threads without a task.
+pub(crate) const GLOBAL_ICV: &str = "gomp_global_icv";
+/// `max-active-levels-var` of GCC 10 and before (`unsigned long`).
+pub(crate) const MAX_ACTIVE_LEVELS: &str = "gomp_max_active_levels_var";
+/// Lock behind unnamed `critical` constructs (`critical.c`).
+pub(crate) const DEFAULT_LOCK: &str = "default_lock";
+/// Lock behind `atomic` constructs the compiler could not do without a lock.
+pub(crate) const ATOMIC_LOCK: &str = "atomic_lock";
+
+/// Everything read of libgomp.
+pub const SCHEMA: Schema = Schema {
+    family: "gomp",
+    structs: STRUCTS,
+    globals: &[
+        GlobalSchema { name: TLS_SLOT, meaning: "GOT slot with the offset of gomp_tls_data from the thread pointer" },
+        GlobalSchema { name: GLOBAL_ICV, meaning: "control variables in force for threads without a task" },
+        GlobalSchema { name: MAX_ACTIVE_LEVELS, meaning: "`max-active-levels-var` of GCC 10 and before" },
+        GlobalSchema { name: DEFAULT_LOCK, meaning: "lock behind unnamed `critical` constructs" },
+        GlobalSchema { name: ATOMIC_LOCK, meaning: "lock behind `atomic` constructs" },
+    ],
+};
+
+/// All structs, bound to one resolved layout.
+#[derive(Debug, Clone)]
+pub(crate) struct Structs {
+    pub(crate) thread: GompThread,
+    pub(crate) team: GompTeam,
+    pub(crate) task: GompTask,
+    pub(crate) icv: GompTaskIcv,
+    pub(crate) pool: GompThreadPool,
+    pub(crate) taskgroup: GompTaskgroup,
+    pub(crate) taskwait: GompTaskwait,
+    pub(crate) node: PriorityNode,
+    pub(crate) tree: PriorityTreeNode,
+}
+
+impl Structs {
+    pub(crate) fn bind(layout: &ompd_layout::Layout) -> Structs {
+        Structs {
+            thread: GompThread::bind(layout),
+            team: GompTeam::bind(layout),
+            task: GompTask::bind(layout),
+            icv: GompTaskIcv::bind(layout),
+            pool: GompThreadPool::bind(layout),
+            taskgroup: GompTaskgroup::bind(layout),
+            taskwait: GompTaskwait::bind(layout),
+            node: PriorityNode::bind(layout),
+            tree: PriorityTreeNode::bind(layout),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Finding the runtimes of a process and the layout of each.
+
+use std::fmt;
+
+use ompd_layout::profile::{self, ExportView, Profile};
+use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
+use ompd_target::elf::ElfFile;
+use ompd_target::{Addr, Arch, Machine, Module, Target, TargetExt};
+
+use crate::model::{Family, InstanceInfo, Issue, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::{gomp, kmp};
+
+/// One runtime of one process, ready to be read.
+///
+/// Making one reads only what never changes while the process runs (code, symbols, relocated slots), so it can be done
+/// before the process is stopped; [`Runtime::snapshot`] is the part that needs the stop.
+pub trait Runtime: fmt::Debug {
+    /// Identity and layout.
+    fn info(&self) -> &InstanceInfo;
+
+    /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
+    fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot;
+
+    /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
+    fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
+}
+
+/// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
+/// are renamed, and static programs carry theirs inside the executable.
+pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
+    let mut found: Vec<Box<dyn Runtime>> = Vec::new();
+    for module in target.modules() {
+        // libomp also exports the GOMP_ entry points, so it is asked first.
+        if kmp::Kmp::is_in(module) {
+            found.push(Box::new(kmp::Kmp::open(target, module)));
+        } else if gomp::Gomp::is_in(module) {
+            found.push(Box::new(gomp::Gomp::open(target, module)));
+        }
+    }
+    found
+}
+
+/// What decoding a runtime's code gave.
+#[derive(Debug, Default)]
+pub(crate) struct Recovered {
+    pub(crate) facts: Facts,
+    /// One line for each value that could not be decoded.
+    pub(crate) failures: Vec<String>,
+}
+
+/// How a family tells what it is made of.
+pub(crate) struct FamilyOrigins {
+    pub(crate) family: Family,
+    pub(crate) schema: &'static Schema,
+    pub(crate) profiles: &'static [Profile],
+    pub(crate) recover: fn(&ElfFile) -> Recovered,
+    /// Pairs of which one is enough.
+    pub(crate) alternatives: &'static [[&'static str; 2]],
+}
+
+/// The origins asked so far, most trusted first.
+#[derive(Default)]
+struct Asked {
+    answers: Vec<(Source, Facts)>,
+    reports: Vec<OriginReport>,
+}
+
+impl Asked {
+    fn add(&mut self, source: Source, facts: Facts, note: Option<String>) {
+        let values = facts.sizes.len() + facts.globals.len() + facts.fields.values().map(|f| f.len()).sum::<usize>();
+        let detail = source.detail.to_string();
+        self.reports.push(OriginReport { origin: source.origin, detail, values, note, searched: Vec::new() });
+        self.answers.push((source, facts));
+    }
+
+    /// Files the places looked at for the origin added last.
+    fn searched(&mut self, places: Vec<String>) {
+        if let Some(report) = self.reports.last_mut() {
+            report.searched = places;
+        }
+    }
+
+    /// What they know together; where two know the same, the word of the more trusted one.
+    fn all(&self) -> Facts {
+        let mut all = Facts::default();
+        for (_, facts) in &self.answers {
+            for (of, fields) in &facts.fields {
+                let known = all.fields.entry(of.clone()).or_default();
+                for (name, field) in fields {
+                    known.entry(name.clone()).or_insert(*field);
+                }
+            }
+            for (name, size) in &facts.sizes {
+                all.sizes.entry(name.clone()).or_insert(*size);
+            }
+        }
+        all
+    }
+}
+
+/// Asks every origin, merges the answers, and files who said what.
+pub(crate) fn resolve(
+    target: &dyn Target,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+) -> (Layout, InstanceInfo) {
+    let mut asked = Asked::default();
+    let mut issues: Vec<Issue> = Vec::new();
+
+    let file = module.file.as_ref().ok();
+    if let Some(file) = file {
+        let (facts, detail, note) = from_dwarf(file, target.arch(), of.schema);
+        asked.add(Source::new(Origin::Dwarf, detail), facts, note);
+        asked.searched(file.debug_search());
+        let (facts, faults) = table::read(target, module, of.schema);
+        let note = faults.first().map(|f| format!("{} values could not be read: {f}", faults.len()));
+        asked.add(Source::new(Origin::Table, module.path.as_str()), facts, note);
+        let facts = from_symbols(file, of.schema);
+        asked.add(Source::new(Origin::Symbol, module.path.as_str()), facts, None);
+        if target.arch().machine == Machine::X86_64 {
+            let recovered = (of.recover)(file);
+            let note = (!recovered.failures.is_empty()).then(|| recovered.failures.join("; "));
+            asked.add(Source::new(Origin::Code, module.path.as_str()), recovered.facts, note);
+        }
+    } else if let Err(tried) = &module.file {
+        let tried = if tried.is_empty() { "no path was tried".to_owned() } else { tried.join("; ") };
+        issues.push(Issue::new("layout", format!("the file of {} is not at hand ({tried})", module.path)));
+    }
+
+    let image = Image { module, arch: target.arch() };
+    match profile::select(of.profiles, &image, &asked.all()) {
+        Ok(chosen) => {
+            let mut facts = chosen.profile.facts.clone();
+            // Addresses of globals move with every build.
+            if !chosen.by_build_id {
+                facts.globals.clear();
+            }
+            let how = if chosen.by_build_id { "matched by build-id" } else { "matched by fingerprint" };
+            let note = format!("{how}, {} values confirmed by other origins", chosen.confirmed);
+            asked.add(chosen.profile.source(), facts, Some(note));
+        }
+        Err(rejections) => {
+            let why: Vec<String> = rejections.iter().map(|r| r.to_string()).collect();
+            let note = if why.is_empty() { "none is shipped for this family".to_owned() } else { why.join("; ") };
+            asked.add(Source::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
+        }
+    }
+
+    let (layout, mismatches) = Layout::resolve(&asked.answers);
+    issues.extend(mismatches.iter().map(|m| Issue::new("layout", m)));
+    let entries = layout
+        .entries()
+        .into_iter()
+        .map(|(name, value, source)| LayoutEntry {
+            name,
+            value,
+            origin: source.origin,
+            detail: source.detail.to_string(),
+        })
+        .collect();
+    let missing: Vec<String> = of
+        .schema
+        .structs
+        .iter()
+        .flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)))
+        .filter(|(s, f)| layout.field(s, f).is_err())
+        .map(|(s, f)| format!("{s}.{f}"))
+        .chain(of.schema.globals.iter().filter(|g| layout.global(g.name).is_err()).map(|g| g.name.to_owned()))
+        .collect();
+    let is_missing = |name: &str| missing.iter().any(|m| m == name);
+    let needless: Vec<&str> =
+        of.alternatives.iter().filter(|pair| !pair.iter().all(|name| is_missing(name))).flatten().copied().collect();
+    let missing = missing.iter().filter(|m| !needless.contains(&m.as_str())).cloned().collect();
+    let info = InstanceInfo {
+        family: of.family,
+        product,
+        path: module.path.clone(),
+        base: module.base(),
+        build_id: module.build_id.clone(),
+        origins: asked.reports,
+        layout: entries,
+        missing,
+        issues,
+    };
+    (layout, info)
+}
+
+fn from_dwarf(file: &ElfFile, arch: Arch, schema: &Schema) -> (Facts, String, Option<String>) {
+    let Some(companion) = file.debug_companion() else {
+        return (Facts::default(), "no debug information found".to_owned(), None);
+    };
+    let detail = companion.path().display().to_string();
+    match dwarf::extract(|name| companion.section(name), arch.byte_order, schema) {
+        Ok(facts) => (facts, detail, None),
+        Err(why) => (Facts::default(), detail, Some(why.to_string())),
+    }
+}
+
+/// Addresses of the schema's globals from whatever symbol table is left.
+fn from_symbols(file: &ElfFile, schema: &Schema) -> Facts {
+    let mut facts = Facts::default();
+    for global in schema.globals {
+        if let Some(symbol) = file.symbol(global.name).filter(|s| !s.tls) {
+            facts.globals.insert(global.name.to_owned(), symbol.addr.0);
+        }
+    }
+    facts
+}
+
+/// A module, asked for what fingerprints are made of.
+struct Image<'a> {
+    module: &'a Module,
+    arch: Arch,
+}
+
+impl ExportView for Image<'_> {
+    fn build_id(&self) -> Option<String> {
+        self.module.build_id.as_ref().map(|id| id.to_string())
+    }
+
+    fn machine(&self) -> &str {
+        match self.arch.machine {
+            Machine::X86_64 => "x86_64",
+            Machine::Aarch64 => "aarch64",
+            Machine::Other(_) => "another machine",
+        }
+    }
+
+    fn exports(&self, name: &str) -> bool {
+        self.module.exports(name)
+    }
+
+    fn defines_version(&self, name: &str) -> bool {
+        self.module.file.as_ref().is_ok_and(|f| f.version_nodes().iter().any(|node| node == name))
+    }
+}
+
+/// Parses the profiles compiled into this program. They are tested to parse; one that did not would be left out.
+pub(crate) fn parse_profiles(texts: &[&str]) -> Vec<Profile> {
+    texts.iter().filter_map(|text| Profile::parse(text).ok()).collect()
+}
+
+/// A global of a module: its address in the target and who gave it.
+pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Addr, Origin)> {
+    let addr = layout.global(name).ok()?;
+    Some((Addr(addr).offset(module.bias), layout.global_source(name)?.origin))
+}
+
+/// True if `addr` lies in the module that starts at `base`.
+pub(crate) fn is_in(target: &dyn Target, base: Addr, addr: Addr) -> bool {
+    target.module_at(addr).is_some_and(|m| m.base() == base)
+}

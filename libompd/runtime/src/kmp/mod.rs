@@ -1,0 +1,101 @@
+//! LLVM's libomp and its twin, Intel's libiomp5.
+//!
+//! The runtime keeps a table of all its threads, `__kmp_threads`, from which teams, tasks and locks are reached.
+//! [`recover`] finds the table in stripped builds, [`read`] does the reading. OMPT fields (state, wait id, frames) are
+//! not read at all: without a tool attached the runtime leaves garbage in them.
+
+mod read;
+mod recover;
+pub mod schema;
+
+use std::sync::OnceLock;
+
+use ompd_layout::profile::Profile;
+use ompd_layout::{Layout, Origin};
+use ompd_target::{Addr, Module, Target};
+
+use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::model::{Family, InstanceInfo, RuntimeSnapshot};
+use crate::names::Namer;
+use schema::Structs;
+
+/// Intel's builds describe themselves in this variable; other builds have none, or a 4-byte dummy of the same name.
+const INTEL_TABLE: &str = "__kmp_omp_debug_struct_info";
+/// Smaller than any real one (944 bytes in all builds seen), larger than the dummy.
+const INTEL_TABLE_MIN: u64 = 100;
+
+/// One libomp or libiomp5 in one process.
+#[derive(Debug)]
+pub struct Kmp {
+    info: InstanceInfo,
+    base: Addr,
+    layout: Layout,
+    bias: u64,
+    structs: Structs,
+    /// Mapped ranges of the C library: the runtime waits through it.
+    libc: Vec<std::ops::Range<u64>>,
+}
+
+/// The layouts shipped for this family.
+pub fn profiles() -> &'static [Profile] {
+    static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
+    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
+}
+
+const PROFILE_TEXTS: &[&str] = &[include_str!("profiles/libomp-14-x86_64.json")];
+
+impl Kmp {
+    /// True if the module is, or contains, a libomp or libiomp5.
+    pub(crate) fn is_in(module: &Module) -> bool {
+        module.symbol("__kmpc_fork_call").is_some() && module.symbol("omp_get_thread_num").is_some()
+    }
+
+    /// Finds the layout of the runtime in `module`.
+    pub(crate) fn open(target: &dyn Target, module: &Module) -> Kmp {
+        let intel = module.symbol(INTEL_TABLE).is_some_and(|s| s.size >= INTEL_TABLE_MIN);
+        let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
+        let origins = FamilyOrigins {
+            family: Family::Kmp,
+            schema: &schema::SCHEMA,
+            profiles: profiles(),
+            recover: recover::recover,
+            // The walk over the table ends by the count where the capacity is not known.
+            alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
+        };
+        let (layout, info) = instance::resolve(target, module, product, &origins);
+        let libc = target
+            .modules()
+            .iter()
+            .filter(|m| m.exports("sched_yield") && m.exports("__libc_start_main"))
+            .flat_map(|m| m.ranges.clone())
+            .collect();
+        Kmp { base: module.base(), bias: module.bias, structs: Structs::bind(&layout), layout, libc, info }
+    }
+
+    fn global(&self, name: &str) -> Option<(Addr, Origin)> {
+        let addr = self.layout.global(name).ok()?;
+        Some((Addr(addr).offset(self.bias), self.layout.global_source(name)?.origin))
+    }
+
+    fn owns(&self, target: &dyn Target, addr: Addr) -> bool {
+        instance::is_in(target, self.base, addr)
+    }
+
+    fn in_libc(&self, addr: Addr) -> bool {
+        self.libc.iter().any(|range| range.contains(&addr.0))
+    }
+}
+
+impl Runtime for Kmp {
+    fn info(&self) -> &InstanceInfo {
+        &self.info
+    }
+
+    fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
+        read::Reader::snapshot(self, target)
+    }
+
+    fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
+        Namer::new(target).name_all(snapshot, |_| {});
+    }
+}

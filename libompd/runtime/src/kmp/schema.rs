@@ -1,0 +1,196 @@
+//! What is read of libomp and libiomp5, under the names of their `kmp.h`, `kmp_lock.h` and `kmp_wait_release.h`.
+
+use ompd_layout::{GlobalSchema, Schema};
+
+use crate::bind::structs;
+
+structs! {
+    KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t", "kmp_info_t"], "One thread known to the runtime" {
+        ds_thread: "th_info.ds.ds_thread", "pthread_t of the thread";
+        ds_tid: "th_info.ds.ds_tid", "thread number in its team";
+        ds_gtid: "th_info.ds.ds_gtid", "global thread number, the index in __kmp_threads";
+        team: "th_team", "innermost team; stale in idle workers of a hot team";
+        root: "th_root", "root (contention group) it serves";
+        current_task: "th_current_task", "taskdata being executed";
+        task_team: "th_task_team", "task queues in use";
+        in_pool: "th_in_pool", "nonzero: in the pool of unused threads";
+        ident: "th_ident", "source position of the last barrier or dispatch";
+        sleep_loc: "th_sleep_loc", "flag object the thread sleeps on; NULL while it spins or runs";
+        sleep_loc_type: "th_sleep_loc_type", "flag_type of that object (LLVM 14 and later)";
+        bar: "th_bar", "barrier state, one kmp_bstate for each kind of barrier";
+        spin_here: "th_spin_here", "nonzero while queued for a queuing lock";
+        next_waiting: "th_next_waiting", "gtid + 1 of the next waiter of the same lock";
+    }
+    KmpTeam = "kmp_base_team" as ["kmp_base_team", "kmp_base_team_t", "kmp_team_t"], "One team" {
+        parent: "t_parent", "enclosing team";
+        threads: "t_threads", "array of pointers to the members";
+        nproc: "t_nproc", "members";
+        level: "t_level", "nesting level";
+        active_level: "t_active_level", "nesting level counting only regions of more than one thread";
+        serialized: "t_serialized", "number of nested serialized regions this team stands for";
+        master_tid: "t_master_tid", "thread number of the encountering thread in the enclosing team";
+        pkfn: "t_pkfn", "microtask of the region; not maintained for serialized regions";
+        argc: "t_argc", "arguments of the microtask";
+        argv: "t_argv", "array of those arguments";
+        ident: "t_ident", "source position of the construct";
+        bar: "t_bar", "barrier state, one kmp_balign_team for each kind of barrier";
+        task_team: "t_task_team", "two sets of task queues, used in turn";
+        implicit_task: "t_implicit_task_taskdata", "array of the members' implicit tasks";
+    }
+    KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t", "kmp_root_t"], "One contention group" {
+        in_parallel: "r_in_parallel", "parallel regions of more than one thread in progress";
+        uber_thread: "r_uber_thread", "its initial thread";
+    }
+    KmpTaskdata = "kmp_taskdata" as ["kmp_taskdata", "kmp_taskdata_t"], "One task; the kmp_task follows it in memory" {
+        flags: "td_flags", "see kmp_tasking_flags";
+        team: "td_team", "team it belongs to";
+        parent: "td_parent", "generating task";
+        ident: "td_ident", "source position of the construct";
+        taskwait_thread: "td_taskwait_thread", "gtid + 1 while inside taskwait, else zero or negative";
+        taskwait_ident: "td_taskwait_ident", "source position of that taskwait";
+        icvs: "td_icvs", "internal control variables of the task";
+        incomplete_children: "td_incomplete_child_tasks", "children not finished";
+        taskgroup: "td_taskgroup", "innermost taskgroup";
+    }
+    KmpTaskingFlags = "kmp_tasking_flags" as ["kmp_tasking_flags", "kmp_tasking_flags_t"], "Bits of td_flags" {
+        tasktype: "tasktype", "1 explicit, 0 implicit";
+        final_: "final", "a `final` clause is in force";
+        task_serial: "task_serial", "executed at once by the thread that met it";
+        started: "started", "its function has been called";
+        executing: "executing", "it has not finished";
+        complete: "complete", "it has finished";
+    }
+    KmpTask = "kmp_task" as ["kmp_task", "kmp_task_t"], "The compiler's view of a task" {
+        routine: "routine", "function of the task";
+    }
+    KmpInternalControl = "kmp_internal_control" as ["kmp_internal_control", "kmp_internal_control_t"], "Internal control variables" {
+        nproc: "nproc", "`nthreads-var`";
+        dynamic: "dynamic", "`dyn-var`";
+        sched_kind: "sched.r_sched_type", "`run-sched-var`: the runtime's own schedule number and modifier bits";
+        sched_chunk: "sched.chunk", "`run-sched-var`: chunk size";
+        max_active_levels: "max_active_levels", "`max-active-levels-var`";
+        thread_limit: "thread_limit", "`thread-limit-var`";
+        proc_bind: "proc_bind", "`bind-var`";
+    }
+    KmpBstate = "kmp_bstate" as ["kmp_bstate", "kmp_bstate_t"], "A thread's state in one kind of barrier" {
+        arrived: "b_arrived", "counts up by 4 with each arrival; bit 0: someone sleeps on it";
+        go: "b_go", "set to release the thread";
+    }
+    KmpBalignTeam = "kmp_balign_team" as ["kmp_balign_team", "kmp_balign_team_t"], "A team's state in one kind of barrier" {
+        arrived: "b_arrived", "value of the members' b_arrived once all have arrived";
+    }
+    KmpTaskgroup = "kmp_taskgroup" as ["kmp_taskgroup", "kmp_taskgroup_t"], "One taskgroup" {
+        count: "count", "tasks of the group not finished; the word slept on at its end";
+        parent: "parent", "enclosing taskgroup";
+    }
+    KmpTaskTeam = "kmp_base_task_team" as ["kmp_base_task_team", "kmp_base_task_team_t", "kmp_task_team_t"], "Task queues of a team" {
+        threads_data: "tt_threads_data", "array of kmp_thread_data, one for each member";
+        nproc: "tt_nproc", "entries of that array in use";
+        unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";
+    }
+    KmpThreadData = "kmp_base_thread_data" as ["kmp_base_thread_data", "kmp_base_thread_data_t"], "Task queue of one thread" {
+        deque: "td_deque", "ring of pointers to taskdata";
+        deque_size: "td_deque_size", "slots of the ring";
+        deque_head: "td_deque_head", "slot of the oldest task";
+        deque_ntasks: "td_deque_ntasks", "tasks in the ring";
+    }
+    KmpThreadDataUnion = "kmp_thread_data" as ["kmp_thread_data", "kmp_thread_data_t"], "Padded kmp_base_thread_data" {
+    }
+    KmpFlag64 = "kmp_flag_64" as ["kmp_flag_64<false, true>", "kmp_flag_64"], "What a thread sleeps on: a 64-bit word" {
+        loc: "loc", "address of the word";
+    }
+    KmpFlag32 = "kmp_flag_32" as ["kmp_flag_32<false, true>", "kmp_flag_32"], "What a thread sleeps on: a 32-bit word" {
+        loc: "loc", "address of the word";
+    }
+    KmpIndirectLockTable = "kmp_indirect_lock_table" as ["kmp_indirect_lock_table", "kmp_indirect_lock_table_t"], "All locks made by the program" {
+        table: "table", "array of rows of 1024 kmp_indirect_lock each";
+        nrow_ptrs: "nrow_ptrs", "rows (LLVM 14 and later)";
+        next: "next", "index of the next unused entry";
+        next_table: "next_table", "continuation (LLVM 14 and later)";
+    }
+    KmpIndirectLock = "kmp_indirect_lock_t" as ["kmp_indirect_lock_t"], "One entry of the lock table" {
+        lock: "lock", "the lock";
+        kind: "type", "0 ticket, 1 queuing, 2 adaptive, 3 drdpa, 4 rtm_queuing, 5.. nested kinds";
+    }
+    KmpQueuingLock = "kmp_base_queuing_lock" as ["kmp_base_queuing_lock", "kmp_base_queuing_lock_t"], "The default kind of lock" {
+        initialized: "initialized", "points to the lock itself";
+        location: "location", "source position of the critical construct; NULL for locks";
+        tail_id: "tail_id", "gtid + 1 of the last waiter";
+        head_id: "head_id", "0 free, -1 held without waiters, else gtid + 1 of the first waiter";
+        flags: "flags", "bit 0: a critical construct";
+    }
+    Ident = "ident" as ["ident", "ident_t"], "A source position handed over by the compiler" {
+        psource: "psource", "text `;file;function;line;end line;;`";
+    }
+}
+
+/// Table of all threads, indexed by global thread number.
+pub(crate) const THREADS: &str = "__kmp_threads";
+/// Threads the runtime knows, spread over that table.
+pub(crate) const ALL_NTH: &str = "__kmp_all_nth";
+/// Entries of the table.
+pub(crate) const THREADS_CAPACITY: &str = "__kmp_threads_capacity";
+/// Table of all locks and criticals of the default kind.
+pub(crate) const LOCK_TABLE: &str = "__kmp_i_lock_table";
+
+/// Everything read of libomp and libiomp5.
+pub const SCHEMA: Schema = Schema {
+    family: "kmp",
+    structs: STRUCTS,
+    globals: &[
+        GlobalSchema { name: THREADS, meaning: "table of all threads, indexed by global thread number" },
+        GlobalSchema { name: ALL_NTH, meaning: "threads the runtime knows, spread over that table" },
+        GlobalSchema { name: THREADS_CAPACITY, meaning: "entries of that table" },
+        GlobalSchema { name: LOCK_TABLE, meaning: "table of all locks and criticals of the default kind" },
+    ],
+};
+
+/// All structs, bound to one resolved layout.
+#[derive(Debug, Clone)]
+pub(crate) struct Structs {
+    pub(crate) info: KmpInfo,
+    pub(crate) team: KmpTeam,
+    pub(crate) root: KmpRoot,
+    pub(crate) taskdata: KmpTaskdata,
+    pub(crate) flags: KmpTaskingFlags,
+    pub(crate) task: KmpTask,
+    pub(crate) icvs: KmpInternalControl,
+    pub(crate) bstate: KmpBstate,
+    pub(crate) balign: KmpBalignTeam,
+    pub(crate) taskgroup: KmpTaskgroup,
+    pub(crate) task_team: KmpTaskTeam,
+    pub(crate) thread_data: KmpThreadData,
+    pub(crate) thread_data_stride: KmpThreadDataUnion,
+    pub(crate) flag64: KmpFlag64,
+    pub(crate) flag32: KmpFlag32,
+    pub(crate) lock_table: KmpIndirectLockTable,
+    pub(crate) indirect_lock: KmpIndirectLock,
+    pub(crate) queuing: KmpQueuingLock,
+    pub(crate) ident: Ident,
+}
+
+impl Structs {
+    pub(crate) fn bind(layout: &ompd_layout::Layout) -> Structs {
+        Structs {
+            info: KmpInfo::bind(layout),
+            team: KmpTeam::bind(layout),
+            root: KmpRoot::bind(layout),
+            taskdata: KmpTaskdata::bind(layout),
+            flags: KmpTaskingFlags::bind(layout),
+            task: KmpTask::bind(layout),
+            icvs: KmpInternalControl::bind(layout),
+            bstate: KmpBstate::bind(layout),
+            balign: KmpBalignTeam::bind(layout),
+            taskgroup: KmpTaskgroup::bind(layout),
+            task_team: KmpTaskTeam::bind(layout),
+            thread_data: KmpThreadData::bind(layout),
+            thread_data_stride: KmpThreadDataUnion::bind(layout),
+            flag64: KmpFlag64::bind(layout),
+            flag32: KmpFlag32::bind(layout),
+            lock_table: KmpIndirectLockTable::bind(layout),
+            indirect_lock: KmpIndirectLock::bind(layout),
+            queuing: KmpQueuingLock::bind(layout),
+            ident: Ident::bind(layout),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What has to be known of the target's machine to read its memory.
+
+/// Order of the bytes of an integer in target memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+impl ByteOrder {
+    /// Decodes an unsigned integer of up to eight bytes; longer input uses its eight least significant bytes.
+    pub fn uint(self, bytes: &[u8]) -> u64 {
+        let fold = |acc: u64, b: &u8| (acc << 8) | u64::from(*b);
+        match self {
+            ByteOrder::Little => bytes.iter().rev().fold(0, fold),
+            ByteOrder::Big => bytes.iter().fold(0, fold),
+        }
+    }
+}
+
+/// Instruction set of the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Machine {
+    /// AMD64 / Intel 64.
+    X86_64,
+    /// 64-bit Arm.
+    Aarch64,
+    /// Anything else, by its ELF `e_machine` value: memory can be read, registers cannot.
+    Other(u16),
+}
+
+/// Machine, pointer width and byte order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arch {
+    /// Instruction set.
+    pub machine: Machine,
+    /// Width of a pointer in bytes (4 or 8).
+    pub pointer_bytes: u8,
+    /// Byte order of data.
+    pub byte_order: ByteOrder,
+}
+
+impl Arch {
+    /// Linux on x86-64, LP64.
+    pub const X86_64: Arch = Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little };
+    /// Linux on little-endian aarch64, LP64.
+    pub const AARCH64: Arch = Arch { machine: Machine::Aarch64, pointer_bytes: 8, byte_order: ByteOrder::Little };
+}

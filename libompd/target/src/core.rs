@@ -1,0 +1,355 @@
+//! A core file.
+//!
+//! Memory is an overlay: what the core holds comes first; below it, for pages the kernel left out because a file has
+//! them (coredump_filter in core(5)), the mapped files listed in NT_FILE, each only if it is verified to be the mapped
+//! one. What neither holds is an error, never zero.
+
+mod notes;
+mod space;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use goblin::elf::header::{ET_CORE, ET_DYN, ET_EXEC, ET_REL};
+use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
+use memmap2::Mmap;
+
+use crate::arch::Arch;
+use crate::elf::{DebugSearch, ElfError, ElfFile, map_regular};
+use crate::error::OpenError;
+use crate::image::{self, Headers, Image, Mapping, Via};
+use crate::memory::{Addr, ReadError};
+use crate::module::Module;
+use crate::options::OpenOptions;
+use crate::thread::Thread;
+use crate::{ProcessInfo, Target, TargetKind};
+use notes::Notes;
+use space::{Piece, Source, Space};
+
+const AT_PHDR: u64 = 3;
+const AT_ENTRY: u64 = 9;
+const AT_SYSINFO_EHDR: u64 = 33;
+/// The vdso is a few pages; more is not read.
+const MAX_VDSO: u64 = 256 << 10;
+/// More segments than any process can have mappings (vm.max_map_count is 65530 by default and rarely above 2^18).
+const MAX_SEGMENTS: usize = 1 << 20;
+/// More entries of NT_FILE are not looked at.
+const MAX_MAPPINGS: usize = 1 << 17;
+
+/// A core file, with the files it refers to.
+#[derive(Debug)]
+pub struct Core {
+    data: Mmap,
+    arch: Arch,
+    space: Space,
+    /// Files whose pages the space shows, by the index in [`Source::File`].
+    files: Vec<Arc<ElfFile>>,
+    modules: Vec<Module>,
+    threads: Vec<Thread>,
+    process: ProcessInfo,
+    auxv: BTreeMap<u64, u64>,
+    issues: Vec<String>,
+}
+
+impl Core {
+    /// Opens the core file at `path`.
+    ///
+    /// # Errors
+    /// [`OpenError::NotCore`] says what the file is instead; [`OpenError::Truncated`] if not even the notes are left;
+    /// [`OpenError::MalformedCore`]; [`OpenError::Io`].
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Core, OpenError> {
+        let data = map_core(path)?;
+        let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
+        if !data.starts_with(b"\x7fELF") {
+            return Err(not_core(describe(&data)));
+        }
+        let headers = Headers::parse(&data).map_err(|why| malformed_or_truncated(path, &data, why))?;
+        match headers.kind {
+            ET_CORE => {}
+            ET_EXEC | ET_DYN => return Err(not_core("this is an executable or shared library, not a core file")),
+            ET_REL => return Err(not_core("this is an object file, not a core file")),
+            _ => return Err(not_core("this ELF file is not a core file")),
+        }
+        if headers.segments.len() > MAX_SEGMENTS {
+            let why = format!("{} segments are more than a process can have", headers.segments.len());
+            return Err(OpenError::MalformedCore { path: path.to_owned(), why });
+        }
+        let mut core = Core {
+            data,
+            arch: headers.arch,
+            space: Space::default(),
+            files: Vec::new(),
+            modules: Vec::new(),
+            threads: Vec::new(),
+            process: ProcessInfo::default(),
+            auxv: BTreeMap::new(),
+            issues: Vec::new(),
+        };
+        core.load(path, &headers, options)?;
+        Ok(core)
+    }
+
+    /// The value of entry `kind` of the auxiliary vector (`AT_*` in elf.h).
+    pub fn auxv(&self, kind: u64) -> Option<u64> {
+        self.auxv.get(&kind).copied()
+    }
+
+    fn load(&mut self, path: &Path, headers: &Headers, options: &OpenOptions) -> Result<(), OpenError> {
+        let size = self.data.len() as u64;
+        let stored = headers.segments.iter().filter(|p| p.p_filesz > 0);
+        let missing = stored.map(|p| p.p_offset.saturating_add(p.p_filesz)).max().unwrap_or(0).saturating_sub(size);
+
+        let mut notes = Notes::default();
+        for p in headers.segments.iter().filter(|p| p.p_type == PT_NOTE) {
+            notes.read(headers, clip(&self.data, p.p_offset, p.p_filesz));
+        }
+        notes.finish();
+        if notes.threads.is_empty() {
+            let path = path.to_owned();
+            return Err(match missing {
+                0 => OpenError::MalformedCore { path, why: "it has no thread notes (NT_PRSTATUS)".into() },
+                _ => OpenError::Truncated { path, missing },
+            });
+        }
+        if missing > 0 {
+            self.issues.push(format!("the core file is truncated: {missing} bytes are missing at its end"));
+        }
+        self.issues.append(&mut notes.issues);
+
+        let loads: Vec<_> = headers.segments.iter().filter(|p| p.p_type == PT_LOAD).collect();
+        self.space.add_below(
+            loads
+                .iter()
+                .map(|p| {
+                    let present = p.p_filesz.min(size.saturating_sub(p.p_offset));
+                    Piece {
+                        start: p.p_vaddr,
+                        end: p.p_vaddr.saturating_add(present),
+                        source: Source::Core(p.p_offset),
+                    }
+                })
+                .collect(),
+        );
+        let executable: Vec<_> = loads
+            .iter()
+            .filter(|p| p.p_flags & PF_X != 0)
+            .map(|p| p.p_vaddr..p.p_vaddr.saturating_add(p.p_memsz))
+            .collect();
+        if notes.files.is_none() {
+            self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
+        }
+        let mut mappings: Vec<Mapping> = (notes.files.take().unwrap_or_default().into_iter())
+            .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: false })
+            .collect();
+        mappings.sort_by_key(|m| m.start);
+        if mappings.len() > MAX_MAPPINGS {
+            self.issues.push(format!("of {} mapped files only {MAX_MAPPINGS} are considered", mappings.len()));
+            mappings.truncate(MAX_MAPPINGS);
+        }
+        mark_executable(&mut mappings, executable);
+
+        let images = image::find_images(&mappings, &|addr, buf| self.read(Addr(addr), buf).is_ok());
+        let covers = |i: &Image, kind: u64| {
+            notes.auxv.get(&kind).is_some_and(|at| i.ranges.iter().any(|r| r.contains(at)))
+        };
+        // AT_ENTRY and AT_PHDR both lie in the executable; only one of them may survive in a damaged core.
+        let exe = images.iter().position(|i| covers(i, AT_ENTRY)).or(images.iter().position(|i| covers(i, AT_PHDR)));
+        self.add_modules(&images, exe, &mappings, options);
+        let absent = loads.iter().map(|p| (p.p_vaddr, p.p_vaddr.saturating_add(p.p_memsz)));
+        let absent = absent.chain(mappings.iter().map(|m| (m.start, m.end)));
+        self.space.add_below(absent.map(|(start, end)| Piece { start, end, source: Source::Absent }).collect());
+        self.add_vdso(notes.auxv.get(&AT_SYSINFO_EHDR).copied());
+
+        self.process = ProcessInfo {
+            pid: notes.pid,
+            exe: exe.map(|i| images[i].path.clone()),
+            command: notes.command,
+            signal: notes.signal,
+        };
+        self.threads = notes.threads;
+        self.auxv = notes.auxv;
+        Ok(())
+    }
+
+    /// Opens the file behind each image and puts its pages below those of the core.
+    fn add_modules(&mut self, images: &[Image], exe: Option<usize>, mappings: &[Mapping], options: &OpenOptions) {
+        let mut pieces = Vec::new();
+        let mut lost: Vec<&str> = Vec::new();
+        for (number, image) in images.iter().enumerate() {
+            let is_exe = exe == Some(number);
+            let file = image::open_file(image, &candidates(image, is_exe, options), &debug_search(image, options));
+            let mut bias = image.bias;
+            match &file {
+                Ok(file) => {
+                    let (size, index) = (file.bytes().len() as u64, self.files.len());
+                    self.files.push(Arc::clone(file));
+                    let own = mappings.iter().filter(|m| {
+                        m.path.strip_suffix(" (deleted)").unwrap_or(&m.path) == image.path
+                            && image.ranges.iter().any(|r| r.start < m.end && m.start < r.end)
+                    });
+                    pieces.extend(own.map(|m| {
+                        let present = (m.end - m.start).min(size.saturating_sub(m.offset));
+                        Piece { start: m.start, end: m.start + present, source: Source::File(index, m.offset) }
+                    }));
+                    if image.arch.is_none() {
+                        bias = image.first.start.wrapping_sub(file.svma_of_offset(0).unwrap_or(0));
+                    }
+                }
+                Err(why) if is_exe => self.issues.push(format!(
+                    "the executable {} is not at hand ({}): give it with --exe PATH",
+                    image.path,
+                    why.join("; ")
+                )),
+                Err(_) => lost.push(&image.path),
+            }
+            self.modules.push(Module {
+                path: image.path.clone(),
+                bias,
+                ranges: image.ranges.clone(),
+                build_id: image.build_id.clone().or_else(|| file.as_ref().ok().and_then(|f| f.build_id().cloned())),
+                file,
+            });
+        }
+        if exe.is_none() && !images.is_empty() {
+            self.issues.push("which mapped file is the executable is not known (no usable auxiliary vector)".into());
+        }
+        if !lost.is_empty() {
+            self.issues.push(format!(
+                "{} mapped files are not at hand ({}): give a copy of the target's file system with --lib-root DIR",
+                lost.len(),
+                lost.join(", ")
+            ));
+        }
+        self.space.add_below(pieces);
+    }
+
+    /// The vdso has no file, but its whole image is in the core.
+    fn add_vdso(&mut self, at: Option<u64>) {
+        let Some(at) = at.filter(|at| !self.modules.iter().any(|m| m.contains(Addr(*at)))) else { return };
+        let Some(piece) = self.space.find(at).filter(|p| p.start == at && matches!(p.source, Source::Core(_))) else {
+            return;
+        };
+        let mut bytes = vec![0; (piece.end - at).min(MAX_VDSO) as usize];
+        if self.read(Addr(at), &mut bytes).is_ok()
+            && let Some(module) = Module::vdso(at, bytes)
+        {
+            let place = self.modules.partition_point(|m| m.base().0 < at);
+            self.modules.insert(place, module);
+        }
+    }
+}
+
+impl Target for Core {
+    fn kind(&self) -> TargetKind {
+        TargetKind::Core
+    }
+
+    fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.space.read(addr.0, buf, |source, len| match source {
+            Source::Core(offset) => slice(&self.data, offset, len),
+            Source::File(index, offset) => slice(self.files.get(index)?.bytes(), offset, len),
+            Source::Absent => None,
+        })
+    }
+
+    fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    fn process(&self) -> &ProcessInfo {
+        &self.process
+    }
+
+    fn issues(&self) -> &[String] {
+        &self.issues
+    }
+}
+
+fn slice(data: &[u8], offset: u64, len: usize) -> Option<&[u8]> {
+    data.get(usize::try_from(offset).ok()?..)?.get(..len)
+}
+
+/// The part of `offset..offset + len` that the file has.
+fn clip(data: &[u8], offset: u64, len: u64) -> &[u8] {
+    let size = data.len() as u64;
+    let start = offset.min(size);
+    &data[start as usize..offset.saturating_add(len).min(size).max(start) as usize]
+}
+
+fn map_core(path: &Path) -> Result<Mmap, OpenError> {
+    let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
+    match map_regular(path) {
+        Ok(data) if data.is_empty() => Err(not_core("the file is empty")),
+        Ok(data) => Ok(data),
+        Err(ElfError::NotRegular { .. }) => Err(not_core("not a regular file")),
+        // Linux refuses to map nothing.
+        Err(ElfError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
+            Err(not_core("the file is empty"))
+        }
+        Err(ElfError::Io { source, .. }) => Err(OpenError::Io { what: path.display().to_string(), source }),
+        Err(e) => Err(not_core(&e.to_string())),
+    }
+}
+
+/// Says what a file that is not ELF is, as far as its first bytes tell.
+fn describe(data: &[u8]) -> &'static str {
+    match data {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "this file is compressed with zstd: decompress it first (zstd -d)",
+        [0x1f, 0x8b, ..] => "this file is compressed with gzip: decompress it first (gunzip)",
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => "this file is compressed with xz: decompress it first (unxz)",
+        [0x04, 0x22, 0x4d, 0x18, ..] => "this file is compressed with lz4: decompress it first (lz4 -d)",
+        _ if data[..data.len().min(512)].iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) => {
+            "this is a text file, not a core file"
+        }
+        _ => "this file is neither a core file nor any other ELF file",
+    }
+}
+
+/// Headers that cannot be parsed because the file ends within them are a truncation, not a contradiction.
+fn malformed_or_truncated(path: &Path, data: &[u8], why: String) -> OpenError {
+    match data.len() {
+        len @ ..64 => OpenError::Truncated { path: path.to_owned(), missing: 64 - len as u64 },
+        _ => OpenError::MalformedCore { path: path.to_owned(), why },
+    }
+}
+
+fn mark_executable(mappings: &mut [Mapping], mut executable: Vec<Range<u64>>) {
+    executable.sort_by_key(|r| r.start);
+    for m in mappings {
+        let below = executable.partition_point(|r| r.start < m.end);
+        m.exec = below > 0 && executable[below - 1].end > m.start;
+    }
+}
+
+/// Where the file behind `image` may be.
+fn candidates(image: &Image, is_exe: bool, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
+    let mut paths = Vec::new();
+    if let Some(exe) = options.exe.as_ref().filter(|_| is_exe) {
+        paths.push((exe.clone(), Via::User));
+    }
+    paths.extend(image::below_lib_root(&image.path, options));
+    paths.push((PathBuf::from(&image.path), Via::Name));
+    paths
+}
+
+fn debug_search(image: &Image, options: &OpenOptions) -> DebugSearch {
+    let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
+    let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), file_dirs: Vec::new(), target_dir };
+    if let (Some(root), Some(dir)) = (&options.lib_root, &search.target_dir) {
+        search.file_dirs.push(image::below(root, &dir.to_string_lossy()));
+        search.debug_dirs.push(root.join("usr/lib/debug"));
+    }
+    search.file_dirs.extend(search.target_dir.clone());
+    search
+}

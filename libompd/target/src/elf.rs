@@ -1,0 +1,432 @@
+//! ELF files on disk: symbols, code bytes, relocations, DWARF sections, debug companions.
+//!
+//! A file is mapped, not read; every table is parsed when first asked for. All addresses are the file's own (SVMA).
+//! Files come from wherever the target points, so nothing in them is trusted: what is malformed is absent.
+
+mod code;
+mod debug;
+mod symbols;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use memmap2::Mmap;
+use nix::libc;
+use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, PT_TLS, SHT_NOBITS};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
+use object::{Endianness, Object, ObjectSection};
+
+use crate::arch::{Arch, ByteOrder, Machine};
+use crate::memory::Addr;
+use crate::module::{BuildId, Symbol, SymbolOrigin};
+
+pub use code::Reloc;
+pub(crate) use debug::DebugSearch;
+use symbols::{Entry, SymbolTable};
+
+/// Files larger than this are refused.
+const MAX_FILE: u64 = 64 << 30;
+/// Sections that would decompress to more than this are treated as absent.
+const MAX_SECTION: u64 = 1 << 30;
+/// The most `.gnu_debugdata` may decompress to.
+const MAX_MINI_DEBUG: u64 = 64 << 20;
+/// Memory the xz decoder may use, in KiB (its dictionary size comes from the file).
+const XZ_MEMORY_KIB: u32 = 128 << 10;
+
+/// Calls `$f::<header type>` for the class of the file.
+macro_rules! by_class {
+    ($file:expr, $($f:ident)::+, $($arg:expr),*) => {
+        if $file.arch.pointer_bytes == 8 {
+            $($f)::+::<FileHeader64<Endianness>>($($arg),*)
+        } else {
+            $($f)::+::<FileHeader32<Endianness>>($($arg),*)
+        }
+    };
+}
+use by_class;
+
+/// Why a file could not be opened as an ELF file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A directory, device, pipe or socket.
+    #[error("{}: not a regular file", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Larger than any program.
+    #[error("{}: {size} bytes are more than any program has", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// Not ELF, or malformed.
+    #[error("{}: not a usable ELF file: {why}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A loadable segment (`PT_LOAD`).
+#[derive(Debug, Clone, Copy)]
+struct Load {
+    vaddr: u64,
+    offset: u64,
+    filesz: u64,
+    exec: bool,
+}
+
+/// An ELF file, mapped and parsed on demand. Addresses are the file's own (SVMA).
+pub struct ElfFile {
+    path: PathBuf,
+    data: Data,
+    arch: Arch,
+    build_id: Option<BuildId>,
+    loads: Vec<Load>,
+    tls: Option<(u64, u64)>,
+    search: DebugSearch,
+    dynsym: OnceLock<SymbolTable>,
+    symtab: OnceLock<SymbolTable>,
+    mini: OnceLock<SymbolTable>,
+    frames: OnceLock<Vec<Range<u64>>>,
+    relocations: OnceLock<BTreeMap<u64, Reloc>>,
+    companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
+}
+
+enum Data {
+    Mapped(Mmap),
+    Copied(Vec<u8>),
+}
+
+impl fmt::Debug for ElfFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ElfFile").field("path", &self.path).field("build_id", &self.build_id).finish_non_exhaustive()
+    }
+}
+
+/// Maps a regular file. The kind is checked before opening (a device may act on being opened) and again on the
+/// descriptor (the name may have been exchanged); `O_NONBLOCK` keeps a pipe put there in between from blocking.
+pub(crate) fn map_regular(path: &Path) -> Result<Mmap, ElfError> {
+    let io = |source| ElfError::Io { path: path.to_owned(), source };
+    let not_regular = || ElfError::NotRegular { path: path.to_owned() };
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(not_regular());
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(io)?;
+    let meta = file.metadata().map_err(io)?;
+    if !meta.is_file() {
+        return Err(not_regular());
+    }
+    if meta.len() > MAX_FILE {
+        return Err(ElfError::TooLarge { path: path.to_owned(), size: meta.len() });
+    }
+    // SAFETY: the mapping is private and read-only, and the slice made of it is only ever parsed as plain bytes with
+    // every length checked. What remains is a file truncated while it is mapped: reading the lost part ends this
+    // process (SIGBUS), as it does every debugger; a target held at that moment is released by the kernel.
+    unsafe { Mmap::map(&file) }.map_err(io)
+}
+
+impl ElfFile {
+    /// Opens the regular file at `path`.
+    ///
+    /// # Errors
+    /// [`ElfError`] if it cannot be read, is no regular file, or its ELF headers are malformed.
+    pub fn open(path: &Path) -> Result<ElfFile, ElfError> {
+        ElfFile::parse(path.to_owned(), Data::Mapped(map_regular(path)?))
+    }
+
+    /// An ELF file whose bytes are already at hand, such as the vdso read from the target. `name` serves as its path.
+    ///
+    /// # Errors
+    /// [`ElfError::Malformed`] if the bytes are not an ELF file.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<ElfFile, ElfError> {
+        ElfFile::parse(PathBuf::from(name), Data::Copied(bytes))
+    }
+
+    fn parse(path: PathBuf, data: Data) -> Result<ElfFile, ElfError> {
+        let mut file = ElfFile {
+            path,
+            data,
+            arch: Arch::X86_64,
+            build_id: None,
+            loads: Vec::new(),
+            tls: None,
+            search: DebugSearch::default(),
+            dynsym: OnceLock::new(),
+            symtab: OnceLock::new(),
+            mini: OnceLock::new(),
+            frames: OnceLock::new(),
+            relocations: OnceLock::new(),
+            companion: OnceLock::new(),
+        };
+        let ident = file.bytes().get(..6).unwrap_or_default();
+        let parsed = match ident {
+            [0x7f, b'E', b'L', b'F', 2, _] => file.headers::<FileHeader64<Endianness>>(),
+            [0x7f, b'E', b'L', b'F', 1, _] => file.headers::<FileHeader32<Endianness>>(),
+            [0x7f, b'E', b'L', b'F', ..] => Err("neither 32 nor 64 bit".to_owned()),
+            _ => Err("it does not begin with the ELF magic number".to_owned()),
+        };
+        match parsed {
+            Ok((arch, build_id, loads, tls)) => {
+                (file.arch, file.build_id, file.loads, file.tls) = (arch, build_id, loads, tls);
+                Ok(file)
+            }
+            Err(why) => Err(ElfError::Malformed { path: file.path, why }),
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "the four values are put into the struct by the only caller")]
+    fn headers<E: FileHeader<Endian = Endianness>>(
+        &self,
+    ) -> Result<(Arch, Option<BuildId>, Vec<Load>, Option<(u64, u64)>), String> {
+        let elf = object::read::elf::ElfFile::<E>::parse(self.bytes()).map_err(|e| e.to_string())?;
+        let endian = elf.endian();
+        let machine = match elf.elf_header().e_machine(endian) {
+            object::elf::EM_X86_64 => Machine::X86_64,
+            object::elf::EM_AARCH64 => Machine::Aarch64,
+            other => Machine::Other(other.0),
+        };
+        let arch = Arch {
+            machine,
+            pointer_bytes: if elf.is_64() { 8 } else { 4 },
+            byte_order: if elf.is_little_endian() { ByteOrder::Little } else { ByteOrder::Big },
+        };
+        let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(|id| BuildId(id.to_vec()));
+        let headers = elf.elf_program_headers();
+        let loads = headers
+            .iter()
+            .filter(|p| p.p_type(endian) == PT_LOAD)
+            .map(|p| Load {
+                vaddr: p.p_vaddr(endian).into(),
+                offset: p.p_offset(endian).into(),
+                filesz: p.p_filesz(endian).into(),
+                exec: p.p_flags(endian).contains(PF_X),
+            })
+            .collect();
+        let tls = headers
+            .iter()
+            .find(|p| p.p_type(endian) == PT_TLS)
+            .map(|p| (p.p_memsz(endian).into(), p.p_align(endian).into()));
+        Ok((arch, build_id, loads, tls))
+    }
+
+    /// Sets where a separate debug file is looked for.
+    pub(crate) fn with_debug_search(mut self, search: DebugSearch) -> ElfFile {
+        self.search = search;
+        self
+    }
+
+    /// All bytes of the file.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Mapped(map) => map,
+            Data::Copied(bytes) => bytes,
+        }
+    }
+
+    /// The path the file was opened by (for a live process often one below `/proc`).
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Machine, pointer width and byte order of the file.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// Build-id note of the file.
+    pub fn build_id(&self) -> Option<&BuildId> {
+        self.build_id.as_ref()
+    }
+
+    /// Size and alignment in bytes of the thread-local storage block (`PT_TLS`).
+    pub fn tls_segment(&self) -> Option<(u64, u64)> {
+        self.tls
+    }
+
+    /// `DT_SONAME`.
+    pub fn soname(&self) -> Option<String> {
+        by_class!(self, dynamic_strings, self.bytes(), object::elf::DT_SONAME).into_iter().next()
+    }
+
+    /// `DT_NEEDED` entries, in order.
+    pub fn needed(&self) -> Vec<String> {
+        by_class!(self, dynamic_strings, self.bytes(), object::elf::DT_NEEDED)
+    }
+
+    /// Names of the versions the file defines (`.gnu.version_d` without the base entry), such as `OMP_5.1`.
+    pub fn version_nodes(&self) -> Vec<String> {
+        by_class!(self, version_nodes, self.bytes()).unwrap_or_default()
+    }
+
+    /// See [`crate::Module::symbol`]; addresses are the file's.
+    pub fn symbol(&self, name: &str) -> Option<Symbol> {
+        self.first_in_tables(|table| table.find(name))
+    }
+
+    /// True if `.dynsym` defines `name` for others.
+    pub fn exports(&self, name: &str) -> bool {
+        self.dynsym().find(name).is_some_and(|e| e.global)
+    }
+
+    /// Names that `.dynsym` defines for others, in the order of the table; a name with several versions repeats.
+    pub fn exported_names(&self) -> impl Iterator<Item = &str> {
+        self.dynsym().entries().iter().filter(|e| e.global).map(|e| &*e.name)
+    }
+
+    /// See [`crate::Module::symbol_at`]; addresses are the file's.
+    pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
+        let symbol = self.first_in_tables(|table| table.covering(addr.0, |_| true))?;
+        let distance = addr.0.checked_sub(symbol.addr.0)?;
+        Some((symbol, distance))
+    }
+
+    /// Asks the tables in order of [`SymbolOrigin`]; the debug file last, because finding it costs most.
+    fn first_in_tables<'a>(&'a self, ask: impl Fn(&'a SymbolTable) -> Option<&'a Entry>) -> Option<Symbol> {
+        let own = self.first_in_own_tables(&ask);
+        own.or_else(|| {
+            let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
+            ask(file.symtab()).map(|e| (e, SymbolOrigin::DebugFile))
+        })
+        .map(|(e, origin)| Symbol { name: e.name.to_string(), addr: Addr(e.addr), size: e.size, tls: e.tls, origin })
+    }
+
+    fn first_in_own_tables<'a>(
+        &'a self,
+        ask: &impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
+    ) -> Option<(&'a Entry, SymbolOrigin)> {
+        let dynsym = || ask(self.dynsym()).map(|e| (e, SymbolOrigin::Dynsym));
+        let symtab = || ask(self.symtab()).map(|e| (e, SymbolOrigin::Symtab));
+        let mini = || ask(self.mini()).map(|e| (e, SymbolOrigin::MiniDebugInfo));
+        dynsym().or_else(symtab).or_else(mini)
+    }
+
+    fn dynsym(&self) -> &SymbolTable {
+        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, self.bytes(), true).unwrap_or_default())
+    }
+
+    fn symtab(&self) -> &SymbolTable {
+        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, self.bytes(), false).unwrap_or_default())
+    }
+
+    /// `.gnu_debugdata`: an xz-compressed ELF file that holds just a `.symtab` (GDB manual, "MiniDebugInfo").
+    fn mini(&self) -> &SymbolTable {
+        self.mini.get_or_init(|| {
+            let unpack = || -> Option<SymbolTable> {
+                let packed = self.section(".gnu_debugdata")?;
+                let mut plain = Vec::new();
+                let xz = lzma_rust2::XzReader::new_mem_limit(&*packed, true, XZ_MEMORY_KIB);
+                xz.take(MAX_MINI_DEBUG + 1).read_to_end(&mut plain).ok()?;
+                if plain.len() as u64 > MAX_MINI_DEBUG {
+                    return None;
+                }
+                let inner = ElfFile::from_bytes(".gnu_debugdata", plain).ok()?;
+                by_class!(inner, SymbolTable::read, inner.bytes(), false).ok()
+            };
+            unpack().unwrap_or_default()
+        })
+    }
+
+    /// The bytes of a section, decompressed. `None` if there is no such section, it has no bytes in the file, or it
+    /// is malformed or larger than 1 GiB.
+    pub fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        by_class!(self, section, self.bytes(), name)
+    }
+
+    /// True if the file itself holds DWARF.
+    pub fn has_dwarf(&self) -> bool {
+        by_class!(self, has_bytes, self.bytes(), ".debug_info")
+    }
+
+    /// The file with the DWARF and `.symtab` of this one, verified by build-id or CRC; `None` if this file has
+    /// DWARF itself or no companion was found. [`ElfFile::debug_search`] says what was tried.
+    pub fn debug_companion(&self) -> Option<Arc<ElfFile>> {
+        self.separate_debug_file().cloned()
+    }
+
+    /// One line for each place where a debug file was looked for, with the outcome.
+    pub fn debug_search(&self) -> Vec<String> {
+        self.companion.get_or_init(|| debug::find(self, &self.search)).1.clone()
+    }
+
+    fn separate_debug_file(&self) -> Option<&Arc<ElfFile>> {
+        self.companion.get_or_init(|| debug::find(self, &self.search)).0.as_ref()
+    }
+}
+
+fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &[u8], tag: object::elf::DynamicTag) -> Vec<String> {
+    let read = || -> object::Result<Vec<String>> {
+        let header = E::parse(data)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, data)?;
+        let Some((entries, link)) = sections.dynamic(endian, data)? else { return Ok(Vec::new()) };
+        let strings = sections.strings(endian, data, link)?;
+        let ends = entries.iter().take_while(|d| d.tag(endian) != object::elf::DT_NULL);
+        let wanted = ends.filter(|d| d.tag(endian) == tag);
+        Ok(wanted
+            .filter_map(|d| d.string(endian, strings).ok())
+            .map(|s| String::from_utf8_lossy(s).into_owned())
+            .collect())
+    };
+    read().unwrap_or_default()
+}
+
+fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<Vec<String>> {
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, data)?;
+    let mut names = Vec::new();
+    let Some((mut definitions, link)) = sections.gnu_verdef(endian, data)? else { return Ok(names) };
+    let strings = sections.strings(endian, data, link)?;
+    while let Some((definition, mut auxiliaries)) = definitions.next()? {
+        if definition.vd_flags.get(endian).contains(object::elf::VER_FLG_BASE) {
+            continue;
+        }
+        // The first auxiliary entry is the name itself, the others are the versions it inherits from.
+        if let Some(name) = auxiliaries.next()? {
+            names.push(String::from_utf8_lossy(name.name(endian, strings)?).into_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn section<'a, E: FileHeader<Endian = Endianness>>(data: &'a [u8], name: &str) -> Option<Cow<'a, [u8]>> {
+    let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+    let section = elf.section_by_name(name)?;
+    let packed = section.compressed_data().ok()?;
+    if packed.data.is_empty() || packed.uncompressed_size > MAX_SECTION {
+        return None;
+    }
+    packed.decompress().ok()
+}
+
+fn has_bytes<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> bool {
+    let has = || -> Option<bool> {
+        let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+        let section = elf.section_by_name(name)?;
+        let header = section.elf_section_header();
+        Some(header.sh_type(elf.endian()) != SHT_NOBITS && section.size() > 0)
+    };
+    has().unwrap_or(false)
+}

@@ -1,0 +1,127 @@
+//! What a decoder of instructions needs of a file: code bytes, extents of functions, relocations.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
+use object::elf::{FileHeader32, FileHeader64, SHT_RELA};
+use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
+use object::{Endianness, Object, ObjectSection};
+
+use super::symbols::is_allocated;
+use super::{ElfFile, by_class};
+use crate::arch::ByteOrder;
+
+/// A dynamic relocation with explicit addend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reloc {
+    /// Relocation type of the machine (`R_X86_64_TPOFF64` is 18).
+    pub kind: u32,
+    /// Name of the symbol it refers to, if it refers to a named one.
+    pub symbol: Option<String>,
+    /// `st_value` of that symbol: 0 if it is defined elsewhere.
+    pub symbol_value: u64,
+    /// Addend.
+    pub addend: i64,
+}
+
+impl ElfFile {
+    /// The file's bytes for `len` bytes of loaded image at `svma`; `None` unless one segment holds them all.
+    pub fn bytes_at(&self, svma: u64, len: u64) -> Option<&[u8]> {
+        let load = self.loads.iter().find(|l| svma >= l.vaddr && svma - l.vaddr < l.filesz)?;
+        let within = svma - load.vaddr;
+        if len > load.filesz - within {
+            return None;
+        }
+        let start = usize::try_from(load.offset.checked_add(within)?).ok()?;
+        self.bytes().get(start..start.checked_add(usize::try_from(len).ok()?)?)
+    }
+
+    /// The address at which the byte at `offset` of the file is loaded.
+    pub(crate) fn svma_of_offset(&self, offset: u64) -> Option<u64> {
+        let load = self.loads.iter().find(|l| offset >= l.offset && offset - l.offset < l.filesz)?;
+        load.vaddr.checked_add(offset - load.offset)
+    }
+
+    /// Address ranges of the executable segments, as far as they have bytes in the file.
+    pub fn executable_ranges(&self) -> Vec<Range<u64>> {
+        let exec = self.loads.iter().filter(|l| l.exec);
+        exec.map(|l| l.vaddr..l.vaddr.saturating_add(l.filesz)).collect()
+    }
+
+    /// Extent of the function that contains `svma`: by symbol size, else by the frame description in `.eh_frame`
+    /// (which survives `strip`).
+    pub fn function_range(&self, svma: u64) -> Option<Range<u64>> {
+        let by_symbol = self.first_in_own_tables(&|t| t.covering(svma, |e| e.function && e.size > 0));
+        if let Some((entry, _)) = by_symbol {
+            return Some(entry.addr..entry.addr.checked_add(entry.size)?);
+        }
+        let frames = self.frames.get_or_init(|| by_class!(self, read_frames, self).unwrap_or_default());
+        let at = frames.partition_point(|r| r.start <= svma).checked_sub(1)?;
+        Some(frames[at].clone()).filter(|r| r.contains(&svma))
+    }
+
+    /// Dynamic relocations with addend (`.rela.dyn`, `.rela.plt`) by the address they patch. `SHT_RELR` entries, which
+    /// name no symbol, are not included.
+    pub fn relocations(&self) -> &BTreeMap<u64, Reloc> {
+        self.relocations.get_or_init(|| by_class!(self, read_relocations, self.bytes()).unwrap_or_default())
+    }
+}
+
+fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec<Range<u64>>> {
+    let elf = object::read::elf::ElfFile::<E>::parse(file.bytes()).ok()?;
+    let section = elf.section_by_name(".eh_frame")?;
+    let address = |name| elf.section_by_name(name).map_or(0, |s| s.address());
+    let bases = BaseAddresses::default()
+        .set_eh_frame(section.address())
+        .set_text(address(".text"))
+        .set_got(address(".got"));
+    let endian = match file.arch.byte_order {
+        ByteOrder::Little => RunTimeEndian::Little,
+        ByteOrder::Big => RunTimeEndian::Big,
+    };
+    let mut eh_frame = EhFrame::new(section.data().ok()?, endian);
+    eh_frame.set_address_size(file.arch.pointer_bytes);
+    let mut entries = eh_frame.entries(&bases);
+    let mut ranges = Vec::new();
+    // The first malformed entry ends the walk: what follows cannot be found without it.
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        if let Some(end) = fde.initial_address().checked_add(fde.len())
+            && fde.len() > 0
+        {
+            ranges.push(fde.initial_address()..end);
+        }
+    }
+    ranges.sort_by_key(|r| r.start);
+    Some(ranges)
+}
+
+fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<BTreeMap<u64, Reloc>> {
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let mips = header.is_mips64el(endian);
+    let sections = header.sections(endian, data)?;
+    let mut out = BTreeMap::new();
+    for section in sections.iter().filter(|s| s.sh_type(endian) == SHT_RELA && is_allocated::<E>(s, endian)) {
+        let Some((entries, link)) = section.rela(endian, data)? else { continue };
+        // A statically linked program has relocations (IRELATIVE) without a symbol table.
+        let symbols = sections.symbol_table_by_index(endian, data, link).ok();
+        for entry in entries {
+            let named = entry.symbol(endian, mips).zip(symbols.as_ref());
+            let symbol = named.and_then(|(index, table)| Some((table.symbol(index).ok()?, table)));
+            let name = symbol.and_then(|(s, table)| table.symbol_name(endian, s).ok()).filter(|n| !n.is_empty());
+            out.insert(
+                entry.r_offset(endian).into(),
+                Reloc {
+                    kind: entry.r_type(endian, mips).0,
+                    symbol: name.map(|n| String::from_utf8_lossy(n).into_owned()),
+                    symbol_value: symbol.map_or(0, |(s, _)| s.st_value(endian).into()),
+                    addend: entry.r_addend(endian).into(),
+                },
+            );
+        }
+    }
+    Ok(out)
+}

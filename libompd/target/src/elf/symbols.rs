@@ -1,0 +1,190 @@
+//! One symbol table, indexed by name and by address.
+
+use object::elf as raw;
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{Endianness, SymbolIndex};
+
+/// A defined symbol.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// Name without version suffix.
+    pub name: Box<str>,
+    /// `st_value`: address in the file, or offset in the TLS block.
+    pub addr: u64,
+    /// `st_size`.
+    pub size: u64,
+    /// `STT_TLS`.
+    pub tls: bool,
+    /// `STT_FUNC` or `STT_GNU_IFUNC`.
+    pub function: bool,
+    /// Global, weak or unique.
+    pub global: bool,
+    /// Not the default version of its name (`@` instead of `@@`).
+    pub old_version: bool,
+}
+
+impl Entry {
+    /// Orders aliases: the name a reader would expect comes first.
+    fn rank(&self) -> (bool, bool, bool) {
+        (self.old_version, !self.global, !self.function)
+    }
+
+    fn end(&self) -> u64 {
+        self.addr.saturating_add(self.size)
+    }
+}
+
+/// The defined symbols of one table.
+#[derive(Debug, Default)]
+pub(super) struct SymbolTable {
+    entries: Vec<Entry>,
+    /// Indices sorted by name, best first.
+    by_name: Vec<u32>,
+    /// Indices of everything that has an address, sorted by it, best last.
+    by_addr: Vec<u32>,
+    /// For each place in `by_addr`, the highest end of it and all before: says when a search backwards may stop.
+    reach: Vec<u64>,
+}
+
+impl SymbolTable {
+    /// Reads `.symtab` (`dynamic == false`) or `.dynsym` of the ELF file in `data`. A missing table is an empty one.
+    ///
+    /// # Errors
+    /// The parser's message if the table is malformed.
+    pub fn read<E: FileHeader<Endian = Endianness>>(data: &[u8], dynamic: bool) -> object::Result<SymbolTable> {
+        let header = E::parse(data)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, data)?;
+        let kind = if dynamic { raw::SHT_DYNSYM } else { raw::SHT_SYMTAB };
+        let symbols = sections.symbols(endian, data, kind)?;
+        let versions = if dynamic { sections.versions(endian, data)? } else { None };
+        let mut entries = Vec::new();
+        for (index, symbol) in symbols.enumerate() {
+            let kind = symbol.st_type();
+            let place = symbol.st_shndx(endian);
+            // SHN_ABS covers the names of version nodes, which older linkers put among the symbols.
+            if place == raw::SHN_UNDEF || place == raw::SHN_ABS || kind == raw::STT_SECTION || kind == raw::STT_FILE {
+                continue;
+            }
+            let Ok(name) = symbols.symbol_name(endian, symbol) else { continue };
+            let full = String::from_utf8_lossy(name);
+            let (name, suffix_old) = match full.split_once('@') {
+                Some((name, version)) => (name, !version.starts_with('@')),
+                None => (&*full, false),
+            };
+            // `$x`, `$d.1`: AArch64 mapping symbols (AAELF64 5.5.4), not names of anything.
+            if name.is_empty() || name.starts_with('$') {
+                continue;
+            }
+            let hidden = versions.as_ref().is_some_and(|v| v.version_index(endian, SymbolIndex(index.0)).is_hidden());
+            entries.push(Entry {
+                name: name.into(),
+                addr: symbol.st_value(endian).into(),
+                size: symbol.st_size(endian).into(),
+                tls: kind == raw::STT_TLS,
+                function: kind == raw::STT_FUNC || kind == raw::STT_GNU_IFUNC,
+                global: !symbol.is_local(),
+                old_version: hidden || suffix_old,
+            });
+        }
+        Ok(SymbolTable::index(entries))
+    }
+
+    fn index(entries: Vec<Entry>) -> SymbolTable {
+        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        let entry = |i: &u32| &entries[*i as usize];
+        let mut by_name: Vec<u32> = (0..count).collect();
+        by_name.sort_by(|a, b| (&entry(a).name, entry(a).rank()).cmp(&(&entry(b).name, entry(b).rank())));
+        let mut by_addr: Vec<u32> = (0..count).filter(|i| !entry(i).tls).collect();
+        by_addr.sort_by(|a, b| (entry(a).addr, entry(b).rank(), b).cmp(&(entry(b).addr, entry(a).rank(), a)));
+        let mut highest = 0;
+        let reach = by_addr
+            .iter()
+            .map(|i| {
+                highest = highest.max(entry(i).end());
+                highest
+            })
+            .collect();
+        SymbolTable { by_name, by_addr, reach, entries }
+    }
+
+    /// The symbol called `name`: default version first, then global ones.
+    pub fn find(&self, name: &str) -> Option<&Entry> {
+        let at = self.by_name.partition_point(|i| &*self.entries[*i as usize].name < name);
+        let entry = &self.entries[*self.by_name.get(at)? as usize];
+        (&*entry.name == name).then_some(entry)
+    }
+
+    /// The innermost symbol that covers `addr`. A symbol without a size covers only its own address.
+    pub fn covering(&self, addr: u64, wanted: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+        let mut at = self.by_addr.partition_point(|i| self.entries[*i as usize].addr <= addr);
+        while at > 0 {
+            at -= 1;
+            let entry = &self.entries[self.by_addr[at] as usize];
+            if (entry.addr == addr || addr < entry.end()) && wanted(entry) {
+                return Some(entry);
+            }
+            if self.reach[at] <= addr && entry.addr < addr {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// All symbols, in the order of the table.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+/// `(link, type, flags, address)` of a section header, in numbers that fit both classes.
+pub(super) fn is_allocated<E: FileHeader<Endian = Endianness>>(section: &E::SectionHeader, endian: Endianness) -> bool {
+    section.sh_flags(endian).contains(raw::SHF_ALLOC)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, addr: u64, size: u64) -> Entry {
+        let name = name.into();
+        Entry { name, addr, size, tls: false, function: true, global: true, old_version: false }
+    }
+
+    #[test]
+    fn the_innermost_symbol_wins_and_gaps_stay_gaps() {
+        let table = SymbolTable::index(vec![
+            entry("outer", 0x100, 0x100),
+            entry("inner", 0x140, 0x10),
+            entry("label", 0x180, 0),
+            entry("far", 0x400, 0x10),
+        ]);
+        let name = |a| table.covering(a, |_| true).map(|e| e.name.to_string());
+        assert_eq!(name(0x148).as_deref(), Some("inner"));
+        assert_eq!(name(0x160).as_deref(), Some("outer"));
+        assert_eq!(name(0x180).as_deref(), Some("label"));
+        assert_eq!(name(0x181).as_deref(), Some("outer"));
+        assert_eq!(name(0x200), None);
+        assert_eq!(name(0x40f).as_deref(), Some("far"));
+        assert_eq!(name(0x410), None);
+        assert_eq!(name(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_default_version_and_the_global_alias_win() {
+        let mut old = entry("f", 0x10, 4);
+        old.old_version = true;
+        let mut local = entry("f", 0x20, 4);
+        local.global = false;
+        let table = SymbolTable::index(vec![old, local, entry("f", 0x30, 4), entry("g", 0x30, 4)]);
+        assert_eq!(table.find("f").map(|e| e.addr), Some(0x30));
+        assert!(table.find("e").is_none() && table.find("h").is_none());
+    }
+
+    #[test]
+    fn sizes_that_overflow_do_no_harm() {
+        let table = SymbolTable::index(vec![entry("huge", u64::MAX - 4, u64::MAX)]);
+        assert!(table.covering(u64::MAX - 1, |_| true).is_some());
+        assert!(table.covering(3, |_| true).is_none());
+    }
+}

@@ -1,0 +1,324 @@
+//! ELF images as they lie in target memory, and the search for the file behind each.
+//!
+//! Both drivers know only "this range maps that path at that offset". This module reads the ELF headers that are
+//! themselves mapped (gABI chapter 5, "Program Loading"), so that load bias, extent and build-id of an image come from
+//! the image and not from whatever lies under its name on disk today.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use goblin::container::{Container, Ctx};
+use goblin::elf::note::{NT_GNU_BUILD_ID, NoteDataIterator};
+use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
+use goblin::elf::{Elf, Header as ElfHeader, ProgramHeader};
+
+use crate::arch::{Arch, ByteOrder, Machine};
+use crate::elf::{DebugSearch, ElfFile};
+use crate::module::BuildId;
+use crate::options::OpenOptions;
+
+/// Bytes of the first page that are compared with a file when an image has no build-id.
+const HEAD: u64 = 4096;
+/// Pages are never smaller on the machines this runs on; larger pages are multiples of it.
+const PAGE: u64 = 4096;
+/// More images than any process has loaded.
+const MAX_IMAGES: usize = 8192;
+/// A note segment of an image that is larger than this is not read.
+const MAX_NOTES: u64 = 64 << 10;
+
+/// One mapping of a file, in the target's address space.
+#[derive(Debug, Clone)]
+pub(crate) struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Address past the end.
+    pub end: u64,
+    /// Offset of `start` in the file, in bytes.
+    pub offset: u64,
+    /// Path as the target names it.
+    pub path: String,
+    /// True if the mapping is executable.
+    pub exec: bool,
+}
+
+/// An ELF image found among the mappings.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Path as the target names it, without the kernel's ` (deleted)`.
+    pub path: String,
+    /// True if the kernel says the file has been unlinked.
+    pub deleted: bool,
+    /// Target address minus file address.
+    pub bias: u64,
+    /// Mapped ranges.
+    pub ranges: Vec<Range<u64>>,
+    /// Build-id of the mapped image.
+    pub build_id: Option<BuildId>,
+    /// Machine of the image, if its header could be read.
+    pub arch: Option<Arch>,
+    /// The mapping that holds the ELF header.
+    pub first: Range<u64>,
+    /// Bytes of the file, from its beginning, as mapped. Empty if they could not be read.
+    pub head: Vec<u8>,
+}
+
+/// The ELF header and program headers of an image or core.
+#[derive(Debug)]
+pub(crate) struct Headers {
+    /// Machine, width, byte order.
+    pub arch: Arch,
+    /// `e_type`.
+    pub kind: u16,
+    /// How goblin wants to be told width and byte order.
+    pub ctx: Ctx,
+    /// Program headers.
+    pub segments: Vec<ProgramHeader>,
+}
+
+impl Headers {
+    /// Parses the headers at the start of `bytes`.
+    pub fn parse(bytes: &[u8]) -> Result<Headers, String> {
+        let header = Elf::parse_header(bytes).map_err(|e| e.to_string())?;
+        let (arch, ctx) = arch_of(&header)?;
+        let wanted = ProgramHeader::size(ctx);
+        let mut count = usize::from(header.e_phnum);
+        if header.e_phnum == u16::MAX {
+            // PN_XNUM (gABI): more than 65534 segments; the number is in sh_info of section header 0.
+            let at = usize::try_from(header.e_shoff).map_err(|_| "section header out of range")?;
+            let info = at + if ctx.is_big() { 44 } else { 28 };
+            let raw = bytes.get(info..).and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
+            count = arch.byte_order.uint(raw) as usize;
+        }
+        if count > 0 && usize::from(header.e_phentsize) != wanted {
+            return Err(format!("program headers of {} bytes instead of {wanted}", header.e_phentsize));
+        }
+        let offset = usize::try_from(header.e_phoff).map_err(|_| "program headers out of range")?;
+        let segments = ProgramHeader::parse(bytes, offset, count, ctx).map_err(|e| e.to_string())?;
+        Ok(Headers { arch, kind: header.e_type, ctx, segments })
+    }
+
+    /// Splits the bytes of a note segment. Notes before the first malformed one are kept.
+    pub fn notes<'a>(&self, data: &'a [u8], align: u64) -> impl Iterator<Item = goblin::elf::note::Note<'a>> {
+        let align = if align == 8 { 8 } else { 4 };
+        NoteDataIterator { data, size: data.len(), offset: 0, ctx: (align, self.ctx) }.map_while(Result::ok)
+    }
+}
+
+fn arch_of(header: &ElfHeader) -> Result<(Arch, Ctx), String> {
+    let container = header.container().map_err(|e| e.to_string())?;
+    let endian = header.endianness().map_err(|e| e.to_string())?;
+    let machine = match header.e_machine {
+        goblin::elf::header::EM_X86_64 => Machine::X86_64,
+        goblin::elf::header::EM_AARCH64 => Machine::Aarch64,
+        other => Machine::Other(other),
+    };
+    let arch = Arch {
+        machine,
+        pointer_bytes: if container == Container::Big { 8 } else { 4 },
+        byte_order: if endian.is_little() { ByteOrder::Little } else { ByteOrder::Big },
+    };
+    Ok((arch, Ctx::new(container, endian)))
+}
+
+/// Reads target memory, all or nothing.
+pub(crate) type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
+
+/// Finds the ELF images among `mappings` (sorted by address).
+///
+/// An image begins at a mapping whose bytes are an ELF header and whose executable segment is mapped executable: a
+/// program that merely reads a library as data does not count as having loaded it. Executable mappings of files
+/// whose header cannot be read are kept as images without a header.
+pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Image> {
+    let mut images: Vec<Image> = mappings.iter().filter_map(|m| parse_image(m, mappings, read)).take(MAX_IMAGES).collect();
+    let mut headless: BTreeMap<&str, Vec<&Mapping>> = BTreeMap::new();
+    for m in mappings {
+        let known = |i: &Image| i.ranges.iter().any(|r| r.start < m.end && m.start < r.end);
+        if !images.iter().any(known) {
+            headless.entry(&m.path).or_default().push(m);
+        }
+    }
+    for (path, maps) in headless {
+        let (path, deleted) = split_deleted(path);
+        let Some(first) = maps.iter().find(|m| m.offset == 0).filter(|_| maps.iter().any(|m| m.exec)) else { continue };
+        let mut head = [0u8; 4];
+        if read(first.start, &mut head) {
+            continue; // Readable, and not an image: found so above.
+        }
+        images.push(Image {
+            path: path.to_owned(),
+            deleted,
+            bias: first.start,
+            ranges: maps.iter().map(|m| m.start..m.end).collect(),
+            build_id: None,
+            arch: None,
+            first: first.start..first.end,
+            head: Vec::new(),
+        });
+    }
+    images.sort_by_key(|i| i.first.start);
+    images
+}
+
+fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> Option<Image> {
+    let mut head = vec![0u8; (first.end - first.start).min(HEAD) as usize];
+    if first.offset != 0 || !read(first.start, &mut head) || !head.starts_with(b"\x7fELF") {
+        return None;
+    }
+    let headers = Headers::parse(&head).ok()?;
+    let loads: Vec<&ProgramHeader> = headers.segments.iter().filter(|p| p.p_type == PT_LOAD).collect();
+    // The kernel maps whole pages: the segment that holds offset 0 may itself begin a little later.
+    let holder = loads.iter().filter(|p| p.p_offset < 0x1_0000).min_by_key(|p| p.p_offset)?;
+    let bias = first.start.wrapping_sub(holder.p_vaddr.wrapping_sub(holder.p_offset));
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for p in &loads {
+        let start = bias.wrapping_add(p.p_vaddr) & !(PAGE - 1);
+        let end = bias.wrapping_add(p.p_vaddr).checked_add(p.p_memsz)?.checked_next_multiple_of(PAGE)?;
+        if start >= end {
+            continue;
+        }
+        match ranges.last_mut() {
+            Some(last) if last.end >= start && last.start <= start => last.end = last.end.max(end),
+            _ => ranges.push(start..end),
+        }
+    }
+    let executable = loads.iter().filter(|p| p.p_flags & PF_X != 0).all(|p| {
+        let at = bias.wrapping_add(p.p_vaddr);
+        mappings.iter().any(|m| m.exec && m.path == first.path && (m.start..m.end).contains(&at))
+    });
+    if ranges.is_empty() || !executable {
+        return None;
+    }
+    ranges.sort_by_key(|r| r.start);
+    let build_id = headers.segments.iter().filter(|p| p.p_type == PT_NOTE && p.p_memsz <= MAX_NOTES).find_map(|p| {
+        let mut data = vec![0u8; p.p_memsz as usize];
+        if !read(bias.wrapping_add(p.p_vaddr), &mut data) {
+            return None;
+        }
+        headers
+            .notes(&data, p.p_align)
+            .find(|n| n.n_type == NT_GNU_BUILD_ID && n.name == "GNU" && !n.desc.is_empty())
+            .map(|n| BuildId(n.desc.to_vec()))
+    });
+    let (path, deleted) = split_deleted(&first.path);
+    Some(Image {
+        path: path.to_owned(),
+        deleted,
+        bias,
+        ranges,
+        build_id,
+        arch: Some(headers.arch),
+        first: first.start..first.end,
+        head,
+    })
+}
+
+/// The kernel appends ` (deleted)` to the path of an unlinked file (proc_pid_maps(5)).
+fn split_deleted(path: &str) -> (&str, bool) {
+    match path.strip_suffix(" (deleted)") {
+        Some(stem) => (stem, true),
+        None => (path, false),
+    }
+}
+
+/// How much the way to a file says about its being the mapped one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// The kernel's own handle on the mapped file: it cannot be another one.
+    Kernel,
+    /// The user named it.
+    User,
+    /// The name the target used.
+    Name,
+}
+
+/// `root` followed by the absolute path `path`, without letting `..` climb out of `root`.
+pub(crate) fn below(root: &Path, path: &str) -> PathBuf {
+    let mut out = root.to_path_buf();
+    out.extend(Path::new(path).components().filter(|c| matches!(c, Component::Normal(_))));
+    out
+}
+
+/// Paths below [`OpenOptions::lib_root`]: the target's own path, then the bare name, for a directory of loose copies.
+pub(crate) fn below_lib_root(path: &str, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
+    let Some(root) = &options.lib_root else { return Vec::new() };
+    let name = Path::new(path).file_name().map(|name| root.join(name));
+    [Some(below(root, path)), name].into_iter().flatten().map(|p| (p, Via::User)).collect()
+}
+
+/// Opens the first candidate that is the file behind `image`; otherwise says of each why it is not.
+pub(crate) fn open_file(
+    image: &Image,
+    candidates: &[(PathBuf, Via)],
+    search: &DebugSearch,
+) -> Result<Arc<ElfFile>, Vec<String>> {
+    let mut refused: Vec<String> = Vec::new();
+    for (path, via) in candidates {
+        let verdict = match ElfFile::open(path) {
+            Err(e) => Err(e.to_string()),
+            Ok(file) => same_file(image, &file, *via).map(|()| file).map_err(|why| format!("{}: {why}", path.display())),
+        };
+        match verdict {
+            Ok(file) => return Ok(Arc::new(file.with_debug_search(search.clone()))),
+            Err(line) if refused.contains(&line) => {}
+            Err(line) => refused.push(line),
+        }
+    }
+    if refused.is_empty() {
+        refused.push(format!("{}: no place to look for it", image.path));
+    }
+    Err(refused)
+}
+
+fn same_file(image: &Image, file: &ElfFile, via: Via) -> Result<(), String> {
+    match (&image.build_id, file.build_id()) {
+        (Some(mapped), Some(disk)) if mapped == disk => return Ok(()),
+        (Some(mapped), Some(disk)) => {
+            return Err(format!("build-id {disk} is not that of the mapped image, {mapped}"));
+        }
+        (Some(mapped), None) => return Err(format!("no build-id, the mapped image has {mapped}")),
+        (None, _) if via == Via::Kernel => return Ok(()),
+        (None, _) => {}
+    }
+    if image.head.is_empty() {
+        return match via {
+            Via::User => Ok(()),
+            _ => Err("cannot be compared with the mapped image, whose headers are not at hand".into()),
+        };
+    }
+    if image.deleted && via == Via::Name {
+        // Headers alone do not tell a rebuilt program from the one that was started.
+        return Err("the mapped file was deleted and has no build-id: this is another file of that name".into());
+    }
+    let disk = file.bytes();
+    let common = image.head.len().min(disk.len());
+    if disk[..common] == image.head[..common] { Ok(()) } else { Err("its first page differs from the mapped image".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_cannot_climb_out_of_its_root() {
+        assert_eq!(below(Path::new("/r"), "/usr/../../etc/x"), Path::new("/r/usr/etc/x"));
+        assert_eq!(below(Path::new("/r"), "lib.so"), Path::new("/r/lib.so"));
+    }
+
+    #[test]
+    fn the_deleted_mark_is_split_off() {
+        assert_eq!(split_deleted("/a b (deleted)"), ("/a b", true));
+        assert_eq!(split_deleted("/a (deleted) b"), ("/a (deleted) b", false));
+    }
+
+    #[test]
+    fn a_file_that_is_not_elf_is_no_image() {
+        let map = Mapping { start: 0x1000, end: 0x2000, offset: 0, path: "/data".into(), exec: true };
+        assert!(find_images(std::slice::from_ref(&map), &|_, buf| { buf.fill(7); true }).is_empty());
+        // Unreadable and executable: kept, but without anything that would have to be guessed.
+        let found = find_images(&[map], &|_, _| false);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].build_id.is_none() && found[0].head.is_empty() && found[0].arch.is_none());
+    }
+}

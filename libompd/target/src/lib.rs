@@ -1,0 +1,165 @@
+//! The process under inspection, and nothing about OpenMP.
+//!
+//! A [`Target`] answers five questions: what machine it is ([`Arch`]), which bytes lie at an address, which
+//! modules (executable and shared libraries) are mapped where, which threads exist with which registers, and
+//! which process it is. Two drivers implement it: [`live`] for a running process, [`core`] for a core file.
+//!
+//! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
+
+pub mod arch;
+pub mod core;
+pub mod elf;
+pub mod error;
+mod image;
+pub mod live;
+pub mod memory;
+pub mod module;
+pub mod options;
+mod registers;
+pub mod thread;
+
+pub use crate::core::Core;
+pub use arch::{Arch, ByteOrder, Machine};
+pub use elf::{ElfError, ElfFile};
+pub use error::{DenialCause, OpenError};
+pub use live::Live;
+pub use memory::{Addr, ReadError, ReadFault};
+pub use module::{BuildId, Module, Symbol, SymbolOrigin};
+pub use options::OpenOptions;
+pub use thread::{Registers, Syscall, Thread};
+
+/// What kind of source the bytes come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A running process, read while its threads are stopped.
+    Live,
+    /// A core file.
+    Core,
+}
+
+/// Facts about the process as a whole.
+#[derive(Debug, Clone, Default)]
+pub struct ProcessInfo {
+    /// Process id, where the source records it.
+    pub pid: Option<i32>,
+    /// Name of the executable as the target saw it (a path in the target's mount namespace).
+    pub exe: Option<String>,
+    /// Command line, arguments joined by spaces, as far as recorded.
+    pub command: Option<String>,
+    /// The signal that ended the process (cores of crashes only).
+    pub signal: Option<i32>,
+}
+
+/// A process that can be read: stopped, or dead in a core file.
+pub trait Target {
+    /// Where the bytes come from.
+    fn kind(&self) -> TargetKind;
+
+    /// Machine, pointer width and byte order of the target (not of the host).
+    fn arch(&self) -> Arch;
+
+    /// Fills `buf` from the target's address space at `addr`, wholly or not at all.
+    ///
+    /// # Errors
+    /// [`ReadError`] with the first address that could not be read and why. `buf` is then unspecified.
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError>;
+
+    /// ELF images mapped into the target, in address order.
+    fn modules(&self) -> &[Module];
+
+    /// Threads with their registers as of the stop. Empty for a live process that has not been stopped yet.
+    fn threads(&self) -> &[Thread];
+
+    /// The process as a whole.
+    fn process(&self) -> &ProcessInfo;
+
+    /// What went wrong while opening without making the rest useless (a missing file, a truncated segment).
+    fn issues(&self) -> &[String];
+}
+
+/// Sized reads over any [`Target`], in the target's byte order.
+pub trait TargetExt: Target {
+    /// Reads an unsigned integer of `size` bytes (1, 2, 4 or 8).
+    ///
+    /// # Errors
+    /// As [`Target::read`]; a size other than those four is [`ReadFault::BadLength`].
+    fn read_uint(&self, addr: Addr, size: u64) -> Result<u64, ReadError> {
+        let mut buf = [0u8; 8];
+        let n = match size {
+            1 | 2 | 4 | 8 => size as usize,
+            _ => return Err(ReadError { addr, len: size, why: ReadFault::BadLength }),
+        };
+        self.read(addr, &mut buf[..n])?;
+        Ok(self.arch().byte_order.uint(&buf[..n]))
+    }
+
+    /// Reads a 32-bit unsigned integer.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    fn read_u32(&self, addr: Addr) -> Result<u32, ReadError> {
+        self.read_uint(addr, 4).map(|v| v as u32)
+    }
+
+    /// Reads a 64-bit unsigned integer.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    fn read_u64(&self, addr: Addr) -> Result<u64, ReadError> {
+        self.read_uint(addr, 8)
+    }
+
+    /// Reads a pointer of the target's width.
+    ///
+    /// # Errors
+    /// As [`Target::read`].
+    fn read_ptr(&self, addr: Addr) -> Result<Addr, ReadError> {
+        self.read_uint(addr, u64::from(self.arch().pointer_bytes)).map(Addr)
+    }
+
+    /// Reads `len` bytes, at most [`memory::MAX_READ`].
+    ///
+    /// # Errors
+    /// As [`Target::read`]; a longer request is [`ReadFault::BadLength`].
+    fn read_vec(&self, addr: Addr, len: u64) -> Result<Vec<u8>, ReadError> {
+        if len > memory::MAX_READ {
+            return Err(ReadError { addr, len, why: ReadFault::BadLength });
+        }
+        let mut buf = vec![0u8; len as usize];
+        self.read(addr, &mut buf)?;
+        Ok(buf)
+    }
+
+    /// Reads a NUL-terminated string of at most `max` bytes; invalid UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// As [`Target::read`]; no NUL within `max` bytes is [`ReadFault::Unterminated`].
+    fn read_cstr(&self, addr: Addr, max: u64) -> Result<String, ReadError> {
+        let mut out = Vec::new();
+        let mut at = addr;
+        while (out.len() as u64) < max {
+            // Up to the next 64-byte boundary: never crosses into a page the string does not touch.
+            let step = (64 - (at.0 % 64)).min(max - out.len() as u64);
+            let mut buf = [0u8; 64];
+            let chunk = &mut buf[..step as usize];
+            self.read(at, chunk)?;
+            if let Some(nul) = chunk.iter().position(|&b| b == 0) {
+                out.extend_from_slice(&chunk[..nul]);
+                return Ok(String::from_utf8_lossy(&out).into_owned());
+            }
+            out.extend_from_slice(chunk);
+            at = match at.checked_add(step) {
+                Some(next) => next,
+                None => break,
+            };
+        }
+        Err(ReadError { addr, len: max, why: ReadFault::Unterminated })
+    }
+
+    /// The module whose mapping contains `addr`.
+    fn module_at(&self, addr: Addr) -> Option<&Module> {
+        self.modules().iter().find(|m| m.contains(addr))
+    }
+}
+
+impl<T: Target + ?Sized> TargetExt for T {}

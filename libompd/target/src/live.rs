@@ -1,0 +1,295 @@
+//! A running process.
+//!
+//! Opening only looks (procfs and memory reads); [`Live::stop`] holds all threads, [`Live::resume`] or dropping lets
+//! them go. Nothing is written to the target, no signal is sent to it or kept from it. The one trace a stop can leave is
+//! the kernel's own: a system call such as `epoll_wait`, which does not restart, returns `EINTR` (signal(7)).
+
+mod memory;
+mod procdir;
+mod tracer;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::arch::Arch;
+use crate::elf::DebugSearch;
+use crate::error::OpenError;
+use crate::image::{self, Image, Mapping, Via};
+use crate::memory::{Addr, ReadError, ReadFault};
+use crate::module::Module;
+use crate::options::OpenOptions;
+use crate::thread::Thread;
+use crate::{ProcessInfo, Target, TargetKind};
+use memory::Memory;
+use procdir::ProcDir;
+use tracer::{StopError, Tracer};
+
+/// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
+const PF_KTHREAD: u32 = 0x0020_0000;
+/// The vdso is a few pages; more is not read.
+const MAX_VDSO: u64 = 256 << 10;
+
+/// A running process.
+pub struct Live {
+    process: ProcDir,
+    /// Boot-relative start of the process: tells it from a later one with the same id.
+    start_time: u64,
+    max_pause: Duration,
+    arch: Arch,
+    memory: Memory,
+    modules: Vec<Module>,
+    threads: Vec<Thread>,
+    info: ProcessInfo,
+    issues: Vec<String>,
+    tracer: Option<Tracer>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live")
+            .field("pid", &self.process.pid)
+            .field("stopped", &self.tracer.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Opens the process `pid`, or the process that the thread `pid` belongs to, without stopping it.
+    ///
+    /// # Errors
+    /// [`OpenError`], with the cause of a refusal found out.
+    pub fn open(pid: i32, options: &OpenOptions) -> Result<Live, OpenError> {
+        let mut issues = Vec::new();
+        let process = find_process(pid, options, &mut issues)?;
+        let pid = process.pid;
+        let stat = process.stat().map_err(|e| gone_or(e, pid, "stat"))?;
+        if stat.flags & PF_KTHREAD != 0 {
+            return Err(OpenError::KernelThread { pid });
+        }
+        // A main thread may end before the others; then only they still know the address space.
+        let view = match stat.state {
+            'Z' | 'X' | 'x' => {
+                let living = |tid: &i32| process.task_stat(*tid).is_ok_and(|s| !matches!(s.state, 'Z' | 'X' | 'x'));
+                let tids = process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
+                let tid = tids.into_iter().find(living).ok_or(OpenError::Zombie { pid })?;
+                issues.push(format!("the main thread of process {pid} has ended; its other threads live on"));
+                ProcDir::new(&process.root, tid)
+            }
+            _ => process.clone(),
+        };
+
+        let refused = |e: io::Error| match e.kind() {
+            io::ErrorKind::PermissionDenied => process.explain_denial(pid),
+            _ => gone_or(e, pid, "memory map"),
+        };
+        let maps = view.maps().map_err(refused)?;
+        if maps.is_empty() {
+            return Err(OpenError::Zombie { pid }); // On its way out: its memory is given up already.
+        }
+        let Some(probe) = maps.iter().find(|m| !m.unreadable && m.mapping.path.starts_with('/')) else {
+            return Err(OpenError::UnknownMachine { pid });
+        };
+        let probe = Addr(probe.mapping.start);
+        let file = File::open(view.path("mem"));
+        if options.force_proc_mem {
+            file.as_ref().map_err(|e| refused(io::Error::from(e.kind())))?;
+        }
+        let no_file = file.is_err();
+        let mappings: Vec<Mapping> = maps.iter().map(|m| m.mapping.clone()).collect();
+        let memory = Memory::new(view.pid, file.ok(), options.force_proc_mem, maps);
+        match memory.read(probe, &mut [0]).map_err(|e| e.why) {
+            // The file would open if access were allowed; a page beyond the end of its file is "denied" as well.
+            Err(ReadFault::Denied) if no_file => return Err(process.explain_denial(pid)),
+            Err(ReadFault::Gone) => return Err(OpenError::NoSuchProcess { pid }),
+            _ => {}
+        }
+
+        let named: Vec<Mapping> = mappings.iter().filter(|m| m.path.starts_with('/')).cloned().collect();
+        let images = image::find_images(&named, &|addr, buf| memory.read(Addr(addr), buf).is_ok());
+        let exe = view.exe();
+        let main = images.iter().find(|i| Some(&i.path) == exe.as_ref());
+        // Without the executable any image tells: all of a process are of one machine.
+        let arch = main.into_iter().chain(&images).find_map(|i| i.arch).ok_or(OpenError::UnknownMachine { pid })?;
+        let mut modules: Vec<Module> = Vec::new();
+        for image in &images {
+            let is_exe = Some(&image.path) == exe.as_ref();
+            let paths = candidates(image, is_exe, &view, options);
+            let file = image::open_file(image, &paths, &debug_search(image, &view, options));
+            if let Err(why) = &file {
+                issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
+            }
+            modules.push(Module {
+                path: image.path.clone(),
+                bias: image.bias,
+                ranges: image.ranges.clone(),
+                build_id: image.build_id.clone().or_else(|| file.as_ref().ok().and_then(|f| f.build_id().cloned())),
+                file,
+            });
+        }
+        modules.extend(read_vdso(&mappings, &memory));
+        modules.sort_by_key(Module::base);
+        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None };
+        let start_time = stat.starttime;
+        let max_pause = options.max_pause;
+        let (threads, tracer) = (Vec::new(), None);
+        Ok(Live { process, start_time, max_pause, arch, memory, modules, threads, info, issues, tracer })
+    }
+
+    /// Stops all threads and captures their registers. Does nothing if they are stopped already.
+    ///
+    /// A process that a job-control stop (SIGSTOP) holds stays stopped after [`Live::resume`]; signals that arrive
+    /// meanwhile are delivered then.
+    ///
+    /// # Errors
+    /// [`OpenError`] if a thread cannot be traced, or does not stop within [`OpenOptions::max_pause`]. Everything runs
+    /// again then.
+    pub fn stop(&mut self) -> Result<(), OpenError> {
+        if self.tracer.is_some() {
+            return Ok(());
+        }
+        let pid = self.process.pid;
+        // Names are read before: nothing slow happens while the target is held.
+        let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
+        let names: std::collections::HashMap<i32, String> =
+            tids.into_iter().filter_map(|tid| Some((tid, self.process.task_name(tid)?))).collect();
+        let (tracer, mut caught) = match Tracer::stop(self.process.clone(), self.max_pause) {
+            Ok(stopped) => stopped,
+            Err(StopError::Refused { tid }) => return Err(self.process.explain_denial(tid)),
+            Err(StopError::Late { tid, state, waited }) => {
+                return Err(OpenError::NotStopped { pid, tid, state, waited });
+            }
+            Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
+            Err(StopError::Io(what, source)) => return Err(OpenError::Io { what: what.into(), source }),
+        };
+        // What is held now cannot end and be replaced; but it might have been replaced before.
+        if self.process.stat().map(|s| s.starttime).ok() != Some(self.start_time) {
+            drop(tracer);
+            return Err(OpenError::NoSuchProcess { pid });
+        }
+        caught.sort_by_key(|(tid, _)| *tid);
+        let thread = |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, signal: 0 };
+        self.threads = caught.into_iter().map(thread).collect();
+        self.memory.start_caching();
+        self.tracer = Some(tracer);
+        Ok(())
+    }
+
+    /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay
+    /// available; memory read from now on is that of a running process.
+    pub fn resume(&mut self) -> Option<Duration> {
+        let pause = self.tracer.take()?.resume();
+        self.memory.stop_caching();
+        for thread in self.threads.iter_mut().filter(|t| t.name.is_none()) {
+            thread.name = self.process.task_name(thread.lwp);
+        }
+        Some(pause)
+    }
+
+    /// Reads all of `ranges` (address, length in bytes) ahead, in few system calls. What cannot be read is passed over;
+    /// reading it later says why. Does nothing while the process runs.
+    pub fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        self.memory.prefetch(ranges);
+    }
+}
+
+impl Target for Live {
+    fn kind(&self) -> TargetKind {
+        TargetKind::Live
+    }
+
+    fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.memory.read(addr, buf)
+    }
+
+    fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    fn process(&self) -> &ProcessInfo {
+        &self.info
+    }
+
+    fn issues(&self) -> &[String] {
+        &self.issues
+    }
+}
+
+fn gone_or(e: io::Error, pid: i32, what: &str) -> OpenError {
+    match e.raw_os_error() {
+        Some(nix::libc::ENOENT | nix::libc::ESRCH) => OpenError::NoSuchProcess { pid },
+        _ => OpenError::Io { what: format!("{what} of process {pid}"), source: e },
+    }
+}
+
+/// The process that `pid` or the thread of that id belongs to.
+fn find_process(pid: i32, options: &OpenOptions, issues: &mut Vec<String>) -> Result<ProcDir, OpenError> {
+    let asked = ProcDir::new(&options.proc_root, pid);
+    let status = asked.status().map_err(|e| gone_or(e, pid, "status"))?;
+    let process = match status.tgid {
+        tgid if tgid == pid => asked,
+        tgid => {
+            issues.push(format!("{pid} is a thread of process {tgid}, which is shown"));
+            ProcDir::new(&options.proc_root, tgid)
+        }
+    };
+    // System calls take ids of this namespace. A procfs from elsewhere would name one process here and show another.
+    if options.proc_root != Path::new("/proc") {
+        let start = |root: &Path| ProcDir::new(root, process.pid).stat().map(|s| (s.starttime, s.comm)).ok();
+        if start(&options.proc_root) != start(Path::new("/proc")) {
+            return Err(OpenError::OtherNamespace { pid, proc_root: options.proc_root.clone() });
+        }
+    }
+    Ok(process)
+}
+
+/// Where the file behind `image` may be opened, surest way first.
+fn candidates(image: &Image, is_exe: bool, view: &ProcDir, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
+    let mut paths = Vec::new();
+    if let Some(exe) = options.exe.as_ref().filter(|_| is_exe) {
+        paths.push((exe.clone(), Via::User));
+    }
+    paths.extend(image::below_lib_root(&image.path, options));
+    paths.push((view.path(&format!("map_files/{:x}-{:x}", image.first.start, image.first.end)), Via::Kernel));
+    if is_exe {
+        paths.push((view.path("exe"), Via::Kernel));
+    }
+    paths.push((image::below(&view.path("root"), &image.path), Via::Name));
+    paths.push((PathBuf::from(&image.path), Via::Name));
+    paths
+}
+
+fn debug_search(image: &Image, view: &ProcDir, options: &OpenOptions) -> DebugSearch {
+    let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
+    let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), file_dirs: Vec::new(), target_dir };
+    let mut roots: Vec<PathBuf> = options.lib_root.iter().cloned().collect();
+    // In a container the debug files are in the container; otherwise its root is ours and is searched once.
+    let place = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    let root = view.path("root");
+    if place(&root.join(".")) != place(Path::new("/")) {
+        roots.push(root);
+    }
+    if let Some(dir) = &search.target_dir {
+        search.file_dirs = roots.iter().map(|r| image::below(r, &dir.to_string_lossy())).collect();
+        search.file_dirs.push(dir.clone());
+    }
+    search.debug_dirs.extend(roots.iter().map(|r| r.join("usr/lib/debug")));
+    search
+}
+
+fn read_vdso(mappings: &[Mapping], memory: &Memory) -> Option<Module> {
+    let map = mappings.iter().find(|m| m.path == "[vdso]")?;
+    let mut bytes = vec![0; (map.end - map.start).min(MAX_VDSO) as usize];
+    memory.read(Addr(map.start), &mut bytes).ok()?;
+    Module::vdso(map.start, bytes)
+}

@@ -1,0 +1,178 @@
+//! Reading the memory of a running process.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::os::unix::fs::FileExt;
+
+use nix::errno::Errno;
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::unistd::Pid;
+
+use super::procdir::MapEntry;
+use crate::memory::{Addr, ReadError, ReadFault};
+
+/// Unit of the cache. A multiple of it on machines with larger pages.
+const PAGE: u64 = 4096;
+/// Pages the cache holds at most (256 MiB); beyond that reads go to the target each time.
+const MAX_PAGES: usize = 64 << 10;
+/// Remote pieces of one `process_vm_readv` (IOV_MAX).
+const MAX_PIECES: usize = 1024;
+
+/// Memory of one process.
+///
+/// While the process is stopped every page is fetched once: that makes the view one of a single moment even where
+/// memory is shared with other processes, and system calls few.
+pub(super) struct Memory {
+    /// Any living thread of the process.
+    tid: Pid,
+    file: Option<File>,
+    use_file: Cell<bool>,
+    maps: Vec<MapEntry>,
+    cache: RefCell<Option<HashMap<u64, Box<[u8]>>>>,
+}
+
+impl Memory {
+    pub fn new(tid: i32, file: Option<File>, use_file: bool, maps: Vec<MapEntry>) -> Memory {
+        Memory { tid: Pid::from_raw(tid), file, use_file: Cell::new(use_file), maps, cache: RefCell::new(None) }
+    }
+
+    /// From now on the process is stopped: keep what is read.
+    pub fn start_caching(&self) {
+        *self.cache.borrow_mut() = Some(HashMap::new());
+    }
+
+    /// The process runs again.
+    pub fn stop_caching(&self) {
+        *self.cache.borrow_mut() = None;
+    }
+
+    pub fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        let len = buf.len() as u64;
+        if len == 0 {
+            return Ok(());
+        }
+        let unmapped = ReadError { addr, len, why: ReadFault::Unmapped };
+        let last = addr.0.checked_add(len - 1).ok_or(unmapped)?;
+        let mut cache = self.cache.borrow_mut();
+        let Some(pages) = cache.as_mut() else { return self.read_now(addr, buf) };
+        let (first_page, last_page) = (addr.0 / PAGE, last / PAGE);
+        if !self.fetch(pages, first_page, last_page) {
+            return self.read_now(addr, buf);
+        }
+        let mut done = 0;
+        for number in first_page..=last_page {
+            let Some(page) = pages.get(&number) else { return self.read_now(addr, buf) };
+            let from = addr.0.max(number * PAGE) - number * PAGE;
+            let n = (PAGE - from).min(len - done);
+            buf[done as usize..(done + n) as usize].copy_from_slice(&page[from as usize..(from + n) as usize]);
+            done += n;
+        }
+        Ok(())
+    }
+
+    /// Brings pages `first..=last` into the cache. False if one cannot be read whole, or the cache is full.
+    fn fetch(&self, pages: &mut HashMap<u64, Box<[u8]>>, first: u64, last: u64) -> bool {
+        let mut at = first;
+        while at <= last {
+            let missing = (at..=last).take_while(|n| !pages.contains_key(n)).count() as u64;
+            if missing == 0 {
+                at += 1;
+                continue;
+            }
+            if pages.len() as u64 + missing > MAX_PAGES as u64 {
+                return false;
+            }
+            let mut run = vec![0; (missing * PAGE) as usize];
+            if self.read_now(Addr(at * PAGE), &mut run).is_err() {
+                return false;
+            }
+            pages.extend((at..).zip(run.chunks_exact(PAGE as usize).map(Box::from)));
+            at += missing;
+        }
+        true
+    }
+
+    /// Fetches everything in `ranges` (address, length) into the cache with as few system calls as possible. Pages that
+    /// cannot be read are passed over: a later read of them says why. Does nothing while the process runs.
+    pub fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        let mut cache = self.cache.borrow_mut();
+        let Some(pages) = cache.as_mut() else { return };
+        if self.use_file.get() {
+            return;
+        }
+        let mut wanted: Vec<u64> = Vec::new();
+        for (addr, len) in ranges {
+            let Some(last) = len.checked_sub(1).and_then(|l| addr.0.checked_add(l)) else { continue };
+            let room = MAX_PAGES.saturating_sub(pages.len() + wanted.len());
+            wanted.extend((addr.0 / PAGE..=last / PAGE).take(room).filter(|n| !pages.contains_key(n)));
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        let mut rest = &wanted[..];
+        while !rest.is_empty() {
+            let batch = &rest[..rest.len().min(MAX_PIECES)];
+            let remote: Vec<RemoteIoVec> =
+                batch.iter().map(|n| RemoteIoVec { base: (n * PAGE) as usize, len: PAGE as usize }).collect();
+            let mut buf = vec![0; batch.len() * PAGE as usize];
+            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut buf)], &remote) {
+                Ok(got) => got / PAGE as usize,
+                Err(Errno::EFAULT) => 0,
+                Err(_) => return,
+            };
+            pages.extend(batch[..got].iter().copied().zip(buf.chunks_exact(PAGE as usize).map(Box::from)));
+            // The call stops at the first page that cannot be read: go on behind it.
+            rest = &rest[(got + usize::from(got < batch.len()))..];
+        }
+    }
+
+    /// Reads from the process itself.
+    fn read_now(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        let len = buf.len() as u64;
+        let mut done = 0;
+        while done < buf.len() {
+            let at = addr.offset(done as u64);
+            let why = match self.read_some(at, &mut buf[done..]) {
+                Ok(n) if n > 0 => {
+                    done += n;
+                    continue;
+                }
+                // End of file in `mem`: the address space is gone (proc_pid_mem(5)).
+                Ok(_) | Err(Errno::ESRCH) => ReadFault::Gone,
+                Err(Errno::EFAULT | Errno::EIO | Errno::EINVAL) => self.unreadable(at),
+                Err(_) => ReadFault::Denied,
+            };
+            let why = if done > 0 && why != ReadFault::Gone { ReadFault::Short { got: done as u64 } } else { why };
+            return Err(ReadError { addr, len, why });
+        }
+        Ok(())
+    }
+
+    fn read_some(&self, addr: Addr, buf: &mut [u8]) -> Result<usize, Errno> {
+        if !self.use_file.get() {
+            let remote = [RemoteIoVec { base: addr.0 as usize, len: buf.len() }];
+            match process_vm_readv(self.tid, &mut [IoSliceMut::new(buf)], &remote) {
+                // Missing from the kernel, or filtered out by a container: the file may still be allowed.
+                Err(Errno::ENOSYS | Errno::EPERM) if self.file.is_some() => self.use_file.set(true),
+                other => return other,
+            }
+        }
+        let Some(file) = &self.file else { return Err(Errno::EPERM) };
+        loop {
+            match file.read_at(buf, addr.0) {
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                other => return other.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))),
+            }
+        }
+    }
+
+    /// Why an address cannot be read: nothing there, or something that may not be read (a guard page).
+    fn unreadable(&self, addr: Addr) -> ReadFault {
+        let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
+        match self.maps.get(at).filter(|m| m.mapping.start <= addr.0) {
+            Some(_) => ReadFault::Denied,
+            None => ReadFault::Unmapped,
+        }
+    }
+}

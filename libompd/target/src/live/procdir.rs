@@ -1,0 +1,223 @@
+//! What procfs says about a process (proc(5)), and why the kernel refuses access to it.
+//!
+//! Names in procfs are chosen by the target and need not be UTF-8, while the parsers want text: everything is read as
+//! bytes and converted with replacement characters first.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use procfs::process::{MMPermissions, MemoryMaps, Stat, Status};
+use procfs::{FromBufRead, FromRead};
+
+use crate::error::{DenialCause, OpenError};
+use crate::image::Mapping;
+
+/// Bit of CAP_SYS_PTRACE in a capability set (linux/capability.h).
+const CAP_SYS_PTRACE: u32 = 19;
+
+/// `/proc/PID`.
+#[derive(Debug, Clone)]
+pub(super) struct ProcDir {
+    pub root: PathBuf,
+    pub pid: i32,
+    dir: PathBuf,
+}
+
+/// A stretch of mapped addresses.
+#[derive(Debug, Clone)]
+pub(super) struct MapEntry {
+    pub mapping: Mapping,
+    /// Not even the process itself may read it.
+    pub unreadable: bool,
+}
+
+impl ProcDir {
+    pub fn new(root: &Path, pid: i32) -> ProcDir {
+        ProcDir { root: root.to_owned(), pid, dir: root.join(pid.to_string()) }
+    }
+
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.dir.join(below)
+    }
+
+    fn text(&self, name: &str) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&fs::read(self.path(name))?).into_owned())
+    }
+
+    /// `stat` of the process.
+    pub fn stat(&self) -> io::Result<Stat> {
+        Stat::from_read(self.text("stat")?.as_bytes()).map_err(io::Error::other)
+    }
+
+    /// `stat` of one of its threads.
+    pub fn task_stat(&self, tid: i32) -> io::Result<Stat> {
+        Stat::from_read(self.text(&format!("task/{tid}/stat"))?.as_bytes()).map_err(io::Error::other)
+    }
+
+    /// `status` of the process.
+    pub fn status(&self) -> io::Result<Status> {
+        // The first line holds the name, which may contain the separator the parser splits at.
+        let text = self.text("status")?;
+        let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+        Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
+    }
+
+    /// `TracerPid` of one of its threads.
+    pub fn task_tracer(&self, tid: i32) -> Option<i32> {
+        let text = self.text(&format!("task/{tid}/status")).ok()?;
+        let line = text.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
+        line.trim().parse().ok().filter(|pid| *pid != 0)
+    }
+
+    /// Thread ids, as listed now.
+    pub fn tasks(&self) -> io::Result<Vec<i32>> {
+        let mut tids = Vec::new();
+        for entry in fs::read_dir(self.path("task"))? {
+            if let Some(tid) = entry?.file_name().to_str().and_then(|n| n.parse().ok()) {
+                tids.push(tid);
+            }
+        }
+        Ok(tids)
+    }
+
+    /// `comm` of a thread; `None` if it is gone.
+    pub fn task_name(&self, tid: i32) -> Option<String> {
+        let text = self.text(&format!("task/{tid}/comm")).ok()?;
+        Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    }
+
+    /// The command line, arguments joined by spaces.
+    pub fn command(&self) -> Option<String> {
+        let text = self.text("cmdline").ok()?;
+        let args: Vec<&str> = text.trim_end_matches('\0').split('\0').collect();
+        Some(args.join(" ")).filter(|c| !c.is_empty())
+    }
+
+    /// Target of the `exe` link, without the kernel's ` (deleted)`.
+    pub fn exe(&self) -> Option<String> {
+        let path = fs::read_link(self.path("exe")).ok()?.to_string_lossy().into_owned();
+        Some(path.strip_suffix(" (deleted)").map_or(path.clone(), str::to_owned))
+    }
+
+    /// All mappings, in address order.
+    pub fn maps(&self) -> io::Result<Vec<MapEntry>> {
+        parse_maps(&self.text("maps")?)
+    }
+
+    /// Finds out why the kernel refused access to the process or to its thread `tid`.
+    pub fn explain_denial(&self, tid: i32) -> OpenError {
+        let pid = self.pid;
+        if let Some(tracer) = self.task_tracer(tid) {
+            let name = ProcDir::new(&self.root, tracer).task_name(tracer).unwrap_or_else(|| "unknown".into());
+            return OpenError::OtherTracer { pid, tracer, name };
+        }
+        match Circumstances::gather(self) {
+            Ok(found) => OpenError::Denied { pid, cause: found.cause() },
+            Err(e) if e.kind() == io::ErrorKind::NotFound => OpenError::NoSuchProcess { pid },
+            Err(source) => OpenError::Io { what: format!("status of process {pid}"), source },
+        }
+    }
+}
+
+/// The path of a mapping is cut off by hand before the rest goes to the parser, which would stumble over some names
+/// that a process can give to its files.
+fn parse_maps(text: &str) -> io::Result<Vec<MapEntry>> {
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let columns = line.splitn(6, ' ').take(5).map(str::len).sum::<usize>() + 5;
+        let path = line.get(columns..).unwrap_or("").trim_start();
+        let fixed = line.get(..columns).unwrap_or(line);
+        let maps = MemoryMaps::from_buf_read(format!("{} \n", fixed.trim_end()).as_bytes()).map_err(io::Error::other)?;
+        for m in maps {
+            let mapping = Mapping {
+                start: m.address.0,
+                end: m.address.1,
+                offset: m.offset,
+                path: path.to_owned(),
+                exec: m.perms.contains(MMPermissions::EXECUTE),
+            };
+            out.push(MapEntry { mapping, unreadable: !m.perms.contains(MMPermissions::READ) });
+        }
+    }
+    Ok(out)
+}
+
+/// What decides whether one process may inspect another (ptrace(2), "Ptrace access mode checking").
+#[derive(Debug, Clone)]
+struct Circumstances {
+    our_uid: u32,
+    their_uids: [u32; 3],
+    capable: bool,
+    yama: Option<u32>,
+    seccomp: bool,
+}
+
+impl Circumstances {
+    fn gather(target: &ProcDir) -> io::Result<Circumstances> {
+        let own_root = Path::new("/proc");
+        let us = ProcDir::new(own_root, i32::try_from(std::process::id()).map_err(io::Error::other)?).status()?;
+        let them = target.status()?;
+        let yama = fs::read_to_string(own_root.join("sys/kernel/yama/ptrace_scope")).ok();
+        Ok(Circumstances {
+            our_uid: us.fuid,
+            their_uids: [them.ruid, them.euid, them.suid],
+            capable: us.capeff & (1 << CAP_SYS_PTRACE) != 0,
+            yama: yama.and_then(|v| v.trim().parse().ok()),
+            seccomp: us.seccomp == Some(2),
+        })
+    }
+
+    fn cause(&self) -> DenialCause {
+        if let Some(scope @ 3..) = self.yama {
+            return DenialCause::Yama { scope };
+        }
+        if self.capable {
+            return DenialCause::Privileged;
+        }
+        if let Some(theirs) = self.their_uids.into_iter().find(|uid| *uid != self.our_uid) {
+            return DenialCause::OtherUser { ours: self.our_uid, theirs };
+        }
+        match self.yama {
+            Some(scope @ (1 | 2)) => DenialCause::Yama { scope },
+            _ if self.seccomp => DenialCause::Seccomp,
+            _ => DenialCause::NotDumpable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Circumstances {
+        Circumstances { our_uid: 1000, their_uids: [1000; 3], capable: false, yama: Some(0), seccomp: false }
+    }
+
+    #[test]
+    fn each_circumstance_gets_its_own_cause() {
+        let c = plain;
+        assert_eq!(c().cause(), DenialCause::NotDumpable);
+        assert_eq!(Circumstances { seccomp: true, ..c() }.cause(), DenialCause::Seccomp);
+        assert_eq!(Circumstances { yama: Some(1), ..c() }.cause(), DenialCause::Yama { scope: 1 });
+        assert_eq!(Circumstances { yama: None, ..c() }.cause(), DenialCause::NotDumpable);
+        let other = Circumstances { their_uids: [1000, 0, 0], yama: Some(1), ..c() };
+        assert_eq!(other.cause(), DenialCause::OtherUser { ours: 1000, theirs: 0 });
+        assert_eq!(Circumstances { capable: true, ..other.clone() }.cause(), DenialCause::Privileged);
+        assert_eq!(Circumstances { capable: true, yama: Some(3), ..c() }.cause(), DenialCause::Yama { scope: 3 });
+    }
+
+    #[test]
+    fn hostile_file_names_do_not_break_the_map() {
+        let text = "00400000-00401000 r-xp 00001000 fe:01 42                         /SYSV\n\
+                    7f0000000000-7f0000001000 ---p 00000000 00:00 0 \n\
+                    7f0000002000-7f0000003000 rw-p 00000000 00:00 0                          [stack:\n\
+                    7f0000004000-7f0000005000 r--s 00000000 00:01 7                          /a  b (deleted)\n";
+        let maps = parse_maps(text).unwrap();
+        let paths: Vec<&str> = maps.iter().map(|m| m.mapping.path.as_str()).collect();
+        assert_eq!(paths, ["/SYSV", "", "[stack:", "/a  b (deleted)"]);
+        assert_eq!((maps[0].mapping.start, maps[0].mapping.offset, maps[0].mapping.exec), (0x400000, 0x1000, true));
+        assert!(maps[1].unreadable && !maps[3].unreadable);
+        assert!(parse_maps("what is this\n").is_err());
+    }
+}

@@ -1,0 +1,297 @@
+//! Stopping every thread of a process, and letting go of it again.
+//!
+//! ptrace(2) binds a traced thread to the thread that traces it, and only a *stopped* tracee can be detached. A thread
+//! that does not stop in time could therefore not be let go at all by a caller that lives on. So tracing happens in a
+//! thread of its own: when that thread ends, for whatever reason, the kernel detaches everything it still traces, and
+//! all threads of the target run on.
+
+use std::fmt;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+use std::{io, ptr};
+
+use nix::errno::Errno;
+use nix::libc;
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+use super::procdir::ProcDir;
+use crate::thread::Registers;
+
+/// Shortest and longest single sleep while waiting for a stop.
+///
+/// There is no wait for a stop with a deadline that would not involve signal handlers of the whole process, so the wait
+/// is a series of looks. Sleeping in between, not spinning or yielding: on a busy machine a thread that wakes up is
+/// scheduled at once, while one that yields comes after everybody else.
+const SLEEPS: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
+/// Looks after which a thread that has not stopped counts as slow: sleeps get longer, and its state is looked up.
+const QUICK_LOOKS: u32 = 100;
+/// How often the listing of threads is repeated at most. One is enough unless threads come and go.
+const MAX_LISTINGS: u32 = 1000;
+
+/// Registers of a stopped thread.
+pub(super) type Caught = (i32, Result<Registers, String>);
+
+/// Why not all threads were stopped. By the time this is reported all of them run again.
+#[derive(Debug)]
+pub(super) enum StopError {
+    /// The kernel refused `PTRACE_SEIZE` of this thread.
+    Refused { tid: i32 },
+    /// The thread did not stop.
+    Late { tid: i32, state: char, waited: Duration },
+    /// No thread is left.
+    Gone,
+    /// Anything else.
+    Io(&'static str, io::Error),
+}
+
+/// Holds a stopped process. Dropping it releases the process.
+pub(super) struct Tracer {
+    release: Option<Sender<()>>,
+    thread: Option<JoinHandle<Duration>>,
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tracer")
+    }
+}
+
+impl Tracer {
+    /// Stops all threads and reads their registers.
+    pub fn stop(process: ProcDir, max_wait: Duration) -> Result<(Tracer, Vec<Caught>), StopError> {
+        let (ready, outcome) = channel();
+        let (release, released) = channel();
+        let thread = std::thread::Builder::new()
+            .name("tracer".into())
+            .spawn(move || trace(&process, max_wait, &ready, &released))
+            .map_err(|e| StopError::Io("starting the tracing thread", e))?;
+        let tracer = Tracer { release: Some(release), thread: Some(thread) };
+        // An error arrives when the tracing thread has already let go; dropping `tracer` waits for its end.
+        match outcome.recv() {
+            Ok(caught) => Ok((tracer, caught?)),
+            Err(_) => Err(StopError::Io("tracing", io::Error::other("the tracing thread ended early"))),
+        }
+    }
+
+    /// Lets all threads run on. Gives how long the process was held.
+    pub fn resume(mut self) -> Duration {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Duration {
+        drop(self.release.take());
+        self.thread.take().and_then(|t| t.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+fn trace(
+    process: &ProcDir,
+    max_wait: Duration,
+    ready: &Sender<Result<Vec<Caught>, StopError>>,
+    released: &Receiver<()>,
+) -> Duration {
+    // SAFETY: takes plain numbers. Timers of this thread may by default be 50 microseconds late; more than a look takes.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
+    let mut held = Held { tasks: Vec::new(), since: Instant::now() };
+    match held.catch_all(process, max_wait) {
+        Ok(()) => {
+            let caught = held.tasks.iter().map(|t| (t.tid, read_registers(t.tid))).collect();
+            if ready.send(Ok(caught)).is_ok() {
+                // Ends when the other side drops its sender.
+                let _ = released.recv();
+            }
+            held.release();
+            held.since.elapsed()
+        }
+        Err(e) => {
+            held.release();
+            let _ = ready.send(Err(e));
+            Duration::ZERO
+        }
+    }
+}
+
+/// A thread of the target that this thread traces.
+#[derive(Debug)]
+struct Task {
+    tid: i32,
+    stopped: bool,
+    /// Signal the thread was about to receive when it stopped; it must get it after all.
+    signal: i32,
+}
+
+struct Held {
+    tasks: Vec<Task>,
+    since: Instant,
+}
+
+/// What a look at a thread showed.
+enum Seen {
+    Running,
+    Stopped { signal: i32 },
+    Ended,
+}
+
+impl Held {
+    /// Stops all threads. A thread can be started by one that is not yet stopped, so the listing is repeated until it
+    /// shows nothing new; after the first round nearly everyone is stopped and can start no more.
+    fn catch_all(&mut self, process: &ProcDir, max_wait: Duration) -> Result<(), StopError> {
+        let deadline = Instant::now() + max_wait;
+        let mut known = std::collections::HashSet::new();
+        for _ in 0..MAX_LISTINGS {
+            let listed = process.tasks().map_err(|_| StopError::Gone)?;
+            let new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
+            if new.is_empty() {
+                self.tasks.retain(|t| t.stopped);
+                return if self.tasks.is_empty() { Err(StopError::Gone) } else { Ok(()) };
+            }
+            let first = self.tasks.len();
+            for tid in new {
+                if seize(process, tid)? {
+                    self.tasks.push(Task { tid, stopped: false, signal: 0 });
+                }
+            }
+            for task in &self.tasks[first..] {
+                // ESRCH: it has ended meanwhile. The wait below finds out.
+                let _ = ptrace::interrupt(Pid::from_raw(task.tid));
+            }
+            for task in &mut self.tasks[first..] {
+                await_stop(process, task, deadline, max_wait)?;
+            }
+            if Instant::now() > deadline {
+                break;
+            }
+        }
+        // Threads start faster than they can be listed.
+        Err(StopError::Late { tid: process.pid, state: '?', waited: max_wait })
+    }
+
+    fn release(&mut self) {
+        for task in self.tasks.drain(..) {
+            let mut signal = task.signal;
+            if !task.stopped {
+                match look(task.tid) {
+                    // It stopped after all, too late.
+                    Seen::Stopped { signal: late } => signal = late,
+                    // Only the end of this thread lets it go.
+                    _ => continue,
+                }
+            }
+            // SAFETY: PTRACE_DETACH takes no pointers; the signal number goes in the place of one (ptrace(2)).
+            // ESRCH means that the thread was killed meanwhile. Not the nix wrapper: it knows no real-time signals.
+            unsafe {
+                libc::ptrace(libc::PTRACE_DETACH, task.tid, ptr::null_mut::<libc::c_void>(), signal as usize);
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Begins to trace a thread, without stopping it and without any option that would outlive us. False if it has ended.
+fn seize(process: &ProcDir, tid: i32) -> Result<bool, StopError> {
+    match ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()) {
+        Ok(()) => Ok(true),
+        Err(Errno::ESRCH) => Ok(false),
+        // The same error for "not allowed" and for "has already ended".
+        Err(Errno::EPERM) if ended(process, tid) => Ok(false),
+        Err(Errno::EPERM | Errno::EACCES) => Err(StopError::Refused { tid }),
+        Err(e) => Err(StopError::Io("PTRACE_SEIZE", e.into())),
+    }
+}
+
+fn ended(process: &ProcDir, tid: i32) -> bool {
+    process.task_stat(tid).map_or(true, |s| matches!(s.state, 'Z' | 'X' | 'x'))
+}
+
+fn await_stop(process: &ProcDir, task: &mut Task, deadline: Instant, max_wait: Duration) -> Result<(), StopError> {
+    let mut looks = 0u32;
+    loop {
+        match look(task.tid) {
+            Seen::Stopped { signal } => {
+                (task.stopped, task.signal) = (true, signal);
+                return Ok(());
+            }
+            Seen::Ended => return Ok(()),
+            Seen::Running => {}
+        }
+        looks += 1;
+        if looks < QUICK_LOOKS {
+            sleep(SLEEPS[0]);
+            continue;
+        }
+        // A main thread that has ended while others live reports nothing until they have ended too.
+        if ended(process, task.tid) {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            let state = process.task_stat(task.tid).map_or('?', |s| s.state);
+            return Err(StopError::Late { tid: task.tid, state, waited: max_wait });
+        }
+        sleep((SLEEPS[0] * (looks - QUICK_LOOKS)).min(SLEEPS[1]));
+    }
+}
+
+/// Asks, without waiting, whether a traced thread has stopped.
+fn look(tid: i32) -> Seen {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the result and nothing else is written. Not the nix wrapper: it fails on
+    // stops for real-time signals, and the stop would be lost.
+    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG) };
+    match got {
+        0 => Seen::Running,
+        _ if got == tid && libc::WIFSTOPPED(status) => {
+            // Bits 16 and up hold the event. Without one the thread was about to receive the signal; with
+            // PTRACE_EVENT_STOP it is our own stop, or a group stop, which detaching leaves in force.
+            let signal = if status >> 16 == 0 { libc::WSTOPSIG(status) } else { 0 };
+            Seen::Stopped { signal }
+        }
+        _ if got < 0 && Errno::last() == Errno::EINTR => Seen::Running,
+        _ => Seen::Ended,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn read_registers(tid: i32) -> Result<Registers, String> {
+    let r = ptrace::getregs(Pid::from_raw(tid)).map_err(|e| format!("registers of thread {tid}: {e}"))?;
+    // Selector of 32-bit code (linux/arch/x86/include/asm/segment.h, __USER32_CS).
+    if r.cs == 0x23 {
+        return Err("registers of 32-bit programs are not decoded".into());
+    }
+    Ok(crate::registers::x86_64(&[
+        r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi, r.rdi,
+        r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss, r.fs_base, r.gs_base, r.ds, r.es, r.fs, r.gs,
+    ]))
+}
+
+#[cfg(target_arch = "aarch64")]
+fn read_registers(tid: i32) -> Result<Registers, String> {
+    const NT_ARM_TLS: usize = 0x401;
+    let pid = Pid::from_raw(tid);
+    let r = ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(pid).map_err(|e| format!("registers of thread {tid}: {e}"))?;
+    let mut words = [0; crate::registers::AARCH64_WORDS];
+    words[..31].copy_from_slice(&r.regs);
+    words[31..].copy_from_slice(&[r.sp, r.pc, r.pstate]);
+    let mut tls = 0u64;
+    let mut place = libc::iovec { iov_base: (&raw mut tls).cast(), iov_len: size_of::<u64>() };
+    // SAFETY: `place` describes the eight bytes of `tls`, and the kernel writes at most that many.
+    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, NT_ARM_TLS, &raw mut place) };
+    Ok(crate::registers::aarch64(&words, (got == 0).then_some(tls)))
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn read_registers(_tid: i32) -> Result<Registers, String> {
+    Err("registers of this machine are not decoded".into())
+}

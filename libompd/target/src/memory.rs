@@ -1,0 +1,91 @@
+//! Target addresses and what can go wrong reading at them.
+
+use std::fmt;
+
+/// The most bytes one read may ask for: sizes come from the target and are checked before anything is allocated.
+pub const MAX_READ: u64 = 16 << 20;
+
+/// An address in the target's address space.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Addr(pub u64);
+
+impl Addr {
+    /// The null pointer.
+    pub const NULL: Addr = Addr(0);
+
+    /// True for the null pointer.
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// `self + bytes`, or `None` past the end of the address space.
+    pub fn checked_add(self, bytes: u64) -> Option<Addr> {
+        self.0.checked_add(bytes).map(Addr)
+    }
+
+    /// `self + bytes` modulo 2^64. Reading at a wrapped address fails, so hostile offsets stay harmless.
+    #[must_use]
+    pub fn offset(self, bytes: u64) -> Addr {
+        Addr(self.0.wrapping_add(bytes))
+    }
+
+    /// `self - bytes` modulo 2^64.
+    #[must_use]
+    pub fn back(self, bytes: u64) -> Addr {
+        Addr(self.0.wrapping_sub(bytes))
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// Why bytes could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadFault {
+    /// No mapping of the target covers the address.
+    #[error("nothing is mapped there")]
+    Unmapped,
+    /// The address was mapped, but the core holds no bytes for it and the file behind it is not at hand.
+    #[error("not in the core file, and the file mapped there is not at hand")]
+    NotInCore,
+    /// The kernel refused.
+    #[error("the kernel denied access")]
+    Denied,
+    /// The process ended while it was read.
+    #[error("the process is gone")]
+    Gone,
+    /// Only `got` bytes could be read.
+    #[error("only {got} bytes could be read")]
+    Short {
+        /// Bytes that could be read.
+        got: u64,
+    },
+    /// A length that no sane object has (it came from the target).
+    #[error("implausible length")]
+    BadLength,
+    /// A string without its terminating NUL within the limit.
+    #[error("string without end")]
+    Unterminated,
+}
+
+/// A failed read: where, how much, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot read {len} bytes at {addr}: {why}")]
+pub struct ReadError {
+    /// First address asked for.
+    pub addr: Addr,
+    /// Bytes asked for.
+    pub len: u64,
+    /// The cause.
+    pub why: ReadFault,
+}

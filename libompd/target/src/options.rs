@@ -1,0 +1,34 @@
+//! What the user may say about where files are and how long the target may be held.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Choices for opening a target; [`Default`] suits a process or core of this very machine.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The executable, where it is not found by the name the target knows it under.
+    pub exe: Option<PathBuf>,
+    /// A directory that holds the target's file system (or a copy of its libraries), tried before anything else.
+    pub lib_root: Option<PathBuf>,
+    /// Directories with separate debug files, tried before `/usr/lib/debug`.
+    pub debug_dirs: Vec<PathBuf>,
+    /// Where procfs is mounted. It must show the same process ids as the kernel gives this process.
+    pub proc_root: PathBuf,
+    /// The longest time to wait for the threads of a live process to stop.
+    pub max_pause: Duration,
+    /// Read live memory through `/proc/PID/mem` instead of `process_vm_readv`.
+    pub force_proc_mem: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            exe: None,
+            lib_root: None,
+            debug_dirs: Vec::new(),
+            proc_root: PathBuf::from("/proc"),
+            max_pause: Duration::from_secs(5),
+            force_proc_mem: false,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! OS threads of the target and their registers.
+
+use crate::memory::Addr;
+
+/// The general registers this project needs, decoded for the target's machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registers {
+    /// Program counter.
+    pub pc: Addr,
+    /// Stack pointer.
+    pub sp: Addr,
+    /// Frame pointer register (`rbp`, `x29`); it holds a frame address only in code built with frame pointers.
+    pub fp: Addr,
+    /// Thread pointer: `fs_base` on x86-64, `tpidr_el0` on aarch64. Base of thread-local storage.
+    pub thread_pointer: Option<Addr>,
+    /// Set when the thread is blocked inside a system call.
+    pub syscall: Option<Syscall>,
+}
+
+/// A system call the thread was blocked in when it was stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Syscall {
+    /// Number in the target's own table (202 is `futex` on x86-64, 98 on aarch64).
+    pub number: u64,
+    /// Arguments as the kernel saved them.
+    pub args: [u64; 6],
+}
+
+/// One OS thread.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// Kernel thread id (LWP).
+    pub lwp: i32,
+    /// `comm` of the thread, where recorded (raw text of the target: escape before printing).
+    pub name: Option<String>,
+    /// Registers, or why there are none.
+    pub registers: Result<Registers, String>,
+    /// Signal this thread received (cores only; 0 for none).
+    pub signal: i32,
+}
+
+impl Thread {
+    /// The thread pointer, when registers were read.
+    pub fn thread_pointer(&self) -> Option<Addr> {
+        self.registers.as_ref().ok().and_then(|r| r.thread_pointer)
+    }
+}

@@ -1,0 +1,391 @@
+//! A running process: what is read is true, and the process is none the worse for it.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use ompd_target::{Addr, Live, OpenError, OpenOptions, ReadFault, SymbolOrigin, Target, TargetExt};
+use support::Subject;
+
+fn open(pid: i32) -> Live {
+    Live::open(pid, &OpenOptions::default()).expect("open")
+}
+
+fn state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("stat");
+    stat.rsplit(')').next().and_then(|s| s.trim().chars().next()).expect("state")
+}
+
+#[test]
+fn memory_registers_and_symbols_are_what_the_process_says() {
+    for force_proc_mem in [false, true] {
+        let mut subject = Subject::start(&["threads", "5"]);
+        subject.ask(b'p'); // The worker is in its loop.
+        let mut live = Live::open(subject.pid(), &OpenOptions { force_proc_mem, ..OpenOptions::default() }).expect("open");
+        assert!(live.threads().is_empty());
+        live.stop().expect("stop");
+
+        let known = live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
+        assert_eq!(known, subject.known_bytes());
+        let exe = live.modules().iter().find(|m| m.name() == "subject").expect("module of the executable");
+        let symbol = exe.symbol("known").expect("symbol");
+        assert_eq!((symbol.addr, symbol.size, symbol.tls), (Addr(subject.known.0), subject.known.1, false));
+        assert_eq!(exe.symbol("main").map(|s| s.addr), Some(Addr(subject.main)));
+        assert!(exe.symbol("local_mark").is_some_and(|s| s.tls));
+        assert_eq!(exe.symbol_at(Addr(subject.known.0 + 9)).map(|(s, d)| (s.name, d)), Some(("known".into(), 9)));
+        assert!(exe.contains(Addr(subject.known.0)) && exe.contains(Addr(subject.main)));
+        assert_eq!(live.process().exe.as_deref(), support::subject().to_str());
+
+        // Main, five waiters, one worker.
+        assert_eq!(live.threads().len(), 7);
+        for waiter in &subject.waiters {
+            let thread = live.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread");
+            assert_eq!(thread.name.as_deref(), Some("waiter"));
+            let registers = thread.registers.as_ref().expect("registers");
+            assert_eq!(registers.thread_pointer, Some(Addr(waiter.pthread)));
+            assert_eq!(live.read_u64(Addr(waiter.mark_at)), Ok(waiter.mark));
+            let libc = live.module_at(registers.pc).expect("module of the program counter");
+            assert!(libc.name().starts_with("libc"), "{}", libc.path);
+            if cfg!(target_arch = "x86_64") {
+                let call = registers.syscall.expect("blocked in a system call");
+                assert_eq!((call.number, call.args[0], call.args[2]), (202, subject.word, 0));
+            }
+        }
+        let worker = live.threads().last().expect("worker").registers.clone().expect("registers");
+        assert!(exe.symbol_at(worker.pc).is_some_and(|(s, _)| s.name == "worker"));
+        assert_eq!(worker.syscall, None);
+        assert!(live.resume().is_some());
+        assert_eq!(live.threads().len(), 7);
+        assert!(live.resume().is_none());
+    }
+}
+
+#[test]
+fn libraries_and_the_vdso_are_modules_with_symbols() {
+    let subject = Subject::start(&["threads", "1"]);
+    let live = open(subject.pid());
+    let libc = live.modules().iter().find(|m| m.name().starts_with("libc.so")).expect("libc");
+    assert!(libc.build_id.is_some() && libc.exports("malloc") && !libc.exports("no_such_name"));
+    let malloc = libc.symbol("malloc").expect("malloc");
+    assert_eq!(malloc.origin, SymbolOrigin::Dynsym);
+    let file = libc.file.as_ref().expect("file");
+    assert_eq!(file.soname().as_deref(), Some("libc.so.6"));
+    assert!(file.version_nodes().iter().any(|v| v == "GLIBC_2.17") || cfg!(not(target_arch = "x86_64")));
+    let code = live.read_vec(malloc.addr, malloc.size).expect("code in memory");
+    assert_eq!(file.bytes_at(malloc.addr.0 - libc.bias, malloc.size), Some(&code[..]));
+    let vdso = live.modules().iter().find(|m| m.path.is_empty()).expect("vdso");
+    assert!(vdso.exports("__vdso_clock_gettime") || vdso.exports("__kernel_clock_gettime"));
+    let bases: Vec<_> = live.modules().iter().map(|m| m.base()).collect();
+    assert!(bases.is_sorted());
+}
+
+#[test]
+fn programs_linked_to_a_fixed_address_and_statically_work_too() {
+    for (name, flags) in [("fixed", &["-no-pie", "-fno-pie"][..]), ("static", &["-static"][..])] {
+        let path = support::compile("subject.c", name, flags);
+        let subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "1"]));
+        let live = open(subject.pid());
+        let exe = live.modules().iter().find(|m| m.name() == name).expect("executable");
+        assert_eq!((exe.bias, exe.symbol("known").map(|s| s.addr)), (0, Some(Addr(subject.known.0))));
+    }
+}
+
+#[test]
+fn failed_reads_say_why() {
+    for force_proc_mem in [false, true] {
+        let mut subject = Subject::start(&["threads", "0"]);
+        let mut live = Live::open(subject.pid(), &OpenOptions { force_proc_mem, ..OpenOptions::default() }).expect("open");
+        for stopped in [false, true] {
+            if stopped {
+                live.stop().expect("stop");
+            }
+            let error = live.read(Addr(16), &mut [0; 8]).expect_err("null page");
+            assert_eq!((error.addr, error.len, error.why), (Addr(16), 8, ReadFault::Unmapped));
+            for addr in [u64::MAX - 3, 1 << 63, u64::MAX] {
+                assert_eq!(live.read_u64(Addr(addr)).map_err(|e| e.why), Err(ReadFault::Unmapped), "{addr:#x}");
+            }
+            let exe = live.modules().iter().find(|m| m.name() == "subject").expect("executable");
+            // bss may be followed by the heap, but `.text` is preceded by nothing.
+            let start = exe.base().0;
+            assert!(live.read(Addr(start - 8), &mut [0; 16]).is_err());
+            assert!(live.read(Addr(start), &mut [0; 16]).is_ok());
+            assert!(live.read(Addr(start), &mut []).is_ok());
+        }
+        live.resume();
+        subject.child.kill().expect("kill");
+        subject.child.wait().expect("wait");
+        assert_eq!(live.read_u64(Addr(subject.known.0)).map_err(|e| e.why), Err(ReadFault::Gone));
+        assert!(matches!(live.stop(), Err(OpenError::NoSuchProcess { .. })));
+    }
+}
+
+#[test]
+fn a_read_across_the_end_of_a_mapping_is_short() {
+    let subject = Subject::start(&["threads", "0"]);
+    let mut live = open(subject.pid());
+    // The last mapped byte below a gap: the mapping before the vdso or the stack's end.
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", subject.pid())).expect("maps");
+    let stack = maps.lines().find(|l| l.ends_with("[stack]")).expect("stack");
+    let end = u64::from_str_radix(stack.split(['-', ' ']).nth(1).expect("end"), 16).expect("hex");
+    for stopped in [false, true] {
+        if stopped {
+            live.stop().expect("stop");
+        }
+        let error = live.read(Addr(end - 8), &mut [0; 24]).expect_err("beyond the stack");
+        assert_eq!(error.why, ReadFault::Short { got: 8 });
+    }
+}
+
+#[test]
+fn while_stopped_there_is_no_progress_and_after_it_there_is() {
+    let mut subject = Subject::start(&["threads", "3"]);
+    let before = subject.ask(b'p');
+    let mut live = open(subject.pid());
+    for _ in 0..20 {
+        live.stop().expect("stop");
+        let exe = live.modules().iter().find(|m| m.name() == "subject").expect("executable");
+        let progress = exe.symbol("progress").expect("symbol").addr;
+        let file = OpenOptions { force_proc_mem: true, ..OpenOptions::default() };
+        let first = live.read_u64(progress).expect("progress");
+        // Past our own cache: a second, uncached look at the same memory.
+        let second = Live::open(subject.pid(), &file).expect("open").read_u64(progress).expect("progress");
+        assert_eq!(first, second);
+        assert!(live.resume().is_some());
+    }
+    assert!(subject.ask(b'p') > before);
+    live.stop().expect("stop");
+    drop(live);
+    subject.ask(b'p');
+}
+
+#[test]
+fn prefetch_serves_reads_and_skips_what_is_not_there() {
+    let subject = Subject::start(&["threads", "0"]);
+    let mut live = open(subject.pid());
+    live.prefetch(&[(Addr(subject.known.0), subject.known.1)]);
+    live.stop().expect("stop");
+    live.prefetch(&[(Addr(0), 8192), (Addr(subject.known.0), subject.known.1), (Addr(u64::MAX - 5), 64)]);
+    assert_eq!(live.read_vec(Addr(subject.known.0), subject.known.1).as_deref(), Ok(&subject.known_bytes()[..]));
+    assert_eq!(live.read_u64(Addr(0)).map_err(|e| e.why), Err(ReadFault::Unmapped));
+}
+
+#[test]
+fn threads_that_come_and_go_are_stopped_all_the_same() {
+    let mut subject = Subject::start(&["churn"]);
+    let mut live = open(subject.pid());
+    for round in 0..50 {
+        live.stop().unwrap_or_else(|e| panic!("round {round}: {e}"));
+        let listed = std::fs::read_dir(format!("/proc/{}/task", subject.pid())).expect("tasks").count();
+        // Ended threads may linger in the listing, living ones may not be missing from ours.
+        assert!(live.threads().len() <= listed && live.threads().len() >= 4, "{listed} {}", live.threads().len());
+        for thread in live.threads() {
+            let path = format!("/proc/{}/task/{}/stat", subject.pid(), thread.lwp);
+            let stat = std::fs::read_to_string(path).expect("a stopped thread stays");
+            let state = stat.rsplit(')').next().expect("state").trim();
+            assert!(state.starts_with('t'), "round {round}: thread {} is in state {state:.1}", thread.lwp);
+        }
+        live.resume();
+    }
+    subject.ask(b'p');
+}
+
+#[test]
+fn a_process_stopped_by_job_control_stays_stopped() {
+    let mut subject = Subject::start(&["threads", "2"]);
+    let pid = Pid::from_raw(subject.pid());
+    kill(pid, Signal::SIGSTOP).expect("SIGSTOP");
+    // waitpid with WUNTRACED returns when the stop has taken effect.
+    nix::sys::wait::waitpid(pid, Some(nix::sys::wait::WaitPidFlag::WUNTRACED)).expect("stopped");
+    for _ in 0..10 {
+        let mut live = open(subject.pid());
+        live.stop().expect("stop");
+        assert_eq!(live.threads().len(), 4);
+        drop(live);
+        // The kernel wakes each thread to let it go back into the stop, so R is seen for a moment (and for good if the
+        // stop is lost: then the count of looks ends the test).
+        let back = (0..1_000_000).any(|_| {
+            std::thread::yield_now();
+            state(subject.pid()) == 'T'
+        });
+        assert!(back, "state {}", state(subject.pid()));
+    }
+    kill(pid, Signal::SIGCONT).expect("SIGCONT");
+    subject.ask(b'p');
+}
+
+#[test]
+fn no_signal_is_lost_or_added() {
+    let mut subject = Subject::start(&["threads", "2"]);
+    let mut live = open(subject.pid());
+    // Real-time signals queue: each one sent must be counted.
+    let signal = nix::libc::SIGRTMIN() + 3;
+    let mut sent = 0;
+    for round in 0..200 {
+        let send = |n: i32| {
+            for _ in 0..n {
+                // SAFETY: sends a signal that the subject handles to the subject.
+                assert_eq!(unsafe { nix::libc::kill(subject.child.id() as i32, signal) }, 0);
+            }
+            i64::from(n)
+        };
+        sent += send(3);
+        live.stop().expect("stop");
+        sent += send(round % 3);
+        live.resume();
+    }
+    // Signals are delivered before the subject returns from reading the request.
+    assert_eq!(subject.ask(b's'), sent);
+}
+
+#[test]
+fn a_main_thread_that_ended_does_not_hide_the_others() {
+    let subject = Subject::start(&["early-exit", "2"]);
+    let mut live = open(subject.pid());
+    live.stop().expect("stop");
+    assert_eq!(live.threads().len(), 3);
+    assert_eq!(live.read_vec(Addr(subject.known.0), subject.known.1).as_deref(), Ok(&subject.known_bytes()[..]));
+}
+
+#[test]
+fn a_thread_id_leads_to_its_process() {
+    let subject = Subject::start(&["threads", "1"]);
+    let live = open(subject.waiters[0].tid);
+    assert_eq!(live.process().pid, Some(subject.pid()));
+    assert!(live.issues().iter().any(|i| i.contains("thread of process")));
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let mut subject = Subject::start(&["threads", "0"]);
+    let pid = subject.pid();
+    let options = OpenOptions::default();
+    assert!(matches!(Live::open(-1, &options), Err(OpenError::NoSuchProcess { pid: -1 })));
+    assert!(matches!(Live::open(0, &options), Err(OpenError::NoSuchProcess { pid: 0 })));
+    match std::fs::read_to_string("/proc/2/comm") {
+        Ok(name) if name.trim() == "kthreadd" => {
+            assert!(matches!(Live::open(2, &options), Err(OpenError::KernelThread { pid: 2 })));
+        }
+        _ => support::skip("no kernel threads are visible in this PID namespace"),
+    }
+    let elsewhere = tempfile::tempdir().expect("directory");
+    let strange = OpenOptions { proc_root: elsewhere.path().to_owned(), ..OpenOptions::default() };
+    assert!(matches!(Live::open(pid, &strange), Err(OpenError::NoSuchProcess { .. })));
+    // A process of that id in another namespace: everything but the process is the same.
+    std::os::unix::fs::symlink("/proc/self", elsewhere.path().join(pid.to_string())).expect("link");
+    let status = std::fs::read_to_string("/proc/self/status").expect("status");
+    assert!(status.contains("Tgid"));
+    assert!(matches!(
+        Live::open(pid, &strange),
+        Err(OpenError::OtherNamespace { .. } | OpenError::NoSuchProcess { .. })
+    ));
+    // A zombie: killed, and not waited for.
+    subject.child.kill().expect("kill");
+    let tasks = || std::fs::read_dir(format!("/proc/{pid}/task")).expect("tasks").count();
+    while state(pid) != 'Z' || tasks() > 1 {
+        std::thread::yield_now();
+    }
+    assert!(matches!(Live::open(pid, &options), Err(OpenError::Zombie { .. })));
+}
+
+#[test]
+fn another_tracer_is_named() {
+    if !support::have("gdb") {
+        return support::skip("gdb is not installed");
+    }
+    let subject = Subject::start(&["threads", "1"]);
+    let mut gdb = std::process::Command::new("gdb")
+        .args(["-q", "-nx", "-p", &subject.pid().to_string(), "-ex", "echo attached\\n"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("gdb");
+    let mut out = std::io::BufReader::new(gdb.stdout.take().expect("stdout"));
+    let mut line = String::new();
+    while !line.contains("attached\n") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut out, &mut line).expect("gdb's output") > 0, "gdb ended");
+    }
+    let error = open(subject.pid()).stop().expect_err("already traced");
+    assert!(
+        matches!(&error, OpenError::OtherTracer { tracer, name, .. } if *tracer == gdb.id() as i32 && name == "gdb"),
+        "{error}"
+    );
+    assert!(error.remedy().is_some_and(|r| r.contains("detach") && !r.contains("sudo")));
+    drop(gdb.stdin.take());
+    gdb.wait().expect("gdb ends at the end of its input");
+}
+
+#[test]
+fn a_deleted_executable_is_still_found() {
+    let path = support::scratch().join("doomed");
+    std::fs::copy(support::subject(), &path).expect("copy");
+    let subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "0"]));
+    std::fs::remove_file(&path).expect("delete");
+    std::fs::write(&path, "something else").expect("replace");
+    let live = open(subject.pid());
+    let exe = live.modules().iter().find(|m| m.name() == "doomed").expect("executable");
+    assert_eq!(exe.symbol("known").map(|s| s.addr), Some(Addr(subject.known.0)), "{:?}", exe.file);
+}
+
+/// The pause must not exceed twice what the bare system calls take.
+#[test]
+fn the_pause_is_close_to_the_floor() {
+    let subject = Subject::start(&["threads", "254"]);
+    let mut live = open(subject.pid());
+    let (mut pauses, mut reads, mut floors) = (Vec::new(), Vec::new(), Vec::new());
+    // In turns, so that whatever else the machine does weighs on both.
+    for _ in 0..40 {
+        live.stop().expect("stop");
+        assert_eq!(live.threads().len(), 256);
+        let begin = Instant::now();
+        let pages: Vec<(Addr, u64)> =
+            live.threads().iter().filter_map(|t| Some((t.registers.as_ref().ok()?.sp, 8))).collect();
+        live.prefetch(&pages);
+        for (addr, _) in pages {
+            live.read_u64(addr).expect("stack");
+        }
+        reads.push(begin.elapsed());
+        pauses.push(live.resume().expect("pause"));
+        floors.push(floor(subject.pid()));
+    }
+    // The least disturbed round of each: with other work on the machine every wait for a processor adds to a round
+    // what is not ours to save, while anything slow that we do ourselves is in every round.
+    let least = |v: &[Duration]| v.iter().min().copied().unwrap_or_default();
+    let (pause, floor) = (least(&pauses), least(&floors));
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "256 threads: pause {pause:?} (of it reads {:?}), floor {floor:?}", least(&reads));
+    assert!(pause < floor * 2, "pause {pause:?}, floor {floor:?}");
+}
+
+/// Seize, interrupt, wait for, read registers and a word of, and detach every thread, and nothing else.
+fn floor(pid: i32) -> Duration {
+    use nix::sys::ptrace;
+    let begin = Instant::now();
+    let tids: Vec<Pid> = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .expect("tasks")
+        .map(|e| Pid::from_raw(e.expect("entry").file_name().to_str().and_then(|s| s.parse().ok()).expect("tid")))
+        .collect();
+    for tid in &tids {
+        ptrace::seize(*tid, ptrace::Options::empty()).expect("seize");
+    }
+    for tid in &tids {
+        ptrace::interrupt(*tid).expect("interrupt");
+    }
+    for tid in &tids {
+        nix::sys::wait::waitpid(*tid, Some(nix::sys::wait::WaitPidFlag::__WALL)).expect("wait");
+    }
+    for tid in &tids {
+        let sp = ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(*tid).expect("registers").rsp;
+        let mut page = [0; 4096];
+        let remote = [nix::sys::uio::RemoteIoVec { base: sp as usize & !4095, len: 4096 }];
+        nix::sys::uio::process_vm_readv(Pid::from_raw(pid), &mut [std::io::IoSliceMut::new(&mut page)], &remote)
+            .expect("read");
+    }
+    for tid in &tids {
+        ptrace::detach(*tid, None).expect("detach");
+    }
+    begin.elapsed()
+}

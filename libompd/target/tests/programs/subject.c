@@ -1,0 +1,129 @@
+/* A process that knows the truth about itself and says it on stdout.
+ *
+ * subject threads N   N threads wait on a futex that never changes. Answers requests.
+ * subject churn       threads start and end all the time. Answers requests.
+ * subject early-exit  as "threads 2", but the main thread has ended. Answers nothing.
+ *
+ * Requests, one byte each on stdin: 'p' waits for progress of a worker, then answers "progress N";
+ * 's' answers "signals N"; 'a' aborts; end of input ends the process. */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+unsigned char known[3 * 4096 + 7];
+const char constant[] = "never written, so only the file has it in a core";
+__thread long local_mark;
+static int word;
+static volatile long progress;
+static volatile sig_atomic_t signals;
+static volatile int started;
+
+static void count(int sig) { (void)sig; signals++; }
+
+static void say(const char *text) {
+    if (write(1, text, strlen(text)) < 0) _exit(1);
+}
+
+static void *waiter(void *arg) {
+    char line[160];
+    local_mark = 0x1234567800000000 + (long)arg;
+    prctl(PR_SET_NAME, "waiter", 0, 0, 0);
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    snprintf(line, sizeof line, "thread %d %lx %p %ld\n", (int)syscall(SYS_gettid), (long)pthread_self(),
+             (void *)&local_mark, local_mark);
+    say(line);
+    __sync_fetch_and_add(&started, 1);
+    for (;;) syscall(SYS_futex, &word, FUTEX_WAIT, 0, NULL, NULL, 0);
+}
+
+static void *worker(void *arg) {
+    (void)arg;
+    for (;;) progress++;
+}
+
+static void *nothing(void *arg) { return arg; }
+
+static void *churner(void *arg) {
+    for (;;) {
+        pthread_t t[4];
+        for (int i = 0; i < 4; i++) if (pthread_create(&t[i], NULL, nothing, arg)) abort();
+        for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
+        progress++;
+    }
+}
+
+static void *ender(void *arg) {
+    char line[64];
+    pthread_join(*(pthread_t *)arg, NULL);
+    snprintf(line, sizeof line, "main ended\n");
+    say(line);
+    for (;;) pause();
+}
+
+/* All waiters are asleep in the kernel when the states in procfs say so. */
+static int asleep(void) {
+    int n = 0, tid;
+    char path[64], text[512], *state;
+    char list[64];
+    snprintf(list, sizeof list, "ls /proc/%d/task", (int)getpid());
+    FILE *dir = popen(list, "r");
+    while (dir && fscanf(dir, "%d", &tid) == 1) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+        FILE *f = fopen(path, "r");
+        if (!f) continue;
+        if (fgets(text, sizeof text, f) && strstr(text, "(waiter)") && (state = strrchr(text, ')')) && state[2] == 'S') n++;
+        fclose(f);
+    }
+    if (dir) pclose(dir);
+    return n;
+}
+
+int main(int argc, char **argv) {
+    char line[256], request;
+    pthread_t t;
+    static pthread_t self;
+    if (argc < 2) return 2;
+    for (size_t i = 0; i < sizeof known; i++) known[i] = (unsigned char)(i * 7 + 3);
+    signal(SIGUSR1, count);
+    signal(SIGRTMIN + 3, count);
+    snprintf(line, sizeof line, "known %p %zu\nconstant %p\nword %p\nmain %p\n", (void *)known, sizeof known,
+             (void *)constant, (void *)&word, (void *)main);
+    say(line);
+    int waiters = argc > 2 ? atoi(argv[2]) : 0;
+    for (long i = 0; i < waiters; i++)
+        if (pthread_create(&t, NULL, waiter, (void *)i)) abort();
+    while (started < waiters || asleep() < waiters) ;
+    if (!strcmp(argv[1], "early-exit")) {
+        self = pthread_self();
+        pthread_create(&t, NULL, ender, &self);
+        pthread_exit(NULL);
+    }
+    pthread_create(&t, NULL, !strcmp(argv[1], "churn") ? churner : worker, NULL);
+    if (!strcmp(argv[1], "churn")) for (int i = 0; i < 2; i++) pthread_create(&t, NULL, churner, NULL);
+    say("ready\n");
+    while (read(0, &request, 1) == 1) {
+        long before = progress;
+        switch (request) {
+        case 'p':
+            while (progress < before + 20) usleep(0);
+            snprintf(line, sizeof line, "progress %ld\n", progress);
+            break;
+        case 's':
+            snprintf(line, sizeof line, "signals %d\n", (int)signals);
+            break;
+        default:
+            abort();
+        }
+        say(line);
+    }
+    return 0;
+}

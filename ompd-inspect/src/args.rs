@@ -1,0 +1,164 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXAMPLES: &str = "\
+Examples:
+  ompd-inspect 4711                    why does process 4711 hang?
+  ompd-inspect core.4711               the same, from a core file
+  ompd-inspect threads 4711            every thread: team, number, task, wait
+  ompd-inspect --json 4711 | jq .      all of it, for programs
+  ompd-inspect doctor 4711             how each value was found, and what is missing";
+
+const AFTER: &str = "\
+The process is stopped for a few milliseconds, only read, and goes on as before.
+Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing was inspected.";
+
+/// Says what every OpenMP thread, team and task of a process or core file is doing.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    max_term_width = 100,
+    before_help = EXAMPLES,
+    after_help = AFTER,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// What to show; without a command, the summary.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// What to inspect.
+    #[command(flatten)]
+    pub target: Option<TargetArg>,
+    /// Options of every command.
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// The views.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Every thread: which OpenMP thread it is, in which team, what it executes and waits for.
+    Threads(TargetArg),
+    /// The tree of teams with their members and barriers.
+    Teams(TargetArg),
+    /// Tasks: executing, suspended and ready, with the tasks that generated them.
+    Tasks(TargetArg),
+    /// Internal control variables in force for each thread.
+    Icvs(TargetArg),
+    /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
+    Doctor(TargetArg),
+}
+
+/// The positional argument.
+#[derive(Debug, Clone, Args)]
+pub struct TargetArg {
+    /// Process id, or path of a core file (write ./123 for a core file named 123).
+    #[arg(value_name = "PID|CORE")]
+    pub target: String,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Executable the core came from, where it is not found by itself.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub exe: Option<PathBuf>,
+    /// Directory with the target's file system or libraries, tried first.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub lib_root: Option<PathBuf>,
+    /// Directory with separate debug files, tried before /usr/lib/debug; may be repeated.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub debug_dir: Vec<PathBuf>,
+    /// Where procfs is mounted.
+    #[arg(long, global = true, value_name = "DIR", default_value = "/proc")]
+    pub proc_root: PathBuf,
+    /// Longest time to wait for the threads to stop, in milliseconds.
+    #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
+    pub max_pause: Duration,
+    /// Print one JSON document, with the origin of every value (schema: docs/report.schema.json).
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Show where values come from; in `doctor`, every value of the layout.
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// When to use colour.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The view asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// No command.
+    Summary,
+    /// `threads`.
+    Threads,
+    /// `teams`.
+    Teams,
+    /// `tasks`.
+    Tasks,
+    /// `icvs`.
+    Icvs,
+    /// `doctor`.
+    Doctor,
+}
+
+impl Cli {
+    /// View and target asked for; `None` if there is no target (clap has then refused already).
+    pub fn request(&self) -> Option<(View, &str)> {
+        let (view, arg) = match &self.command {
+            None => (View::Summary, self.target.as_ref()?),
+            Some(Command::Threads(arg)) => (View::Threads, arg),
+            Some(Command::Teams(arg)) => (View::Teams, arg),
+            Some(Command::Tasks(arg)) => (View::Tasks, arg),
+            Some(Command::Icvs(arg)) => (View::Icvs, arg),
+            Some(Command::Doctor(arg)) => (View::Doctor, arg),
+        };
+        Some((view, &arg.target))
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Duration, String> {
+    text.parse().map(Duration::from_millis).map_err(|_| "a number of milliseconds is wanted".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn view_and_target() {
+        let parse = |args: &[&str]| Cli::try_parse_from(args);
+        let cli = parse(&["ompd-inspect", "--json", "4711"]).expect("summary of a pid");
+        assert_eq!(cli.request(), Some((View::Summary, "4711")));
+        assert!(cli.options.json);
+        let cli = parse(&["ompd-inspect", "threads", "core", "-v"]).expect("threads of a core");
+        assert_eq!(cli.request(), Some((View::Threads, "core")));
+        assert!(cli.options.verbose);
+        assert!(parse(&["ompd-inspect"]).is_err());
+        assert!(parse(&["ompd-inspect", "teams"]).is_err());
+    }
+}

@@ -1,0 +1,455 @@
+//! The JSON report: types of its own, so that the model may change without the format.
+//!
+//! Rules of the format: addresses are hex strings; a value is `{"value": …, "origin": …}` or `{"unknown": "why"}`;
+//! every key may be absent; enumerations may get new members; keys are only ever added.
+
+use ompd_runtime::model::{self, Fact, RuntimeSnapshot};
+use ompd_target::{Addr, TargetKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::session::Inspection;
+
+/// Name and version of the format, the value of the key `schema`.
+pub const SCHEMA: &str = "ompd-inspect/1";
+
+/// A value with its origin, or why it is not known.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Known<T> {
+    /// Read.
+    Value {
+        /// The value.
+        value: T,
+        /// `dwarf`, `table`, `symbol`, `code`, `profile`, `registers` or `os`.
+        origin: &'static str,
+    },
+    /// Not known.
+    Unknown {
+        /// The reason.
+        unknown: String,
+    },
+}
+
+fn known<T, U>(fact: &Fact<T>, convert: impl FnOnce(&T) -> U) -> Known<U> {
+    match fact {
+        Fact::Known { value, origin } => Known::Value { value: convert(value), origin: origin.word() },
+        Fact::Unknown { why } => Known::Unknown { unknown: why.clone() },
+    }
+}
+
+fn copied<T: Copy>(fact: &Fact<T>) -> Known<T> {
+    known(fact, |value| *value)
+}
+
+fn hex(addr: Addr) -> String {
+    format!("{:#018x}", addr.0)
+}
+
+/// The report of one inspection.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Report {
+    /// Name and version of this format: `ompd-inspect/1`.
+    pub schema: &'static str,
+    /// `live` or `core`.
+    pub source: &'static str,
+    /// True if a runtime was found and nothing went wrong.
+    pub complete: bool,
+    /// The process.
+    pub process: Process,
+    /// How long the process was stopped, in milliseconds (live processes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause_ms: Option<f64>,
+    /// Every thread of the operating system.
+    pub os_threads: Vec<OsThread>,
+    /// Every OpenMP runtime in the process.
+    pub runtimes: Vec<Runtime>,
+    /// What went wrong.
+    pub issues: Vec<Issue>,
+}
+
+/// The process.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Process {
+    /// Process id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<i32>,
+    /// Executable, as the process saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exe: Option<String>,
+    /// Command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Signal that ended it (core files of crashes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+/// A thread of the operating system.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OsThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// System call it was blocked in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_in: Option<String>,
+    /// True if some OpenMP runtime knows it.
+    pub openmp: bool,
+}
+
+/// Something that went wrong without stopping the inspection.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Issue {
+    /// What is affected.
+    pub subject: String,
+    /// What happened and what it costs.
+    pub text: String,
+}
+
+/// One OpenMP runtime.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Runtime {
+    /// `gomp` (GNU libgomp) or `kmp` (LLVM libomp, Intel libiomp5).
+    pub family: &'static str,
+    /// Product.
+    pub product: &'static str,
+    /// Path of its file, as the process saw it.
+    pub path: String,
+    /// Lowest mapped address.
+    pub base: String,
+    /// GNU build-id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// Where its layout came from.
+    pub origins: Vec<Origin>,
+    /// Parts of its layout nobody knows.
+    pub missing: Vec<String>,
+    /// Its threads.
+    pub threads: Vec<Thread>,
+    /// Its teams; other entries refer to them by index.
+    pub teams: Vec<Team>,
+    /// Its tasks; other entries refer to them by index.
+    pub tasks: Vec<Task>,
+}
+
+/// One source of a layout.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Origin {
+    /// `dwarf`, `table`, `symbol`, `code` or `profile`.
+    pub origin: &'static str,
+    /// File or profile.
+    pub detail: String,
+    /// Values it gave.
+    pub values: usize,
+    /// Why it gave none, or what is worth knowing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// One OpenMP thread.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Thread {
+    /// Kernel thread id; absent for a thread only the runtime's memory still knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lwp: Option<i32>,
+    /// The runtime's descriptor.
+    pub descriptor: String,
+    /// Global thread number (libomp).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gtid: Option<u32>,
+    /// `initial`, `worker` or `idle worker`.
+    pub role: Known<&'static str>,
+    /// omp_get_thread_num().
+    pub thread_num: Known<u32>,
+    /// Index of its innermost team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<usize>,
+    /// Index of the task it executes.
+    pub task: Known<usize>,
+    /// Thread state.
+    pub state: Known<State>,
+    /// What it waits for; `null` as value: it is not blocked in the runtime.
+    pub wait: Known<Option<Wait>>,
+    /// Control variables in force.
+    pub icvs: Icvs,
+}
+
+/// A thread state of OMPT.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct State {
+    /// Number in `ompt_state_t`.
+    pub number: u32,
+    /// Name without `ompt_state_`.
+    pub name: &'static str,
+}
+
+/// What a thread waits for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Wait {
+    /// Kind of wait.
+    pub kind: &'static str,
+    /// Address of the object waited for.
+    pub object: String,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Source position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// Index of the team whose barrier it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<usize>,
+    /// How it was recognised.
+    pub origin: &'static str,
+}
+
+/// A source position.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Location {
+    /// File.
+    pub file: String,
+    /// Function.
+    pub function: String,
+    /// Line.
+    pub line: u32,
+}
+
+/// Code.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Code {
+    /// Address.
+    pub addr: String,
+    /// Symbol, or module and offset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// One team.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Team {
+    /// The runtime's descriptor.
+    pub descriptor: String,
+    /// omp_get_num_threads().
+    pub size: Known<u32>,
+    /// omp_get_level().
+    pub level: Known<u32>,
+    /// omp_get_active_level().
+    pub active_level: Known<u32>,
+    /// Index of the enclosing team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<usize>,
+    /// Number of the encountering thread in the enclosing team.
+    pub primary_num: Known<u32>,
+    /// Executed by one thread.
+    pub serialized: Known<bool>,
+    /// Outlined function of the region.
+    pub function: Known<Code>,
+    /// Source position of the construct.
+    pub location: Known<Location>,
+    /// LWP of each member by thread number; `null` where not found.
+    pub members: Vec<Option<i32>>,
+    /// Members that have arrived at the barrier, as counted by the runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub barrier_arrived: Option<u32>,
+    /// Thread numbers seen waiting at the team's barrier.
+    pub at_barrier: Vec<u32>,
+}
+
+/// One task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Task {
+    /// The runtime's descriptor.
+    pub descriptor: String,
+    /// `initial`, `implicit`, `explicit` or `undeferred`.
+    pub kind: Known<&'static str>,
+    /// `running`, `suspended`, `ready` or `detached`.
+    pub state: Known<&'static str>,
+    /// Function.
+    pub function: Known<Code>,
+    /// Source position of the construct.
+    pub location: Known<Location>,
+    /// Index of the generating task; `null` as value: none, or finished.
+    pub generating: Known<Option<usize>>,
+    /// Index of its team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<usize>,
+    /// Thread that executes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lwp: Option<i32>,
+    /// `final` is in force.
+    #[serde(rename = "final")]
+    pub is_final: Known<bool>,
+}
+
+/// Internal control variables.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Icvs {
+    /// nthreads-var.
+    pub nthreads: Known<u64>,
+    /// dyn-var.
+    pub dynamic: Known<bool>,
+    /// run-sched-var.
+    pub schedule: Known<String>,
+    /// max-active-levels-var.
+    pub max_active_levels: Known<u64>,
+    /// thread-limit-var; `null` as value: no limit.
+    pub thread_limit: Known<Option<u64>>,
+    /// bind-var.
+    pub bind: Known<String>,
+    /// levels-var.
+    pub levels: Known<u32>,
+    /// active-levels-var.
+    pub active_levels: Known<u32>,
+}
+
+/// The report of an inspection.
+pub fn report(inspection: &Inspection) -> Report {
+    let process = &inspection.process;
+    Report {
+        schema: SCHEMA,
+        source: match inspection.kind {
+            TargetKind::Live => "live",
+            TargetKind::Core => "core",
+        },
+        complete: inspection.complete(),
+        process: Process {
+            pid: process.pid,
+            exe: process.exe.clone(),
+            command: process.command.clone(),
+            signal: process.signal,
+        },
+        pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
+        os_threads: inspection
+            .threads
+            .iter()
+            .map(|t| OsThread {
+                lwp: t.lwp,
+                name: t.name.clone(),
+                blocked_in: t.blocked_in.clone(),
+                openmp: !t.foreign,
+            })
+            .collect(),
+        runtimes: inspection.runtimes.iter().map(runtime).collect(),
+        issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
+    }
+}
+
+fn runtime(snapshot: &RuntimeSnapshot) -> Runtime {
+    let instance = &snapshot.instance;
+    Runtime {
+        family: instance.family.word(),
+        product: instance.product,
+        path: instance.path.clone(),
+        base: hex(instance.base),
+        build_id: instance.build_id.as_ref().map(|id| id.to_string()),
+        origins: instance
+            .origins
+            .iter()
+            .map(|o| Origin {
+                origin: o.origin.word(),
+                detail: o.detail.clone(),
+                values: o.values,
+                note: o.note.clone(),
+            })
+            .collect(),
+        missing: instance.missing.clone(),
+        threads: snapshot.threads.iter().map(thread).collect(),
+        teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
+        tasks: snapshot.tasks.iter().map(task).collect(),
+    }
+}
+
+fn location(line: &model::SourceLine) -> Location {
+    Location { file: line.file.clone(), function: line.function.clone(), line: line.line }
+}
+
+fn code(code: &model::CodeRef) -> Code {
+    Code { addr: hex(code.addr), name: code.name.clone() }
+}
+
+fn thread(thread: &model::Thread) -> Thread {
+    let icvs = &thread.icvs;
+    Thread {
+        lwp: thread.lwp,
+        descriptor: hex(thread.descriptor),
+        gtid: thread.gtid,
+        role: known(&thread.role, |r| r.word()),
+        thread_num: copied(&thread.thread_num),
+        team: thread.team.map(|t| t.0),
+        task: known(&thread.task, |t| t.0),
+        state: known(&thread.state, |s| State { number: s.number(), name: s.name() }),
+        wait: known(&thread.wait, |wait| wait.as_ref().map(self::wait)),
+        icvs: Icvs {
+            nthreads: copied(&icvs.nthreads),
+            dynamic: copied(&icvs.dynamic),
+            schedule: known(&icvs.schedule, |s| s.to_string()),
+            max_active_levels: copied(&icvs.max_active_levels),
+            thread_limit: copied(&icvs.thread_limit),
+            bind: known(&icvs.bind, |b| b.to_string()),
+            levels: copied(&icvs.levels),
+            active_levels: copied(&icvs.active_levels),
+        },
+    }
+}
+
+fn wait(wait: &model::Wait) -> Wait {
+    Wait {
+        kind: wait.kind.word(),
+        object: hex(wait.object),
+        name: wait.name.clone(),
+        location: wait.location.as_ref().map(location),
+        team: wait.team.map(|t| t.0),
+        origin: wait.origin.word(),
+    }
+}
+
+fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
+    let team = &snapshot.teams[index];
+    Team {
+        descriptor: hex(team.descriptor),
+        size: copied(&team.size),
+        level: copied(&team.level),
+        active_level: copied(&team.active_level),
+        parent: team.parent.map(|t| t.0),
+        primary_num: copied(&team.primary_num),
+        serialized: copied(&team.serialized),
+        function: known(&team.function, code),
+        location: known(&team.location, location),
+        members: team.members.clone(),
+        barrier_arrived: team.barrier.value().and_then(|b| b.arrived),
+        at_barrier: snapshot.at_barrier(model::TeamId(index)),
+    }
+}
+
+fn task(task: &model::Task) -> Task {
+    Task {
+        descriptor: hex(task.descriptor),
+        kind: known(&task.kind, |k| k.word()),
+        state: known(&task.state, |s| s.word()),
+        function: known(&task.function, code),
+        location: known(&task.location, location),
+        generating: known(&task.generating, |g| g.map(|t| t.0)),
+        team: task.team.map(|t| t.0),
+        lwp: task.thread,
+        is_final: copied(&task.is_final),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// The committed schema is the one the types give; `UPDATE_SCHEMA=1` writes it.
+    #[test]
+    fn the_committed_schema_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/report.schema.json");
+        let current =
+            serde_json::to_string_pretty(&schemars::schema_for!(super::Report)).expect("a schema is JSON") + "\n";
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::write(path, &current).expect("writing the schema");
+        }
+        let committed = std::fs::read_to_string(path).expect("docs/report.schema.json");
+        assert!(committed == current, "docs/report.schema.json is out of date: run with UPDATE_SCHEMA=1");
+    }
+}

@@ -1,0 +1,101 @@
+//! `ompd-inspect`: says what every OpenMP thread, team and task of a process or core file is doing.
+//!
+//! The only place of the project that prints and exits. Standard output carries the result and nothing else.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod escape;
+mod json;
+mod session;
+mod text;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::Parser;
+use ompd_target::{OpenError, OpenOptions};
+
+use args::{Cli, Color};
+use escape::escape;
+
+/// All was read.
+const COMPLETE: u8 = 0;
+/// Part of it was read, or there is no OpenMP runtime.
+const PARTIAL: u8 = 1;
+/// Nothing was inspected. Clap uses the same status for wrong usage.
+const NOT_INSPECTED: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let color = match cli.options.color {
+        Color::Auto => ColorChoice::Auto,
+        Color::Always => ColorChoice::Always,
+        Color::Never => ColorChoice::Never,
+    };
+    match run(&cli, color) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            let mut err = AutoStream::new(io::stderr(), color);
+            // Nothing is left to be done if standard error is closed as well.
+            let _ = writeln!(err, "ompd-inspect: {failure}");
+            ExitCode::from(NOT_INSPECTED)
+        }
+    }
+}
+
+/// Why nothing was shown, and what to do about it, ready to print.
+#[derive(Debug)]
+struct Failure(String);
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let mut text = escape(&error.to_string());
+        if let Some(remedy) = error.remedy() {
+            text.push_str("\n  remedy: ");
+            text.push_str(&escape(&remedy));
+        }
+        Failure(text)
+    }
+}
+
+fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
+    let (view, target) = cli.request().ok_or_else(|| Failure("no process or core file was named".to_owned()))?;
+    let options = &cli.options;
+    let open = OpenOptions {
+        exe: options.exe.clone(),
+        lib_root: options.lib_root.clone(),
+        debug_dirs: options.debug_dir.clone(),
+        proc_root: options.proc_root.clone(),
+        max_pause: options.max_pause,
+        ..OpenOptions::default()
+    };
+    let inspection = session::inspect(target, &open)?;
+    let shown = if options.json {
+        let report = json::report(&inspection);
+        let text =
+            serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the report: {e}")))?;
+        write_all(&mut io::stdout().lock(), &(text + "\n"))
+    } else {
+        let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0);
+        let text = text::render(&inspection, view, width, options.verbose);
+        write_all(&mut AutoStream::new(io::stdout(), color), &text)
+    };
+    shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;
+    Ok(if inspection.complete() { COMPLETE } else { PARTIAL })
+}
+
+/// A reader that has seen enough (`| head`) is no failure.
+fn write_all(out: &mut impl Write, text: &str) -> io::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,125 @@
+//! One inspection from opening the target to the finished findings.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ompd_runtime::model::{Issue, RuntimeSnapshot};
+use ompd_runtime::{Runtime, discover};
+use ompd_target::core::Core;
+use ompd_target::live::Live;
+use ompd_target::{Arch, Machine, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+
+/// A thread of the operating system.
+#[derive(Debug, Clone)]
+pub struct OsThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Its name, where recorded (text of the target).
+    pub name: Option<String>,
+    /// Name of the system call it was blocked in.
+    pub blocked_in: Option<String>,
+    /// True if no runtime of the process knows it.
+    pub foreign: bool,
+}
+
+/// Everything found.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Live process or core file.
+    pub kind: TargetKind,
+    /// The process.
+    pub process: ProcessInfo,
+    /// Every thread, in LWP order.
+    pub threads: Vec<OsThread>,
+    /// Every OpenMP runtime.
+    pub runtimes: Vec<RuntimeSnapshot>,
+    /// Trouble with the target as a whole.
+    pub issues: Vec<Issue>,
+    /// How long a live process was held.
+    pub pause: Option<Duration>,
+}
+
+impl Inspection {
+    /// All issues: of the target, of layouts, of walks.
+    pub fn all_issues(&self) -> impl Iterator<Item = &Issue> {
+        let runtimes = self.runtimes.iter().flat_map(|r| r.instance.issues.iter().chain(&r.issues));
+        self.issues.iter().chain(runtimes)
+    }
+
+    /// True if a runtime was found and nothing went wrong.
+    pub fn complete(&self) -> bool {
+        !self.runtimes.is_empty() && self.all_issues().next().is_none()
+    }
+}
+
+/// Opens and reads the target: a number is a process, anything else a core file.
+///
+/// # Errors
+/// The target could not be opened or stopped at all.
+pub fn inspect(target: &str, options: &OpenOptions) -> Result<Inspection, OpenError> {
+    match target.parse::<i32>() {
+        Ok(pid) => inspect_live(pid, options),
+        Err(_) => inspect_core(Path::new(target), options),
+    }
+}
+
+fn inspect_core(path: &Path, options: &OpenOptions) -> Result<Inspection, OpenError> {
+    let core = Core::open(path, options)?;
+    let runtimes = discover(&core);
+    let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
+    Ok(finish(&core, &runtimes, snapshots, None))
+}
+
+/// Whatever does not change while the process runs is read before the stop, names are looked up after it.
+fn inspect_live(pid: i32, options: &OpenOptions) -> Result<Inspection, OpenError> {
+    let mut live = Live::open(pid, options)?;
+    let runtimes = discover(&live);
+    let began = Instant::now();
+    live.stop()?;
+    let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
+    let pause = live.resume().unwrap_or_else(|| began.elapsed());
+    Ok(finish(&live, &runtimes, snapshots, Some(pause)))
+}
+
+fn finish(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    mut snapshots: Vec<RuntimeSnapshot>,
+    pause: Option<Duration>,
+) -> Inspection {
+    for (runtime, snapshot) in runtimes.iter().zip(&mut snapshots) {
+        runtime.name(target, snapshot);
+    }
+    let known: HashSet<i32> = snapshots.iter().flat_map(|s| s.threads.iter().filter_map(|t| t.lwp)).collect();
+    let mut threads: Vec<OsThread> = target
+        .threads()
+        .iter()
+        .map(|t| OsThread {
+            lwp: t.lwp,
+            name: t.name.clone(),
+            blocked_in: t.registers.as_ref().ok().and_then(|r| r.syscall).map(|call| name_call(call, target.arch())),
+            foreign: !known.contains(&t.lwp),
+        })
+        .collect();
+    threads.sort_by_key(|t| t.lwp);
+    Inspection {
+        kind: target.kind(),
+        process: target.process().clone(),
+        threads,
+        runtimes: snapshots,
+        issues: target.issues().iter().map(|text| Issue::new("target", text)).collect(),
+        pause,
+    }
+}
+
+/// Name of a system call in the table of the target's machine.
+fn name_call(call: Syscall, arch: Arch) -> String {
+    let number = call.number as usize;
+    let name = match arch.machine {
+        Machine::X86_64 => syscalls::x86_64::Sysno::new(number).map(|n| n.name()),
+        Machine::Aarch64 => syscalls::aarch64::Sysno::new(number).map(|n| n.name()),
+        Machine::Other(_) => None,
+    };
+    name.map_or_else(|| format!("number {number}"), str::to_owned)
+}

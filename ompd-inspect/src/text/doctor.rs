@@ -1,0 +1,58 @@
+//! How each runtime was found and read: for the day a value is missing.
+
+use ompd_runtime::model::*;
+
+use super::{HEADING, Page, runtime_heading, words};
+use crate::escape::escape;
+use crate::session::Inspection;
+
+pub fn render(page: &mut Page, inspection: &Inspection) {
+    for snapshot in &inspection.runtimes {
+        runtime_heading(page, snapshot);
+        instance(page, snapshot);
+    }
+}
+
+fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let instance = &snapshot.instance;
+    let plain = anstyle::Style::new();
+    page.line(format_args!("  base      {}", instance.base));
+    page.line(format_args!(
+        "  build-id  {}",
+        instance.build_id.as_ref().map_or_else(|| "none".to_owned(), |id| id.to_string())
+    ));
+    page.line(format_args!(
+        "  found     {}, {}, {}",
+        words::count(snapshot.threads.len(), "thread"),
+        words::count(snapshot.teams.len(), "team"),
+        words::count(snapshot.tasks.len(), "task"),
+    ));
+    page.line("  layout, by origin");
+    for origin in &instance.origins {
+        let note = origin.note.as_deref().map(|n| format!(" ({})", escape(n))).unwrap_or_default();
+        let text = format!("{:>4} values  {}{note}", origin.values, escape(&origin.detail));
+        page.wrapped(&format!("    {:9} ", origin.origin.word()), plain, &text, 14);
+        if page.verbose {
+            for place in &origin.searched {
+                page.wrapped("              looked at ", plain, &escape(place), 16);
+            }
+        }
+    }
+    if instance.missing.is_empty() {
+        page.line("  missing   nothing");
+    } else {
+        page.wrapped("  missing   ", plain, &instance.missing.join(", "), 12);
+        page.line("            (values that depend on these are shown as unknown)");
+    }
+    if page.verbose {
+        page.styled(HEADING, "  every value");
+        let rows = instance
+            .layout
+            .iter()
+            .map(|e| vec![e.name.clone(), e.value.clone(), e.origin.word().to_owned(), escape(&e.detail)])
+            .collect();
+        page.table(&["  name", "value", "origin", "from"], rows);
+    } else {
+        page.line("  -v lists every value with its origin, and the places looked at for debug information");
+    }
+}

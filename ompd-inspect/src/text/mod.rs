@@ -1,0 +1,171 @@
+//! The report for people. Unspecified on purpose: programs read `--json`.
+
+mod doctor;
+mod icvs;
+mod summary;
+mod tasks;
+mod teams;
+mod threads;
+mod words;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{ContentArrangement, Table, presets};
+
+use crate::args::View;
+use crate::escape::escape;
+use crate::session::Inspection;
+use ompd_runtime::model::{RuntimeSnapshot, Thread};
+use ompd_target::TargetKind;
+
+const HEADING: Style = Style::new().bold();
+const ALARM: Style = AnsiColor::Red.on_default().bold();
+const FAINT: Style = Style::new().dimmed();
+
+/// Width to lay out for when it is not known: the classic terminal.
+const DEFAULT_WIDTH: u16 = 80;
+
+/// Text under construction, and how wide it may be.
+#[derive(Debug)]
+pub struct Page {
+    out: String,
+    width: u16,
+    /// Show origins.
+    verbose: bool,
+    /// System calls threads are blocked in, by LWP.
+    calls: HashMap<i32, String>,
+}
+
+impl Page {
+    /// What a thread is doing, in a few words.
+    fn doing(&self, thread: &Thread) -> String {
+        words::doing(thread, thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str))
+    }
+
+    fn line(&mut self, text: impl std::fmt::Display) {
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    fn styled(&mut self, style: Style, text: impl std::fmt::Display) {
+        let _ = writeln!(self.out, "{style}{text}{style:#}");
+    }
+
+    fn blank(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// A sentence, wrapped at the page's width; lines after the first are indented by `indent`.
+    fn wrapped(&mut self, lead: &str, style: Style, text: &str, indent: usize) {
+        let width = usize::from(self.width).max(40);
+        let mut column = lead.chars().count();
+        let _ = write!(self.out, "{style}{lead}{style:#}");
+        for (i, word) in text.split(' ').enumerate() {
+            let length = word.chars().count();
+            if i > 0 && column + 1 + length > width {
+                let _ = write!(self.out, "\n{:indent$}", "");
+                column = indent;
+            } else if i > 0 {
+                self.out.push(' ');
+                column += 1;
+            }
+            self.out.push_str(word);
+            column += length;
+        }
+        self.out.push('\n');
+    }
+
+    fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
+        table.set_header(header.iter().copied());
+        for row in rows {
+            table.add_row(row);
+        }
+        for line in table.lines() {
+            self.line(line.trim_end());
+        }
+    }
+}
+
+/// Renders one view. `width` is that of the terminal, if it is one.
+pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: bool) -> String {
+    let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
+    let mut page = Page { out: String::new(), width: width.unwrap_or(DEFAULT_WIDTH), verbose, calls };
+    head(&mut page, inspection);
+    if inspection.runtimes.is_empty() {
+        page.blank();
+        page.wrapped(
+            "",
+            Style::new(),
+            "No OpenMP runtime is loaded in this process (looked for libgomp, libomp and libiomp5 by the functions they define, in every mapped file). `ompd-inspect doctor` lists what was looked at.",
+            0,
+        );
+    }
+    match view {
+        View::Summary => summary::render(&mut page, inspection),
+        View::Doctor => doctor::render(&mut page, inspection),
+        View::Threads => each(&mut page, inspection, threads::render),
+        View::Teams => each(&mut page, inspection, teams::render),
+        View::Tasks => each(&mut page, inspection, tasks::render),
+        View::Icvs => each(&mut page, inspection, icvs::render),
+    }
+    if view == View::Threads {
+        threads::foreign(&mut page, inspection);
+    }
+    issues(&mut page, inspection, view);
+    page.out
+}
+
+/// Which process, how it was read, at what cost.
+fn head(page: &mut Page, inspection: &Inspection) {
+    let process = &inspection.process;
+    let mut title = match process.pid {
+        Some(pid) => format!("Process {pid}"),
+        None => "Process".to_owned(),
+    };
+    if let Some(name) = process.exe.as_deref().or(process.command.as_deref()) {
+        let _ = write!(title, " ({})", escape(name.rsplit('/').next().unwrap_or(name)));
+    }
+    let how = match (inspection.kind, inspection.pause) {
+        (TargetKind::Core, _) => match process.signal {
+            Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
+            _ => "core file".to_owned(),
+        },
+        (TargetKind::Live, Some(pause)) => format!("live, stopped for {:.1} ms", pause.as_secs_f64() * 1e3),
+        (TargetKind::Live, None) => "live".to_owned(),
+    };
+    page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
+}
+
+fn runtime_heading(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    page.blank();
+    let instance = &snapshot.instance;
+    page.styled(HEADING, format_args!("{}  {}", instance.product, escape(&instance.path)));
+}
+
+fn each(page: &mut Page, inspection: &Inspection, view: fn(&mut Page, &RuntimeSnapshot)) {
+    for snapshot in &inspection.runtimes {
+        runtime_heading(page, snapshot);
+        view(page, snapshot);
+    }
+}
+
+/// Issues, the most telling first; many of a kind are cut, `doctor` and JSON have all.
+fn issues(page: &mut Page, inspection: &Inspection, view: View) {
+    const SHOWN: usize = 5;
+    let all: Vec<_> = inspection.all_issues().collect();
+    if all.is_empty() {
+        return;
+    }
+    page.blank();
+    page.styled(ALARM, format_args!("Incomplete: {}", words::count(all.len(), "issue")));
+    let shown = if view == View::Doctor || page.verbose { all.len() } else { SHOWN };
+    for issue in all.iter().take(shown) {
+        page.wrapped("  ", Style::new(), &format!("{}: {}", escape(&issue.subject), escape(&issue.text)), 4);
+    }
+    if all.len() > shown {
+        page.line(format_args!("  … and {} more (-v shows all)", all.len() - shown));
+    }
+}

@@ -1,0 +1,106 @@
+//! The first page: suspects first, crowds folded, then the teams.
+
+use ompd_runtime::model::*;
+
+use super::{ALARM, FAINT, Page, runtime_heading, teams, words};
+use crate::session::Inspection;
+
+pub fn render(page: &mut Page, inspection: &Inspection) {
+    for snapshot in &inspection.runtimes {
+        runtime_heading(page, snapshot);
+        if snapshot.threads.is_empty() {
+            page.line("  loaded, but no thread has used it yet");
+            continue;
+        }
+        suspects(page, snapshot);
+        if !snapshot.teams.is_empty() {
+            page.blank();
+            teams::render(page, snapshot);
+        }
+        rest(page, snapshot);
+    }
+    let foreign = inspection.threads.iter().filter(|t| t.foreign).count();
+    if foreign > 0 && !inspection.runtimes.is_empty() {
+        page.blank();
+        page.line(format_args!("{} not known to any OpenMP runtime", words::count(foreign, "thread")));
+    }
+}
+
+/// Teams some members of which wait at the barrier while others are elsewhere. A suspicion, no verdict: the others may
+/// simply be slower.
+fn suspects(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    for (index, team) in snapshot.teams.iter().enumerate() {
+        let waiting = snapshot.at_barrier(TeamId(index));
+        let Some(barrier) = team.barrier.value() else { continue };
+        let elsewhere: Vec<u32> = (0u32..).take(team.members.len()).filter(|n| !waiting.contains(n)).collect();
+        if waiting.is_empty() || elsewhere.is_empty() {
+            continue;
+        }
+        let who = format!(
+            "team {index} (level {}): {} of {} threads wait at its barrier, not there: {}",
+            words::or_unknown(&team.level),
+            barrier.arrived.map_or(waiting.len(), |n| n as usize),
+            barrier.size,
+            words::ranges(&elsewhere),
+        );
+        page.blank();
+        page.wrapped("SUSPECT  ", ALARM, &who, 9);
+        const SHOWN: usize = 4;
+        for number in elsewhere.iter().take(SHOWN) {
+            let text = absent(page, snapshot, team, *number);
+            page.wrapped("         ", FAINT, &text, 11);
+        }
+        if elsewhere.len() > SHOWN {
+            page.line(format_args!("         … and {} more", elsewhere.len() - SHOWN));
+        }
+    }
+}
+
+/// What a member that is not at the barrier does instead.
+fn absent(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> String {
+    let Some(lwp) = team.members.get(number as usize).copied().flatten() else {
+        return format!("thread {number}: was not found among the threads of the process");
+    };
+    match snapshot.thread_by_lwp(lwp) {
+        Some(thread) => {
+            let inner = match thread.team.and_then(|id| snapshot.team(id)) {
+                Some(inner) if inner.descriptor != team.descriptor => ", in an inner team,",
+                _ => "",
+            };
+            format!("thread {number} (LWP {lwp}){inner} {}", predicate(page, thread))
+        }
+        None => format!("thread {number} (LWP {lwp}): its state could not be read"),
+    }
+}
+
+fn predicate(page: &Page, thread: &Thread) -> String {
+    match &thread.wait {
+        Fact::Known { value: Some(wait), .. } => {
+            let owner = match wait.kind {
+                WaitKind::Mutex | WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic => {
+                    "; who holds it is not recorded by this runtime"
+                }
+                _ => "",
+            };
+            format!("{}{owner}", words::waiting(wait))
+        }
+        Fact::Known { value: None, .. } => format!("is not in the OpenMP runtime: {}", page.doing(thread)),
+        Fact::Unknown { why } => format!("may be running or waiting: {why}"),
+    }
+}
+
+/// Threads in no team, folded.
+fn rest(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let idle = snapshot.threads.iter().filter(|t| t.role.get() == Some(Role::IdleWorker)).count();
+    let outside =
+        snapshot.threads.iter().filter(|t| t.team.is_none() && t.role.get() != Some(Role::IdleWorker)).count();
+    if idle + outside > 0 {
+        page.blank();
+    }
+    if outside > 0 {
+        page.line(format_args!("{} outside all parallel regions", words::count(outside, "thread")));
+    }
+    if idle > 0 {
+        page.line(format_args!("{} (normal: they wait for the next region)", words::count(idle, "idle pool thread")));
+    }
+}

@@ -1,0 +1,101 @@
+//! Teams as a tree, members doing the same folded into one line.
+
+use ompd_runtime::model::*;
+
+use super::{HEADING, Page, words};
+
+pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    if snapshot.teams.is_empty() {
+        page.line("  no parallel region is being executed");
+        return;
+    }
+    let roots = (0..snapshot.teams.len()).filter(|i| snapshot.teams[*i].parent.is_none());
+    // Parents come before their children, so a depth of as many levels as there are teams is never exceeded.
+    let mut open: Vec<(usize, usize)> = roots.rev().map(|i| (i, 0)).collect();
+    while let Some((index, depth)) = open.pop() {
+        team(page, snapshot, index, depth);
+        let children = (0..snapshot.teams.len()).filter(|c| snapshot.teams[*c].parent == Some(TeamId(index)));
+        open.extend(children.rev().map(|c| (c, depth + 1)));
+    }
+}
+
+fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize) {
+    let team = &snapshot.teams[index];
+    let indent = "  ".repeat(depth);
+    let size = team.size.get().map_or_else(|| "? threads".to_owned(), |n| words::count(n as usize, "thread"));
+    let mut title = format!("{indent}team {index}  level {}, {size}", words::or_unknown(&team.level));
+    if team.serialized.get() == Some(true) {
+        title.push_str(", serialized");
+    }
+    if let Some(code) = words::code(&team.function, &team.location) {
+        title.push_str(&format!(", {code}"));
+    }
+    if team.parent.is_some() {
+        title.push_str(&format!(", opened by thread {}", words::or_unknown(&team.primary_num)));
+    }
+    page.styled(HEADING, title);
+    if page.verbose {
+        page.line(format_args!(
+            "{indent}  descriptor {}, size from {}",
+            team.descriptor,
+            team.size.origin().map_or("?", |o| o.word())
+        ));
+    }
+    // Members by what they do, in the order of their first.
+    let mut groups: Vec<(String, Vec<u32>, Option<i32>)> = Vec::new();
+    for (number, lwp) in (0u32..).zip(&team.members) {
+        let doing = member(page, snapshot, index, *lwp);
+        match groups.iter_mut().find(|(what, ..)| *what == doing) {
+            Some((_, numbers, _)) => numbers.push(number),
+            None => groups.push((doing, vec![number], *lwp)),
+        }
+    }
+    let labels: Vec<String> = groups
+        .iter()
+        .map(|(_, numbers, lwp)| match (numbers.as_slice(), lwp) {
+            ([one], Some(lwp)) => format!("{one} (LWP {lwp})"),
+            (many, _) => words::ranges(many),
+        })
+        .collect();
+    let wide = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0).min(30);
+    for ((doing, ..), label) in groups.iter().zip(labels) {
+        let lead = format!("{indent}  {label:wide$}  ");
+        let hang = lead.chars().count();
+        page.wrapped(&lead, anstyle::Style::new(), doing, hang);
+    }
+}
+
+/// What a member of this team does, as seen from this team.
+fn member(page: &Page, snapshot: &RuntimeSnapshot, team: usize, lwp: Option<i32>) -> String {
+    let Some(thread) = lwp.and_then(|lwp| snapshot.thread_by_lwp(lwp)) else {
+        return "not found among the threads of the process".to_owned();
+    };
+    match thread.team {
+        Some(TeamId(inner)) if inner != team => format!("in team {}", child_towards(snapshot, team, inner)),
+        _ => {
+            let task = thread.task.get().and_then(|id| snapshot.task(id));
+            let doing = page.doing(thread);
+            match task {
+                Some(task) if matches!(task.kind.get(), Some(TaskKind::Explicit | TaskKind::Undeferred)) => {
+                    let code =
+                        words::code(&task.function, &task.location).unwrap_or_else(|| "of unknown function".to_owned());
+                    format!("{doing}, task {code}")
+                }
+                _ => doing,
+            }
+        }
+    }
+}
+
+/// The team directly inside `outer` on the way to `inner`.
+fn child_towards(snapshot: &RuntimeSnapshot, outer: usize, inner: usize) -> usize {
+    let mut at = inner;
+    while let Some(TeamId(parent)) = snapshot.teams[at].parent {
+        // Parents have smaller indices: this ends.
+        if parent == outer || parent >= at {
+            break;
+        }
+        at = parent;
+    }
+    at
+}

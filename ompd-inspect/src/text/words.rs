@@ -1,0 +1,127 @@
+//! Phrases the views share.
+
+use ompd_runtime::model::*;
+
+use crate::escape::escape;
+
+/// `1 thread`, `4 threads`.
+pub fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `0-11,13`; the numbers have to be sorted.
+pub fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for &n in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if n == last.saturating_add(1) => *last = n,
+            Some((_, last)) if n == *last => {}
+            _ => parts.push((n, n)),
+        }
+    }
+    let part = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// The value, or `?`.
+pub fn or_unknown<T: std::fmt::Display>(fact: &Fact<T>) -> String {
+    fact.value().map_or_else(|| "?".to_owned(), |v| v.to_string())
+}
+
+/// The value with its origin in brackets when asked for.
+pub fn with_origin<T: std::fmt::Display>(fact: &Fact<T>, verbose: bool) -> String {
+    match fact.origin() {
+        Some(origin) if verbose => format!("{} [{origin}]", or_unknown(fact)),
+        _ => or_unknown(fact),
+    }
+}
+
+/// What a thread is doing, in a few words; `call` is the system call it is blocked in.
+pub fn doing(thread: &Thread, call: Option<&str>) -> String {
+    match &thread.wait {
+        Fact::Known { value: Some(wait), .. } => waiting(wait),
+        Fact::Known { value: None, .. } => match call {
+            Some(call) => format!("in system call {call}"),
+            None => "running".to_owned(),
+        },
+        Fact::Unknown { why } => format!("unknown: {why}"),
+    }
+}
+
+/// What a thread waits for, in a few words.
+pub fn waiting(wait: &Wait) -> String {
+    let mut text = match wait.kind {
+        WaitKind::Pool => return "idle: waits for the next region".to_owned(),
+        WaitKind::Barrier => "waits at a barrier".to_owned(),
+        WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
+        WaitKind::BarrierTasks => "waits at a barrier for tasks to finish".to_owned(),
+        WaitKind::Taskwait => "waits in taskwait".to_owned(),
+        WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),
+        WaitKind::Ordered => "waits for its turn in ordered".to_owned(),
+        kind => match &wait.name {
+            // The name of a critical already says that it is one.
+            Some(name) if kind == WaitKind::Critical || kind == WaitKind::Atomic => {
+                format!("waits for {}", escape(name))
+            }
+            Some(name) => format!("waits for {}: {}", kind.word(), escape(name)),
+            None => format!("waits for {} at {}", kind.word(), wait.object),
+        },
+    };
+    if let Some(line) = &wait.location {
+        text.push_str(&format!(" ({})", escape(&line.to_string())));
+    }
+    text
+}
+
+/// A region or task by what is known of its code: function and source line.
+pub fn code(function: &Fact<CodeRef>, location: &Fact<SourceLine>) -> Option<String> {
+    let name = function.value().map(|f| f.name.clone().unwrap_or_else(|| f.addr.to_string()));
+    let line = location.value().map(|l| l.to_string());
+    match (name, line) {
+        (Some(name), Some(line)) => Some(escape(&format!("{name} ({line})"))),
+        (Some(one), None) | (None, Some(one)) => Some(escape(&one)),
+        (None, None) => None,
+    }
+}
+
+/// `signal 6 (SIGABRT)` for the signals that make core files.
+pub fn signal(number: i32) -> String {
+    let name = match number {
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        11 => "SIGSEGV",
+        31 => "SIGSYS",
+        _ => return format!("signal {number}"),
+    };
+    format!("signal {number} ({name})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_folded() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[7]), "7");
+        assert_eq!(ranges(&[0, 1, 2, 3, 5, 8, 9]), "0-3,5,8-9");
+        assert_eq!(ranges(&[u32::MAX - 1, u32::MAX]), "4294967294-4294967295");
+    }
+
+    #[test]
+    fn a_name_from_the_target_cannot_command_the_terminal() {
+        let wait = Wait {
+            kind: WaitKind::Mutex,
+            object: ompd_target::Addr(0x1000),
+            name: Some("\u{1b}[2J".to_owned()),
+            location: None,
+            team: None,
+            origin: ompd_runtime::Origin::Registers,
+        };
+        assert_eq!(waiting(&wait), "waits for lock or critical: \\u{1b}[2J");
+    }
+}

@@ -1,0 +1,39 @@
+/* Like nested.c, with a team of 2 around teams of 2; the coordinator aborts
+ * instead of going on. */
+#include "truth.h"
+
+TRUTH_MARKER void inner_body(void) {
+    if (omp_get_thread_num() == 0) {
+        truth_note("inner waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, inner_body));
+    } else if (omp_get_ancestor_thread_num(1) == 1) {
+        truth_note("crasher", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_IMPLICIT, inner_body));
+        truth_ready("crash", 4);
+        abort();
+    } else {
+        truth_note("inner holder", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_IMPLICIT, inner_body));
+        truth_hold();
+    }
+#pragma omp barrier
+    truth_step();
+}
+
+TRUTH_MARKER void outer_body(void) {
+#pragma omp parallel num_threads(2)
+    {
+        inner_body();
+        TRUTH_KEEP_FRAME();
+    }
+    TRUTH_KEEP_FRAME();
+}
+
+int main(void) {
+    truth_init();
+    omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(2)
+    {
+        outer_body();
+        TRUTH_KEEP_FRAME();
+    }
+    truth_done();
+    return 0;
+}

@@ -1,0 +1,139 @@
+//! Starting a program in a known environment.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
+use nix::unistd::alarm;
+
+use crate::{Executable, Runtime};
+
+/// After this time the kernel ends a program nobody ended: when a test is killed it cannot clean up, and not every
+/// program notices the end of its standard input.
+const BACKSTOP_SECONDS: u32 = 1800;
+
+/// Which OpenMP environment variables a program gets. None is ever inherited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Env {
+    /// Variables that make waiting threads sleep at once, so that little depends on time.
+    Settled,
+    /// None at all, as users have it.
+    Stock,
+}
+
+impl Env {
+    fn variables(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Env::Settled => &[
+                ("OMP_NUM_THREADS", "4"),
+                ("OMP_DYNAMIC", "false"),
+                ("OMP_WAIT_POLICY", "passive"),
+                ("GOMP_SPINCOUNT", "0"),
+                ("KMP_BLOCKTIME", "0"),
+            ],
+            Env::Stock => &[],
+        }
+    }
+}
+
+/// How to start a program.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub(crate) executable: Executable,
+    pub(crate) runtime: Runtime,
+    env: Env,
+    variables: Vec<(String, String)>,
+    arguments: Vec<String>,
+    core_directory: Option<PathBuf>,
+}
+
+/// A process just started, and our ends of its pipes.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) child: Child,
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: BufReader<ChildStdout>,
+    /// What it wrote to standard error: a file, because nobody reads a pipe while the program is waited for.
+    pub(crate) stderr: File,
+}
+
+impl Launch {
+    /// This program on this runtime.
+    pub fn new(executable: &Executable, runtime: Runtime, env: Env) -> Launch {
+        Launch {
+            executable: executable.clone(),
+            runtime,
+            env,
+            variables: Vec::new(),
+            arguments: Vec::new(),
+            core_directory: None,
+        }
+    }
+
+    /// Sets one more environment variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, value: &str) -> Launch {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn argument(mut self, argument: &str) -> Launch {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// Runs the program in this directory, with cores of any size allowed.
+    #[must_use]
+    pub(crate) fn leaving_core_in(mut self, directory: &Path) -> Launch {
+        self.core_directory = Some(directory.to_owned());
+        self
+    }
+
+    pub(crate) fn spawn(&self) -> Result<Process> {
+        let stderr = tempfile::tempfile().context("making a file for standard error")?;
+        let mut command = Command::new(&self.executable.path);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["OMP_", "GOMP_", "KMP_", "OMPD_", "LD_"].iter().any(|prefix| text.starts_with(prefix)) {
+                command.env_remove(&name);
+            }
+        }
+        self.runtime.apply(self.executable.toolchain, &mut command)?;
+        if self.runtime.is_kmp() {
+            command.env("OMPD_TRUTH_SPINS", "1");
+        }
+        command.envs(self.env.variables().iter().copied());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.args(&self.arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
+        if let Some(directory) = &self.core_directory {
+            command.current_dir(directory);
+        }
+        let leaves_core = self.core_directory.is_some();
+        let prepare = move || {
+            // The alarm outlives execve (alarm(2)).
+            alarm::set(BACKSTOP_SECONDS);
+            if leaves_core {
+                setrlimit(Resource::RLIMIT_CORE, RLIM_INFINITY, RLIM_INFINITY)?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure only makes the system calls alarm and setrlimit; it does not
+        // allocate, take a lock or touch memory of the parent.
+        unsafe { command.pre_exec(prepare) };
+        let mut child = command.spawn().with_context(|| format!("starting {}", self.executable.path.display()))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        Ok(Process {
+            stdin: stdin.context("no pipe to standard input")?,
+            stdout: BufReader::new(stdout.context("no pipe from standard output")?),
+            child,
+            stderr,
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! Test kit: OpenMP programs that know the truth about themselves, and what it takes to build and drive them.
+//!
+//! The programs are in `programs/`. Each brings its threads into a state worth inspecting, says on a pipe what the OpenMP
+//! API told every thread about itself ([`Truth`]), and stays in that state until it is released. A test starts one with
+//! [`Running::start`], inspects it by pid (or a core of it), compares with [`Running::truth`], and releases it.
+//!
+//! ```no_run
+//! use test_programs::{Env, Opt, Running, Runtime, Toolchain, build};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! let program = build("barrier_missing", Toolchain::Gcc, Opt::O2, &["-s"])?;
+//! let running = Running::start(&program, Runtime::Libgomp, Env::Settled)?;
+//! // ... inspect running.pid, compare with running.truth ...
+//! assert_eq!(running.release()?.progress, 4);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a machine lacks is never an error of the kit: it is a [`Skip`] with its reason, which the test shows by
+//! [`Skip::show`].
+
+use std::fmt;
+use std::io::Write as _;
+
+mod build;
+mod launch;
+mod observe;
+mod running;
+mod runtime;
+mod truth;
+
+pub use build::{Executable, Opt, Toolchain, build};
+pub use launch::{Env, Launch};
+pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
+pub use running::{Crashed, Finished, Running, crash_core};
+pub use runtime::{Runtime, combinations};
+pub use truth::{Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait};
+
+/// The programs that tell the truth and finish when released; `hang`, `crash` and `many` need a start of their own.
+pub const STEADY_PROGRAMS: [&str; 10] = [
+    "nested",
+    "lock",
+    "tasks",
+    "barrier_missing",
+    "idle",
+    "user_pthread",
+    "serialized",
+    "icvs",
+    "not_openmp",
+    "progress",
+];
+
+/// Why something cannot be tried on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    reason: String,
+}
+
+impl Skip {
+    /// A skip for this reason, in words a reader of the test log understands.
+    pub fn because(reason: impl Into<String>) -> Skip {
+        Skip { reason: reason.into() }
+    }
+
+    /// Writes the reason to standard error. It goes there directly, so that it is seen for passing tests as well.
+    pub fn show(&self) {
+        // Nothing useful can be done when standard error is closed.
+        let _ = writeln!(std::io::stderr(), "{self}");
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skipped: {}", self.reason)
+    }
+}

@@ -1,0 +1,115 @@
+//! The OpenMP runtimes of this machine.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use anyhow::{Context, Result, bail};
+
+use crate::build::{home, out, temporary_beside};
+use crate::{Skip, Toolchain};
+
+/// An OpenMP runtime the programs can run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Runtime {
+    /// GCC's, as the system has it.
+    Libgomp,
+    /// LLVM 14's, as the system has it.
+    Libomp14,
+    /// Intel's, from the wheel `ci/setup` unpacks to `test-programs/runtimes`; its DWARF lies beside it.
+    Libiomp5,
+}
+
+impl Runtime {
+    /// Every runtime the kit knows.
+    pub const ALL: [Runtime; 3] = [Runtime::Libgomp, Runtime::Libomp14, Runtime::Libiomp5];
+
+    /// The runtimes this machine has; says on standard error why the others are missing.
+    pub fn available() -> Vec<Runtime> {
+        let has = |runtime: &Runtime| runtime.library().inspect_err(Skip::show).is_ok();
+        Runtime::ALL.into_iter().filter(has).collect()
+    }
+
+    /// The library's file, links resolved: the name a memory map of a process that runs on it shows.
+    ///
+    /// # Errors
+    /// The reason why this machine does not have it.
+    pub fn library(self) -> Result<PathBuf, Skip> {
+        let file = match self {
+            Runtime::Libgomp => gcc_library("libgomp.so.1")?,
+            Runtime::Libomp14 => PathBuf::from("/usr/lib/llvm-14/lib/libomp.so.5"),
+            Runtime::Libiomp5 => home().join("runtimes/libiomp5.so"),
+        };
+        file.canonicalize().map_err(|error| {
+            Skip::because(format!("{self:?} is not here ({}: {error}); ci/setup gets it", file.display()))
+        })
+    }
+
+    /// Is it of the LLVM family, whose locks, taskwait and taskgroup are waited for by spinning?
+    pub fn is_kmp(self) -> bool {
+        match self {
+            Runtime::Libgomp => false,
+            Runtime::Libomp14 | Runtime::Libiomp5 => true,
+        }
+    }
+
+    /// Can programs of this toolchain run on it? libomp and libiomp5 have GCC's entry points too; libgomp only its own.
+    pub fn runs(self, toolchain: Toolchain) -> bool {
+        self.is_kmp() || toolchain == Toolchain::Gcc
+    }
+
+    /// Makes a process of this toolchain's program load this runtime.
+    ///
+    /// A program that needs libgomp gets the other runtime preloaded; its symbols come first, libgomp stays mapped and
+    /// unused. A program that needs libomp finds libiomp5 under that name, so that only one of the two is loaded.
+    pub(crate) fn apply(self, toolchain: Toolchain, command: &mut Command) -> Result<()> {
+        if !self.runs(toolchain) {
+            bail!("programs built by {} cannot run on {self:?}", toolchain.command());
+        }
+        let library = self.library().map_err(|skip| anyhow::anyhow!("{skip}"))?;
+        match (toolchain, self) {
+            (_, Runtime::Libgomp) | (Toolchain::Clang, Runtime::Libomp14) => {}
+            (Toolchain::Gcc, _) => {
+                command.env("LD_PRELOAD", library);
+            }
+            (Toolchain::Clang, Runtime::Libiomp5) => {
+                command.env("LD_LIBRARY_PATH", directory_with_link("libomp.so.5", &library)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every toolchain with every runtime its programs can run on; says on standard error what is missing.
+pub fn combinations() -> Vec<(Toolchain, Runtime)> {
+    let has = |toolchain: &Toolchain| toolchain.check().inspect_err(Skip::show).is_ok();
+    let toolchains: Vec<Toolchain> = Toolchain::ALL.into_iter().filter(has).collect();
+    let runtimes = Runtime::available();
+    let pairs = toolchains.iter().flat_map(|&toolchain| runtimes.iter().map(move |&runtime| (toolchain, runtime)));
+    pairs.filter(|(toolchain, runtime)| runtime.runs(*toolchain)).collect()
+}
+
+/// Asks gcc where it would find a library.
+fn gcc_library(name: &str) -> Result<PathBuf, Skip> {
+    let output = Command::new("gcc").arg(format!("-print-file-name={name}")).output();
+    let output = output.map_err(|error| Skip::because(format!("gcc cannot be run ({error})")))?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end()))
+}
+
+/// A directory in which `name` leads to `library`.
+fn directory_with_link(name: &str, library: &Path) -> Result<PathBuf> {
+    let directory = out()?.join(format!("instead-of-{name}"));
+    fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    let link = directory.join(name);
+    match fs::read_link(&link) {
+        Ok(target) if target == library => return Ok(directory),
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("looking at {}", link.display())),
+    }
+    let temporary = temporary_beside(&link);
+    symlink(library, &temporary).with_context(|| format!("linking {}", temporary.display()))?;
+    fs::rename(&temporary, &link).with_context(|| format!("naming {}", link.display()))?;
+    Ok(directory)
+}
