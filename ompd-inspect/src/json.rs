@@ -164,9 +164,8 @@ pub struct Thread {
     pub role: Known<&'static str>,
     /// omp_get_thread_num().
     pub thread_num: Known<u32>,
-    /// Index of its innermost team.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team: Option<usize>,
+    /// Index of its innermost team; `null` as value: outside all regions.
+    pub team: Known<Option<usize>>,
     /// Index of the task it executes.
     pub task: Known<usize>,
     /// Thread state.
@@ -238,9 +237,8 @@ pub struct Team {
     pub level: Known<u32>,
     /// omp_get_active_level().
     pub active_level: Known<u32>,
-    /// Index of the enclosing team.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<usize>,
+    /// Index of the enclosing team; `null` as value: none.
+    pub parent: Known<Option<usize>>,
     /// Number of the encountering thread in the enclosing team.
     pub primary_num: Known<u32>,
     /// Executed by one thread.
@@ -273,9 +271,8 @@ pub struct Task {
     pub location: Known<Location>,
     /// Index of the generating task; `null` as value: none, or finished.
     pub generating: Known<Option<usize>>,
-    /// Index of its team.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team: Option<usize>,
+    /// Index of its team; `null` as value: none.
+    pub team: Known<Option<usize>>,
     /// Thread that executes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lwp: Option<i32>,
@@ -378,7 +375,7 @@ fn thread(thread: &model::Thread) -> Thread {
         gtid: thread.gtid,
         role: known(&thread.role, |r| r.word()),
         thread_num: copied(&thread.thread_num),
-        team: thread.team.map(|t| t.0),
+        team: known(&thread.team, |team| team.map(|t| t.0)),
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state, |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(self::wait)),
@@ -413,7 +410,7 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         size: copied(&team.size),
         level: copied(&team.level),
         active_level: copied(&team.active_level),
-        parent: team.parent.map(|t| t.0),
+        parent: known(&team.parent, |parent| parent.map(|t| t.0)),
         primary_num: copied(&team.primary_num),
         serialized: copied(&team.serialized),
         function: known(&team.function, code),
@@ -432,7 +429,7 @@ fn task(task: &model::Task) -> Task {
         function: known(&task.function, code),
         location: known(&task.location, location),
         generating: known(&task.generating, |g| g.map(|t| t.0)),
-        team: task.team.map(|t| t.0),
+        team: known(&task.team, |team| team.map(|t| t.0)),
         lwp: task.thread,
         is_final: copied(&task.is_final),
     }

@@ -40,9 +40,9 @@ enum { TRUTH_MAX_THREADS = 4096, TRUTH_MAX_LEVELS = 8, TRUTH_MAX_FACTS = 32 };
 enum { TRUTH_PATIENCE_SECONDS = 120 };
 
 /* A thread that burnt this much of its own CPU time after it announced its
- * wait is in the spin loop of that wait: only a handful of instructions lie
- * between the announcement and the wait. */
-enum { TRUTH_SPIN_NANOSECONDS = 10 * 1000 * 1000 };
+ * wait is in the spin loop of that wait: only a handful of instructions, and
+ * perhaps the binding of a symbol, lie between the announcement and the wait. */
+enum { TRUTH_SPIN_NANOSECONDS = 3 * 1000 * 1000 };
 
 enum truth_wait {
     TRUTH_LOCK,
@@ -128,6 +128,10 @@ static inline int64_t truth_nanoseconds(clockid_t clock) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static inline int64_t truth_deadline(void) {
+    return truth_nanoseconds(CLOCK_MONOTONIC) + (int64_t)TRUTH_PATIENCE_SECONDS * 1000000000;
+}
+
 /* To be called first thing in main. */
 static inline void truth_init(void) {
     if (pipe(truth_hold_pipe) != 0)
@@ -139,8 +143,12 @@ static inline void truth_step(void) { atomic_fetch_add(&truth_progress, 1); }
 
 /* Waits, without an OpenMP scheduling point, until another thread set the flag. */
 static inline void truth_wait_for(atomic_int *flag) {
-    while (!atomic_load(flag))
+    int64_t give_up = truth_deadline();
+    while (!atomic_load(flag)) {
+        if (truth_nanoseconds(CLOCK_MONOTONIC) > give_up)
+            truth_fail("another thread did not get where it should");
         sched_yield();
+    }
 }
 
 /* Holds the thread in read() until truth_release(). */
@@ -299,7 +307,7 @@ static inline int truth_is_spinning(const struct truth_thread *thread) {
 static inline void truth_await_blocked(const struct truth_thread *thread) {
     const char *spins = getenv("OMPD_TRUTH_SPINS");
     int may_spin = spins && strcmp(spins, "1") == 0;
-    int64_t give_up = truth_nanoseconds(CLOCK_MONOTONIC) + (int64_t)TRUTH_PATIENCE_SECONDS * 1000000000;
+    int64_t give_up = truth_deadline();
     while (!truth_is_asleep(thread) && !(may_spin && truth_is_spinning(thread))) {
         if (truth_nanoseconds(CLOCK_MONOTONIC) > give_up) {
             fprintf(stderr, "truth: thread %d (%s) never reached its wait\n", (int)thread->lwp, thread->role);
@@ -360,13 +368,8 @@ static inline FILE *truth_out(void) {
  * the byte read, or EOF. */
 __attribute__((noinline, unused)) static int truth_ready(const char *program, int expected) {
     pid_t self = (pid_t)syscall(SYS_gettid);
-    int64_t give_up = truth_nanoseconds(CLOCK_MONOTONIC) + (int64_t)TRUTH_PATIENCE_SECONDS * 1000000000;
     for (int i = 0; i < expected; i++)
-        while (!atomic_load(&truth_threads[i].published)) {
-            if (truth_nanoseconds(CLOCK_MONOTONIC) > give_up)
-                truth_fail("fewer threads announced a wait than expected");
-            sched_yield();
-        }
+        truth_wait_for(&truth_threads[i].published);
     if (atomic_load(&truth_thread_count) != expected)
         truth_fail("more threads announced a wait than expected");
     /* Twice: a thread can sleep for a moment on its way into the wait (for a

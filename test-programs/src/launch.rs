@@ -28,13 +28,11 @@ pub enum Env {
 impl Env {
     fn variables(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Env::Settled => &[
-                ("OMP_NUM_THREADS", "4"),
-                ("OMP_DYNAMIC", "false"),
-                ("OMP_WAIT_POLICY", "passive"),
-                ("GOMP_SPINCOUNT", "0"),
-                ("KMP_BLOCKTIME", "0"),
-            ],
+            // Not OMP_WAIT_POLICY=passive: libomp then lets threads sleep at a barrier although tasks are queued, and
+            // can lose the wake-up. The two numbers alone make waiting threads sleep.
+            Env::Settled => {
+                &[("OMP_NUM_THREADS", "4"), ("OMP_DYNAMIC", "false"), ("GOMP_SPINCOUNT", "0"), ("KMP_BLOCKTIME", "0")]
+            }
             Env::Stock => &[],
         }
     }

@@ -34,7 +34,9 @@ pub use launch::{Env, Launch};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
 pub use runtime::{Runtime, combinations};
-pub use truth::{Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait};
+pub use truth::{
+    Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,
+};
 
 /// The programs that tell the truth and finish when released; `hang`, `crash` and `many` need a start of their own.
 pub const STEADY_PROGRAMS: [&str; 10] = [

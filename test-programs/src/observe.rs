@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 /// Longer than any thread of a sound program needs to go to sleep, on a machine as busy as can be.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// CPU time, in clock ticks of 10 ms, that only a thread in an endless spin loop uses up in a program that does nothing.
-const SPIN_TICKS: u64 = 10;
+/// CPU time, in clock ticks of 10 ms, that only a thread in an endless spin loop uses up in a program that computes for
+/// much less than that.
+const SPIN_TICKS: u64 = 3;
 
 /// One thread at one moment, from `/proc/PID/task/LWP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,10 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
         }
         if Instant::now() > give_up {
             bail!("process {pid} never came to rest: {now:?}");
+        }
+        if now.len() < threads {
+            // Still starting up: the runtime's own initialisation is no spinning.
+            first_ticks.clear();
         }
         for (lwp, thread) in &now {
             first_ticks.entry(*lwp).or_insert(thread.ticks);

@@ -339,7 +339,10 @@ impl Api {
             (here.map(|level| level.team_size) == Some(self.num_threads), "num_threads and its level"),
             (usize::try_from(self.active_level).ok() == Some(active), "active_level and the team sizes"),
             (self.levels.iter().all(|l| (0..l.team_size).contains(&l.ancestor_thread_num)), "numbers and team sizes"),
-            (self.levels.first() == Some(&Level { ancestor_thread_num: 0, team_size: 1 }), "level 0 and what it must be"),
+            (
+                self.levels.first() == Some(&Level { ancestor_thread_num: 0, team_size: 1 }),
+                "level 0 and what it must be",
+            ),
             (self.in_parallel == i32::from(self.active_level > 0), "in_parallel and active_level"),
             (matches!(self.schedule_kind, 1..=4), "schedule_kind and the kinds there are"),
             (self.max_threads >= 1 && self.thread_limit >= self.num_threads, "thread counts and their limits"),

@@ -1,2 +1,31 @@
-//! `xtask`.
-fn main() {}
+//! Maintenance tasks of this repository: `cargo xtask --help`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers, run by hand")]
+
+mod bench;
+mod layout;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "Maintenance tasks of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Measure what an inspection costs (start it with `ci/bench`).
+    Bench(bench::Arguments),
+    /// Layout profiles.
+    #[command(subcommand)]
+    Layout(layout::Task),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().task {
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Layout(task) => layout::run(&task),
+    }
+}

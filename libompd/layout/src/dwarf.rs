@@ -293,13 +293,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
     }
 
     /// Both ways DWARF describes bit-fields (DWARF 5, section 5.7.6; DWARF 3, section 5.6.6).
-    fn bit_field(
-        &self,
-        unit: &Unit<'d>,
-        entry: &Entry<'d>,
-        ty: Type,
-        width: u64,
-    ) -> Result<Option<Field>, DwarfError> {
+    fn bit_field(&self, unit: &Unit<'d>, entry: &Entry<'d>, ty: Type, width: u64) -> Result<Option<Field>, DwarfError> {
         let storage = match constant(entry, dw::DW_AT_byte_size) {
             Some(size) => Some(size),
             None => self.size(ty, 0)?,
@@ -482,7 +476,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
         if let Some(unit) = self.parsed[index].get() {
             return Ok(unit);
         }
-        let unit = self.dwarf.unit(self.headers[index].clone())?;
+        let unit = self.dwarf.unit(self.headers[index])?;
         Ok(self.parsed[index].get_or_init(|| unit))
     }
 

@@ -105,7 +105,7 @@ impl Fingerprint {
         let lists = [&self.exports, &self.no_exports, &self.version_nodes, &self.no_version_nodes];
         let total = lists.iter().map(|l| l.len()).sum();
         if total == 0 {
-            return Err("only listed build-ids, and this is another build".to_owned());
+            return Err("is another build than the listed ones".to_owned());
         }
         let failed = |list: &[String], test: &dyn Fn(&str) -> bool, words: &str| match list.iter().find(|n| !test(n)) {
             Some(name) => Err(format!("{words} {name}")),

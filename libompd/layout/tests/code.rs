@@ -88,7 +88,8 @@ fn check_fixture(file: &ElfFile, what: &str) {
     assert!(found, "{}", show(&r));
 
     let r = run(file, "count");
-    let found = r.stores().any(|s| s.locked && s.size == 4 && s.increment() == Some(2) && s.addr.as_any_load().is_some());
+    let found =
+        r.stores().any(|s| s.locked && s.size == 4 && s.increment() == Some(2) && s.addr.as_any_load().is_some());
     assert!(found, "{}", show(&r));
 
     let r = run(file, "setter");
@@ -283,8 +284,10 @@ fn libomp_accessors() {
     let best = tables.max_by_key(Vec::len).expect("there is code");
     let values: Vec<u64> = best.iter().map(|s| s.value).collect();
     assert_eq!(values[..8], [0x1b8, 0x40, 0, 0x148, 4, 0x220, 0x230, 0x39c]);
-    assert_eq!(values[54..65], [2, 1, 0x10000, 0x20000, 0x40000, 0x80000, 0x10_0000, 0x20_0000, 0x40_0000, 0x80_0000,
-        0x100_0000]);
+    assert_eq!(
+        values[54..65],
+        [2, 1, 0x10000, 0x20000, 0x40000, 0x80000, 0x10_0000, 0x20_0000, 0x40_0000, 0x80_0000, 0x100_0000]
+    );
     assert_eq!(values[65..68], [8, 8, 0x40]);
     assert_eq!(values[119..123], [0x580, 0x140, 0x28, 4]);
     assert!(values.len() >= 145);

@@ -97,7 +97,11 @@ fn check(program: &Path, facts: &Facts) {
             ["=", name, size] => assert_eq!(facts.sizes[name].to_string(), size, "sizeof({name})"),
             [of, path, offset, size] => {
                 let found = facts.field(of, path).unwrap_or_else(|| panic!("{of}.{path} not found"));
-                assert_eq!((found.offset.to_string().as_str(), found.size.to_string().as_str()), (offset, size), "{line}");
+                assert_eq!(
+                    (found.offset.to_string().as_str(), found.size.to_string().as_str()),
+                    (offset, size),
+                    "{line}"
+                );
                 assert_eq!(found.bits, None);
             }
             _ => panic!("unexpected line {line}"),

@@ -31,9 +31,9 @@ pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
     let mut found: Vec<Box<dyn Runtime>> = Vec::new();
     for module in target.modules() {
         // libomp also exports the GOMP_ entry points, so it is asked first.
-        if kmp::Kmp::is_in(module) {
+        if kmp::Kmp::is_in(target, module) {
             found.push(Box::new(kmp::Kmp::open(target, module)));
-        } else if gomp::Gomp::is_in(module) {
+        } else if gomp::Gomp::is_in(target, module) {
             found.push(Box::new(gomp::Gomp::open(target, module)));
         }
     }
@@ -108,9 +108,9 @@ pub(crate) fn resolve(
     let mut asked = Asked::default();
     let mut issues: Vec<Issue> = Vec::new();
 
-    let file = module.file.as_ref().ok();
+    let file = module.file.as_deref().ok();
     if let Some(file) = file {
-        let (facts, detail, note) = from_dwarf(file, target.arch(), of.schema);
+        let (facts, detail, note) = from_dwarf(file, of.schema);
         asked.add(Source::new(Origin::Dwarf, detail), facts, note);
         asked.searched(file.debug_search());
         let (facts, faults) = table::read(target, module, of.schema);
@@ -128,8 +128,11 @@ pub(crate) fn resolve(
         issues.push(Issue::new("layout", format!("the file of {} is not at hand ({tried})", module.path)));
     }
 
-    let image = Image { module, arch: target.arch() };
-    match profile::select(of.profiles, &image, &asked.all()) {
+    let selected = match file {
+        Some(file) => profile::select(of.profiles, file, &asked.all()),
+        None => profile::select(of.profiles, &WithoutFile(module, target.arch()), &asked.all()),
+    };
+    match selected {
         Ok(chosen) => {
             let mut facts = chosen.profile.facts.clone();
             // Addresses of globals move with every build.
@@ -186,12 +189,12 @@ pub(crate) fn resolve(
     (layout, info)
 }
 
-fn from_dwarf(file: &ElfFile, arch: Arch, schema: &Schema) -> (Facts, String, Option<String>) {
-    let Some(companion) = file.debug_companion() else {
-        return (Facts::default(), "no debug information found".to_owned(), None);
+fn from_dwarf(file: &ElfFile, schema: &Schema) -> (Facts, String, Option<String>) {
+    let detail = match file.debug_companion() {
+        Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
+        _ => file.path().display().to_string(),
     };
-    let detail = companion.path().display().to_string();
-    match dwarf::extract(|name| companion.section(name), arch.byte_order, schema) {
+    match dwarf::extract_elf(file, schema) {
         Ok(facts) => (facts, detail, None),
         Err(why) => (Facts::default(), detail, Some(why.to_string())),
     }
@@ -208,37 +211,39 @@ fn from_symbols(file: &ElfFile, schema: &Schema) -> Facts {
     facts
 }
 
-/// A module, asked for what fingerprints are made of.
-struct Image<'a> {
-    module: &'a Module,
-    arch: Arch,
-}
+/// A module whose file is not at hand: only its build-id can speak for a profile.
+struct WithoutFile<'a>(&'a Module, Arch);
 
-impl ExportView for Image<'_> {
+impl ExportView for WithoutFile<'_> {
     fn build_id(&self) -> Option<String> {
-        self.module.build_id.as_ref().map(|id| id.to_string())
+        self.0.build_id.as_ref().map(|id| id.to_string())
     }
 
     fn machine(&self) -> &str {
-        match self.arch.machine {
-            Machine::X86_64 => "x86_64",
-            Machine::Aarch64 => "aarch64",
-            Machine::Other(_) => "another machine",
-        }
+        profile::machine_name(self.1.machine)
     }
 
-    fn exports(&self, name: &str) -> bool {
-        self.module.exports(name)
+    fn exports(&self, _: &str) -> bool {
+        false
     }
 
-    fn defines_version(&self, name: &str) -> bool {
-        self.module.file.as_ref().is_ok_and(|f| f.version_nodes().iter().any(|node| node == name))
+    fn defines_version(&self, _: &str) -> bool {
+        false
     }
 }
 
 /// Parses the profiles compiled into this program. They are tested to parse; one that did not would be left out.
 pub(crate) fn parse_profiles(texts: &[&str]) -> Vec<Profile> {
     texts.iter().filter_map(|text| Profile::parse(text).ok()).collect()
+}
+
+/// True if the module exports `name`, or is the executable and has it built in.
+///
+/// Only the executable's whole symbol table is searched: it is needed for names anyway, and other modules either export
+/// a runtime or have none.
+pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool {
+    let executable = target.process().exe.as_ref() == Some(&module.path);
+    module.exports(name) || (executable && module.symbol(name).is_some())
 }
 
 /// A global of a module: its address in the target and who gave it.

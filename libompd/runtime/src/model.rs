@@ -69,6 +69,13 @@ impl<T> Fact<T> {
     }
 }
 
+impl<T: Copy> Fact<Option<T>> {
+    /// The value, if it is known that there is one.
+    pub fn flat(&self) -> Option<T> {
+        self.get().flatten()
+    }
+}
+
 impl<T: Copy> Fact<T> {
     /// The value by copy, if known.
     pub fn get(&self) -> Option<T> {
@@ -199,6 +206,19 @@ impl State {
     }
 }
 
+/// The state of a thread that does not wait: inside or outside a region of more than one thread.
+pub(crate) fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<State> {
+    match team {
+        Fact::Known { value: None, .. } => Fact::known(State::WorkSerial, origin),
+        Fact::Known { value: Some(id), .. } => match teams.get(id.0).and_then(|t| t.active_level.get()) {
+            Some(0) => Fact::known(State::WorkSerial, origin),
+            Some(_) => Fact::known(State::WorkParallel, origin),
+            None => Fact::unknown("the active level of its team is not known"),
+        },
+        Fact::Unknown { why } => Fact::unknown(why),
+    }
+}
+
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
@@ -220,6 +240,8 @@ pub enum WaitKind {
     Taskwait,
     /// Tasks of a taskgroup.
     Taskgroup,
+    /// One of the two: the runtime does not record which.
+    TaskwaitOrTaskgroup,
     /// Its turn in an `ordered` region.
     Ordered,
     /// The next parallel region: nothing is wrong with this thread.
@@ -241,15 +263,17 @@ impl WaitKind {
             WaitKind::Mutex => "lock or critical",
             WaitKind::Taskwait => "taskwait",
             WaitKind::Taskgroup => "taskgroup",
+            WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
             WaitKind::Ordered => "ordered",
             WaitKind::Pool => "next region",
             WaitKind::RuntimeInternal => "runtime internal",
         }
     }
 
-    /// The thread state this wait amounts to.
-    pub fn state(self) -> State {
-        match self {
+    /// The thread state this wait amounts to; `None` where it may be either of two.
+    pub fn state(self) -> Option<State> {
+        Some(match self {
+            WaitKind::TaskwaitOrTaskgroup => return None,
             WaitKind::Barrier | WaitKind::BarrierTasks => State::WaitBarrier,
             WaitKind::RegionEnd => State::WaitBarrierImplicitParallel,
             WaitKind::Lock => State::WaitLock,
@@ -261,6 +285,14 @@ impl WaitKind {
             WaitKind::Ordered => State::WaitOrdered,
             WaitKind::Pool => State::Idle,
             WaitKind::RuntimeInternal => State::Overhead,
+        })
+    }
+
+    /// That state as a fact of the same origin as the wait.
+    pub(crate) fn state_fact(self, origin: Origin) -> Fact<State> {
+        match self.state() {
+            Some(state) => Fact::known(state, origin),
+            None => Fact::unknown(format!("the runtime does not tell {} apart", self.word())),
         }
     }
 }
@@ -328,8 +360,8 @@ pub struct Thread {
     pub role: Fact<Role>,
     /// Number within its innermost team (`omp_get_thread_num`).
     pub thread_num: Fact<u32>,
-    /// Innermost team; `None` outside all parallel regions and for idle workers.
-    pub team: Option<TeamId>,
+    /// Innermost team; `Known(None)` outside all parallel regions and for idle workers.
+    pub team: Fact<Option<TeamId>>,
     /// Task it executes now.
     pub task: Fact<TaskId>,
     /// Thread state, derived from what follows.
@@ -351,8 +383,8 @@ pub struct Team {
     pub level: Fact<u32>,
     /// Enclosing regions, this one included, with more than one thread (`omp_get_active_level`).
     pub active_level: Fact<u32>,
-    /// The team of the encountering thread; `None` at level 1.
-    pub parent: Option<TeamId>,
+    /// The team of the encountering thread; `Known(None)` at level 1.
+    pub parent: Fact<Option<TeamId>>,
     /// Thread number of the encountering thread in the parent team (`omp_get_ancestor_thread_num`); 0 at level 1.
     pub primary_num: Fact<u32>,
     /// True if the region is executed by one thread.
@@ -390,6 +422,11 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
+    /// True for tasks made by a task construct.
+    pub fn is_explicit(self) -> bool {
+        matches!(self, TaskKind::Explicit | TaskKind::Undeferred)
+    }
+
     /// The word used in reports.
     pub fn word(self) -> &'static str {
         match self {
@@ -441,8 +478,8 @@ pub struct Task {
     pub location: Fact<SourceLine>,
     /// The generating task; `Known(None)` for tasks without one (or whose generating task has finished).
     pub generating: Fact<Option<TaskId>>,
-    /// Team it belongs to.
-    pub team: Option<TeamId>,
+    /// Team it belongs to; `Known(None)` for initial tasks.
+    pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
     /// `final` clause in force.

@@ -46,9 +46,7 @@ impl<'a> Namer<'a> {
                     wait.name = self.name(wait.object);
                 }
                 refine(wait);
-                if let (state, Fact::Known { origin, .. }) = (wait.kind.state(), &thread.state) {
-                    thread.state = Fact::known(state, *origin);
-                }
+                thread.state = wait.kind.state_fact(wait.origin);
             }
         }
     }

@@ -9,10 +9,10 @@ mod space;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use goblin::elf::ProgramHeader;
 use goblin::elf::header::{ET_CORE, ET_DYN, ET_EXEC, ET_REL};
 use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use memmap2::Mmap;
@@ -125,36 +125,26 @@ impl Core {
                 .iter()
                 .map(|p| {
                     let present = p.p_filesz.min(size.saturating_sub(p.p_offset));
-                    Piece {
-                        start: p.p_vaddr,
-                        end: p.p_vaddr.saturating_add(present),
-                        source: Source::Core(p.p_offset),
-                    }
+                    Piece { start: p.p_vaddr, end: p.p_vaddr.saturating_add(present), source: Source::Core(p.p_offset) }
                 })
                 .collect(),
         );
-        let executable: Vec<_> = loads
-            .iter()
-            .filter(|p| p.p_flags & PF_X != 0)
-            .map(|p| p.p_vaddr..p.p_vaddr.saturating_add(p.p_memsz))
-            .collect();
         if notes.files.is_none() {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
         let mut mappings: Vec<Mapping> = (notes.files.take().unwrap_or_default().into_iter())
-            .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: false })
+            .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: None })
             .collect();
         mappings.sort_by_key(|m| m.start);
         if mappings.len() > MAX_MAPPINGS {
             self.issues.push(format!("of {} mapped files only {MAX_MAPPINGS} are considered", mappings.len()));
             mappings.truncate(MAX_MAPPINGS);
         }
-        mark_executable(&mut mappings, executable);
+        mark_executable(&mut mappings, &loads);
 
         let images = image::find_images(&mappings, &|addr, buf| self.read(Addr(addr), buf).is_ok());
-        let covers = |i: &Image, kind: u64| {
-            notes.auxv.get(&kind).is_some_and(|at| i.ranges.iter().any(|r| r.contains(at)))
-        };
+        let covers =
+            |i: &Image, kind: u64| notes.auxv.get(&kind).is_some_and(|at| i.ranges.iter().any(|r| r.contains(at)));
         // AT_ENTRY and AT_PHDR both lie in the executable; only one of them may survive in a damaged core.
         let exe = images.iter().position(|i| covers(i, AT_ENTRY)).or(images.iter().position(|i| covers(i, AT_PHDR)));
         self.add_modules(&images, exe, &mappings, options);
@@ -324,11 +314,16 @@ fn malformed_or_truncated(path: &Path, data: &[u8], why: String) -> OpenError {
     }
 }
 
-fn mark_executable(mappings: &mut [Mapping], mut executable: Vec<Range<u64>>) {
-    executable.sort_by_key(|r| r.start);
+/// The list of mapped files has no permissions, the segments have. gdb leaves out the segments of mappings it does not
+/// dump: of those it stays unknown.
+fn mark_executable(mappings: &mut [Mapping], loads: &[&ProgramHeader]) {
+    let mut segments: Vec<_> =
+        loads.iter().map(|p| (p.p_vaddr, p.p_vaddr.saturating_add(p.p_memsz), p.p_flags & PF_X != 0)).collect();
+    segments.sort_unstable();
     for m in mappings {
-        let below = executable.partition_point(|r| r.start < m.end);
-        m.exec = below > 0 && executable[below - 1].end > m.start;
+        let below = segments.partition_point(|(start, _, _)| *start < m.end);
+        let last = below.checked_sub(1).map(|i| segments[i]);
+        m.exec = last.filter(|(_, end, _)| *end > m.start).map(|(_, _, exec)| exec);
     }
 }
 

@@ -295,6 +295,17 @@ impl ElfFile {
         self.dynsym().entries().iter().filter(|e| e.global).map(|e| &*e.name)
     }
 
+    /// Symbols of `.symtab` whose names begin with `prefix`, in the order of the table; addresses are the file's.
+    pub fn symbols_with_prefix(&self, prefix: &str) -> impl Iterator<Item = Symbol> {
+        self.symtab().entries().iter().filter(move |e| e.name.starts_with(prefix)).map(|e| Symbol {
+            name: e.name.to_string(),
+            addr: Addr(e.addr),
+            size: e.size,
+            tls: e.tls,
+            origin: SymbolOrigin::Symtab,
+        })
+    }
+
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
     pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
         let symbol = self.first_in_tables(|table| table.covering(addr.0, |_| true))?;
@@ -309,7 +320,13 @@ impl ElfFile {
             let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
             ask(file.symtab()).map(|e| (e, SymbolOrigin::DebugFile))
         })
-        .map(|(e, origin)| Symbol { name: e.name.to_string(), addr: Addr(e.addr), size: e.size, tls: e.tls, origin })
+        .map(|(e, origin)| Symbol {
+            name: e.name.to_string(),
+            addr: Addr(e.addr),
+            size: e.size,
+            tls: e.tls,
+            origin,
+        })
     }
 
     fn first_in_own_tables<'a>(

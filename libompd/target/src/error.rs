@@ -140,16 +140,17 @@ impl OpenError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             OpenError::Denied { cause, .. } => Some(cause.remedy()),
-            OpenError::OtherTracer { tracer, name, .. } => {
-                Some(format!("let {name} (process {tracer}) detach first, or have it write a core file and inspect that"))
-            }
-            OpenError::NotStopped { state: 'D', .. } => {
-                Some("try again when the input or output it waits for is done; --no-pause reads without stopping".into())
-            }
+            OpenError::OtherTracer { tracer, name, .. } => Some(format!(
+                "let {name} (process {tracer}) detach first, or have it write a core file and inspect that"
+            )),
+            OpenError::NotStopped { state: 'D', .. } => Some(
+                "try again when the input or output it waits for is done; --no-pause reads without stopping".into(),
+            ),
             OpenError::NotStopped { .. } => Some("try again, or allow more time with --max-pause".into()),
-            OpenError::OtherNamespace { .. } => {
-                Some("run in the PID namespace of the target (for a container: with hostPID, or --pid=container:NAME)".into())
-            }
+            OpenError::OtherNamespace { .. } => Some(
+                "run in the PID namespace of the target (for a container: with hostPID, or --pid=container:NAME)"
+                    .into(),
+            ),
             OpenError::Truncated { .. } => {
                 Some("write the core again with `ulimit -c unlimited` and enough free disk space".into())
             }
@@ -162,14 +163,22 @@ impl DenialCause {
     /// One thing to do about it.
     pub fn remedy(&self) -> String {
         match self {
-            DenialCause::OtherUser { theirs, .. } => format!("run this program as uid {theirs}, the owner of the process"),
+            DenialCause::OtherUser { theirs, .. } => {
+                format!("run this program as uid {theirs}, the owner of the process")
+            }
             DenialCause::Yama { scope: 1 | 2 } => {
                 "as administrator: sysctl -w kernel.yama.ptrace_scope=0 (until the next boot)".into()
             }
-            DenialCause::Yama { .. } => "inspect a core file instead: this setting cannot be undone without a reboot".into(),
+            DenialCause::Yama { .. } => {
+                "inspect a core file instead: this setting cannot be undone without a reboot".into()
+            }
             DenialCause::Seccomp => "start the container with --cap-add=SYS_PTRACE".into(),
-            DenialCause::NotDumpable => "give this program the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)".into(),
-            DenialCause::Privileged => "run it in the user namespace of the target, or inspect a core file instead".into(),
+            DenialCause::NotDumpable => {
+                "give this program the capability CAP_SYS_PTRACE (in a container: --cap-add=SYS_PTRACE)".into()
+            }
+            DenialCause::Privileged => {
+                "run it in the user namespace of the target, or inspect a core file instead".into()
+            }
         }
     }
 }

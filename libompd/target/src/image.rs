@@ -39,8 +39,8 @@ pub(crate) struct Mapping {
     pub offset: u64,
     /// Path as the target names it.
     pub path: String,
-    /// True if the mapping is executable.
-    pub exec: bool,
+    /// Whether the mapping is executable; `None` where the source does not say.
+    pub exec: Option<bool>,
 }
 
 /// An ELF image found among the mappings.
@@ -88,7 +88,8 @@ impl Headers {
             // PN_XNUM (gABI): more than 65534 segments; the number is in sh_info of section header 0.
             let at = usize::try_from(header.e_shoff).map_err(|_| "section header out of range")?;
             let info = at + if ctx.is_big() { 44 } else { 28 };
-            let raw = bytes.get(info..).and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
+            let raw =
+                bytes.get(info..).and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
             count = arch.byte_order.uint(raw) as usize;
         }
         if count > 0 && usize::from(header.e_phentsize) != wanted {
@@ -131,7 +132,8 @@ pub(crate) type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 /// program that merely reads a library as data does not count as having loaded it. Executable mappings of files
 /// whose header cannot be read are kept as images without a header.
 pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Image> {
-    let mut images: Vec<Image> = mappings.iter().filter_map(|m| parse_image(m, mappings, read)).take(MAX_IMAGES).collect();
+    let mut images: Vec<Image> =
+        mappings.iter().filter_map(|m| parse_image(m, mappings, read)).take(MAX_IMAGES).collect();
     let mut headless: BTreeMap<&str, Vec<&Mapping>> = BTreeMap::new();
     for m in mappings {
         let known = |i: &Image| i.ranges.iter().any(|r| r.start < m.end && m.start < r.end);
@@ -141,7 +143,10 @@ pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Ima
     }
     for (path, maps) in headless {
         let (path, deleted) = split_deleted(path);
-        let Some(first) = maps.iter().find(|m| m.offset == 0).filter(|_| maps.iter().any(|m| m.exec)) else { continue };
+        let Some(first) = maps.iter().find(|m| m.offset == 0).filter(|_| maps.iter().any(|m| m.exec == Some(true)))
+        else {
+            continue;
+        };
         let mut head = [0u8; 4];
         if read(first.start, &mut head) {
             continue; // Readable, and not an image: found so above.
@@ -185,7 +190,7 @@ fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> O
     }
     let executable = loads.iter().filter(|p| p.p_flags & PF_X != 0).all(|p| {
         let at = bias.wrapping_add(p.p_vaddr);
-        mappings.iter().any(|m| m.exec && m.path == first.path && (m.start..m.end).contains(&at))
+        mappings.iter().any(|m| m.exec != Some(false) && m.path == first.path && (m.start..m.end).contains(&at))
     });
     if ranges.is_empty() || !executable {
         return None;
@@ -257,7 +262,9 @@ pub(crate) fn open_file(
     for (path, via) in candidates {
         let verdict = match ElfFile::open(path) {
             Err(e) => Err(e.to_string()),
-            Ok(file) => same_file(image, &file, *via).map(|()| file).map_err(|why| format!("{}: {why}", path.display())),
+            Ok(file) => {
+                same_file(image, &file, *via).map(|()| file).map_err(|why| format!("{}: {why}", path.display()))
+            }
         };
         match verdict {
             Ok(file) => return Ok(Arc::new(file.with_debug_search(search.clone()))),
@@ -293,7 +300,11 @@ fn same_file(image: &Image, file: &ElfFile, via: Via) -> Result<(), String> {
     }
     let disk = file.bytes();
     let common = image.head.len().min(disk.len());
-    if disk[..common] == image.head[..common] { Ok(()) } else { Err("its first page differs from the mapped image".into()) }
+    if disk[..common] == image.head[..common] {
+        Ok(())
+    } else {
+        Err("its first page differs from the mapped image".into())
+    }
 }
 
 #[cfg(test)]
@@ -314,8 +325,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_elf_is_no_image() {
-        let map = Mapping { start: 0x1000, end: 0x2000, offset: 0, path: "/data".into(), exec: true };
-        assert!(find_images(std::slice::from_ref(&map), &|_, buf| { buf.fill(7); true }).is_empty());
+        let map = Mapping { start: 0x1000, end: 0x2000, offset: 0, path: "/data".into(), exec: Some(true) };
+        assert!(
+            find_images(std::slice::from_ref(&map), &|_, buf| {
+                buf.fill(7);
+                true
+            })
+            .is_empty()
+        );
         // Unreadable and executable: kept, but without anything that would have to be guessed.
         let found = find_images(&[map], &|_, _| false);
         assert_eq!(found.len(), 1);

@@ -20,7 +20,7 @@ pub mod thread;
 
 pub use crate::core::Core;
 pub use arch::{Arch, ByteOrder, Machine};
-pub use elf::{ElfError, ElfFile};
+pub use elf::{ElfError, ElfFile, Reloc};
 pub use error::{DenialCause, OpenError};
 pub use live::Live;
 pub use memory::{Addr, ReadError, ReadFault};

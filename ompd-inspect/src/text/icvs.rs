@@ -43,15 +43,15 @@ fn who(threads: &[&Thread]) -> String {
         lwps.push(format!("+{}", threads.len() - SHOWN));
     }
     let lwps = if lwps.is_empty() { String::new() } else { format!(" (LWP {})", lwps.join(" ")) };
-    let team = threads[0].team;
+    let team = threads[0].team.get();
     let mut numbers: Vec<u32> = threads.iter().filter_map(|t| t.thread_num.get()).collect();
     numbers.sort_unstable();
     match team {
-        Some(id) if threads.iter().all(|t| t.team == team) => {
+        Some(Some(id)) if threads.iter().all(|t| t.team.get() == team) => {
             let s = if threads.len() == 1 { "" } else { "s" };
             format!("team {}, thread{s} {}{lwps}", id.0, words::ranges(&numbers))
         }
-        None if threads.iter().all(|t| t.team.is_none()) => format!("outside parallel regions{lwps}"),
+        Some(None) if threads.iter().all(|t| t.team.get() == team) => format!("outside parallel regions{lwps}"),
         _ => format!("{}{lwps}", words::count(threads.len(), "thread")),
     }
 }

@@ -63,7 +63,7 @@ fn absent(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> 
     };
     match snapshot.thread_by_lwp(lwp) {
         Some(thread) => {
-            let inner = match thread.team.and_then(|id| snapshot.team(id)) {
+            let inner = match thread.team.flat().and_then(|id| snapshot.team(id)) {
                 Some(inner) if inner.descriptor != team.descriptor => ", in an inner team,",
                 _ => "",
             };
@@ -92,8 +92,11 @@ fn predicate(page: &Page, thread: &Thread) -> String {
 /// Threads in no team, folded.
 fn rest(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let idle = snapshot.threads.iter().filter(|t| t.role.get() == Some(Role::IdleWorker)).count();
-    let outside =
-        snapshot.threads.iter().filter(|t| t.team.is_none() && t.role.get() != Some(Role::IdleWorker)).count();
+    let outside = snapshot
+        .threads
+        .iter()
+        .filter(|t| matches!(t.team, Fact::Known { value: None, .. }) && t.role.get() != Some(Role::IdleWorker))
+        .count();
     if idle + outside > 0 {
         page.blank();
     }

@@ -22,12 +22,8 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
                 task.kind.get().map_or("?", TaskKind::word).to_owned(),
                 task.state.get().map_or("?", TaskState::word).to_owned(),
                 task.thread.map_or_else(|| "-".to_owned(), |lwp| lwp.to_string()),
-                task.team.map_or_else(|| "-".to_owned(), |t| t.0.to_string()),
-                match &task.generating {
-                    Fact::Known { value: Some(id), .. } => id.0.to_string(),
-                    Fact::Known { value: None, .. } => "-".to_owned(),
-                    Fact::Unknown { .. } => "?".to_owned(),
-                },
+                words::reference(&task.team.clone().map(|team| team.map(|t| t.0))),
+                words::reference(&task.generating.clone().map(|made| made.map(|t| t.0))),
                 words::code(&task.function, &task.location).unwrap_or_else(|| match task.kind.get() {
                     Some(TaskKind::Initial) => "-".to_owned(),
                     _ => {

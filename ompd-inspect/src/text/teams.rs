@@ -9,12 +9,12 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         page.line("  no parallel region is being executed");
         return;
     }
-    let roots = (0..snapshot.teams.len()).filter(|i| snapshot.teams[*i].parent.is_none());
+    let roots = (0..snapshot.teams.len()).filter(|i| snapshot.teams[*i].parent.flat().is_none());
     // Parents come before their children, so a depth of as many levels as there are teams is never exceeded.
     let mut open: Vec<(usize, usize)> = roots.rev().map(|i| (i, 0)).collect();
     while let Some((index, depth)) = open.pop() {
         team(page, snapshot, index, depth);
-        let children = (0..snapshot.teams.len()).filter(|c| snapshot.teams[*c].parent == Some(TeamId(index)));
+        let children = (0..snapshot.teams.len()).filter(|c| snapshot.teams[*c].parent.flat() == Some(TeamId(index)));
         open.extend(children.rev().map(|c| (c, depth + 1)));
     }
 }
@@ -30,7 +30,7 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     if let Some(code) = words::code(&team.function, &team.location) {
         title.push_str(&format!(", {code}"));
     }
-    if team.parent.is_some() {
+    if team.parent.flat().is_some() {
         title.push_str(&format!(", opened by thread {}", words::or_unknown(&team.primary_num)));
     }
     page.styled(HEADING, title);
@@ -70,7 +70,7 @@ fn member(page: &Page, snapshot: &RuntimeSnapshot, team: usize, lwp: Option<i32>
     let Some(thread) = lwp.and_then(|lwp| snapshot.thread_by_lwp(lwp)) else {
         return "not found among the threads of the process".to_owned();
     };
-    match thread.team {
+    match thread.team.flat() {
         Some(TeamId(inner)) if inner != team => format!("in team {}", child_towards(snapshot, team, inner)),
         _ => {
             let task = thread.task.get().and_then(|id| snapshot.task(id));
@@ -90,7 +90,7 @@ fn member(page: &Page, snapshot: &RuntimeSnapshot, team: usize, lwp: Option<i32>
 /// The team directly inside `outer` on the way to `inner`.
 fn child_towards(snapshot: &RuntimeSnapshot, outer: usize, inner: usize) -> usize {
     let mut at = inner;
-    while let Some(TeamId(parent)) = snapshot.teams[at].parent {
+    while let Some(TeamId(parent)) = snapshot.teams[at].parent.flat() {
         // Parents have smaller indices: this ends.
         if parent == outer || parent >= at {
             break;

@@ -16,11 +16,11 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         .threads
         .iter()
         .map(|thread| {
-            let team = thread.team.and_then(|id| snapshot.team(id).map(|team| (id, team)));
+            let team = thread.team.flat().and_then(|id| snapshot.team(id).map(|team| (id, team)));
             let mut row = vec![
                 thread.lwp.map_or_else(|| "gone".to_owned(), |lwp| lwp.to_string()),
                 thread.role.get().map_or("?", Role::word).to_owned(),
-                team.map_or_else(|| "-".to_owned(), |(id, _)| id.0.to_string()),
+                words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
                 match (&thread.thread_num, team) {
                     (Fact::Known { value, .. }, Some((_, team))) => {
                         format!("{value}/{}", words::or_unknown(&team.size))

@@ -28,6 +28,15 @@ pub fn or_unknown<T: std::fmt::Display>(fact: &Fact<T>) -> String {
     fact.value().map_or_else(|| "?".to_owned(), |v| v.to_string())
 }
 
+/// An index into a table of the report, `-` for none, `?` where not known.
+pub fn reference(fact: &Fact<Option<usize>>) -> String {
+    match fact {
+        Fact::Known { value: Some(index), .. } => index.to_string(),
+        Fact::Known { value: None, .. } => "-".to_owned(),
+        Fact::Unknown { .. } => "?".to_owned(),
+    }
+}
+
 /// The value with its origin in brackets when asked for.
 pub fn with_origin<T: std::fmt::Display>(fact: &Fact<T>, verbose: bool) -> String {
     match fact.origin() {
@@ -57,6 +66,7 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::BarrierTasks => "waits at a barrier for tasks to finish".to_owned(),
         WaitKind::Taskwait => "waits in taskwait".to_owned(),
         WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),
+        WaitKind::TaskwaitOrTaskgroup => "waits in taskwait or at the end of a taskgroup".to_owned(),
         WaitKind::Ordered => "waits for its turn in ordered".to_owned(),
         kind => match &wait.name {
             // The name of a critical already says that it is one.

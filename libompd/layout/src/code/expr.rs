@@ -452,3 +452,66 @@ impl fmt::Display for Expr {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arg(n: u8) -> Expr {
+        Expr::leaf(Kind::Arg(n))
+    }
+
+    #[test]
+    fn sums_have_one_form() {
+        let p = arg(0);
+        assert_eq!(p.plus(8, 0).plus(-8, 0), p);
+        assert_eq!(p.plus(8, 0).add(&Expr::constant(24), 0).split(), (p.clone(), 32));
+        assert_eq!(p.plus(24, 0).offset_from(&p.plus(8, 0)), Some(16));
+        assert_eq!(p.offset_from(&arg(1)), None);
+        assert_eq!(p.plus(24, 0).sub(&p, 0).as_const(), Some(24));
+        assert_eq!(Expr::constant(0x1000).plus(0x20, 0).split(), (Expr::constant(0), 0x1020));
+        let tp = Expr::leaf(Kind::ThreadPointer);
+        let slot = TlsSlot::Offset(0x4000);
+        let variable = tp.plus(8, 0).add(&Expr::leaf(Kind::TlsOffset(slot)), 0);
+        assert_eq!((variable.split().0.as_tls(), variable.split().1), (Some(slot), 8));
+    }
+
+    #[test]
+    fn subscripts_are_recognised_however_they_are_computed() {
+        let (array, i) = (arg(0), arg(1));
+        // lea [i+i*2]; shl 3; add array+16
+        let three = i.add(&i.times(2, 0), 0);
+        let element = array.plus(16, 0).add(&three.times(8, 0), 0);
+        let found = element.as_indexed().expect("an array element");
+        assert_eq!(found, Indexed { base: array.clone(), index: i.clone(), scale: 24, offset: 16 });
+        // array[i + 2] with 8-byte elements
+        let found = array.add(&i.plus(2, 0).times(8, 0), 0).as_indexed().expect("an array element");
+        assert_eq!(found, Indexed { base: array, index: i.clone(), scale: 8, offset: 16 });
+        // A global array: its address is a number.
+        let found = Expr::constant(0x4000).add(&i.times(4, 0), 0).as_indexed().expect("an array element");
+        assert_eq!((found.base.as_const(), found.scale, found.offset), (Some(0), 4, 0x4000));
+        assert_eq!(i.times(0, 0).as_const(), Some(0));
+    }
+
+    #[test]
+    fn chains_list_the_pointers_followed() {
+        let team = Expr::load(8, &arg(0).plus(0x10, 0), 0);
+        let level = Expr::load(4, &team.plus(0x20, 0), 0);
+        let chain = level.chain().expect("comes from memory");
+        assert_eq!((chain.root.as_arg(), chain.offsets([8, 4])), (Some(0), Some([0x10, 0x20])));
+        assert_eq!(chain.offsets([8, 8]), None);
+        assert_eq!(chain.offsets([4]), None);
+        assert_eq!(arg(0).chain(), None);
+        assert!(level.contains(&team) && !team.contains(&level));
+        assert_eq!(level.to_string(), "[4 [8 arg0+0x10]+0x20]");
+    }
+
+    #[test]
+    fn expressions_stay_small() {
+        let mut e = arg(0);
+        for n in 0..10_000 {
+            e = Expr::op(Op::Xor, &e, &e, n);
+        }
+        assert!(e.0.nodes <= MAX_NODES);
+    }
+}

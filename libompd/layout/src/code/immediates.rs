@@ -155,7 +155,15 @@ fn cut(value: Known, i: &Instruction) -> Known {
 fn is_vector_move(i: &Instruction) -> bool {
     matches!(
         i.mnemonic(),
-        M::Movups | M::Movaps | M::Movupd | M::Movapd | M::Movdqu | M::Movdqa | M::Vmovups | M::Vmovaps | M::Vmovdqu
+        M::Movups
+            | M::Movaps
+            | M::Movupd
+            | M::Movapd
+            | M::Movdqu
+            | M::Movdqa
+            | M::Vmovups
+            | M::Vmovaps
+            | M::Vmovdqu
             | M::Vmovdqa
     )
 }

@@ -70,15 +70,21 @@ struct Engine<'i> {
 
 impl Engine<'_> {
     fn follow(&mut self, mut path: Path, waiting: &mut Vec<Path>) {
-        loop {
-            let Some(instruction) = self.decode(path.pc) else { break };
+        while let Some(instruction) = self.decode(path.pc) {
             self.reached.insert(path.pc);
             if self.run.count_instruction() > self.limits.instructions {
                 self.give_up(path.pc, StopReason::Limit);
                 break;
             }
             match self.step(&mut path, &instruction, waiting) {
-                Flow::Next => path.pc = instruction.next_ip(),
+                Flow::Next => {
+                    let next = instruction.next_ip();
+                    // Nothing falls off the end of a function: the call just made does not return.
+                    if path.function.as_ref().is_some_and(|f| f.contains(&path.pc) && !f.contains(&next)) {
+                        break;
+                    }
+                    path.pc = next;
+                }
                 Flow::To(pc) => path.pc = pc,
                 Flow::End => break,
             }
@@ -104,6 +110,9 @@ impl Engine<'_> {
     }
 
     fn give_up(&mut self, at: u64, why: StopReason) {
+        if why == StopReason::Limit && self.run.stops().iter().any(|s| s.why == StopReason::Limit) {
+            return; // the first one says it
+        }
         let bytes = self.image.code_at(at, MAX_INSTRUCTION).unwrap_or_default().to_vec();
         self.run.stop(Stop { at, why, bytes });
     }
@@ -369,8 +378,19 @@ impl Engine<'_> {
                 p.registers[RBP] = value;
             }
             M::Cmp | M::Test | M::Bt => self.compare(p, i),
-            M::Add | M::Sub | M::And | M::Or | M::Xor | M::Shl | M::Shr | M::Sar | M::Inc | M::Dec | M::Neg
-            | M::Not | M::Imul
+            M::Add
+            | M::Sub
+            | M::And
+            | M::Or
+            | M::Xor
+            | M::Shl
+            | M::Shr
+            | M::Sar
+            | M::Inc
+            | M::Dec
+            | M::Neg
+            | M::Not
+            | M::Imul
                 if i.mnemonic() != M::Imul || i.op_count() >= 2 =>
             {
                 let value = self.arithmetic(p, i);
@@ -654,15 +674,43 @@ fn sign_extend(value: u64, size: u8) -> u64 {
 fn is_cmov(m: M) -> bool {
     matches!(
         m,
-        M::Cmova | M::Cmovae | M::Cmovb | M::Cmovbe | M::Cmove | M::Cmovg | M::Cmovge | M::Cmovl | M::Cmovle | M::Cmovne
-            | M::Cmovno | M::Cmovnp | M::Cmovns | M::Cmovo | M::Cmovp | M::Cmovs
+        M::Cmova
+            | M::Cmovae
+            | M::Cmovb
+            | M::Cmovbe
+            | M::Cmove
+            | M::Cmovg
+            | M::Cmovge
+            | M::Cmovl
+            | M::Cmovle
+            | M::Cmovne
+            | M::Cmovno
+            | M::Cmovnp
+            | M::Cmovns
+            | M::Cmovo
+            | M::Cmovp
+            | M::Cmovs
     )
 }
 
 fn is_set(m: M) -> bool {
     matches!(
         m,
-        M::Seta | M::Setae | M::Setb | M::Setbe | M::Sete | M::Setg | M::Setge | M::Setl | M::Setle | M::Setne | M::Setno
-            | M::Setnp | M::Setns | M::Seto | M::Setp | M::Sets
+        M::Seta
+            | M::Setae
+            | M::Setb
+            | M::Setbe
+            | M::Sete
+            | M::Setg
+            | M::Setge
+            | M::Setl
+            | M::Setle
+            | M::Setne
+            | M::Setno
+            | M::Setnp
+            | M::Setns
+            | M::Seto
+            | M::Setp
+            | M::Sets
     )
 }

@@ -39,12 +39,19 @@ pub fn profiles() -> &'static [Profile] {
     PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
 }
 
-const PROFILE_TEXTS: &[&str] = &[include_str!("profiles/libgomp-gcc12-x86_64.json")];
+const PROFILE_TEXTS: &[&str] = &[
+    include_str!("profiles/libgomp-gcc9-x86_64.json"),
+    include_str!("profiles/libgomp-gcc10-x86_64.json"),
+    include_str!("profiles/libgomp-gcc11-x86_64.json"),
+    include_str!("profiles/libgomp-gcc12-x86_64.json"),
+    include_str!("profiles/libgomp-gcc13-x86_64.json"),
+    include_str!("profiles/libgomp-gcc14-x86_64.json"),
+];
 
 impl Gomp {
     /// True if the module is, or contains, a libgomp.
-    pub(crate) fn is_in(module: &Module) -> bool {
-        module.symbol("GOMP_barrier").is_some() && module.symbol("omp_get_thread_num").is_some()
+    pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
+        ["GOMP_barrier", "omp_get_thread_num"].iter().all(|name| instance::defines(target, module, name))
     }
 
     /// Finds the layout of the libgomp in `module`.

@@ -9,7 +9,7 @@ use ompd_layout::Origin;
 use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
 
 use super::Gomp;
-use crate::bind::{View, Why};
+use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
 
@@ -289,6 +289,15 @@ impl<'a> Reader<'a> {
         self.team_ids = self.team_order.iter().enumerate().map(|(i, addr)| (*addr, TeamId(i))).collect();
     }
 
+    /// The team at `addr`, an address read through `slot`; NULL stands for none.
+    fn team_at(&self, addr: Addr, slot: &Slot) -> Fact<Option<TeamId>> {
+        match self.team_id(addr) {
+            _ if addr.is_null() => slot.fact(Ok(None)),
+            Some(id) => slot.fact(Ok(Some(id))),
+            None => Fact::unknown(format!("the team at {addr} could not be read")),
+        }
+    }
+
     fn team_id(&self, addr: Addr) -> Option<TeamId> {
         self.team_ids.get(&addr).copied()
     }
@@ -314,14 +323,14 @@ impl<'a> Reader<'a> {
             .filter(|(_, _, task)| !task.is_null())
             .collect();
         for (lwp, team, task) in current {
-            let team = self.team_id(team);
+            let team = self.team_at(team, &self.gomp.structs.thread.team);
             let mut child: Option<TaskId> = None;
-            let (mut at, mut in_team) = (task, team);
+            let (mut at, mut in_team) = (task, team.clone());
             for depth in 0.. {
                 let seen = self.task_ids.get(&at).copied();
                 let id = match seen {
                     Some(id) => id,
-                    None => match self.add_task(at, in_team) {
+                    None => match self.add_task(at, in_team.clone()) {
                         Ok(id) => id,
                         Err(why) => {
                             if let Some(child) = child {
@@ -338,7 +347,7 @@ impl<'a> Reader<'a> {
                 } else {
                     self.tasks[id.0].thread = Some(lwp);
                     self.tasks[id.0].state = self.gomp.structs.thread.task.fact(Ok(TaskState::Running));
-                    self.tasks[id.0].team = team;
+                    self.tasks[id.0].team = team.clone();
                 }
                 if seen.is_some() {
                     break;
@@ -354,8 +363,10 @@ impl<'a> Reader<'a> {
                         // The parent of an implicit task belongs to the enclosing team.
                         if let Some((own, _)) = self.implicit_task_of(at) {
                             let s = &self.gomp.structs.team;
-                            let outer = self.teams.get(&own).and_then(|t| t.view.ptr(&s.prev_team).ok());
-                            in_team = outer.and_then(|outer| self.team_id(outer));
+                            in_team = match self.teams.get(&own).map(|t| t.view.ptr(&s.prev_team)) {
+                                Some(Ok(outer)) => self.team_at(outer, &s.prev_team),
+                                _ => Fact::unknown("its team could not be read"),
+                            };
                         }
                         at = parent;
                     }
@@ -377,13 +388,32 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Outside all regions libgomp keeps no task for a thread that never changed a control variable: `thread.task` is
+    /// NULL, and the thread executes its initial task all the same.
+    fn add_initial_task(&mut self, lwp: i32) -> TaskId {
+        let slot = self.gomp.structs.thread.task;
+        let id = TaskId(self.tasks.len());
+        self.tasks.push(Task {
+            descriptor: Addr::NULL,
+            kind: slot.fact(Ok(TaskKind::Initial)),
+            state: slot.fact(Ok(TaskState::Running)),
+            function: Fact::unknown("an initial task has no function of its own"),
+            location: Fact::unknown("libgomp does not store source positions"),
+            generating: slot.fact(Ok(None)),
+            team: slot.fact(Ok(None)),
+            thread: Some(lwp),
+            is_final: slot.fact(Ok(false)),
+        });
+        id
+    }
+
     fn parent_of(&self, task: Addr) -> Result<Addr, Why> {
         let field = self.gomp.structs.task.parent.field()?;
         Ok(self.target.read_ptr(task.offset(field.offset))?)
     }
 
     /// Reads one task and files it. `team` is the team it is thought to belong to; implicit tasks know better.
-    fn add_task(&mut self, addr: Addr, team: Option<TeamId>) -> Result<TaskId, Why> {
+    fn add_task(&mut self, addr: Addr, team: Fact<Option<TeamId>>) -> Result<TaskId, Why> {
         if self.tasks.len() >= limits::TASKS {
             return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
@@ -391,10 +421,15 @@ impl<'a> Reader<'a> {
         let view = View::read(self.target, addr, s.size)?;
         let raw_kind = view.uint(&s.kind)?;
         let implicit = self.implicit_task_of(addr);
-        let team = implicit.and_then(|(t, _)| self.team_id(t)).or(team);
+        let team = match implicit.and_then(|(own, _)| self.team_id(own)) {
+            Some(own) => self.gomp.structs.team.implicit_task.fact(Ok(Some(own))),
+            None => team,
+        };
         let (kind, state) = match raw_kind {
-            kind::IMPLICIT if implicit.is_some() || team.is_some() => (TaskKind::Implicit, TaskState::Suspended),
-            kind::IMPLICIT => (TaskKind::Initial, TaskState::Suspended),
+            kind::IMPLICIT if matches!(team, Fact::Known { value: None, .. }) => {
+                (TaskKind::Initial, TaskState::Suspended)
+            }
+            kind::IMPLICIT => (TaskKind::Implicit, TaskState::Suspended),
             kind::UNDEFERRED => (TaskKind::Undeferred, TaskState::Suspended),
             kind::WAITING => (TaskKind::Explicit, TaskState::Ready),
             kind::DETACHED => (TaskKind::Explicit, TaskState::Detached),
@@ -476,19 +511,19 @@ impl<'a> Reader<'a> {
             lists.push(list);
         }
         let pnode = s.task.pnode.offset()?;
-        let id = self.team_id(team);
+        let id = self.team_at(team, &s.thread.team);
         for first in lists {
             let mut at = first;
             let mut seen = HashSet::new();
             while !at.is_null() && seen.insert(at) {
                 let task = at.back(pnode);
                 if !self.task_ids.contains_key(&task) {
-                    let added = self.add_task(task, id)?;
+                    let added = self.add_task(task, id.clone())?;
                     let parent = self.parent_of(task)?;
                     self.tasks[added.0].generating = match self.task_ids.get(&parent) {
                         _ if parent.is_null() => s.task.parent.fact(Ok(None)),
                         Some(parent) => s.task.parent.fact(Ok(Some(*parent))),
-                        None => match self.add_task(parent, id) {
+                        None => match self.add_task(parent, id.clone()) {
                             Ok(parent) => s.task.parent.fact(Ok(Some(parent))),
                             Err(why) => why.into(),
                         },
@@ -574,7 +609,10 @@ impl<'a> Reader<'a> {
         let mut teams: Vec<Team> = Vec::with_capacity(self.team_order.len());
         for addr in &self.team_order {
             let raw = &self.teams[addr];
-            let parent = raw.view.ptr(&s.team.prev_team).ok().and_then(|p| self.team_id(p));
+            let parent = match raw.view.ptr(&s.team.prev_team) {
+                Ok(parent) => self.team_at(parent, &s.team.prev_team),
+                Err(why) => why.into(),
+            };
             let size = raw.view.u32(&s.team.nthreads);
             teams.push(Team {
                 descriptor: *addr,
@@ -622,13 +660,14 @@ impl<'a> Reader<'a> {
     }
 
     fn make_thread(&mut self, raw: &RawThread, teams: &[Team]) -> Thread {
-        let s = &self.gomp.structs;
+        let gomp = self.gomp;
+        let s = &gomp.structs;
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
         let role = role_slot.fact(Ok(self.role(raw)));
-        let team = if raw.idle { None } else { self.team_id(raw.team) };
+        let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
-            Ok(task) if task.is_null() => Fact::unknown("the thread has not made its initial task yet"),
+            Ok(task) if task.is_null() => s.thread.task.fact(Ok(self.add_initial_task(raw.lwp))),
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => s.thread.task.fact(Ok(*id)),
                 None => Fact::unknown(format!("the task at {task} could not be read")),
@@ -636,7 +675,7 @@ impl<'a> Reader<'a> {
             Err(why) => why.into(),
         };
         let wait = self.wait_of(raw);
-        let state = self.state_of(raw, team, teams, &wait);
+        let state = self.state_of(raw, &team, teams, &wait);
         // An idle worker's level and number are those of its last region.
         let number = if raw.idle {
             Fact::unknown("an idle worker is in no team")
@@ -731,19 +770,14 @@ impl<'a> Reader<'a> {
     fn state_of(
         &self,
         raw: &RawThread,
-        team: Option<TeamId>,
+        team: &Fact<Option<TeamId>>,
         teams: &[Team],
         wait: &Fact<Option<Wait>>,
     ) -> Fact<State> {
         match wait {
-            Fact::Known { value: Some(wait), origin } => Fact::known(wait.kind.state(), *origin),
-            _ if raw.idle => {
-                Fact::known(State::Idle, self.gomp.structs.pool.last_team.origin().unwrap_or(Origin::Profile))
-            }
-            Fact::Known { value: None, origin } => {
-                let active = team.and_then(|t| teams.get(t.0)).and_then(|t| t.active_level.get()).unwrap_or(0);
-                Fact::known(if active > 0 { State::WorkParallel } else { State::WorkSerial }, *origin)
-            }
+            Fact::Known { value: Some(wait), origin } => wait.kind.state_fact(*origin),
+            _ if raw.idle => self.gomp.structs.pool.last_team.fact(Ok(State::Idle)),
+            Fact::Known { value: None, origin } => working(team, teams, *origin),
             Fact::Unknown { why } => Fact::unknown(why),
         }
     }

@@ -8,14 +8,15 @@ mod read;
 mod recover;
 pub mod schema;
 
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use ompd_layout::profile::Profile;
 use ompd_layout::{Layout, Origin};
-use ompd_target::{Addr, Module, Target};
+use ompd_target::{Addr, Module, Target, TargetExt};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Family, InstanceInfo, RuntimeSnapshot};
+use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
 use schema::Structs;
 
@@ -42,12 +43,21 @@ pub fn profiles() -> &'static [Profile] {
     PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
 }
 
-const PROFILE_TEXTS: &[&str] = &[include_str!("profiles/libomp-14-x86_64.json")];
+const PROFILE_TEXTS: &[&str] = &[
+    include_str!("profiles/libomp-11-x86_64.json"),
+    include_str!("profiles/libomp-13-x86_64.json"),
+    include_str!("profiles/libomp-14-x86_64.json"),
+    include_str!("profiles/libomp-15-x86_64.json"),
+    include_str!("profiles/libomp-16-x86_64.json"),
+    include_str!("profiles/libomp-17-x86_64.json"),
+    include_str!("profiles/libomp-18-x86_64.json"),
+    include_str!("profiles/libomp-19-x86_64.json"),
+];
 
 impl Kmp {
     /// True if the module is, or contains, a libomp or libiomp5.
-    pub(crate) fn is_in(module: &Module) -> bool {
-        module.symbol("__kmpc_fork_call").is_some() && module.symbol("omp_get_thread_num").is_some()
+    pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
+        ["__kmpc_fork_call", "omp_get_thread_num"].iter().all(|name| instance::defines(target, module, name))
     }
 
     /// Finds the layout of the runtime in `module`.
@@ -96,6 +106,40 @@ impl Runtime for Kmp {
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
-        Namer::new(target).name_all(snapshot, |_| {});
+        let criticals = name_criticals(target, snapshot);
+        Namer::new(target).name_all(snapshot, |wait| {
+            if let Some(name) = criticals.get(&wait.object) {
+                wait.name = Some(format!("critical ({name})"));
+            }
+        });
     }
 }
+
+/// Names of the criticals waited for, by address of their lock. The compiler makes a variable `.gomp_critical_user_NAME.var`
+/// (clang; without `.var` GCC) for each; on first use the runtime leaves a pointer to an entry of its lock table in it
+/// (`__kmpc_critical_with_hint`), whose first member points to the lock.
+fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Addr, String> {
+    let waits = snapshot.threads.iter().filter_map(|t| t.wait.value().and_then(Option::as_ref));
+    let wanted: HashSet<Addr> = waits.filter(|w| w.kind == WaitKind::Critical).map(|w| w.object).collect();
+    let mut names = HashMap::new();
+    if wanted.is_empty() {
+        return names;
+    }
+    for module in target.modules() {
+        let Ok(file) = &module.file else { continue };
+        for symbol in file.symbols_with_prefix(CRITICAL_PREFIX).filter(|s| !s.tls) {
+            let variable = symbol.addr.offset(module.bias);
+            let lock = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry));
+            if let Ok(lock) = lock
+                && wanted.contains(&lock)
+            {
+                let name = symbol.name.trim_start_matches(CRITICAL_PREFIX).trim_end_matches(".var");
+                names.insert(lock, name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+/// Prefix of the variables compilers make for named criticals (clang/lib/CodeGen/CGOpenMPRuntime.cpp, gcc/omp-low.cc).
+const CRITICAL_PREFIX: &str = ".gomp_critical_user_";

@@ -45,11 +45,28 @@ struct RawThread {
     gtid: u32,
     view: View,
     lwp: Option<i32>,
-    tid: u32,
     team: Addr,
-    idle: Option<(Wait, Origin)>,
-    uber: bool,
+    idle: Idle,
+    /// It is the initial thread of its root.
+    uber: Option<bool>,
     registers: Option<Result<Registers, String>>,
+}
+
+/// Whether a thread waits for its next region.
+enum Idle {
+    No,
+    Yes(Wait),
+    /// What would tell could not be read: nothing may be said about its team either.
+    Unsure(String),
+}
+
+/// What is read of a `kmp_root`.
+#[derive(Clone, Copy, Default)]
+struct Root {
+    /// It is in a parallel region of more than one thread.
+    in_parallel: Option<bool>,
+    /// Its initial thread.
+    uber: Option<Addr>,
 }
 
 /// One level of nesting: several serialized regions may share one `kmp_team`.
@@ -171,10 +188,9 @@ impl<'a> Reader<'a> {
             self.threads.push(RawThread {
                 gtid: gtid as u32,
                 lwp: os.map(|t| t.lwp),
-                tid: view.count(&s.ds_tid).unwrap_or(0),
                 team: view.ptr(&s.team)?,
-                idle: None,
-                uber: false,
+                idle: Idle::No,
+                uber: None,
                 registers: os.map(|t| t.registers.clone()),
                 view,
             });
@@ -189,40 +205,39 @@ impl<'a> Reader<'a> {
     /// threads, sleeps on its own fork barrier, or serves a root that is in no parallel region at all.
     fn find_idle(&mut self) {
         let s = &self.kmp.structs;
-        let mut roots: HashMap<Addr, Result<(bool, Addr), Why>> = HashMap::new();
+        let mut roots: HashMap<Addr, Root> = HashMap::new();
         for index in 0..self.threads.len() {
             let thread = &self.threads[index];
-            let Ok(root) = thread.view.ptr(&s.info.root) else { continue };
-            let root = roots.entry(root).or_insert_with(|| {
-                let view = View::read(self.target, root, s.root.size)?;
-                Ok((view.uint(&s.root.in_parallel)? != 0, view.ptr(&s.root.uber_thread).unwrap_or(Addr::NULL)))
-            });
-            let (in_parallel, uber) = match root {
-                Ok((in_parallel, uber)) => (Some(*in_parallel), *uber),
-                Err(_) => (None, Addr::NULL),
+            let root = match thread.view.ptr(&s.info.root) {
+                Ok(addr) => *roots.entry(addr).or_insert_with(|| self.read_root(addr)),
+                Err(_) => Root::default(),
             };
-            let is_uber = uber == thread.view.addr();
-            let own_go = self.barrier_field(&thread.view, Barriers::ForkJoin, &s.bstate.go).ok();
-            let asleep_on = self.slept_on(&thread.view).ok().flatten();
-            let by = if thread.view.flag(&s.info.in_pool).unwrap_or(false) {
-                s.info.in_pool.origin()
-            } else if is_uber {
-                None
-            } else if own_go.is_some() && asleep_on == own_go {
-                s.info.sleep_loc.origin()
-            } else if in_parallel == Some(false) {
-                s.root.in_parallel.origin()
-            } else {
-                None
+            let is_uber = root.uber.map(|uber| uber == thread.view.addr());
+            let own_go = self.barrier_field(&thread.view, Barriers::ForkJoin, &s.bstate.go);
+            let idle = match (thread.view.flag(&s.info.in_pool), is_uber, self.slept_on(&thread.view), own_go) {
+                (Ok(true), ..) => idle(s.info.in_pool, Addr::NULL),
+                (_, Some(true), ..) => Idle::No,
+                (_, _, Ok(Some(word)), Ok(go)) if word == go => idle(s.info.sleep_loc, word),
+                _ if root.in_parallel == Some(false) && is_uber == Some(false) => idle(s.root.in_parallel, Addr::NULL),
+                (Err(why), ..) | (_, _, Err(why), _) | (_, _, _, Err(why)) => Idle::Unsure(why.to_string()),
+                (_, None, ..) => Idle::Unsure("its root could not be read".to_owned()),
+                _ => Idle::No,
             };
-            let wait = by.map(|origin| {
-                let object = asleep_on.or(own_go).unwrap_or(Addr::NULL);
-                (Wait { kind: WaitKind::Pool, object, name: None, location: None, team: None, origin }, origin)
-            });
             let thread = &mut self.threads[index];
             thread.uber = is_uber;
-            thread.idle = wait;
+            thread.idle = idle;
         }
+    }
+
+    /// The root team's only member is the initial thread (`__kmp_initialize_root`).
+    fn read_root(&self, addr: Addr) -> Root {
+        let s = &self.kmp.structs;
+        let Ok(view) = View::read(self.target, addr, s.root.size) else { return Root::default() };
+        let uber = || -> Result<Addr, Why> {
+            let threads = view.ptr(&s.root.root_team)?.offset(s.team.threads.offset()?);
+            Ok(self.target.read_ptr(self.target.read_ptr(threads)?)?)
+        };
+        Root { in_parallel: view.flag(&s.root.in_parallel).ok(), uber: uber().ok() }
     }
 
     /// Address of a word of a thread's barrier state.
@@ -239,11 +254,12 @@ impl<'a> Reader<'a> {
         if flag.is_null() {
             return Ok(None);
         }
-        // Before LLVM 14 the type is not recorded, and 64-bit flags are by far the most frequent.
         let slot = match thread.uint(&s.info.sleep_loc_type) {
             Ok(FLAG32) => &s.flag32.loc,
             Ok(kind) if FLAG64.contains(&kind) => &s.flag64.loc,
             Ok(kind) => return Err(Why::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
+            // Before LLVM 14 the kind is not recorded, and does not matter: the word's address is the first member.
+            Err(Why::Missing(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => &s.flag64.loc,
             Err(why) => return Err(why),
         };
         Ok(Some(self.target.read_ptr(flag.offset(slot.offset()?))?))
@@ -251,7 +267,7 @@ impl<'a> Reader<'a> {
 
     /// Teams are reached from the threads inside them, and from there outwards.
     fn read_teams(&mut self) {
-        let starts: Vec<Addr> = self.threads.iter().filter(|t| t.idle.is_none()).map(|t| t.team).collect();
+        let starts: Vec<Addr> = self.threads.iter().filter(|t| matches!(t.idle, Idle::No)).map(|t| t.team).collect();
         for start in starts {
             let mut at = start;
             for depth in 0.. {
@@ -323,6 +339,15 @@ impl<'a> Reader<'a> {
         self.regions = regions;
     }
 
+    /// The innermost region of the team at `addr`, an address read through `slot`; NULL and level 0 stand for none.
+    fn team_at(&self, addr: Addr, slot: &Slot) -> Fact<Option<TeamId>> {
+        if addr.is_null() || self.teams.contains_key(&addr) {
+            slot.fact(Ok(self.innermost(addr)))
+        } else {
+            Fact::unknown(format!("the team at {addr} could not be read"))
+        }
+    }
+
     /// The innermost region of a team.
     fn innermost(&self, team: Addr) -> Option<TeamId> {
         self.region_ids.get(self.regions_of(team).last()?).copied()
@@ -363,7 +388,7 @@ impl<'a> Reader<'a> {
         let current: Vec<(Option<i32>, Addr)> = self
             .threads
             .iter()
-            .filter(|t| t.idle.is_none())
+            .filter(|t| matches!(t.idle, Idle::No))
             .filter_map(|t| Some((t.lwp, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
             .filter(|(_, task)| !task.is_null())
             .collect();
@@ -411,7 +436,7 @@ impl<'a> Reader<'a> {
             }
         }
         let mut queues: Vec<Addr> = Vec::new();
-        for (_, team) in &self.teams {
+        for team in self.teams.values() {
             if let Ok(pair) = team.addr_of(&self.kmp.structs.team.task_team) {
                 let width = u64::from(self.target.arch().pointer_bytes);
                 queues.extend((0..2).filter_map(|i| self.target.read_ptr(pair.offset(i * width)).ok()));
@@ -452,10 +477,7 @@ impl<'a> Reader<'a> {
         } else if kind == TaskKind::Initial {
             Fact::unknown("an initial task has no function of its own")
         } else {
-            match self.innermost(team) {
-                Some(_) => self.region_function(team),
-                None => Fact::unknown("its team could not be read"),
-            }
+            self.region_function(team)
         };
         let id = TaskId(self.tasks.len());
         let task = Task {
@@ -465,7 +487,7 @@ impl<'a> Reader<'a> {
             function,
             location: Fact::unknown("not read"),
             generating: Fact::unknown("not read"),
-            team: self.innermost(team),
+            team: self.team_at(team, &s.taskdata.team),
             thread: None,
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
         };
@@ -545,7 +567,7 @@ impl<'a> Reader<'a> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
     /// (`__kmp_acquire_queuing_lock_timed_template`).
     fn queued_for_lock(&self, thread: &RawThread) -> bool {
-        thread.idle.is_none() && thread.view.flag(&self.kmp.structs.info.spin_here).unwrap_or(false)
+        matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here).unwrap_or(false)
     }
 
     /// Every lock and critical of an indirect kind is in a table. A queuing lock knows its first and last waiter; the
@@ -633,9 +655,10 @@ impl<'a> Reader<'a> {
             let outermost = siblings.first() == Some(&region);
             let size = view.count(&s.nproc);
             let parent = if outermost {
-                view.ptr(&s.parent).ok().and_then(|p| self.innermost(p))
+                view.ptr(&s.parent).map_or_else(Fact::from, |parent| self.team_at(parent, &s.parent))
             } else {
-                self.region_ids.get(&Region { level: region.level - 1, team: region.team }).copied()
+                let outer = Region { level: region.level - 1, team: region.team };
+                s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
             };
             let serialized = view.count(&s.serialized).map(|n| n > 0);
             let location = if outermost {
@@ -724,42 +747,47 @@ impl<'a> Reader<'a> {
         let s = &kmp.structs;
         let wait = self.wait_of(index);
         let raw = &self.threads[index];
-        let idle = raw.idle.is_some();
-        let role = match (&raw.idle, raw.uber) {
-            (_, true) => s.root.uber_thread.fact(Ok(Role::Initial)),
-            (Some((_, origin)), false) => Fact::known(Role::IdleWorker, *origin),
-            (None, false) => match s.root.uber_thread.origin() {
-                Some(origin) => Fact::known(Role::Worker, origin),
-                None => Fact::unknown("this runtime's place for a root's initial thread is not known"),
-            },
+        let why_none = match &raw.idle {
+            Idle::No => None,
+            Idle::Yes(_) => Some("an idle worker is in no team and executes no task"),
+            Idle::Unsure(why) => Some(why.as_str()),
         };
-        let team = if idle { None } else { self.innermost(raw.team) };
-        let task = match raw.view.ptr(&s.info.current_task) {
-            _ if idle => Fact::unknown("an idle worker executes no task"),
-            Ok(task) if task.is_null() => Fact::unknown("the thread has no task yet"),
-            Ok(task) => match self.task_ids.get(&task) {
+        let role = match (&raw.idle, raw.uber) {
+            (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
+            (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
+            (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
+            (Idle::No, None) => Fact::unknown("its root could not be read"),
+            (Idle::Unsure(why), _) => Fact::unknown(why),
+        };
+        let team = match &raw.idle {
+            Idle::Yes(wait) => Fact::known(None, wait.origin),
+            Idle::No => self.team_at(raw.team, &s.info.team),
+            Idle::Unsure(why) => Fact::unknown(why),
+        };
+        let task = match (raw.view.ptr(&s.info.current_task), why_none) {
+            (_, Some(why)) => Fact::unknown(why),
+            (Ok(task), None) if task.is_null() => Fact::unknown("the thread has no task yet"),
+            (Ok(task), None) => match self.task_ids.get(&task) {
                 Some(id) => s.info.current_task.fact(Ok(*id)),
                 None => Fact::unknown(format!("the task at {task} could not be read")),
             },
-            Err(why) => why.into(),
+            (Err(why), None) => why.into(),
         };
-        let thread_num = if idle {
-            Fact::unknown("an idle worker is in no team")
-        } else if team.is_none() {
-            s.info.team.fact(Ok(0))
-        } else {
-            s.info.ds_tid.fact(Ok(raw.tid))
+        let thread_num = match (why_none, &team) {
+            (Some(why), _) => Fact::unknown(why),
+            // In the root team an initial thread is alone.
+            (None, Fact::Known { value: None, .. }) => s.info.team.fact(Ok(0)),
+            (None, _) => s.info.ds_tid.fact(raw.view.count(&s.info.ds_tid)),
         };
         let state = match &wait {
-            Fact::Known { value: Some(wait), origin } => Fact::known(wait.kind.state(), *origin),
-            Fact::Known { value: None, origin } => {
-                let active = team.and_then(|t| teams.get(t.0)).and_then(|t| t.active_level.get()).unwrap_or(0);
-                Fact::known(if active > 0 { State::WorkParallel } else { State::WorkSerial }, *origin)
-            }
+            Fact::Known { value: Some(wait), origin } => wait.kind.state_fact(*origin),
+            Fact::Known { value: None, origin } => working(&team, teams, *origin),
             Fact::Unknown { why } => Fact::unknown(why),
         };
-        let icvs = self.icvs_of(&task, raw.team, idle);
-        let raw = &self.threads[index];
+        let icvs = match why_none {
+            Some(why) => Icvs::unknown(why),
+            None => self.icvs_of(&task, raw.team),
+        };
         Thread {
             lwp: raw.lwp,
             descriptor: raw.view.addr(),
@@ -780,8 +808,10 @@ impl<'a> Reader<'a> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let raw = &self.threads[index];
-        if let Some((wait, origin)) = &raw.idle {
-            return Fact::known(Some(wait.clone()), *origin);
+        match &raw.idle {
+            Idle::No => {}
+            Idle::Yes(wait) => return Fact::known(Some(wait.clone()), wait.origin),
+            Idle::Unsure(why) => return Fact::unknown(why),
         }
         if self.queued_for_lock(raw) {
             return match self.lock_waits.get(&raw.gtid) {
@@ -793,12 +823,20 @@ impl<'a> Reader<'a> {
         }
         let (view, team, registers) = (raw.view.clone(), raw.team, raw.registers.clone());
         let region = self.innermost(team);
-        let task = view.ptr(&s.info.current_task).ok().and_then(|t| self.task_ids.get(&t).copied());
+        let task = match view.ptr(&s.info.current_task) {
+            Ok(task) if task.is_null() => None,
+            Ok(task) => match self.task_ids.get(&task) {
+                Some(id) => Some(*id),
+                None => return Fact::unknown(format!("the task at {task}, which may be waiting, could not be read")),
+            },
+            Err(why) => return why.into(),
+        };
         if let Some(task) = task {
             let data = self.task_views[task.0].clone();
             if data.int(&s.taskdata.taskwait_thread).is_ok_and(|inside| inside > 0) {
                 let location = self.line_in(&data, &s.taskdata.taskwait_ident);
-                return waiting(WaitKind::Taskwait, data.addr(), None, location, &s.taskdata.taskwait_thread);
+                let kind = self.taskwait_kind(&data);
+                return waiting(kind, data.addr(), None, location, &s.taskdata.taskwait_thread);
             }
         }
         let slept_on = match self.slept_on(&view) {
@@ -807,7 +845,9 @@ impl<'a> Reader<'a> {
         };
         // Set on entry to every explicit and worksharing barrier (`__kmpc_barrier`), not at the end of a region.
         let entered = self.line_in(&view, &s.info.ident);
-        let arrived = self.teams.get(&team).and_then(|team| self.arrived_at(&view, team));
+        // Who has arrived may be executing an explicit task there: then it does not wait.
+        let in_explicit = task.is_some_and(|t| self.tasks[t.0].kind.get().is_some_and(TaskKind::is_explicit));
+        let arrived = self.teams.get(&team).filter(|_| !in_explicit).and_then(|team| self.arrived_at(&view, team));
         if let Some((which, word)) = arrived {
             return barrier(which, slept_on.unwrap_or(word), region, entered, &s.bstate.arrived);
         }
@@ -849,6 +889,20 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// `__kmpc_omp_taskwait` and `__kmpc_end_taskgroup` leave the same mark. The first waits for children, the second for
+    /// the tasks of the group; while there are both, memory does not tell which it is.
+    fn taskwait_kind(&self, task: &View) -> WaitKind {
+        let s = &self.kmp.structs;
+        let group = task.ptr(&s.taskdata.taskgroup).ok().filter(|group| !group.is_null());
+        let Some(group) = group else { return WaitKind::Taskwait };
+        let in_group = View::read(self.target, group, s.taskgroup.size).and_then(|g| g.uint(&s.taskgroup.count));
+        match (task.int(&s.taskdata.incomplete_children), in_group) {
+            (Ok(1..), Ok(0)) => WaitKind::Taskwait,
+            (Ok(0), Ok(1..)) => WaitKind::Taskgroup,
+            _ => WaitKind::TaskwaitOrTaskgroup,
+        }
+    }
+
     /// The end of a taskgroup waits for its count to become zero (`__kmpc_end_taskgroup`).
     fn is_taskgroup_word(&self, task: Option<TaskId>, word: Addr) -> bool {
         let s = &self.kmp.structs;
@@ -874,11 +928,8 @@ impl<'a> Reader<'a> {
         at.zip(s.task_team.unfinished.offset().ok()).is_some_and(|(t, offset)| t.offset(offset) == word)
     }
 
-    fn icvs_of(&self, task: &Fact<TaskId>, team: Addr, idle: bool) -> Icvs {
+    fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
-        if idle {
-            return Icvs::unknown("an idle worker executes no task");
-        }
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
         let view = match self.task_views[task.0]
             .addr_of(&s.taskdata.icvs)
@@ -905,6 +956,15 @@ impl<'a> Reader<'a> {
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
         }
+    }
+}
+
+fn idle(by: Slot, object: Addr) -> Idle {
+    match by.origin() {
+        Some(origin) => {
+            Idle::Yes(Wait { kind: WaitKind::Pool, object, name: None, location: None, team: None, origin })
+        }
+        None => Idle::No,
     }
 }
 

@@ -5,7 +5,7 @@ use ompd_layout::{GlobalSchema, Schema};
 use crate::bind::structs;
 
 structs! {
-    KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t", "kmp_info_t"], "One thread known to the runtime" {
+    KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t"], "One thread known to the runtime" {
         ds_thread: "th_info.ds.ds_thread", "pthread_t of the thread";
         ds_tid: "th_info.ds.ds_tid", "thread number in its team";
         ds_gtid: "th_info.ds.ds_gtid", "global thread number, the index in __kmp_threads";
@@ -21,7 +21,7 @@ structs! {
         spin_here: "th_spin_here", "nonzero while queued for a queuing lock";
         next_waiting: "th_next_waiting", "gtid + 1 of the next waiter of the same lock";
     }
-    KmpTeam = "kmp_base_team" as ["kmp_base_team", "kmp_base_team_t", "kmp_team_t"], "One team" {
+    KmpTeam = "kmp_base_team" as ["kmp_base_team", "kmp_base_team_t"], "One team" {
         parent: "t_parent", "enclosing team";
         threads: "t_threads", "array of pointers to the members";
         nproc: "t_nproc", "members";
@@ -37,9 +37,9 @@ structs! {
         task_team: "t_task_team", "two sets of task queues, used in turn";
         implicit_task: "t_implicit_task_taskdata", "array of the members' implicit tasks";
     }
-    KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t", "kmp_root_t"], "One contention group" {
+    KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
         in_parallel: "r_in_parallel", "parallel regions of more than one thread in progress";
-        uber_thread: "r_uber_thread", "its initial thread";
+        root_team: "r_root_team", "team of its initial thread outside all regions";
     }
     KmpTaskdata = "kmp_taskdata" as ["kmp_taskdata", "kmp_taskdata_t"], "One task; the kmp_task follows it in memory" {
         flags: "td_flags", "see kmp_tasking_flags";
@@ -83,7 +83,7 @@ structs! {
         count: "count", "tasks of the group not finished; the word slept on at its end";
         parent: "parent", "enclosing taskgroup";
     }
-    KmpTaskTeam = "kmp_base_task_team" as ["kmp_base_task_team", "kmp_base_task_team_t", "kmp_task_team_t"], "Task queues of a team" {
+    KmpTaskTeam = "kmp_base_task_team" as ["kmp_base_task_team", "kmp_base_task_team_t"], "Task queues of a team" {
         threads_data: "tt_threads_data", "array of kmp_thread_data, one for each member";
         nproc: "tt_nproc", "entries of that array in use";
         unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";

@@ -128,8 +128,11 @@ mod tests {
     }
 
     fn layer(source: impl Fn(u64) -> Source + Clone + 'static) -> impl Strategy<Value = Vec<Piece>> {
-        let piece = (0u64..200, 0u64..40, 0u64..1000)
-            .prop_map(move |(start, len, offset)| Piece { start, end: start + len, source: source(offset) });
+        let piece = (0u64..200, 0u64..40, 0u64..1000).prop_map(move |(start, len, offset)| Piece {
+            start,
+            end: start + len,
+            source: source(offset),
+        });
         proptest::collection::vec(piece, 0..12)
     }
 

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
-use object::elf::{FileHeader32, FileHeader64, SHT_RELA};
+use object::elf::{FileHeader32, FileHeader64, SHF_ALLOC, SHT_RELA};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
-use super::symbols::is_allocated;
 use super::{ElfFile, by_class};
 use crate::arch::ByteOrder;
 
@@ -72,10 +71,8 @@ fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec
     let elf = object::read::elf::ElfFile::<E>::parse(file.bytes()).ok()?;
     let section = elf.section_by_name(".eh_frame")?;
     let address = |name| elf.section_by_name(name).map_or(0, |s| s.address());
-    let bases = BaseAddresses::default()
-        .set_eh_frame(section.address())
-        .set_text(address(".text"))
-        .set_got(address(".got"));
+    let bases =
+        BaseAddresses::default().set_eh_frame(section.address()).set_text(address(".text")).set_got(address(".got"));
     let endian = match file.arch.byte_order {
         ByteOrder::Little => RunTimeEndian::Little,
         ByteOrder::Big => RunTimeEndian::Big,
@@ -104,7 +101,7 @@ fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::
     let mips = header.is_mips64el(endian);
     let sections = header.sections(endian, data)?;
     let mut out = BTreeMap::new();
-    for section in sections.iter().filter(|s| s.sh_type(endian) == SHT_RELA && is_allocated::<E>(s, endian)) {
+    for section in sections.iter().filter(|s| s.sh_type(endian) == SHT_RELA && s.sh_flags(endian).contains(SHF_ALLOC)) {
         let Some((entries, link)) = section.rela(endian, data)? else { continue };
         // A statically linked program has relocations (IRELATIVE) without a symbol table.
         let symbols = sections.symbol_table_by_index(endian, data, link).ok();

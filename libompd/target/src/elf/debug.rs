@@ -77,7 +77,8 @@ fn candidates(file: &ElfFile, search: &DebugSearch, log: &mut Vec<String>) -> Ve
         return paths;
     }
     let own = file.path().parent().map(Path::to_path_buf);
-    let file_dirs = if search.file_dirs.is_empty() { own.clone().into_iter().collect() } else { search.file_dirs.clone() };
+    let file_dirs =
+        if search.file_dirs.is_empty() { own.clone().into_iter().collect() } else { search.file_dirs.clone() };
     for dir in &file_dirs {
         paths.push((dir.join(&name), Some(crc)));
         paths.push((dir.join(".debug").join(&name), Some(crc)));

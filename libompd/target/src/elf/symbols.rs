@@ -1,7 +1,7 @@
 //! One symbol table, indexed by name and by address.
 
 use object::elf as raw;
-use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, SymbolIndex};
 
 /// A defined symbol.
@@ -135,11 +135,6 @@ impl SymbolTable {
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
-}
-
-/// `(link, type, flags, address)` of a section header, in numbers that fit both classes.
-pub(super) fn is_allocated<E: FileHeader<Endian = Endianness>>(section: &E::SectionHeader, endian: Endianness) -> bool {
-    section.sh_flags(endian).contains(raw::SHF_ALLOC)
 }
 
 #[cfg(test)]

@@ -128,14 +128,15 @@ fn parse_maps(text: &str) -> io::Result<Vec<MapEntry>> {
         let columns = line.splitn(6, ' ').take(5).map(str::len).sum::<usize>() + 5;
         let path = line.get(columns..).unwrap_or("").trim_start();
         let fixed = line.get(..columns).unwrap_or(line);
-        let maps = MemoryMaps::from_buf_read(format!("{} \n", fixed.trim_end()).as_bytes()).map_err(io::Error::other)?;
+        let maps =
+            MemoryMaps::from_buf_read(format!("{} \n", fixed.trim_end()).as_bytes()).map_err(io::Error::other)?;
         for m in maps {
             let mapping = Mapping {
                 start: m.address.0,
                 end: m.address.1,
                 offset: m.offset,
                 path: path.to_owned(),
-                exec: m.perms.contains(MMPermissions::EXECUTE),
+                exec: Some(m.perms.contains(MMPermissions::EXECUTE)),
             };
             out.push(MapEntry { mapping, unreadable: !m.perms.contains(MMPermissions::READ) });
         }
@@ -216,7 +217,10 @@ mod tests {
         let maps = parse_maps(text).unwrap();
         let paths: Vec<&str> = maps.iter().map(|m| m.mapping.path.as_str()).collect();
         assert_eq!(paths, ["/SYSV", "", "[stack:", "/a  b (deleted)"]);
-        assert_eq!((maps[0].mapping.start, maps[0].mapping.offset, maps[0].mapping.exec), (0x400000, 0x1000, true));
+        assert_eq!(
+            (maps[0].mapping.start, maps[0].mapping.offset, maps[0].mapping.exec),
+            (0x400000, 0x1000, Some(true))
+        );
         assert!(maps[1].unreadable && !maps[3].unreadable);
         assert!(parse_maps("what is this\n").is_err());
     }

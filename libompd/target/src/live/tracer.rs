@@ -280,7 +280,8 @@ fn read_registers(tid: i32) -> Result<Registers, String> {
 fn read_registers(tid: i32) -> Result<Registers, String> {
     const NT_ARM_TLS: usize = 0x401;
     let pid = Pid::from_raw(tid);
-    let r = ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(pid).map_err(|e| format!("registers of thread {tid}: {e}"))?;
+    let r =
+        ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(pid).map_err(|e| format!("registers of thread {tid}: {e}"))?;
     let mut words = [0; crate::registers::AARCH64_WORDS];
     words[..31].copy_from_slice(&r.regs);
     words[31..].copy_from_slice(&[r.sp, r.pc, r.pstate]);

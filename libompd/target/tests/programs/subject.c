@@ -3,12 +3,14 @@
  * subject threads N   N threads wait on a futex that never changes. Answers requests.
  * subject churn       threads start and end all the time. Answers requests.
  * subject early-exit  as "threads 2", but the main thread has ended. Answers nothing.
+ * subject stuck       a thread sleeps uninterruptibly until its vforked child is killed. Answers requests.
  *
  * Requests, one byte each on stdin: 'p' waits for progress of a worker, then answers "progress N";
  * 's' answers "signals N"; 'a' aborts; end of input ends the process. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +24,12 @@ const char constant[] = "never written, so only the file has it in a core";
 __thread long local_mark;
 static int word;
 static volatile long progress;
-static volatile sig_atomic_t signals;
+static volatile int signals;
+static volatile int alive;
 static volatile int started;
+static volatile int said_stuck;
 
-static void count(int sig) { (void)sig; signals++; }
+static void count(int sig) { (void)sig; __sync_fetch_and_add(&signals, 1); }
 
 static void say(const char *text) {
     if (write(1, text, strlen(text)) < 0) _exit(1);
@@ -50,15 +54,39 @@ static void *worker(void *arg) {
     for (;;) progress++;
 }
 
-static void *nothing(void *arg) { return arg; }
+/* Still there, and visibly not stopped, when whoever started it has long been stopped. */
+static void *brief(void *arg) {
+    usleep(20000);
+    __sync_fetch_and_sub(&alive, 1);
+    return arg;
+}
 
 static void *churner(void *arg) {
+    pthread_t t;
     for (;;) {
-        pthread_t t[4];
-        for (int i = 0; i < 4; i++) if (pthread_create(&t[i], NULL, nothing, arg)) abort();
-        for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
-        progress++;
+        if (__sync_fetch_and_add(&alive, 1) < 40 && !pthread_create(&t, NULL, brief, arg)) {
+            pthread_detach(t);
+            progress++;
+        } else {
+            __sync_fetch_and_sub(&alive, 1);
+            sched_yield();
+        }
     }
+}
+
+/* The parent of vfork sleeps in the kernel, killable but not interruptible, until the child execs or ends. */
+static void *vforker(void *arg) {
+    static char line[64];
+    int tid = (int)syscall(SYS_gettid);
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        snprintf(line, sizeof line, "stuck %d %d\n", tid, (int)getpid());
+        say(line);
+        said_stuck = 1; /* In the parent's memory: vfork shares it. */
+        for (;;) pause();
+    }
+    say("unstuck\n");
+    return arg;
 }
 
 static void *ender(void *arg) {
@@ -109,6 +137,10 @@ int main(int argc, char **argv) {
     }
     pthread_create(&t, NULL, !strcmp(argv[1], "churn") ? churner : worker, NULL);
     if (!strcmp(argv[1], "churn")) for (int i = 0; i < 2; i++) pthread_create(&t, NULL, churner, NULL);
+    if (!strcmp(argv[1], "stuck")) {
+        pthread_create(&t, NULL, vforker, NULL);
+        while (!said_stuck) usleep(0);
+    }
     say("ready\n");
     while (read(0, &request, 1) == 1) {
         long before = progress;
@@ -118,7 +150,7 @@ int main(int argc, char **argv) {
             snprintf(line, sizeof line, "progress %ld\n", progress);
             break;
         case 's':
-            snprintf(line, sizeof line, "signals %d\n", (int)signals);
+            snprintf(line, sizeof line, "signals %d\n", signals);
             break;
         default:
             abort();

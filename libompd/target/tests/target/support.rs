@@ -1,18 +1,24 @@
 //! The test subject: compiled once, started with pipes, ended by pid.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-/// A directory for everything this test binary builds. Removed by [`clean`]; statics are never dropped, so the
-/// system's cleaning of temporary files is the fallback.
+/// A directory for everything this test binary builds. Statics are never dropped, so it stays behind; the next run
+/// removes those of processes that have ended.
 pub fn scratch() -> &'static Path {
     static DIR: OnceLock<PathBuf> = OnceLock::new();
     DIR.get_or_init(|| {
-        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("subjects-{}", std::process::id()));
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let pid = name.to_str().and_then(|n| n.strip_prefix("subjects-")).and_then(|p| p.parse::<u32>().ok());
+            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let dir = root.join(format!("subjects-{}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("scratch directory");
         dir
     })
@@ -32,6 +38,22 @@ pub fn have(program: &str) -> bool {
 /// Says why a test does nothing.
 pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+}
+
+/// Copies a program. Not by this process: a child that another test starts at that moment would inherit the open file,
+/// and the copy could not be run ("text file busy").
+pub fn copy_program(from: &Path, to: &Path) {
+    run(Command::new("cp").arg(from).arg(to));
+}
+
+/// The example `hold`, which cargo builds along with the tests.
+pub fn holder(args: &[&str]) -> Command {
+    let own = std::env::current_exe().expect("own path");
+    let path = own.parent().and_then(Path::parent).expect("target directory").join("examples/hold");
+    assert!(path.exists(), "{} is missing: run `cargo test` without --test", path.display());
+    let mut command = Command::new(path);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
 }
 
 /// Compiles `tests/programs/<source>` with `flags` to `<scratch>/<name>`.
@@ -67,6 +89,8 @@ pub struct Subject {
     pub word: u64,
     pub main: u64,
     pub waiters: Vec<Waiter>,
+    /// A thread in uninterruptible sleep, and the child it waits for.
+    pub stuck: Option<(i32, i32)>,
 }
 
 impl Subject {
@@ -79,7 +103,8 @@ impl Subject {
         let output = BufReader::new(child.stdout.take().expect("stdout"));
         let input = child.stdin.take();
         let (known, constant, word, main, waiters) = ((0, 0), 0, 0, 0, Vec::new());
-        let mut subject = Subject { child, input, output, known, constant, word, main, waiters };
+        let stuck = None;
+        let mut subject = Subject { child, input, output, known, constant, word, main, waiters, stuck };
         loop {
             let line = subject.line();
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -89,6 +114,9 @@ impl Subject {
                 ["constant", at] => subject.constant = hex(at),
                 ["word", at] => subject.word = hex(at),
                 ["main", "ended"] | ["ready"] => return subject,
+                ["stuck", tid, child] => {
+                    subject.stuck = Some((tid.parse().expect("tid"), child.parse().expect("pid")));
+                }
                 ["main", at] => subject.main = hex(at),
                 ["thread", tid, pthread, at, mark] => subject.waiters.push(Waiter {
                     tid: tid.parse().expect("tid"),

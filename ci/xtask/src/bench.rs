@@ -1,0 +1,486 @@
+//! `ci/bench`: what an inspection costs, against the tools people use today and against the least it could cost.
+//!
+//! All contestants look at the same process, a team of which all members but one sleep at a barrier. They take turns,
+//! so that a busy moment of the machine hits all alike. Only what was measured is written, and only of runs that are
+//! seen to have done the whole work.
+
+mod floor;
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use nix::errno::Errno;
+use nix::libc;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, await_all_blocked, build};
+
+/// Team size for which the limits below hold.
+const JUDGED: usize = 256;
+/// The pause may be this many times the floor.
+const MOST_PAUSE: f64 = 2.0;
+/// `gdb` with `info threads` must take at least this many times as long as the whole command.
+const LEAST_LEAD: f64 = 10.0;
+
+/// The result stands in the document between these lines.
+const MARKS: [&str; 2] = ["<!-- ci/bench: begin -->", "<!-- ci/bench: end -->"];
+
+/// Arguments of `bench`.
+#[derive(Args)]
+pub struct Arguments {
+    /// Team sizes.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "16,256,1000")]
+    threads: Vec<usize>,
+    /// How often each contestant runs for each team size, after one run that does not count.
+    #[arg(long, value_name = "COUNT", default_value_t = 11)]
+    rounds: usize,
+    /// Write the result to docs/benchmarks.md too.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When something needed is missing, a run does not do its work, or, after everything is printed and written, when a
+/// limit is not kept.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    ensure!(!cfg!(debug_assertions), "this build is not optimised; start ci/bench, which makes one that is");
+    ensure!(arguments.rounds > 0, "without rounds there is nothing to measure");
+    let inspect = built_beside("ompd-inspect")?;
+
+    let mut commands = Vec::new();
+    let mut pauses = Vec::new();
+    let load = fs::read_to_string("/proc/loadavg").context("the load of the machine")?;
+    for &threads in &arguments.threads {
+        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads)?;
+        commands.push((threads, measure_commands(&inspect, &team, threads, arguments.rounds)?));
+        pauses.push(("libgomp", threads, measure_pauses(&inspect, &team, threads, arguments.rounds)?));
+    }
+    match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
+        Err(skip) => skip.show(),
+        Ok(_) => {
+            for &threads in &arguments.threads {
+                let team = start(Toolchain::Clang, Runtime::Libomp14, threads)?;
+                pauses.push(("LLVM libomp 14", threads, measure_pauses(&inspect, &team, threads, arguments.rounds)?));
+            }
+        }
+    }
+
+    let limits = judge(&commands, &pauses);
+    let mut text = machine(arguments.rounds, &load)?;
+    text += &commands_table(&commands);
+    text += &pauses_table(&pauses);
+    for limit in &limits {
+        let verdict = if limit.kept { "kept" } else { "**not kept**" };
+        writeln!(text, "- {}: {:.2} × ({verdict})", limit.what, limit.measured)?;
+    }
+    print!("{text}");
+    if arguments.write {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
+        let old = fs::read_to_string(&file).context("reading docs/benchmarks.md")?;
+        fs::write(&file, replace(&old, &text)?).context("writing docs/benchmarks.md")?;
+    }
+    let broken: Vec<&str> = limits.iter().filter(|limit| !limit.kept).map(|limit| limit.what).collect();
+    ensure!(broken.is_empty(), "not kept: {}", broken.join("; "));
+    Ok(())
+}
+
+/// The program that cargo put where it put this one.
+fn built_beside(name: &str) -> Result<PathBuf> {
+    let file = std::env::current_exe().context("where this program is")?.with_file_name(name);
+    ensure!(file.is_file(), "{name} is not built; start ci/bench, which builds it");
+    Ok(file)
+}
+
+/// A team of so many threads, all asleep: one in `read` on a pipe, the others at a barrier where it is missing.
+fn start(toolchain: Toolchain, runtime: Runtime, threads: usize) -> Result<Running> {
+    eprintln!("{threads} threads on {runtime:?} ...");
+    let program = build("many", toolchain, Opt::O2, &[])?;
+    let team = Launch::new(&program, runtime, Env::Settled).argument(&threads.to_string()).start()?;
+    await_all_blocked(team.pid, threads, false)?;
+    Ok(team)
+}
+
+/// A command to compare, and how its output shows that it did its work.
+struct Contestant {
+    /// As the reader would type it.
+    shown: &'static str,
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// What at least one line of output for each thread holds; `None` if only the exit status tells.
+    mark: Option<&'static str>,
+}
+
+/// What one run, or the middle one of several, took.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    wall: Duration,
+    /// Most memory resident at a time, in bytes.
+    peak: u64,
+}
+
+/// All runs of one command.
+struct Row {
+    shown: &'static str,
+    costs: Vec<Cost>,
+}
+
+/// All pauses of one process in milliseconds; the n-th of both were measured one right after the other.
+struct Pauses {
+    ours: Vec<f64>,
+    floor: Vec<f64>,
+}
+
+fn contestants(inspect: &Path, pid: i32) -> Vec<Contestant> {
+    let pid = pid.to_string();
+    // Without -nx the settings of whoever runs this would be measured.
+    let gdb = |command: &str| ["-nx", "-batch", "-p", &pid, "-ex", command].map(str::to_owned).to_vec();
+    vec![
+        // The first one is what the others are compared with. Its status is 0 only if everything was read.
+        Contestant { shown: "ompd-inspect PID", program: inspect.into(), arguments: vec![pid.clone()], mark: None },
+        Contestant {
+            shown: "ompd-inspect --json PID",
+            program: inspect.into(),
+            arguments: vec!["--json".into(), pid.clone()],
+            mark: Some("\"lwp\":"),
+        },
+        Contestant { shown: GDB_THREADS, program: "gdb".into(), arguments: gdb("info threads"), mark: Some("(LWP ") },
+        Contestant {
+            shown: "gdb -nx -batch -p PID -ex 'thread apply all bt'",
+            program: "gdb".into(),
+            arguments: gdb("thread apply all bt"),
+            mark: Some("#0 "),
+        },
+        Contestant {
+            shown: "eu-stack -p PID",
+            program: "eu-stack".into(),
+            arguments: vec!["-p".into(), pid],
+            mark: Some("TID "),
+        },
+    ]
+}
+
+/// The contestant that is to be beaten by [`LEAST_LEAD`].
+const GDB_THREADS: &str = "gdb -nx -batch -p PID -ex 'info threads'";
+
+fn measure_commands(inspect: &Path, team: &Running, threads: usize, rounds: usize) -> Result<Vec<Row>> {
+    let contestants = contestants(inspect, team.pid);
+    let mut rows: Vec<Row> = contestants.iter().map(|c| Row { shown: c.shown, costs: Vec::new() }).collect();
+    for round in 0..=rounds {
+        // Each begins a round now and then: nobody has always the same predecessor to suffer from.
+        for turn in 0..contestants.len() {
+            let which = (round + turn) % contestants.len();
+            // A tool woke all threads when it let them go.
+            await_all_blocked(team.pid, threads, false)?;
+            let cost = run_contestant(&contestants[which], threads)?;
+            if round > 0 {
+                rows[which].costs.push(cost);
+            }
+        }
+    }
+    // The kernel charges a process with what its parent had when it started it, so ours must be below all others.
+    let own = own_peak()?;
+    for row in &rows {
+        let least = row.costs.iter().map(|cost| cost.peak).min().unwrap_or(0);
+        ensure!(least > own, "{}: its memory ({least} bytes) cannot be told from that of this program", row.shown);
+    }
+    Ok(rows)
+}
+
+/// Most memory this process had resident at a time, in bytes. Not from getrusage: that goes back to before `execve`.
+fn own_peak() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+    Ok(peak.context("no VmHWM in our status")?.parse::<u64>()? << 10)
+}
+
+fn run_contestant(contestant: &Contestant, threads: usize) -> Result<Cost> {
+    let mut output = tempfile::tempfile().context("making a file for output")?;
+    let mut errors = tempfile::tempfile().context("making a file for errors")?;
+    let mut command = Command::new(&contestant.program);
+    // A question to a server in the network is no part of the work.
+    command.env_remove("DEBUGINFOD_URLS").args(&contestant.arguments);
+    command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(errors.try_clone()?);
+    let (status, cost) = run_command(&mut command).with_context(|| format!("running {}", contestant.shown))?;
+    if status != 0 {
+        bail!("{} ended with wait status {status:#x}: {}", contestant.shown, text_of(&mut errors)?);
+    }
+    if let Some(mark) = contestant.mark {
+        let seen = lines_with(mark, &mut output)?;
+        ensure!(seen >= threads, "{} shows {seen} of {threads} threads", contestant.shown);
+    }
+    Ok(cost)
+}
+
+/// Runs a command to its end; gives its status as `wait(2)` has it.
+fn run_command(command: &mut Command) -> Result<(i32, Cost)> {
+    let began = Instant::now();
+    let child = command.spawn()?;
+    let pid = i32::try_from(child.id())?;
+    let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+    loop {
+        // Not `Child::wait`: neither std nor nix gives the resources one child used. `child` is not waited for elsewhere.
+        // SAFETY: both pointers are to places of the right type that live through the call.
+        if unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) } == pid {
+            break;
+        }
+        ensure!(Errno::last() == Errno::EINTR, "wait4: {}", Errno::last());
+    }
+    let wall = began.elapsed();
+    // SAFETY: a struct of integers, for which zeroes are values too; wait4 filled it besides.
+    let usage = unsafe { usage.assume_init() };
+    Ok((status, Cost { wall, peak: u64::try_from(usage.ru_maxrss)? << 10 }))
+}
+
+fn text_of(file: &mut File) -> Result<String> {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// How many lines have this mark. The file is not read whole; see [`own_peak`].
+fn lines_with(mark: &str, file: &mut File) -> Result<usize> {
+    file.seek(SeekFrom::Start(0))?;
+    let mut count = 0;
+    for line in BufReader::new(file).lines() {
+        count += usize::from(line?.contains(mark));
+    }
+    Ok(count)
+}
+
+/// What is needed of the output of `ompd-inspect --json`.
+#[derive(Deserialize)]
+struct Report {
+    complete: bool,
+    pause_ms: f64,
+    os_threads: Vec<IgnoredAny>,
+}
+
+fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize) -> Result<Pauses> {
+    let mut pauses = Pauses { ours: Vec::new(), floor: Vec::new() };
+    // Pauses are short and jitter: more of them cost little.
+    for round in 0..=3 * rounds {
+        let (mut ours, mut floor) = (0.0, 0.0);
+        for turn in 0..2 {
+            await_all_blocked(team.pid, threads, false)?;
+            match (round + turn) % 2 {
+                0 => ours = our_pause(inspect, team.pid, threads)?,
+                _ => floor = floor::pause(team.pid)?.as_secs_f64() * 1e3,
+            }
+        }
+        if round > 0 {
+            pauses.ours.push(ours);
+            pauses.floor.push(floor);
+        }
+    }
+    Ok(pauses)
+}
+
+/// The pause `ompd-inspect` says it caused, in milliseconds.
+fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
+    let mut output = tempfile::tempfile().context("making a file for output")?;
+    let mut command = Command::new(inspect);
+    command.arg("--json").arg(pid.to_string()).stdin(Stdio::null()).stdout(output.try_clone()?);
+    let status = command.status().context("running ompd-inspect")?;
+    ensure!(status.success(), "ompd-inspect --json ended with {status}");
+    output.seek(SeekFrom::Start(0))?;
+    let report: Report = serde_json::from_reader(BufReader::new(output)).context("the report of ompd-inspect")?;
+    ensure!(report.complete && report.os_threads.len() == threads, "ompd-inspect did not read all {threads} threads");
+    Ok(report.pause_ms)
+}
+
+/// Middle value and least value; of an even number of values the greater of the middle two.
+fn median_and_least<T: PartialOrd + Copy>(values: impl IntoIterator<Item = T>) -> Option<(T, T)> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
+    Some((*values.get(values.len() / 2)?, *values.first()?))
+}
+
+impl Row {
+    /// Median and least wall time, in milliseconds.
+    fn wall(&self) -> (f64, f64) {
+        median_and_least(self.costs.iter().map(|cost| cost.wall.as_secs_f64() * 1e3)).unwrap_or_default()
+    }
+
+    /// Median of the peak memory, in MiB.
+    fn peak(&self) -> f64 {
+        let (median, _) = median_and_least(self.costs.iter().map(|cost| cost.peak)).unwrap_or_default();
+        median as f64 / f64::from(1 << 20)
+    }
+}
+
+impl Pauses {
+    /// Ours and the floor, in milliseconds, each as median and least value.
+    fn summary(&self) -> [(f64, f64); 2] {
+        [&self.ours, &self.floor].map(|values| median_and_least(values.iter().copied()).unwrap_or_default())
+    }
+
+    /// How many times the floor our pause is, medians compared.
+    fn ratio(&self) -> f64 {
+        let [(ours, _), (floor, _)] = self.summary();
+        ours / floor
+    }
+}
+
+/// Something the measurements must show.
+struct Limit {
+    what: &'static str,
+    measured: f64,
+    kept: bool,
+}
+
+fn judge(commands: &[(usize, Vec<Row>)], pauses: &[(&'static str, usize, Pauses)]) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    for (runtime, _, pauses) in pauses.iter().filter(|(_, threads, _)| *threads == JUDGED) {
+        let what = match *runtime {
+            "libgomp" => "pause at 256 threads on libgomp at most 2 × the floor",
+            _ => "pause at 256 threads on libomp at most 2 × the floor",
+        };
+        let measured = pauses.ratio();
+        limits.push(Limit { what, measured, kept: measured <= MOST_PAUSE });
+    }
+    for (_, rows) in commands.iter().filter(|(threads, _)| *threads == JUDGED) {
+        let (Some(ours), Some(gdb)) = (rows.first(), rows.iter().find(|row| row.shown == GDB_THREADS)) else {
+            continue;
+        };
+        let measured = gdb.wall().0 / ours.wall().0;
+        let what = "gdb's info threads at 256 threads takes at least 10 × as long as ompd-inspect";
+        limits.push(Limit { what, measured, kept: measured >= LEAST_LEAD });
+    }
+    limits
+}
+
+fn commands_table(commands: &[(usize, Vec<Row>)]) -> String {
+    let mut text = String::from("| threads | command | wall time | peak memory |\n|---:|---|---|---|\n");
+    for (threads, rows) in commands {
+        let Some(first) = rows.first() else { continue };
+        for row in rows {
+            let ((wall, least), peak) = (row.wall(), row.peak());
+            text += &format!(
+                "| {threads} | `{}` | {:.1} × ({wall:.1} ms, least {least:.1}) | {:.1} × ({peak:.1} MB) |\n",
+                row.shown,
+                wall / first.wall().0,
+                peak / first.peak(),
+            );
+        }
+    }
+    text + "\n"
+}
+
+fn pauses_table(pauses: &[(&'static str, usize, Pauses)]) -> String {
+    let mut text = String::from("| runtime | threads | pause | floor |\n|---|---:|---|---|\n");
+    for (runtime, threads, pauses) in pauses {
+        let [(ours, our_least), (floor, floor_least)] = pauses.summary();
+        text += &format!(
+            "| {runtime} | {threads} | {:.2} × ({ours:.2} ms, least {our_least:.2}) | 1 × ({floor:.2} ms, least {floor_least:.2}) |\n",
+            pauses.ratio(),
+        );
+    }
+    text + "\n"
+}
+
+/// What one has to know about the machine to read the numbers.
+fn machine(rounds: usize, load: &str) -> Result<String> {
+    let processors = std::thread::available_parallelism().context("the number of processors")?;
+    let info = fs::read_to_string("/proc/cpuinfo").context("the processor")?;
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("of an unnamed kind", |(_, name)| name.trim());
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").context("the kernel")?;
+    // The rest names the build, which is nobody's business.
+    let release = release.split('-').next().unwrap_or_default().trim();
+    let load = load.split(' ').next().unwrap_or_default();
+    let tools = [version("gdb")?, version("eu-stack")?, version("gcc")?].join("; ");
+    Ok(format!(
+        "`ci/bench --write`, {rounds} rounds, on {processors} processors ({model}), Linux {release}, load {load} at the \
+         start.\n{tools}.\n\n"
+    ))
+}
+
+/// First line of what a program says about its version.
+fn version(program: &str) -> Result<String> {
+    let output = Command::new(program).arg("--version").output().with_context(|| format!("running {program}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().with_context(|| format!("{program} has no version"))?.trim().to_owned())
+}
+
+/// The document with this text between its marks.
+fn replace(document: &str, text: &str) -> Result<String> {
+    let (before, rest) = document.split_once(MARKS[0]).context("docs/benchmarks.md has no mark to begin at")?;
+    let (_, after) = rest.split_once(MARKS[1]).context("docs/benchmarks.md has no mark to end at")?;
+    Ok(format!("{before}{}\n{text}{}{after}", MARKS[0], MARKS[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(ours: f64, floor: f64) -> Pauses {
+        Pauses { ours: vec![ours, 2.0 * ours, 0.5 * ours], floor: vec![floor, 0.9 * floor, 30.0 * floor] }
+    }
+
+    fn row(shown: &'static str, milliseconds: u64) -> Row {
+        Row { shown, costs: vec![Cost { wall: Duration::from_millis(milliseconds), peak: milliseconds << 20 }] }
+    }
+
+    #[test]
+    fn median() {
+        assert_eq!(median_and_least([5, 1, 3]), Some((3, 1)));
+        assert_eq!(median_and_least([4.0, 2.0]), Some((4.0, 2.0)));
+        assert_eq!(median_and_least::<u8>([]), None);
+    }
+
+    #[test]
+    fn limits_are_judged_at_their_size_only() {
+        let commands = |gdb| vec![(JUDGED, vec![row("ompd-inspect PID", 10), row(GDB_THREADS, gdb)])];
+        let kept = |commands: &[_], pauses: &[_]| judge(commands, pauses).iter().map(|l| l.kept).collect::<Vec<_>>();
+        assert_eq!(kept(&commands(100), &[("libgomp", JUDGED, pauses(2.0, 1.0))]), [true, true]);
+        assert_eq!(kept(&commands(99), &[("libgomp", JUDGED, pauses(2.1, 1.0))]), [false, false]);
+        assert_eq!(kept(&[], &[("libgomp", 16, pauses(9.0, 1.0))]), [] as [bool; 0]);
+    }
+
+    #[test]
+    fn tables_show_ratios_to_the_first() {
+        let text = commands_table(&[(16, vec![row("ompd-inspect PID", 10), row("other", 25)])]);
+        assert!(text.contains("| 16 | `other` | 2.5 × (25.0 ms, least 25.0) | 2.5 × (25.0 MB) |"), "{text}");
+        let text = pauses_table(&[("libgomp", 16, pauses(3.0, 2.0))]);
+        assert!(text.contains("| 1.50 × (3.00 ms, least 1.50) | 1 × (2.00 ms, least 1.80) |"), "{text}");
+    }
+
+    #[test]
+    fn a_command_is_measured() -> Result<()> {
+        let (status, cost) = run_command(Command::new("sh").args(["-c", "exit 3"]))?;
+        assert_eq!(libc::WEXITSTATUS(status), 3);
+        assert!(cost.wall > Duration::ZERO && cost.peak > 0);
+        Ok(())
+    }
+
+    #[test]
+    fn a_run_that_misses_threads_does_not_count() {
+        let echo = |text: &str| Contestant {
+            shown: "echo",
+            program: "echo".into(),
+            arguments: vec![text.into()],
+            mark: Some("TID "),
+        };
+        assert!(run_contestant(&echo("TID 1\nTID 2"), 2).is_ok());
+        assert!(run_contestant(&echo("TID 1"), 2).is_err());
+    }
+
+    #[test]
+    fn the_document_keeps_what_is_outside_the_marks() -> Result<()> {
+        let [begin, end] = MARKS;
+        let once = replace(&format!("a\n{begin}\nold\n{end}\nb\n"), "new\n")?;
+        assert_eq!(once, format!("a\n{begin}\nnew\n{end}\nb\n"));
+        assert_eq!(replace(&once, "new\n")?, once);
+        assert!(replace("no marks", "new").is_err());
+        Ok(())
+    }
+}

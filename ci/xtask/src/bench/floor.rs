@@ -1,0 +1,101 @@
+//! The shortest pause a tool of our kind can cause.
+
+use std::fs;
+use std::io::IoSliceMut;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::libc::PTRACE_EVENT_STOP;
+use nix::sys::ptrace::{self, Options, regset};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+/// What is read of the target's memory, in bytes: a page of most machines.
+const PAGE: usize = 4096;
+
+/// Stops all threads of a process, reads the registers of each and one page of memory, lets all go, and gives the time
+/// from the first `PTRACE_SEIZE` to the last `PTRACE_DETACH`.
+///
+/// It is a floor and no tool: nothing is looked for, threads that start meanwhile are missed, and the wait for a stop
+/// has no end. The threads must stay what they are while this runs.
+///
+/// # Errors
+/// When any step fails. Threads may then stay stopped until this process ends: end the target as well.
+pub fn pause(pid: i32) -> Result<Duration> {
+    let tids = threads(pid)?;
+    let page = first_page(pid)?;
+    let mut bytes = vec![0; PAGE];
+
+    let began = Instant::now();
+    for &tid in &tids {
+        ptrace::seize(tid, Options::empty()).context("PTRACE_SEIZE")?;
+    }
+    for &tid in &tids {
+        ptrace::interrupt(tid).context("PTRACE_INTERRUPT")?;
+    }
+    for &tid in &tids {
+        match waitpid(tid, Some(WaitPidFlag::__WALL)).context("waiting for a stop")? {
+            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_STOP) => {}
+            other => bail!("a thread reports {other:?} and not the stop asked for"),
+        }
+    }
+    let remote = [RemoteIoVec { base: page, len: PAGE }];
+    let read = process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(&mut bytes)], &remote);
+    for &tid in &tids {
+        ptrace::getregset::<regset::NT_PRSTATUS>(tid).context("PTRACE_GETREGSET")?;
+    }
+    for &tid in &tids {
+        ptrace::detach(tid, None).context("PTRACE_DETACH")?;
+    }
+    let held = began.elapsed();
+
+    match read.context("process_vm_readv")? {
+        PAGE => Ok(held),
+        short => bail!("{short} bytes of a page were read"),
+    }
+}
+
+/// The threads of a process.
+fn threads(pid: i32) -> Result<Vec<Pid>> {
+    let mut tids = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("no process {pid}"))? {
+        let name = entry?.file_name();
+        let tid = name.to_str().and_then(|name| name.parse().ok()).context("a thread without a number")?;
+        tids.push(Pid::from_raw(tid));
+    }
+    Ok(tids)
+}
+
+/// Where the first mapping begins: the ELF header of the executable, which is in memory.
+fn first_page(pid: i32) -> Result<usize> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).with_context(|| format!("no memory map of {pid}"))?;
+    let (start, _) = maps.split_once('-').context("an empty memory map")?;
+    usize::from_str_radix(start, 16).context("a memory map that begins without an address")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
+
+    #[test]
+    fn the_target_runs_on() -> Result<()> {
+        for toolchain in Toolchain::ALL {
+            let runtime = match toolchain {
+                Toolchain::Gcc => Runtime::Libgomp,
+                Toolchain::Clang => Runtime::Libomp14,
+            };
+            if let Err(skip) = toolchain.check().and_then(|()| runtime.library()) {
+                skip.show();
+                continue;
+            }
+            let program = build("many", toolchain, Opt::O2, &[])?;
+            let running = Launch::new(&program, runtime, Env::Settled).argument("5").start()?;
+            assert_eq!(threads(running.pid)?.len(), 5);
+            assert!(pause(running.pid)? > Duration::ZERO);
+            assert_eq!(running.release()?.progress, 5);
+        }
+        Ok(())
+    }
+}

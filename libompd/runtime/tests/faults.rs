@@ -1,0 +1,205 @@
+//! Nothing a target does may break the reader: every single read made to fail in turn, and memory full of lies.
+
+use std::cell::Cell;
+
+use ompd_runtime::model::{Fact, RuntimeSnapshot, TeamId};
+use ompd_runtime::{Runtime, discover};
+use ompd_target::core::Core;
+use ompd_target::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use test_programs::{Env, Opt, Running, build, combinations};
+
+/// What to do to the reads of a target.
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    None,
+    /// The n-th read (from 0) fails.
+    Fail(u64),
+    /// Bytes are replaced, at places and by values that depend on the address and this seed.
+    Lie(u64),
+}
+
+struct Harmed<'a> {
+    inner: &'a Core,
+    harm: Harm,
+    reads: Cell<u64>,
+}
+
+impl<'a> Harmed<'a> {
+    fn new(inner: &'a Core, harm: Harm) -> Self {
+        Harmed { inner, harm, reads: Cell::new(0) }
+    }
+}
+
+/// A small mixing function: the same lies at every run.
+fn mix(seed: u64, x: u64) -> u64 {
+    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ x;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Target for Harmed<'_> {
+    fn kind(&self) -> TargetKind {
+        self.inner.kind()
+    }
+    fn arch(&self) -> Arch {
+        self.inner.arch()
+    }
+    fn modules(&self) -> &[Module] {
+        self.inner.modules()
+    }
+    fn threads(&self) -> &[Thread] {
+        self.inner.threads()
+    }
+    fn process(&self) -> &ProcessInfo {
+        self.inner.process()
+    }
+    fn issues(&self) -> &[String] {
+        self.inner.issues()
+    }
+
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        let n = self.reads.get();
+        self.reads.set(n + 1);
+        if matches!(self.harm, Harm::Fail(which) if which == n) {
+            return Err(ReadError { addr, len: buf.len() as u64, why: ReadFault::NotInCore });
+        }
+        self.inner.read(addr, buf)?;
+        if let Harm::Lie(seed) = self.harm {
+            for (byte, at) in buf.iter_mut().zip(addr.0..) {
+                match mix(seed, at) % 48 {
+                    0 => *byte ^= 1 << (mix(seed, !at) % 8),
+                    1 => *byte = 0xff,
+                    2 => *byte = 0,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn snapshots(runtimes: &[Box<dyn Runtime>], target: &dyn Target) -> Vec<RuntimeSnapshot> {
+    let mut all: Vec<_> = runtimes.iter().map(|r| r.snapshot(target)).collect();
+    for (runtime, snapshot) in runtimes.iter().zip(&mut all) {
+        runtime.name(target, snapshot);
+    }
+    all
+}
+
+/// Everything said, without addresses of reads: two equal looks give equal text.
+fn text(snapshots: &[RuntimeSnapshot]) -> String {
+    snapshots.iter().map(|s| format!("{:?}{:?}{:?}", s.threads, s.teams, s.tasks)).collect()
+}
+
+/// References between the parts stay inside, whatever was read.
+fn check_references(snapshot: &RuntimeSnapshot) {
+    let teams = snapshot.teams.len();
+    let tasks = snapshot.tasks.len();
+    for (index, team) in snapshot.teams.iter().enumerate() {
+        assert!(team.parent.flat().is_none_or(|p| p.0 < teams), "a parent team that does not exist");
+        assert!(snapshot.at_barrier(TeamId(index)).iter().all(|n| (*n as usize) < team.members.len()));
+    }
+    for thread in &snapshot.threads {
+        assert!(thread.team.flat().is_none_or(|t| t.0 < teams));
+        assert!(thread.task.get().is_none_or(|t| t.0 < tasks));
+    }
+    for task in &snapshot.tasks {
+        assert!(task.team.flat().is_none_or(|t| t.0 < teams));
+        if let Fact::Known { value: Some(generating), .. } = task.generating {
+            assert!(generating.0 < tasks);
+        }
+    }
+}
+
+/// A core of each test program on each runtime at hand.
+fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
+    let mut seen = 0;
+    for (toolchain, runtime) in combinations() {
+        for program in programs {
+            let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
+            let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
+            let directory = tempfile::tempdir().expect("a directory for the core");
+            match running.gcore(directory.path()).expect("gcore runs") {
+                Ok(path) => {
+                    let core = Core::open(&path, &OpenOptions::default()).expect("the core opens");
+                    each(&format!("{program} {toolchain:?} on {runtime:?}"), &core);
+                    seen += 1;
+                }
+                Err(skip) => skip.show(),
+            }
+            running.release().expect("the program goes on");
+        }
+    }
+    assert!(seen > 0 || combinations().is_empty(), "no core could be made");
+}
+
+/// The n-th read fails, for every n: the rest is reported, the failure is told, and nothing known becomes wrong.
+#[test]
+fn every_read_may_fail() {
+    cores(&["nested", "tasks", "lock"], |what, core| {
+        let runtimes = discover(core);
+        let whole = Harmed::new(core, Harm::None);
+        let good = snapshots(&runtimes, &whole);
+        let total = whole.reads.get();
+        let complete = text(&good);
+        assert!(
+            good.iter().all(|s| s.issues.is_empty()),
+            "{what}: {:?}",
+            good.iter().map(|s| &s.issues).collect::<Vec<_>>()
+        );
+        let mut silent = Vec::new();
+        for n in 0..total {
+            let broken = snapshots(&runtimes, &Harmed::new(core, Harm::Fail(n)));
+            broken.iter().for_each(check_references);
+            let told = broken.iter().any(|s| !s.issues.is_empty()) || text(&broken).contains("Unknown");
+            let same = text(&broken) == complete;
+            if !told && !same {
+                silent.push(n);
+            }
+            known_values_are_true(&good, &broken, what, n);
+        }
+        assert!(total > 20, "{what}: {total} reads can hardly be all");
+        assert!(silent.is_empty(), "{what}: failed reads {silent:?} of {total} changed the report without a word");
+    });
+}
+
+/// A thread known in both looks is described by the same values, or by fewer.
+fn known_values_are_true(good: &[RuntimeSnapshot], broken: &[RuntimeSnapshot], what: &str, n: u64) {
+    for (good, broken) in good.iter().zip(broken) {
+        for thread in &broken.threads {
+            let Some(truth) = good.threads.iter().find(|t| t.descriptor == thread.descriptor) else {
+                panic!("{what}: read {n} failed, and thread {:?} appeared out of nothing", thread.lwp);
+            };
+            assert_eq!(thread.lwp, truth.lwp, "{what}: read {n}");
+            if let Some(number) = thread.thread_num.get() {
+                assert_eq!(Some(number), truth.thread_num.get(), "{what}: read {n}, LWP {:?}", thread.lwp);
+            }
+            if let Some(role) = thread.role.get() {
+                assert_eq!(Some(role), truth.role.get(), "{what}: read {n}, LWP {:?}", thread.lwp);
+            }
+            if let Some(wait) = thread.wait.value() {
+                let kinds = |w: &Option<ompd_runtime::model::Wait>| w.as_ref().map(|w| w.kind);
+                let truth = truth.wait.value().and_then(kinds);
+                assert_eq!(kinds(wait), truth, "{what}: read {n}, LWP {:?}", thread.lwp);
+            }
+        }
+    }
+}
+
+/// Lengths, pointers and counts that lie: the walk ends, nothing panics.
+#[test]
+fn memory_may_lie() {
+    cores(&["nested", "tasks", "lock", "serialized"], |_, core| {
+        let runtimes = discover(core);
+        for seed in 0..100 {
+            let harmed = Harmed::new(core, Harm::Lie(seed));
+            snapshots(&runtimes, &harmed).iter().for_each(check_references);
+            // A lie in a slot read at discovery is as possible.
+            if seed % 20 == 0 {
+                let runtimes = discover(&harmed);
+                snapshots(&runtimes, &harmed).iter().for_each(check_references);
+            }
+        }
+    });
+}

@@ -1,0 +1,275 @@
+//! ELF files: what the tools that wrote them say is what is read.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::support;
+use ompd_target::elf::ElfFile;
+use ompd_target::{Addr, BuildId, SymbolOrigin};
+
+/// Builds the library once.
+fn library() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let script = support::scratch().join("versions");
+        let text = "OLD_1.0 { global: answer; };\nNEW_2.0 { global: answer; exported_data; caller; mark; table; local: *; } OLD_1.0;\n";
+        std::fs::write(&script, text).expect("version script");
+        let script = format!("-Wl,--version-script={}", script.display());
+        let flags = ["-shared", "-fPIC", "-Wl,--build-id", "-Wl,-soname,libsubject.so.7", &script];
+        support::compile("library.c", "library.so", &flags)
+    })
+}
+
+fn open(path: &Path) -> ElfFile {
+    ElfFile::open(path).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// A copy of the library in a directory of its own, put through `objcopy`.
+fn copy(name: &str, objcopy: &[&str]) -> PathBuf {
+    let dir = support::scratch().join(format!("{name}.dir"));
+    std::fs::create_dir_all(&dir).expect("directory");
+    let path = dir.join(name);
+    support::run(Command::new("objcopy").args(objcopy).arg(library()).arg(&path));
+    path
+}
+
+/// What `readelf` prints.
+fn readelf(args: &[&str], path: &Path) -> String {
+    let out = Command::new("readelf").args(args).arg(path).output().expect("readelf");
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+#[test]
+fn dynamic_facts_are_those_of_the_linker() {
+    let file = open(library());
+    assert_eq!(file.soname().as_deref(), Some("libsubject.so.7"));
+    assert!(file.needed().iter().any(|n| n.starts_with("libc.so")));
+    assert_eq!(file.version_nodes(), ["OLD_1.0", "NEW_2.0"]);
+    let mut names: Vec<&str> = file.exported_names().collect();
+    names.sort_unstable();
+    assert_eq!(names, ["answer", "answer", "caller", "exported_data", "mark", "table"]);
+    assert!(file.exports("caller") && !file.exports("secret") && !file.exports("puts") && !file.exports("OLD_1.0"));
+    let id = file.build_id().expect("build-id").to_string();
+    assert!(readelf(&["-n"], library()).contains(&id));
+    assert!(file.tls_segment().is_some_and(|(size, align)| size >= 4 && align >= 4));
+}
+
+#[test]
+fn symbols_carry_version_origin_size_and_kind() {
+    let file = open(library());
+    let answer = file.symbol("answer").expect("answer");
+    assert_eq!(answer.origin, SymbolOrigin::Dynsym);
+    assert_eq!(Some(answer.addr), file.symbol("new_answer").map(|s| s.addr), "the default version");
+    let secret = file.symbol("secret").expect("secret");
+    assert_eq!((secret.origin, secret.tls), (SymbolOrigin::Symtab, false));
+    assert_eq!(file.symbol("exported_data").map(|s| s.size), Some(24));
+    assert!(file.symbol("mark").is_some_and(|s| s.tls && s.size == 4));
+    assert!(file.symbol("puts").is_none(), "undefined here");
+    assert!(file.symbol("").is_none());
+    let (symbol, distance) = file.symbol_at(Addr(secret.addr.0 + 3)).expect("symbol");
+    assert_eq!((symbol.name.as_str(), distance), ("secret", 3));
+    assert!(file.symbol_at(Addr(u64::MAX)).is_none());
+}
+
+#[test]
+fn code_ranges_and_relocations_serve_a_decoder() {
+    let file = open(library());
+    let caller = file.symbol("caller").expect("caller");
+    let range = file.function_range(caller.addr.0 + 1).expect("range");
+    assert_eq!((range.start, range.end - range.start), (caller.addr.0, caller.size));
+    assert!(file.executable_ranges().iter().any(|r| r.contains(&range.start)));
+    assert!(file.bytes_at(range.start, caller.size).is_some());
+    let end = file.executable_ranges()[0].end;
+    assert!(file.bytes_at(end - 4, 8).is_none() && file.bytes_at(u64::MAX, 1).is_none());
+    // Without symbols the frame description gives the same extent.
+    let stripped = open(&copy("nosyms.so", &["--strip-all"]));
+    let secret = file.symbol("secret").expect("secret");
+    assert!(stripped.symbol("secret").is_none());
+    assert_eq!(stripped.function_range(secret.addr.0 + 2), Some(secret.addr.0..secret.addr.0 + secret.size));
+    assert!(file.function_range(0).is_none());
+
+    let relocations = file.relocations();
+    assert!(relocations.values().any(|r| r.symbol.as_deref() == Some("puts") && r.symbol_value == 0));
+    // `table` holds the address of `secret`: a relative relocation without a symbol.
+    let table = file.symbol("table").expect("table").addr.0;
+    let entry = relocations.get(&table).expect("relocation of the table");
+    assert_eq!((entry.symbol.as_deref(), entry.addend as u64), (None, secret.addr.0));
+}
+
+#[test]
+fn compressed_debug_sections_are_unpacked() {
+    assert!(open(library()).has_dwarf());
+    let plain = open(library()).section(".debug_info").expect("plain").into_owned();
+    for method in ["zlib", "zlib-gnu", "zstd"] {
+        let path = support::scratch().join(format!("{method}.so"));
+        let option = format!("--compress-debug-sections={method}");
+        let out = Command::new("objcopy").arg(&option).arg(library()).arg(&path).output().expect("objcopy");
+        if !out.status.success() {
+            support::skip(&format!("objcopy cannot compress with {method}"));
+            continue;
+        }
+        let file = open(&path);
+        assert!(file.has_dwarf());
+        assert_eq!(file.section(".debug_info").as_deref(), Some(&plain[..]), "{method}");
+    }
+    assert!(open(library()).section(".no_such_section").is_none());
+    assert!(open(library()).section(".bss").is_none_or(|s| s.is_empty()));
+}
+
+#[test]
+fn mini_debug_info_names_functions_after_strip() {
+    if !support::have("xz") {
+        return support::skip("xz is not installed");
+    }
+    let dir = support::scratch();
+    let (mini, packed) = (dir.join("mini"), dir.join("mini.xz"));
+    support::run(
+        Command::new("objcopy")
+            .args(["-S", "--remove-section=.comment", "--keep-symbol=secret"])
+            .arg(library())
+            .arg(&mini),
+    );
+    let _ = std::fs::remove_file(&packed);
+    support::run(Command::new("xz").arg("-k").arg(&mini));
+    let add = format!(".gnu_debugdata={}", packed.display());
+    let file = open(&copy("minidebug.so", &["--strip-all", "--add-section", &add]));
+    let secret = file.symbol("secret").expect("secret");
+    assert_eq!(
+        (secret.origin, Some(secret.addr)),
+        (SymbolOrigin::MiniDebugInfo, open(library()).symbol("secret").map(|s| s.addr))
+    );
+    // A bomb: more than is allowed, in little space.
+    let bomb = dir.join("bomb");
+    std::fs::write(&bomb, vec![0; 80 << 20]).expect("bomb");
+    support::run(Command::new("xz").args(["-f", "-0"]).arg(&bomb));
+    let add = format!(".gnu_debugdata={}.xz", bomb.display());
+    assert!(open(&copy("bomb.so", &["--strip-all", "--add-section", &add])).symbol("secret").is_none());
+}
+
+#[test]
+fn a_debug_link_is_followed_if_the_checksum_matches() {
+    let debug = copy("linked.debug", &["--only-keep-debug"]);
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    let path = copy("linked.so", &["--strip-all", &link]);
+    let place = path.with_file_name(".debug").join("linked.debug");
+
+    let file = open(&path);
+    assert!(!file.has_dwarf() && file.debug_companion().is_none() && file.symbol("secret").is_none());
+    assert!(
+        file.debug_search().iter().any(|l| l.contains("linked.debug") && l.contains("No such file")),
+        "{:?}",
+        file.debug_search()
+    );
+
+    std::fs::create_dir_all(place.parent().expect("parent")).expect("directory");
+    std::fs::copy(&debug, &place).expect("copy");
+    let file = open(&path);
+    let companion = file.debug_companion().expect("companion");
+    assert!(companion.has_dwarf() && companion.path() == place);
+    assert_eq!(file.symbol("secret").map(|s| s.origin), Some(SymbolOrigin::DebugFile));
+
+    let mut bytes = std::fs::read(&debug).expect("read");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&place, &bytes).expect("write");
+    let file = open(&path);
+    assert!(file.debug_companion().is_none());
+    assert!(file.debug_search().iter().any(|l| l.contains("CRC-32")), "{:?}", file.debug_search());
+
+    // The debug file of another build.
+    let script = format!("-Wl,--version-script={}", support::scratch().join("versions").display());
+    let flags = ["-shared", "-fPIC", "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567", &script];
+    let other = support::compile("library.c", "other.so", &flags);
+    std::fs::copy(other, &place).expect("copy");
+    let file = open(&path);
+    assert!(file.debug_companion().is_none());
+    let id = file.build_id().map(BuildId::to_string).expect("build-id");
+    let both = |l: &String| l.contains("0123456789abcdef0123456789abcdef01234567") && l.contains(&id);
+    assert!(file.debug_search().iter().any(both), "{:?}", file.debug_search());
+}
+
+#[test]
+fn only_regular_elf_files_are_opened() {
+    let dir = support::scratch();
+    let refused = |path: &Path| ElfFile::open(path).expect_err("refused").to_string();
+    assert!(refused(dir).contains("not a regular file"));
+    assert!(refused(Path::new("/dev/null")).contains("not a regular file"));
+    let pipe = dir.join("pipe");
+    support::run(Command::new("mkfifo").arg(&pipe));
+    assert!(refused(&pipe).contains("not a regular file"));
+    assert!(refused(&dir.join("missing")).contains("No such file"));
+    let text = dir.join("text");
+    std::fs::write(&text, "int main;").expect("write");
+    assert!(refused(&text).contains("ELF magic"));
+    std::fs::write(&text, "").expect("write");
+    assert!(ElfFile::open(&text).is_err());
+}
+
+/// The runtime this project is about, as the distribution ships it: stripped.
+#[test]
+fn the_installed_libgomp_is_understood() {
+    let out = Command::new("cc").arg("-print-file-name=libgomp.so.1").output().expect("cc");
+    let path = PathBuf::from(String::from_utf8_lossy(&out.stdout).trim());
+    if !path.is_absolute() {
+        return support::skip("the C compiler has no libgomp");
+    }
+    let file = open(&path);
+    assert_eq!(file.soname().as_deref(), Some("libgomp.so.1"));
+    let nodes = file.version_nodes();
+    assert!(["OMP_1.0", "GOMP_1.0"].iter().all(|n| nodes.iter().any(|have| have == n)), "{nodes:?}");
+    let symbol = file.symbol("omp_get_thread_num").expect("symbol");
+    assert!(symbol.size > 0 && file.exports("GOMP_parallel") && !file.exports("malloc"));
+    assert_eq!(file.function_range(symbol.addr.0), Some(symbol.addr.0..symbol.addr.0 + symbol.size));
+    assert!(file.bytes_at(symbol.addr.0, symbol.size).is_some());
+    if cfg!(target_arch = "x86_64") {
+        // R_X86_64_TPOFF64: where the thread's own data lies relative to its thread pointer.
+        assert!(file.relocations().values().any(|r| r.kind == 18));
+    }
+    // Functions that no symbol names are known by their frame descriptions: most of the code.
+    let code = &file.executable_ranges()[0];
+    let named = code.clone().step_by(64).filter(|a| file.symbol_at(Addr(*a)).is_some()).count();
+    let framed = code.clone().step_by(64).filter(|a| file.function_range(*a).is_some()).count();
+    assert!(framed > named, "{framed} {named}");
+}
+
+/// Every method, on damaged files: answers may be wrong or missing, but none may panic or take forever.
+#[test]
+fn damaged_files_do_no_harm() {
+    let whole = std::fs::read(library()).expect("read");
+    // xorshift64: the same damage in every run.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let sections = u64::from_le_bytes(whole[40..48].try_into().expect("e_shoff")) as usize;
+    let mut opened = 0;
+    for round in 0..2500 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + round % 4 {
+            // Mostly headers, section headers and the tables near the beginning: damage to code changes nothing.
+            let at = match next(4) {
+                0 => next(64 + 56 * 12),
+                1 => sections + next(whole.len() - sections),
+                _ => next(whole.len().min(0x2000)),
+            };
+            bytes[at] = if next(3) == 0 { 0xff } else { next(256) as u8 };
+        }
+        if round % 5 == 0 {
+            bytes.truncate(next(whole.len()));
+        }
+        let Ok(file) = ElfFile::from_bytes("damaged", bytes) else { continue };
+        opened += 1;
+        let _ = (file.soname(), file.needed(), file.version_nodes(), file.has_dwarf(), file.section(".debug_info"));
+        let _ = (file.symbol("secret"), file.symbol("mark"), file.exports("caller"), file.exported_names().count());
+        for range in file.executable_ranges() {
+            let _ =
+                (file.symbol_at(Addr(range.start)), file.function_range(range.start), file.bytes_at(range.start, 64));
+        }
+        let _ = (file.relocations().len(), file.debug_search(), file.tls_segment(), file.bytes_at(0, u64::MAX));
+    }
+    assert!(opened > 1000, "the damage must leave files that open: {opened}");
+}

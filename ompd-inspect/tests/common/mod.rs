@@ -1,0 +1,34 @@
+//! Running the command under test.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The command, ready for arguments.
+pub fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ompd-inspect"));
+    command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command
+}
+
+/// Runs it to its end.
+pub fn run(args: &[&str]) -> Output {
+    command().args(args).output().expect("ompd-inspect can be started")
+}
+
+/// Runs it with `--json`; the report and the exit status.
+pub fn json(args: &[&str]) -> (Value, i32) {
+    let output = command().arg("--json").args(args).output().expect("ompd-inspect can be started");
+    let status = output.status.code().expect("ompd-inspect exits by itself");
+    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    let error = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("no JSON ({e}), status {status}: {error}"));
+    (report, status)
+}
+
+/// What a run wrote to standard output and standard error, and its status.
+pub fn texts(output: &Output) -> (String, String, i32) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr), output.status.code().expect("ompd-inspect exits by itself"))
+}
