@@ -24,17 +24,18 @@ Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing
     max_term_width = 100,
     before_help = EXAMPLES,
     after_help = AFTER,
-    args_conflicts_with_subcommands = true,
+    override_usage = "ompd-inspect [OPTIONS] <PID|CORE>\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>",
     subcommand_negates_reqs = true,
+    disable_help_flag = true,
     disable_help_subcommand = true
 )]
 pub struct Cli {
     /// What to show; without a command, the summary.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// What to inspect.
-    #[command(flatten)]
-    pub target: Option<TargetArg>,
+    /// Process id, or path of a core file (write ./123 for a core file named 123).
+    #[arg(value_name = "PID|CORE", required = true)]
+    pub target: Option<String>,
     /// Options of every command.
     #[command(flatten)]
     pub options: Options,
@@ -87,9 +88,12 @@ pub struct Options {
     /// Show where values come from; in `doctor`, every value of the layout.
     #[arg(short, long, global = true)]
     pub verbose: bool,
-    /// When to use colour.
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    /// When to use colour: auto (on a terminal, unless NO_COLOR is set), always or never.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
     pub color: Color,
+    /// Print this help.
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    pub help: Option<bool>,
 }
 
 /// When to use colour.
@@ -124,7 +128,7 @@ impl Cli {
     /// View and target asked for; `None` if there is no target (clap has then refused already).
     pub fn request(&self) -> Option<(View, &str)> {
         let (view, arg) = match &self.command {
-            None => (View::Summary, self.target.as_ref()?),
+            None => return Some((View::Summary, self.target.as_deref()?)),
             Some(Command::Threads(arg)) => (View::Threads, arg),
             Some(Command::Teams(arg)) => (View::Teams, arg),
             Some(Command::Tasks(arg)) => (View::Tasks, arg),
@@ -158,6 +162,9 @@ mod tests {
         let cli = parse(&["ompd-inspect", "threads", "core", "-v"]).expect("threads of a core");
         assert_eq!(cli.request(), Some((View::Threads, "core")));
         assert!(cli.options.verbose);
+        let cli = parse(&["ompd-inspect", "-v", "--json", "icvs", "1"]).expect("options first");
+        assert_eq!(cli.request(), Some((View::Icvs, "1")));
+        assert!(cli.options.json && cli.options.verbose);
         assert!(parse(&["ompd-inspect"]).is_err());
         assert!(parse(&["ompd-inspect", "teams"]).is_err());
     }

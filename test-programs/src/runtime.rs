@@ -21,6 +21,10 @@ pub enum Runtime {
     Libiomp5,
 }
 
+/// Environment variable naming a directory whose `libgomp.so.1` is used instead of the system's, so that the same tests
+/// can be run on other releases.
+const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
+
 impl Runtime {
     /// Every runtime the kit knows.
     pub const ALL: [Runtime; 3] = [Runtime::Libgomp, Runtime::Libomp14, Runtime::Libiomp5];
@@ -69,7 +73,12 @@ impl Runtime {
         }
         let library = self.library().map_err(|skip| anyhow::anyhow!("{skip}"))?;
         match (toolchain, self) {
-            (_, Runtime::Libgomp) | (Toolchain::Clang, Runtime::Libomp14) => {}
+            (_, Runtime::Libgomp) => {
+                if let Some(directory) = std::env::var_os(LIBGOMP_DIRECTORY) {
+                    command.env("LD_LIBRARY_PATH", directory);
+                }
+            }
+            (Toolchain::Clang, Runtime::Libomp14) => {}
             (Toolchain::Gcc, _) => {
                 command.env("LD_PRELOAD", library);
             }

@@ -110,7 +110,7 @@ pub(crate) fn resolve(
 
     let file = module.file.as_deref().ok();
     if let Some(file) = file {
-        let (facts, detail, note) = from_dwarf(file, of.schema);
+        let (facts, detail, note) = from_dwarf(module, file, of.schema);
         asked.add(Source::new(Origin::Dwarf, detail), facts, note);
         asked.searched(file.debug_search());
         let (facts, faults) = table::read(target, module, of.schema);
@@ -189,10 +189,12 @@ pub(crate) fn resolve(
     (layout, info)
 }
 
-fn from_dwarf(file: &ElfFile, schema: &Schema) -> (Facts, String, Option<String>) {
+/// From the debug information of the module's file or its companion. The file itself is called by the name the target
+/// knows it by, not by the one it was opened under.
+fn from_dwarf(module: &Module, file: &ElfFile, schema: &Schema) -> (Facts, String, Option<String>) {
     let detail = match file.debug_companion() {
         Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
-        _ => file.path().display().to_string(),
+        _ => module.path.clone(),
     };
     match dwarf::extract_elf(file, schema) {
         Ok(facts) => (facts, detail, None),

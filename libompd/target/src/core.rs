@@ -308,9 +308,18 @@ fn describe(data: &[u8]) -> &'static str {
 
 /// Headers that cannot be parsed because the file ends within them are a truncation, not a contradiction.
 fn malformed_or_truncated(path: &Path, data: &[u8], why: String) -> OpenError {
-    match data.len() {
-        len @ ..64 => OpenError::Truncated { path: path.to_owned(), missing: 64 - len as u64 },
-        _ => OpenError::MalformedCore { path: path.to_owned(), why },
+    let size = data.len() as u64;
+    let end = match goblin::elf::Elf::parse_header(data) {
+        // A table that begins beyond the end is as likely damaged as cut off.
+        Ok(header) if header.e_phoff <= size => {
+            header.e_phoff.saturating_add(u64::from(header.e_phnum) * u64::from(header.e_phentsize))
+        }
+        Ok(_) => 0,
+        Err(_) => 64,
+    };
+    match end.saturating_sub(size) {
+        0 => OpenError::MalformedCore { path: path.to_owned(), why },
+        missing => OpenError::Truncated { path: path.to_owned(), missing },
     }
 }
 

@@ -77,7 +77,7 @@ pub enum OpenError {
     Truncated {
         /// The file.
         path: PathBuf,
-        /// Bytes between the end of the file and the end of its last segment.
+        /// Bytes between the end of the file and the end of its last segment, or of its headers if not even they are whole.
         missing: u64,
     },
     /// The headers of a core file contradict themselves.
@@ -135,6 +135,9 @@ pub enum DenialCause {
     Privileged,
 }
 
+/// The remedy for what is no target at all.
+const NAME_A_TARGET: &str = "name a program that runs by its process id, or a core file by its path";
+
 impl OpenError {
     /// One thing to do about it, where there is one.
     pub fn remedy(&self) -> Option<String> {
@@ -144,7 +147,7 @@ impl OpenError {
                 "let {name} (process {tracer}) detach first, or have it write a core file and inspect that"
             )),
             OpenError::NotStopped { state: 'D', .. } => Some(
-                "try again when the input or output it waits for is done; --no-pause reads without stopping".into(),
+                "try again when the input or output it waits for is done".into(),
             ),
             OpenError::NotStopped { .. } => Some("try again, or allow more time with --max-pause".into()),
             OpenError::OtherNamespace { .. } => Some(
@@ -154,7 +157,14 @@ impl OpenError {
             OpenError::Truncated { .. } => {
                 Some("write the core again with `ulimit -c unlimited` and enough free disk space".into())
             }
-            _ => None,
+            OpenError::MalformedCore { .. } => Some("write the core again, and check that it is copied whole".into()),
+            OpenError::NoSuchProcess { .. } => Some("look its id up again (pgrep -a NAME): it may have ended".into()),
+            OpenError::Zombie { .. } => {
+                Some("run it again and inspect it before it ends, or let it leave a core file".into())
+            }
+            OpenError::KernelThread { .. } | OpenError::NotCore { .. } => Some(NAME_A_TARGET.into()),
+            OpenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Some(NAME_A_TARGET.into()),
+            OpenError::UnknownMachine { .. } | OpenError::Io { .. } => None,
         }
     }
 }

@@ -87,9 +87,9 @@ impl Headers {
         if header.e_phnum == u16::MAX {
             // PN_XNUM (gABI): more than 65534 segments; the number is in sh_info of section header 0.
             let at = usize::try_from(header.e_shoff).map_err(|_| "section header out of range")?;
-            let info = at + if ctx.is_big() { 44 } else { 28 };
-            let raw =
-                bytes.get(info..).and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
+            let info = if ctx.is_big() { 44 } else { 28 };
+            let table = bytes.get(at..).and_then(|b| b.get(info..));
+            let raw = table.and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
             count = arch.byte_order.uint(raw) as usize;
         }
         if count > 0 && usize::from(header.e_phentsize) != wanted {

@@ -32,6 +32,10 @@ const PF_KTHREAD: u32 = 0x0020_0000;
 /// The vdso is a few pages; more is not read.
 const MAX_VDSO: u64 = 256 << 10;
 
+/// How often a refused stop is tried at most. Another tracer may let go between the refusal and the search for its
+/// cause; no other cause would be the true one then.
+const MAX_TRIES: u32 = 10;
+
 /// A running process.
 pub struct Live {
     process: ProcDir,
@@ -155,14 +159,21 @@ impl Live {
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
         let names: std::collections::HashMap<i32, String> =
             tids.into_iter().filter_map(|tid| Some((tid, self.process.task_name(tid)?))).collect();
-        let (tracer, mut caught) = match Tracer::stop(self.process.clone(), self.max_pause) {
-            Ok(stopped) => stopped,
-            Err(StopError::Refused { tid }) => return Err(self.process.explain_denial(tid)),
-            Err(StopError::Late { tid, state, waited }) => {
-                return Err(OpenError::NotStopped { pid, tid, state, waited });
+        let mut tries = 0;
+        let (tracer, mut caught) = loop {
+            tries += 1;
+            match Tracer::stop(self.process.clone(), self.max_pause) {
+                Ok(stopped) => break stopped,
+                Err(StopError::Refused { tid }) => match self.process.explain_denial(tid) {
+                    OpenError::Denied { .. } if tries < MAX_TRIES => {}
+                    error => return Err(error),
+                },
+                Err(StopError::Late { tid, state, waited }) => {
+                    return Err(OpenError::NotStopped { pid, tid, state, waited });
+                }
+                Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
+                Err(StopError::Io(what, source)) => return Err(OpenError::Io { what: what.into(), source }),
             }
-            Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
-            Err(StopError::Io(what, source)) => return Err(OpenError::Io { what: what.into(), source }),
         };
         // What is held now cannot end and be replaced; but it might have been replaced before.
         if self.process.stat().map(|s| s.starttime).ok() != Some(self.start_time) {

@@ -46,12 +46,10 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
     }
     if page.verbose {
         page.styled(HEADING, "  every value");
-        let rows = instance
-            .layout
-            .iter()
-            .map(|e| vec![e.name.clone(), e.value.clone(), e.origin.word().to_owned(), escape(&e.detail)])
-            .collect();
-        page.table(&["  name", "value", "origin", "from"], rows);
+        for entry in &instance.layout {
+            let place = format!("    {:44} {:8}", entry.name, entry.value);
+            page.wrapped(&place, plain, &format!("  {} {}", entry.origin, escape(&entry.detail)), 6);
+        }
     } else {
         page.line("  -v lists every value with its origin, and the places looked at for debug information");
     }

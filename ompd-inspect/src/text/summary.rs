@@ -32,17 +32,26 @@ fn suspects(page: &mut Page, snapshot: &RuntimeSnapshot) {
     for (index, team) in snapshot.teams.iter().enumerate() {
         let waiting = snapshot.at_barrier(TeamId(index));
         let Some(barrier) = team.barrier.value() else { continue };
-        let elsewhere: Vec<u32> = (0u32..).take(team.members.len()).filter(|n| !waiting.contains(n)).collect();
+        // Where the runtime counts no more arrivals than were seen, all others are elsewhere; where it keeps no count, a
+        // member whose wait is not known may be there as well.
+        let all_seen = barrier.arrived == Some(waiting.len() as u32);
+        let (elsewhere, unclear): (Vec<u32>, Vec<u32>) = (0u32..)
+            .take(team.members.len())
+            .filter(|n| !waiting.contains(n))
+            .partition(|n| all_seen || is_known(snapshot, team, *n));
         if waiting.is_empty() || elsewhere.is_empty() {
             continue;
         }
-        let who = format!(
-            "team {index} (level {}): {} of {} threads wait at its barrier, not there: {}",
+        let mut who = format!(
+            "team {index} (level {}): {} of {} threads wait at its barrier, not there: thread {}",
             words::or_unknown(&team.level),
             barrier.arrived.map_or(waiting.len(), |n| n as usize),
             barrier.size,
             words::ranges(&elsewhere),
         );
+        if !unclear.is_empty() {
+            who.push_str(&format!(" (not known: thread {})", words::ranges(&unclear)));
+        }
         page.blank();
         page.wrapped("SUSPECT  ", ALARM, &who, 9);
         const SHOWN: usize = 4;
@@ -54,6 +63,12 @@ fn suspects(page: &mut Page, snapshot: &RuntimeSnapshot) {
             page.line(format_args!("         … and {} more", elsewhere.len() - SHOWN));
         }
     }
+}
+
+/// True if it is known what the member waits for, or that it does not wait in the runtime.
+fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
+    let lwp = team.members.get(number as usize).copied().flatten();
+    lwp.and_then(|lwp| snapshot.thread_by_lwp(lwp)).is_some_and(|t| t.wait.value().is_some())
 }
 
 /// What a member that is not at the barrier does instead.

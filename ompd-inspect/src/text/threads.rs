@@ -11,46 +11,73 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         page.line("  loaded, but no thread has used it yet");
         return;
     }
-    let verbose = page.verbose;
+    if page.verbose {
+        return snapshot.threads.iter().for_each(|thread| at_length(page, snapshot, thread));
+    }
     let rows = snapshot
         .threads
         .iter()
         .map(|thread| {
-            let team = thread.team.flat().and_then(|id| snapshot.team(id).map(|team| (id, team)));
-            let mut row = vec![
-                thread.lwp.map_or_else(|| "gone".to_owned(), |lwp| lwp.to_string()),
+            vec![
+                lwp(thread),
                 thread.role.get().map_or("?", Role::word).to_owned(),
                 words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
-                match (&thread.thread_num, team) {
-                    (Fact::Known { value, .. }, Some((_, team))) => {
-                        format!("{value}/{}", words::or_unknown(&team.size))
-                    }
-                    (Fact::Known { value, .. }, None) => value.to_string(),
-                    (Fact::Unknown { .. }, _) => "-".to_owned(),
+                number(snapshot, thread),
+                match thread.role.get() {
+                    Some(Role::IdleWorker) => "-".to_owned(),
+                    _ => words::or_unknown(&thread.icvs.levels),
                 },
-                words::or_unknown(&thread.icvs.levels),
-                thread
-                    .task
-                    .get()
-                    .and_then(|t| snapshot.task(t))
-                    .and_then(|t| t.kind.get())
-                    .map_or("-", TaskKind::word)
-                    .to_owned(),
+                task(snapshot, thread).and_then(|t| t.kind.get()).map_or("-", TaskKind::word).to_owned(),
                 page.doing(thread),
-            ];
-            if verbose {
-                row.push(thread.wait.origin().map_or("-", |o| o.word()).to_owned());
-                row.push(thread.state.value().map_or("?", |s| s.name()).to_owned());
-                row.push(thread.descriptor.to_string());
-            }
-            row
+            ]
         })
         .collect();
-    let mut header = vec!["LWP", "role", "team", "num", "level", "task", "doing"];
-    if verbose {
-        header.extend(["origin", "state", "descriptor"]);
+    page.table(&["LWP", "role", "team", "num", "level", "task", "doing"], rows);
+}
+
+fn lwp(thread: &Thread) -> String {
+    thread.lwp.map_or_else(|| "gone".to_owned(), |lwp| lwp.to_string())
+}
+
+fn task<'s>(snapshot: &'s RuntimeSnapshot, thread: &Thread) -> Option<&'s Task> {
+    thread.task.get().and_then(|id| snapshot.task(id))
+}
+
+/// `2/4`: number and size of the team.
+fn number(snapshot: &RuntimeSnapshot, thread: &Thread) -> String {
+    let team = thread.team.flat().and_then(|id| snapshot.team(id));
+    match (&thread.thread_num, team) {
+        (Fact::Known { value, .. }, Some(team)) => format!("{value}/{}", words::or_unknown(&team.size)),
+        (Fact::Known { value, .. }, None) => value.to_string(),
+        (Fact::Unknown { .. }, _) => "-".to_owned(),
     }
-    page.table(&header, rows);
+}
+
+/// One thread over several lines, each value with its origin or the reason why it is not known.
+fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
+    let gtid = thread.gtid.map(|gtid| format!(", gtid {gtid}")).unwrap_or_default();
+    page.styled(super::HEADING, format_args!("LWP {}{gtid}, descriptor {}", lwp(thread), thread.descriptor));
+    let team = thread.team.clone().map(|team| team.map_or_else(|| "none".to_owned(), |t| t.0.to_string()));
+    let task = thread.task.clone().map(|id| {
+        let kind = snapshot.task(id).and_then(|t| t.kind.get()).map_or("unknown kind", TaskKind::word);
+        format!("{} ({kind})", id.0)
+    });
+    let wait = thread.wait.clone().map(|wait| match wait {
+        Some(wait) => format!("{}, object {}", words::waiting(&wait), wait.object),
+        None => page.doing(thread),
+    });
+    let lines = [
+        ("role", words::at_length(&thread.role.clone().map(|role| role.word().to_owned()))),
+        ("team", words::at_length(&team)),
+        ("number", words::at_length(&thread.thread_num.clone().map(|n| n.to_string()))),
+        ("level", words::at_length(&thread.icvs.levels.clone().map(|n| n.to_string()))),
+        ("task", words::at_length(&task)),
+        ("state", words::at_length(&thread.state.clone().map(|s| format!("{} ({:#x})", s.name(), s.number())))),
+        ("doing", words::at_length(&wait)),
+    ];
+    for (name, text) in lines {
+        page.wrapped(&format!("  {name:8}"), anstyle::Style::new(), &text, 10);
+    }
 }
 
 /// Threads no runtime knows.

@@ -45,6 +45,14 @@ pub fn with_origin<T: std::fmt::Display>(fact: &Fact<T>, verbose: bool) -> Strin
     }
 }
 
+/// The value with its origin, or the reason why it is not known.
+pub fn at_length(fact: &Fact<String>) -> String {
+    match fact {
+        Fact::Known { value, origin } => format!("{value} [{origin}]"),
+        Fact::Unknown { why } => format!("unknown: {}", escape(why)),
+    }
+}
+
 /// What a thread is doing, in a few words; `call` is the system call it is blocked in.
 pub fn doing(thread: &Thread, call: Option<&str>) -> String {
     match &thread.wait {

@@ -2,7 +2,11 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// The command, ready for arguments.
@@ -31,4 +35,26 @@ pub fn json(args: &[&str]) -> (Value, i32) {
 pub fn texts(output: &Output) -> (String, String, i32) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr), output.status.code().expect("ompd-inspect exits by itself"))
+}
+
+/// Runs a command that might hang if something were wrong. No sound run comes near the limit: then it is killed, and the
+/// test fails.
+pub fn bounded(command: &mut Command) -> Output {
+    const LIMIT: Duration = Duration::from_secs(120);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command can be started");
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
+    let (done, ended) = channel();
+    let waiter = std::thread::spawn(move || {
+        let _ = done.send(child.wait_with_output());
+    });
+    let output = match ended.recv_timeout(LIMIT) {
+        Ok(output) => output.expect("its output can be read"),
+        Err(_) => {
+            // Not reaped yet, or the result would have come: the id is still its own.
+            let _ = kill(pid, Signal::SIGKILL);
+            panic!("{command:?} did not end within {LIMIT:?}");
+        }
+    };
+    waiter.join().expect("the waiting thread");
+    output
 }

@@ -1,0 +1,279 @@
+//! The inspected program goes on as if nothing had been: after an inspection, after one that is killed in the middle,
+//! after many at once.
+
+mod common;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Stdio};
+
+use common::{bounded, command, texts};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use serde_json::Value;
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations, thread_states};
+
+fn start(program: &str, toolchain: Toolchain, runtime: Runtime) -> Running {
+    let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
+    Running::start(&executable, runtime, Env::Settled).expect("the program starts")
+}
+
+/// The state letter of one thread.
+fn state(pid: i32, lwp: i32) -> Option<char> {
+    // Without the rest of what `thread_states` reads: this has to be fast.
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{lwp}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// No thread is stopped, and none is traced.
+fn assert_let_go(pid: i32) {
+    for (lwp, thread) in thread_states(pid).expect("threads") {
+        assert!(!matches!(thread.state, 't' | 'T'), "thread {lwp} of {pid} is in state {}", thread.state);
+        assert_untraced(pid, lwp);
+    }
+}
+
+fn assert_untraced(pid: i32, lwp: i32) {
+    let status = fs::read_to_string(format!("/proc/{pid}/task/{lwp}/status")).expect("status of a thread");
+    assert!(status.contains("\nTracerPid:\t0\n"), "thread {lwp} of {pid} is traced");
+}
+
+#[test]
+fn counts_go_on_after_an_inspection() {
+    for (toolchain, runtime) in combinations() {
+        let mut running = start("progress", toolchain, runtime);
+        let pid = running.pid.to_string();
+        let mut counts = running.counts().expect("counts");
+        for args in [&[][..], &["threads"], &["teams"], &["tasks"], &["icvs"], &["doctor", "-v"]] {
+            let (_, err, status) = texts(&bounded(command().args(args).arg(&pid)));
+            assert_eq!(status, 0, "{args:?} on {runtime:?}: {err}");
+            assert_let_go(running.pid);
+            counts = running.await_progress(&counts).expect("counts");
+        }
+        let steps = running.truth.steps();
+        assert_eq!(running.release().expect("the program's end").progress, steps);
+    }
+}
+
+/// An inspection of `pid` that is stopped itself while it holds the target.
+fn frozen_inspection(pid: i32) -> Child {
+    // Many are over before they are noticed; each is another throw of the dice.
+    const TRIES: u32 = 2000;
+    for tries in 1..=TRIES {
+        let mut inspector =
+            command().arg(pid.to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command");
+        let id = Pid::from_raw(i32::try_from(inspector.id()).expect("a process id"));
+        // The first thread is stopped first and let go first.
+        while state(pid, pid) != Some('t') {
+            if inspector.try_wait().expect("the command").is_some() {
+                break;
+            }
+        }
+        if inspector.try_wait().expect("the command").is_some() {
+            continue;
+        }
+        kill(id, Signal::SIGSTOP).expect("a signal to the command");
+        // It may end before the signal reaches it; its status is then lost to `inspector`, which is not asked again.
+        match waitpid(id, Some(WaitPidFlag::WUNTRACED)).expect("the command") {
+            WaitStatus::Stopped(..) => {}
+            _ => continue,
+        }
+        if state(pid, pid) == Some('t') {
+            let _ =
+                writeln!(std::io::stderr(), "{tries} inspections until one was caught with the target in its hands");
+            return inspector;
+        }
+        inspector.kill().expect("the command can be killed");
+        inspector.wait().expect("its end");
+    }
+    panic!("none of {TRIES} inspections was seen while it held the target");
+}
+
+/// Whatever ends the inspector, and whatever it was doing: the kernel lets its tracees go.
+fn ended_by(signal: Signal) {
+    let many = build("many", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let many = Launch::new(&many, Runtime::Libgomp, Env::Settled).argument("256").start().expect("the program starts");
+    let mut counting = start("progress", Toolchain::Gcc, Runtime::Libgomp);
+    for pid in [many.pid, counting.pid] {
+        let mut inspector = frozen_inspection(pid);
+        let id = Pid::from_raw(i32::try_from(inspector.id()).expect("a process id"));
+        kill(id, signal).expect("a signal to the command");
+        kill(id, Signal::SIGCONT).expect("a signal to the command");
+        // A process can be waited for only after all its threads, the tracing one among them, have ended.
+        let status = inspector.wait().expect("its end");
+        assert_eq!(status.signal(), Some(signal as i32), "{status}");
+        assert_let_go(pid);
+    }
+    let before = counting.counts().expect("counts");
+    counting.await_progress(&before).expect("counts go on");
+    for running in [many, counting] {
+        // It can be inspected again, and comes to its end.
+        assert_eq!(common::run(&[&running.pid.to_string()]).status.code(), Some(0));
+        let steps = running.truth.steps();
+        assert_eq!(running.release().expect("the program's end").progress, steps);
+    }
+}
+
+#[test]
+fn the_target_goes_on_after_sigkill() {
+    ended_by(Signal::SIGKILL);
+}
+
+#[test]
+fn the_target_goes_on_after_sigint() {
+    ended_by(Signal::SIGINT);
+}
+
+#[test]
+fn the_target_goes_on_after_sigterm() {
+    ended_by(Signal::SIGTERM);
+}
+
+/// Waits until all threads are stopped as by SIGSTOP: those let go by a tracer get there by themselves.
+fn await_stopped(pid: i32) {
+    loop {
+        let states: HashSet<char> = thread_states(pid).expect("threads").values().map(|t| t.state).collect();
+        if states == HashSet::from(['T']) {
+            return;
+        }
+        // Asleep: it runs, and nothing will stop it any more.
+        assert!(states.iter().all(|s| "tTR".contains(*s)), "threads are in the states {states:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_stopped_target_stays_stopped() {
+    for (toolchain, runtime) in combinations() {
+        let mut running = start("progress", toolchain, runtime);
+        let counts = running.counts().expect("counts");
+        let pid = Pid::from_raw(running.pid);
+        kill(pid, Signal::SIGSTOP).expect("a signal to the program");
+        // Reported when its last thread has stopped.
+        let stopped = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).expect("the program");
+        assert_eq!(stopped, WaitStatus::Stopped(pid, Signal::SIGSTOP));
+        for _ in 0..5 {
+            let (report, status) = common::json(&[&running.pid.to_string()]);
+            assert_eq!(status, 0, "{runtime:?}: {}", report["issues"]);
+            assert_eq!(report["os_threads"].as_array().map(Vec::len), Some(running.truth.threads.len()));
+            await_stopped(running.pid);
+            for lwp in thread_states(running.pid).expect("threads").keys() {
+                assert_untraced(running.pid, *lwp);
+            }
+        }
+        kill(pid, Signal::SIGCONT).expect("a signal to the program");
+        running.await_progress(&counts).expect("counts go on");
+        running.release().expect("the program's end");
+    }
+}
+
+#[test]
+fn many_inspections_at_once() {
+    const AT_ONCE: usize = 20;
+    let mut running = start("progress", Toolchain::Gcc, Runtime::Libgomp);
+    let pid = running.pid.to_string();
+    let mut seen = [0; 3];
+    for _ in 0..5 {
+        let before = running.counts().expect("counts");
+        let inspectors: Vec<Child> = (0..AT_ONCE)
+            .map(|_| command().arg(&pid).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command"))
+            .collect();
+        for inspector in inspectors {
+            let (out, err, status) = texts(&inspector.wait_with_output().expect("its end"));
+            match status {
+                0 => assert!(out.contains("team 0  level 1, 4 threads") && err.is_empty(), "{out}{err}"),
+                2 => {
+                    let cause = format!("process {pid} is already traced by process ");
+                    assert!(out.is_empty() && err.contains(&cause), "{out}{err}");
+                }
+                other => panic!("status {other}: {out}{err}"),
+            }
+            seen[status as usize] += 1;
+        }
+        assert_let_go(running.pid);
+        running.await_progress(&before).expect("counts go on");
+    }
+    let _ = writeln!(std::io::stderr(), "{} inspected, {} were refused", seen[0], seen[2]);
+    assert!(seen[0] > 0);
+    running.release().expect("the program's end");
+}
+
+/// Where threads and teams come and go, a stop meets the runtime half-way through its changes.
+#[test]
+fn teams_that_come_and_go() {
+    for (toolchain, runtime) in combinations() {
+        let running = start("churn", toolchain, runtime);
+        let pid = running.pid.to_string();
+        let mut complete = 0;
+        let mut members = 0;
+        let mut said: BTreeMap<String, usize> = BTreeMap::new();
+        for _ in 0..50 {
+            let (report, status) = common::json(&[&pid]);
+            assert!(status == 0 || status == 1, "status {status}");
+            complete += usize::from(status == 0);
+            for issue in report["issues"].as_array().expect("issues") {
+                let text = issue["text"].as_str().expect("text").chars().filter(|c| !c.is_ascii_digit());
+                *said.entry(format!("{}: {}", issue["subject"], text.collect::<String>())).or_default() += 1;
+            }
+            members += check_consistent(&report);
+        }
+        let what =
+            format!("{toolchain:?} on {runtime:?}: {complete} of 50 complete, {members} members; issues {said:#?}");
+        let _ = writeln!(std::io::stderr(), "{what}");
+        assert!(members > 0, "no team was ever seen");
+        assert_let_go(running.pid);
+        assert_eq!(running.release().expect("the program's end").progress, 1);
+    }
+}
+
+/// What holds in a report of any moment: numbers within their teams, members that are different threads of the process,
+/// references to what is there. Gives the number of members found.
+fn check_consistent(report: &Value) -> usize {
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    let threads: HashSet<i64> = list(&report["os_threads"]).iter().filter_map(|t| t["lwp"].as_i64()).collect();
+    let mut found = 0;
+    for runtime in list(&report["runtimes"]) {
+        let [of_runtime, teams, tasks] = ["threads", "teams", "tasks"].map(|key| list(&runtime[key]));
+        let refers = |value: &Value, to: &[Value]| match value["value"].as_u64() {
+            Some(index) => assert!(index < to.len() as u64, "{index} of {}: {report:#}", to.len()),
+            None => assert!(value["value"].is_null(), "{value}"),
+        };
+        let mut lwps = HashSet::new();
+        for thread in &of_runtime {
+            refers(&thread["team"], &teams);
+            refers(&thread["task"], &tasks);
+            let lwp = thread["lwp"].as_i64();
+            assert!(lwp.is_none_or(|lwp| threads.contains(&lwp) && lwps.insert(lwp)), "{thread}: {report:#}");
+            let team = thread["team"]["value"].as_u64().map(|team| &teams[team as usize]);
+            let size = team.and_then(|team| team["size"]["value"].as_u64());
+            if let (Some(number), Some(size)) = (thread["thread_num"]["value"].as_u64(), size) {
+                assert!(number < size, "thread {number} of {size}: {thread}");
+                let member = &team.expect("a team")["members"][number as usize];
+                assert!(member.is_null() || member.as_i64() == lwp, "{member} is not {lwp:?}: {report:#}");
+            }
+        }
+        for team in &teams {
+            refers(&team["parent"], &teams);
+            let members: Vec<i64> = list(&team["members"]).iter().filter_map(Value::as_i64).collect();
+            let different: HashSet<i64> = members.iter().copied().collect();
+            assert_eq!(different.len(), members.len(), "{team:#}");
+            assert!(different.is_subset(&lwps), "{team:#}");
+            if let Some(size) = team["size"]["value"].as_u64() {
+                assert!((1..=8).contains(&size), "no team of this program has {size} threads: {team:#}");
+                assert_eq!(list(&team["members"]).len() as u64, size, "{team:#}");
+                assert!(list(&team["at_barrier"]).iter().all(|n| n.as_u64().is_some_and(|n| n < size)), "{team:#}");
+                assert!(team["barrier_arrived"].as_u64().is_none_or(|n| n <= size), "{team:#}");
+            }
+            found += members.len();
+        }
+        for task in &tasks {
+            refers(&task["team"], &teams);
+            refers(&task["generating"], &tasks);
+            assert!(task["lwp"].as_i64().is_none_or(|lwp| lwps.contains(&lwp)), "{task}");
+        }
+    }
+    found
+}
