@@ -3,6 +3,8 @@
 //! Each runtime family declares its structs once, with the `structs!` macro. That one declaration is both the
 //! schema the origins answer and the set of [`Slot`]s the reader decodes with, so the two cannot drift apart.
 
+use std::rc::Rc;
+
 use ompd_layout::{Field, Layout, Origin, Record};
 use ompd_target::{Addr, ReadError, Target};
 
@@ -81,15 +83,23 @@ impl SizeOf {
     }
 }
 
-/// A struct of the target, read once; fields are decoded through [`Slot`]s.
+/// A struct of the target, read once; fields are decoded through [`Slot`]s. Clones share the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
-    record: Record,
+    record: Rc<Record>,
 }
 
 impl View {
     pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Why> {
-        Ok(View { record: Record::read(target, addr, size.get()?)? })
+        Ok(View { record: Rc::new(Record::read(target, addr, size.get()?)?) })
+    }
+
+    /// Announces that structs of this size will be read at all of these addresses.
+    pub(crate) fn prefetch(target: &dyn Target, size: SizeOf, addrs: impl Iterator<Item = Addr>) {
+        if let Ok(size) = size.get() {
+            let ranges: Vec<(Addr, u64)> = addrs.filter(|a| !a.is_null()).map(|a| (a, size)).collect();
+            target.prefetch(&ranges);
+        }
     }
 
     pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {

@@ -146,9 +146,9 @@ impl OpenError {
             OpenError::OtherTracer { tracer, name, .. } => Some(format!(
                 "let {name} (process {tracer}) detach first, or have it write a core file and inspect that"
             )),
-            OpenError::NotStopped { state: 'D', .. } => Some(
-                "try again when the input or output it waits for is done".into(),
-            ),
+            OpenError::NotStopped { state: 'D', .. } => {
+                Some("try again when the input or output it waits for is done".into())
+            }
             OpenError::NotStopped { .. } => Some("try again, or allow more time with --max-pause".into()),
             OpenError::OtherNamespace { .. } => Some(
                 "run in the PID namespace of the target (for a container: with hostPID, or --pid=container:NAME)"

@@ -64,6 +64,12 @@ pub trait Target {
     /// [`ReadError`] with the first address that could not be read and why. `buf` is then unspecified.
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError>;
 
+    /// Announces reads to come, as `(address, length in bytes)`: a hint that lets a driver for which each read costs a
+    /// system call fetch them together. What cannot be read is passed over; reading it later says why.
+    fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        let _ = ranges;
+    }
+
     /// ELF images mapped into the target, in address order.
     fn modules(&self) -> &[Module];
 

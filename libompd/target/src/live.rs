@@ -198,12 +198,6 @@ impl Live {
         }
         Some(pause)
     }
-
-    /// Reads all of `ranges` (address, length in bytes) ahead, in few system calls. What cannot be read is passed over;
-    /// reading it later says why. Does nothing while the process runs.
-    pub fn prefetch(&self, ranges: &[(Addr, u64)]) {
-        self.memory.prefetch(ranges);
-    }
 }
 
 impl Target for Live {
@@ -213,6 +207,10 @@ impl Target for Live {
 
     fn arch(&self) -> Arch {
         self.arch
+    }
+
+    fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        self.memory.prefetch(ranges);
     }
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {

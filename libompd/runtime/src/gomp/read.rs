@@ -109,6 +109,8 @@ impl<'a> Reader<'a> {
             Ok(offset) => *offset,
             Err(why) => return self.issue("threads", why),
         };
+        let pointers = self.target.threads().iter().filter_map(|t| t.thread_pointer());
+        View::prefetch(self.target, self.gomp.structs.thread.size, pointers.map(|tp| tp.offset(offset)));
         for thread in self.target.threads() {
             let registers = match &thread.registers {
                 Ok(registers) => registers,
@@ -245,6 +247,7 @@ impl<'a> Reader<'a> {
                 });
                 match step {
                     Ok((view, next)) => {
+                        self.prefetch_tasks(addr, &view);
                         self.teams.insert(addr, RawTeam { view, level, active_level: active });
                         (addr, level, active) = next;
                     }
@@ -254,6 +257,16 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// The implicit tasks of a team lie side by side.
+    fn prefetch_tasks(&self, addr: Addr, team: &View) {
+        let s = &self.gomp.structs;
+        if let (Ok(first), Ok(size), Ok(n)) =
+            (s.team.implicit_task.offset(), s.task.size.get(), team.uint(&s.team.nthreads))
+        {
+            self.target.prefetch(&[(addr.offset(first), n.saturating_mul(size))]);
         }
     }
 

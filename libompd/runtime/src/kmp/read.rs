@@ -151,23 +151,13 @@ impl<'a> Reader<'a> {
             Ok(addr) => u64::from(self.target.read_u32(addr)?),
             Err(_) => limits::THREADS,
         };
-        let width = u64::from(self.target.arch().pointer_bytes);
         // pthread_t is the thread pointer on every Linux C library this runs on.
         let by_pthread: HashMap<Addr, &ompd_target::Thread> =
             self.target.threads().iter().filter_map(|t| Some((t.thread_pointer()?, t))).collect();
+        let entries = self.thread_entries(table, capacity.min(limits::THREADS), all);
+        View::prefetch(self.target, s.size, entries.iter().map(|(_, addr)| *addr));
         let mut found = 0;
-        for gtid in 0..capacity.min(limits::THREADS) {
-            if found == all {
-                break;
-            }
-            let addr = match self.target.read_ptr(table.offset(gtid * width)) {
-                Ok(addr) if addr.is_null() => continue,
-                Ok(addr) => addr,
-                Err(fault) => {
-                    self.issues.push(Issue::new("threads", format!("the table of threads ends early: {fault}")));
-                    break;
-                }
-            };
+        for (gtid, addr) in entries {
             let view = View::read(self.target, addr, s.size);
             // An entry that does not name its own index is no thread: the table has ended.
             match view.as_ref().map(|v| v.uint(&s.ds_gtid)) {
@@ -195,10 +185,39 @@ impl<'a> Reader<'a> {
                 view,
             });
         }
+        self.prefetch_waits();
         if found < all {
             self.issue("threads", format!("the runtime counts {all} threads, {found} were found"));
         }
         Ok(())
+    }
+
+    /// The first `all` entries of the table of threads that are in use.
+    fn thread_entries(&mut self, table: Addr, capacity: u64, all: u64) -> Vec<(u64, Addr)> {
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let mut entries = Vec::new();
+        for gtid in 0..capacity {
+            if entries.len() as u64 == all {
+                break;
+            }
+            match self.target.read_ptr(table.offset(gtid * width)) {
+                Ok(addr) if addr.is_null() => {}
+                Ok(addr) => entries.push((gtid, addr)),
+                Err(fault) => {
+                    self.issue("threads", format!("the table of threads ends early: {fault}"));
+                    break;
+                }
+            }
+        }
+        entries
+    }
+
+    /// What the threads sleep on and execute is in as many places as there are threads.
+    fn prefetch_waits(&self) {
+        let s = &self.kmp.structs;
+        let pointers = |slot: Slot| self.threads.iter().filter_map(move |t| t.view.ptr(&slot).ok());
+        View::prefetch(self.target, s.flag64.size, pointers(s.info.sleep_loc));
+        View::prefetch(self.target, s.taskdata.size, pointers(s.info.current_task));
     }
 
     /// A worker keeps its team after the region has ended (hot team). It is idle if it is in the pool of unused

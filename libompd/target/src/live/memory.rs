@@ -1,7 +1,7 @@
 //! Reading the memory of a running process.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
@@ -17,6 +17,8 @@ use crate::memory::{Addr, ReadError, ReadFault};
 const PAGE: u64 = 4096;
 /// Pages the cache holds at most (256 MiB); beyond that reads go to the target each time.
 const MAX_PAGES: usize = 64 << 10;
+/// Bytes asked for ahead that are kept at most.
+const MAX_AHEAD: u64 = 64 << 20;
 /// Remote pieces of one `process_vm_readv` (IOV_MAX).
 const MAX_PIECES: usize = 1024;
 
@@ -30,7 +32,30 @@ pub(super) struct Memory {
     file: Option<File>,
     use_file: Cell<bool>,
     maps: Vec<MapEntry>,
-    cache: RefCell<Option<HashMap<u64, Box<[u8]>>>>,
+    cache: RefCell<Option<Cache>>,
+}
+
+/// What has been read since the stop.
+#[derive(Default)]
+struct Cache {
+    /// Whole pages, by number: fetched when something on them is first read.
+    pages: HashMap<u64, Box<[u8]>>,
+    /// Ranges asked for ahead, by address: length, and place in `blob`.
+    ranges: BTreeMap<u64, (u64, usize)>,
+    blob: Vec<u8>,
+}
+
+impl Cache {
+    /// The bytes at `addr` if a range asked for ahead holds them all.
+    fn in_range(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let (start, (length, place)) = self.ranges.range(..=addr).next_back()?;
+        let skip = addr - start;
+        if skip >= *length || len as u64 > length - skip {
+            return None;
+        }
+        let from = place + skip as usize;
+        self.blob.get(from..from + len)
+    }
 }
 
 impl Memory {
@@ -40,7 +65,7 @@ impl Memory {
 
     /// From now on the process is stopped: keep what is read.
     pub fn start_caching(&self) {
-        *self.cache.borrow_mut() = Some(HashMap::new());
+        *self.cache.borrow_mut() = Some(Cache::default());
     }
 
     /// The process runs again.
@@ -56,7 +81,12 @@ impl Memory {
         let unmapped = ReadError { addr, len, why: ReadFault::Unmapped };
         let last = addr.0.checked_add(len - 1).ok_or(unmapped)?;
         let mut cache = self.cache.borrow_mut();
-        let Some(pages) = cache.as_mut() else { return self.read_now(addr, buf) };
+        let Some(cache) = cache.as_mut() else { return self.read_now(addr, buf) };
+        if let Some(bytes) = cache.in_range(addr.0, buf.len()) {
+            buf.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let pages = &mut cache.pages;
         let (first_page, last_page) = (addr.0 / PAGE, last / PAGE);
         if !self.fetch(pages, first_page, last_page) {
             return self.read_now(addr, buf);
@@ -94,36 +124,53 @@ impl Memory {
         true
     }
 
-    /// Fetches everything in `ranges` (address, length) into the cache with as few system calls as possible. Pages that
-    /// cannot be read are passed over: a later read of them says why. Does nothing while the process runs.
+    /// Reads all of `ranges` (address, length) with as few system calls as possible; later reads within one of them are
+    /// answered from the copy. What cannot be read is passed over: a later read says why. Does nothing while the process
+    /// runs.
+    ///
+    /// Exactly these bytes are read, not the pages around them: a thousand small structs lie on a thousand pages.
     pub fn prefetch(&self, ranges: &[(Addr, u64)]) {
         let mut cache = self.cache.borrow_mut();
-        let Some(pages) = cache.as_mut() else { return };
+        let Some(cache) = cache.as_mut() else { return };
         if self.use_file.get() {
             return;
         }
-        let mut wanted: Vec<u64> = Vec::new();
-        for (addr, len) in ranges {
-            let Some(last) = len.checked_sub(1).and_then(|l| addr.0.checked_add(l)) else { continue };
-            let room = MAX_PAGES.saturating_sub(pages.len() + wanted.len());
-            wanted.extend((addr.0 / PAGE..=last / PAGE).take(room).filter(|n| !pages.contains_key(n)));
-        }
+        let mut wanted: Vec<(u64, u64)> = ranges.iter().map(|(addr, len)| (addr.0, *len)).collect();
+        wanted.retain(|(addr, len)| {
+            *len > 0 && addr.checked_add(*len).is_some() && cache.in_range(*addr, *len as usize).is_none()
+        });
         wanted.sort_unstable();
-        wanted.dedup();
+        wanted.dedup_by_key(|(addr, _)| *addr);
         let mut rest = &wanted[..];
         while !rest.is_empty() {
             let batch = &rest[..rest.len().min(MAX_PIECES)];
+            let total: u64 = batch.iter().map(|(_, len)| len).sum();
+            if cache.blob.len() as u64 + total > MAX_AHEAD {
+                return;
+            }
             let remote: Vec<RemoteIoVec> =
-                batch.iter().map(|n| RemoteIoVec { base: (n * PAGE) as usize, len: PAGE as usize }).collect();
-            let mut buf = vec![0; batch.len() * PAGE as usize];
-            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut buf)], &remote) {
-                Ok(got) => got / PAGE as usize,
+                batch.iter().map(|(addr, len)| RemoteIoVec { base: *addr as usize, len: *len as usize }).collect();
+            let begin = cache.blob.len();
+            cache.blob.resize(begin + total as usize, 0);
+            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut cache.blob[begin..])], &remote) {
+                Ok(got) => got as u64,
                 Err(Errno::EFAULT) => 0,
-                Err(_) => return,
+                Err(_) => {
+                    cache.blob.truncate(begin);
+                    return;
+                }
             };
-            pages.extend(batch[..got].iter().copied().zip(buf.chunks_exact(PAGE as usize).map(Box::from)));
-            // The call stops at the first page that cannot be read: go on behind it.
-            rest = &rest[(got + usize::from(got < batch.len()))..];
+            // The call stops at the first byte that cannot be read: what lies before counts, and it goes on behind.
+            let (mut place, mut read) = (0, 0);
+            for (addr, len) in batch {
+                if place + len > got {
+                    break;
+                }
+                cache.ranges.insert(*addr, (*len, begin + place as usize));
+                place += len;
+                read += 1;
+            }
+            rest = &rest[(read + usize::from(read < batch.len()))..];
         }
     }
 

@@ -100,7 +100,7 @@ fn trace(
 ) -> Duration {
     // SAFETY: takes plain numbers. Timers of this thread may by default be 50 microseconds late; more than a look takes.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
-    let mut held = Held { tasks: Vec::new(), since: Instant::now() };
+    let mut held = Held { tasks: Vec::new(), since: None };
     match held.catch_all(process, max_wait) {
         Ok(()) => {
             let caught = held.tasks.iter().map(|t| (t.tid, read_registers(t.tid))).collect();
@@ -109,7 +109,7 @@ fn trace(
                 let _ = released.recv();
             }
             held.release();
-            held.since.elapsed()
+            held.since.map(|since| since.elapsed()).unwrap_or_default()
         }
         Err(e) => {
             held.release();
@@ -130,7 +130,8 @@ struct Task {
 
 struct Held {
     tasks: Vec<Task>,
-    since: Instant,
+    /// When the first thread was about to be seized: listing the threads does not hold anyone yet.
+    since: Option<Instant>,
 }
 
 /// What a look at a thread showed.
@@ -153,6 +154,7 @@ impl Held {
                 self.tasks.retain(|t| t.stopped);
                 return if self.tasks.is_empty() { Err(StopError::Gone) } else { Ok(()) };
             }
+            self.since.get_or_insert_with(Instant::now);
             let first = self.tasks.len();
             for tid in new {
                 if seize(process, tid)? {
