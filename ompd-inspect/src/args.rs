@@ -125,17 +125,20 @@ pub enum View {
 }
 
 impl Cli {
-    /// View and target asked for; `None` if there is no target (clap has then refused already).
+    /// View and target asked for; `None` if there is no target or more than one.
     pub fn request(&self) -> Option<(View, &str)> {
+        if self.command.is_some() && self.target.is_some() {
+            return None;
+        }
         let (view, arg) = match &self.command {
-            None => return Some((View::Summary, self.target.as_deref()?)),
+            None => return self.target.as_deref().filter(|t| !t.is_empty()).map(|target| (View::Summary, target)),
             Some(Command::Threads(arg)) => (View::Threads, arg),
             Some(Command::Teams(arg)) => (View::Teams, arg),
             Some(Command::Tasks(arg)) => (View::Tasks, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
         };
-        Some((view, &arg.target))
+        Some((view, arg.target.as_str())).filter(|(_, target)| !target.is_empty())
     }
 }
 
@@ -165,6 +168,8 @@ mod tests {
         let cli = parse(&["ompd-inspect", "-v", "--json", "icvs", "1"]).expect("options first");
         assert_eq!(cli.request(), Some((View::Icvs, "1")));
         assert!(cli.options.json && cli.options.verbose);
+        let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
+        assert_eq!(both.request(), None);
         assert!(parse(&["ompd-inspect"]).is_err());
         assert!(parse(&["ompd-inspect", "teams"]).is_err());
     }

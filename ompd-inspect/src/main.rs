@@ -67,7 +67,8 @@ impl From<OpenError> for Failure {
 }
 
 fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
-    let (view, target) = cli.request().ok_or_else(|| Failure("no process or core file was named".to_owned()))?;
+    let (view, target) =
+        cli.request().ok_or_else(|| Failure("name one process id or core file (see --help)".to_owned()))?;
     let options = &cli.options;
     let open = OpenOptions {
         exe: options.exe.clone(),

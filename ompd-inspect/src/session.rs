@@ -34,6 +34,8 @@ pub struct Inspection {
     pub threads: Vec<OsThread>,
     /// Every OpenMP runtime.
     pub runtimes: Vec<RuntimeSnapshot>,
+    /// Mapped files that could not be looked at (text of the target).
+    pub unopened: Vec<String>,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
     /// How long a live process was held.
@@ -58,9 +60,11 @@ impl Inspection {
 /// # Errors
 /// The target could not be opened or stopped at all.
 pub fn inspect(target: &str, options: &OpenOptions) -> Result<Inspection, OpenError> {
-    match target.parse::<i32>() {
-        Ok(pid) => inspect_live(pid, options),
-        Err(_) => inspect_core(Path::new(target), options),
+    if target.bytes().all(|b| b.is_ascii_digit()) {
+        // No process has a number that does not fit.
+        inspect_live(target.parse().unwrap_or(i32::MAX), options)
+    } else {
+        inspect_core(Path::new(target), options)
     }
 }
 
@@ -108,6 +112,7 @@ fn finish(
         process: target.process().clone(),
         threads,
         runtimes: snapshots,
+        unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         issues: target.issues().iter().map(|text| Issue::new("target", text)).collect(),
         pause,
     }

@@ -37,7 +37,8 @@ fn assert_let_go(pid: i32) {
 }
 
 fn assert_untraced(pid: i32, lwp: i32) {
-    let status = fs::read_to_string(format!("/proc/{pid}/task/{lwp}/status")).expect("status of a thread");
+    // A thread that has ended since it was listed is surely let go.
+    let Ok(status) = fs::read_to_string(format!("/proc/{pid}/task/{lwp}/status")) else { return };
     assert!(status.contains("\nTracerPid:\t0\n"), "thread {lwp} of {pid} is traced");
 }
 
@@ -255,6 +256,8 @@ fn check_consistent(report: &Value) -> usize {
                 assert!(member.is_null() || member.as_i64() == lwp, "{member} is not {lwp:?}: {report:#}");
             }
         }
+        // The program has one region at a time; workers on their way out of the last one are in no team.
+        assert!(teams.len() <= 1, "{report:#}");
         for team in &teams {
             refers(&team["parent"], &teams);
             let members: Vec<i64> = list(&team["members"]).iter().filter_map(Value::as_i64).collect();

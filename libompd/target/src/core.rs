@@ -172,6 +172,9 @@ impl Core {
             let is_exe = exe == Some(number);
             let file = image::open_file(image, &candidates(image, is_exe, options), &debug_search(image, options));
             let mut bias = image.bias;
+            if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
+                self.issues.push(text);
+            }
             match &file {
                 Ok(file) => {
                     let (size, index) = (file.bytes().len() as u64, self.files.len());

@@ -278,6 +278,12 @@ pub(crate) fn open_file(
     Err(refused)
 }
 
+/// What to say when the executable named by the user was not the one: the right file, found elsewhere, is used.
+pub(crate) fn exe_not_used(options: &OpenOptions, file: &ElfFile) -> Option<String> {
+    let named = options.exe.as_deref().filter(|named| *named != file.path())?;
+    Some(format!("{} is not the executable of this process: {} is used", named.display(), file.path().display()))
+}
+
 fn same_file(image: &Image, file: &ElfFile, via: Via) -> Result<(), String> {
     match (&image.build_id, file.build_id()) {
         (Some(mapped), Some(disk)) if mapped == disk => return Ok(()),

@@ -122,6 +122,9 @@ impl Live {
             let is_exe = Some(&image.path) == exe.as_ref();
             let paths = candidates(image, is_exe, &view, options);
             let file = image::open_file(image, &paths, &debug_search(image, &view, options));
+            if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
+                issues.push(text);
+            }
             if let Err(why) = &file {
                 issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
             }

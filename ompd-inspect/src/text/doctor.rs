@@ -51,6 +51,7 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
             page.wrapped(&place, plain, &format!("  {} {}", entry.origin, escape(&entry.detail)), 6);
         }
     } else {
-        page.line("  -v lists every value with its origin, and the places looked at for debug information");
+        let more = "-v lists every value with its origin, and the places looked at for debug information";
+        page.wrapped("  ", plain, more, 2);
     }
 }

@@ -24,6 +24,9 @@ const HEADING: Style = Style::new().bold();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
+/// A blank at which [`Page::wrapped`] does not break the line.
+const TIE: char = '\u{a0}';
+
 /// Width to lay out for when it is not known: the classic terminal.
 const DEFAULT_WIDTH: u16 = 80;
 
@@ -70,7 +73,7 @@ impl Page {
                 self.out.push(' ');
                 column += 1;
             }
-            self.out.push_str(word);
+            self.out.push_str(&word.replace(TIE, " "));
             column += length;
         }
         self.out.push('\n');
@@ -96,12 +99,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     head(&mut page, inspection);
     if inspection.runtimes.is_empty() {
         page.blank();
-        page.wrapped(
-            "",
-            Style::new(),
-            "No OpenMP runtime is loaded in this process (looked for libgomp, libomp and libiomp5 by the functions they define, in every mapped file). `ompd-inspect doctor` lists what was looked at.",
-            0,
-        );
+        page.wrapped("", Style::new(), &no_runtime(inspection), 0);
     }
     match view {
         View::Summary => summary::render(&mut page, inspection),
@@ -137,6 +135,21 @@ fn head(page: &mut Page, inspection: &Inspection) {
         (TargetKind::Live, None) => "live".to_owned(),
     };
     page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
+}
+
+/// Says that there is none only if every mapped file was looked at.
+fn no_runtime(inspection: &Inspection) -> String {
+    if inspection.unopened.is_empty() {
+        return "No OpenMP runtime is loaded in this process: no mapped file defines the functions of libgomp, libomp or \
+                libiomp5."
+            .to_owned();
+    }
+    let names: Vec<String> = inspection.unopened.iter().map(|path| escape(path)).collect();
+    format!(
+        "No OpenMP runtime was found in what could be read; {} could not be looked at: {}",
+        words::count(names.len(), "mapped file"),
+        names.join(", ")
+    )
 }
 
 fn runtime_heading(page: &mut Page, snapshot: &RuntimeSnapshot) {

@@ -2,7 +2,7 @@
 
 use ompd_runtime::model::*;
 
-use super::{ALARM, FAINT, Page, runtime_heading, teams, words};
+use super::{ALARM, FAINT, Page, TIE, runtime_heading, teams, words};
 use crate::session::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
@@ -43,14 +43,14 @@ fn suspects(page: &mut Page, snapshot: &RuntimeSnapshot) {
             continue;
         }
         let mut who = format!(
-            "team {index} (level {}): {} of {} threads wait at its barrier, not there: thread {}",
+            "team {index} (level {}): {} of {} threads wait at its barrier, not there: thread{TIE}{}",
             words::or_unknown(&team.level),
             barrier.arrived.map_or(waiting.len(), |n| n as usize),
             barrier.size,
             words::ranges(&elsewhere),
         );
         if !unclear.is_empty() {
-            who.push_str(&format!(" (not known: thread {})", words::ranges(&unclear)));
+            who.push_str(&format!(" (not known: thread{TIE}{})", words::ranges(&unclear)));
         }
         page.blank();
         page.wrapped("SUSPECT  ", ALARM, &who, 9);

@@ -90,6 +90,7 @@ impl<'a> Reader<'a> {
         reader.read_threads();
         reader.read_pools();
         reader.read_teams();
+        reader.drop_ended_teams();
         reader.number_teams();
         reader.read_tasks();
         reader.collect_places();
@@ -258,6 +259,33 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+    }
+
+    /// A team lives as long as its thread 0 is in it. A worker the pool no longer needs still points to the team of the
+    /// last region on its way out: that is no team any more, and the worker is in none.
+    fn drop_ended_teams(&mut self) {
+        if !self.issues.is_empty() {
+            // Something could not be read, and it may be what leads to a team's thread 0.
+            return;
+        }
+        let mut led = HashSet::new();
+        for thread in self.threads.iter().filter(|t| !t.idle) {
+            let (mut team, mut number) = (thread.team, thread.team_id);
+            while let Some(raw) = self.teams.get(&team).filter(|_| number == 0) {
+                if !led.insert(team) {
+                    break;
+                }
+                let s = &self.gomp.structs.team;
+                let (Ok(outer), Ok(outer_number)) = (raw.view.ptr(&s.prev_team), raw.view.u32(&s.prev_team_id)) else {
+                    break;
+                };
+                (team, number) = (outer, outer_number);
+            }
+        }
+        for thread in &mut self.threads {
+            thread.idle |= self.teams.contains_key(&thread.team) && !led.contains(&thread.team);
+        }
+        self.teams.retain(|addr, _| led.contains(addr));
     }
 
     /// The implicit tasks of a team lie side by side.

@@ -126,7 +126,8 @@ fn parse_maps(text: &str) -> io::Result<Vec<MapEntry>> {
     let mut out = Vec::new();
     for line in text.lines() {
         let columns = line.splitn(6, ' ').take(5).map(str::len).sum::<usize>() + 5;
-        let path = line.get(columns..).unwrap_or("").trim_start();
+        // The kernel writes a newline in a name as `\012` here (and only here).
+        let path = line.get(columns..).unwrap_or("").trim_start().replace("\\012", "\n");
         let fixed = line.get(..columns).unwrap_or(line);
         let maps =
             MemoryMaps::from_buf_read(format!("{} \n", fixed.trim_end()).as_bytes()).map_err(io::Error::other)?;
