@@ -25,18 +25,29 @@ pub struct ThreadState {
     pub ticks: u64,
 }
 
-/// The threads of a process by LWP. They are read one after the other, not at one moment.
+/// The threads of a process by LWP. They are read one after the other, not at one moment; those that end meanwhile are
+/// left out.
 ///
 /// # Errors
-/// When the process or one of its threads is gone.
+/// When the process is gone.
 pub fn thread_states(pid: i32) -> Result<BTreeMap<i32, ThreadState>> {
     let mut states = BTreeMap::new();
     for entry in fs::read_dir(format!("/proc/{pid}/task")).with_context(|| format!("no process {pid}"))? {
         let name = entry?.file_name();
         let lwp = name.to_str().and_then(|name| name.parse().ok()).context("a thread without a number")?;
-        states.insert(lwp, thread_state(pid, lwp)?);
+        match thread_state(pid, lwp) {
+            Ok(state) => {
+                states.insert(lwp, state);
+            }
+            Err(_) if !entry_exists(pid, lwp) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(states)
+}
+
+fn entry_exists(pid: i32, lwp: i32) -> bool {
+    fs::exists(format!("/proc/{pid}/task/{lwp}")).unwrap_or(true)
 }
 
 fn thread_state(pid: i32, lwp: i32) -> Result<ThreadState> {

@@ -8,7 +8,6 @@ use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, Machine, Module, Target, TargetExt};
 
 use crate::model::{Family, InstanceInfo, Issue, LayoutEntry, OriginReport, RuntimeSnapshot};
-use crate::{gomp, kmp};
 
 /// One runtime of one process, ready to be read.
 ///
@@ -23,21 +22,6 @@ pub trait Runtime: fmt::Debug {
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
-}
-
-/// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
-/// are renamed, and static programs carry theirs inside the executable.
-pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
-    let mut found: Vec<Box<dyn Runtime>> = Vec::new();
-    for module in target.modules() {
-        // libomp also exports the GOMP_ entry points, so it is asked first.
-        if kmp::Kmp::is_in(target, module) {
-            found.push(Box::new(kmp::Kmp::open(target, module)));
-        } else if gomp::Gomp::is_in(target, module) {
-            found.push(Box::new(gomp::Gomp::open(target, module)));
-        }
-    }
-    found
 }
 
 /// What decoding a runtime's code gave.

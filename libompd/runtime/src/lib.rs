@@ -12,5 +12,22 @@ mod limits;
 pub mod model;
 mod names;
 
-pub use instance::{Runtime, discover};
+pub use instance::Runtime;
 pub use ompd_layout::Origin;
+
+use ompd_target::Target;
+
+/// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
+/// are renamed, and static programs carry theirs inside the executable.
+pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
+    let mut found: Vec<Box<dyn Runtime>> = Vec::new();
+    for module in target.modules() {
+        // libomp also exports the GOMP_ entry points, so it is asked first.
+        if kmp::Kmp::is_in(target, module) {
+            found.push(Box::new(kmp::Kmp::open(target, module)));
+        } else if gomp::Gomp::is_in(target, module) {
+            found.push(Box::new(gomp::Gomp::open(target, module)));
+        }
+    }
+    found
+}

@@ -1,0 +1,155 @@
+//! What a thread waits for.
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, Machine};
+
+use super::{Place, RawTeam, RawThread, Reader};
+use crate::bind::{View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// Flags in the low bits of a team barrier's generation (`BAR_*` in `config/linux/bar.h`).
+const BAR_WAITING_FOR_TASK: u64 = 2;
+/// Value a thread expects in a contended `gomp_mutex_t` while it sleeps on it (`config/linux/mutex.c`).
+const MUTEX_CONTENDED: u32 = u32::MAX;
+
+impl Reader<'_> {
+    pub(super) fn taskgroup_places(&mut self, innermost: Addr) {
+        let s = &self.gomp.structs.taskgroup;
+        let mut at = innermost;
+        for _ in 0..limits::TASK_DEPTH {
+            if at.is_null() {
+                return;
+            }
+            let Ok(view) = View::read(self.target, at, s.size) else { return };
+            if let Ok(sem) = view.addr_of(&s.sem)
+                && self.place(sem, WaitKind::Taskgroup, None)
+            {
+                return;
+            }
+            at = view.ptr(&s.prev).unwrap_or(Addr::NULL);
+        }
+    }
+
+    /// Files what a futex address stands for; true if it was known already.
+    pub(super) fn place(&mut self, addr: Addr, kind: WaitKind, team: Option<Addr>) -> bool {
+        self.places.insert(addr, Place { kind, team, name: None }).is_some()
+    }
+
+    /// Every word of the runtime a thread may sleep on.
+    pub(super) fn collect_places(&mut self) {
+        let s = &self.gomp.structs;
+        let mut places: Vec<(Result<Addr, Why>, WaitKind, Option<Addr>)> = Vec::new();
+        for (addr, team) in &self.teams {
+            places.push((team.view.addr_of(&s.team.barrier_generation), WaitKind::Barrier, Some(*addr)));
+            places.push((team.view.addr_of(&s.team.master_release), WaitKind::Ordered, Some(*addr)));
+            places.push((team.view.addr_of(&s.team.task_lock), WaitKind::RuntimeInternal, Some(*addr)));
+        }
+        for pool in self.pools.values() {
+            places.push((pool.addr_of(&s.pool.dock), WaitKind::Pool, None));
+        }
+        for thread in &self.threads {
+            places.push((thread.view.addr_of(&s.thread.release), WaitKind::Ordered, Some(thread.team)));
+        }
+        for (addr, kind, team) in places {
+            if let Ok(addr) = addr {
+                self.place(addr, kind, team);
+            }
+        }
+        let fixed = [
+            (&self.gomp.default_lock, WaitKind::Critical, "critical (unnamed)"),
+            (&self.gomp.atomic_lock, WaitKind::Atomic, "atomic"),
+        ];
+        for (addr, kind, name) in fixed {
+            if let Some((addr, _)) = addr {
+                self.places.insert(*addr, Place { kind, team: None, name: Some(name.to_owned()) });
+            }
+        }
+    }
+
+    pub(super) fn barrier_of(&self, team: &RawTeam) -> Fact<Barrier> {
+        let s = &self.gomp.structs.team;
+        let read = || {
+            let size = team.view.u32(&s.barrier_total)?;
+            let awaited = team.view.u32(&s.barrier_awaited)?;
+            let awaited_final = team.view.u32(&s.barrier_awaited_final)?;
+            let generation = team.view.uint(&s.barrier_generation)?;
+            if awaited > size || awaited_final > size {
+                return Err(Why::Inconsistent("the team barrier awaits more threads than the team has".to_owned()));
+            }
+            // The last thread to arrive resets the count before the remaining tasks have run.
+            let arrived =
+                if generation & BAR_WAITING_FOR_TASK != 0 { size } else { (size - awaited).max(size - awaited_final) };
+            Ok(Barrier { arrived: Some(arrived), size })
+        };
+        s.barrier_awaited.fact(read())
+    }
+
+    /// Which barrier a team's generation word stands for at this moment.
+    pub(super) fn barrier_kind(&self, team: Addr) -> WaitKind {
+        let s = &self.gomp.structs.team;
+        let Some(raw) = self.teams.get(&team) else { return WaitKind::Barrier };
+        let waiting_for_task = raw.view.uint(&s.barrier_generation).is_ok_and(|g| g & BAR_WAITING_FOR_TASK != 0);
+        let total = raw.view.uint(&s.barrier_total).ok();
+        let final_begun = raw.view.uint(&s.barrier_awaited_final).ok() < total;
+        let plain_begun = raw.view.uint(&s.barrier_awaited).ok() < total;
+        match (waiting_for_task, final_begun, plain_begun) {
+            (true, _, _) => WaitKind::BarrierTasks,
+            (false, true, false) => WaitKind::RegionEnd,
+            _ => WaitKind::Barrier,
+        }
+    }
+
+    /// libgomp's threads sleep in futex calls made by libgomp's own code, so the address they gave the kernel names
+    /// what they wait for. A futex call from elsewhere (libc) is the program's own business.
+    pub(super) fn wait_of(&self, raw: &RawThread) -> Fact<Option<Wait>> {
+        let origin = Origin::Registers;
+        if !self.gomp.owns(self.target, raw.registers.pc) {
+            return Fact::known(None, origin);
+        }
+        let futex = match self.target.arch().machine {
+            Machine::X86_64 => 202,
+            Machine::Aarch64 => 98,
+            Machine::Other(_) => return Fact::unknown("system calls of this machine are not known"),
+        };
+        let Some(call) = raw.registers.syscall.filter(|c| c.number == futex) else {
+            return if raw.idle {
+                Fact::known(
+                    Some(Wait {
+                        kind: WaitKind::Pool,
+                        object: raw.pool,
+                        name: None,
+                        location: None,
+                        team: None,
+                        origin,
+                    }),
+                    origin,
+                )
+            } else {
+                Fact::unknown("it is executing libgomp code (a spinning wait leaves no trace in memory)")
+            };
+        };
+        let object = Addr(call.args[0]);
+        let place = self.places.get(&object).cloned();
+        let (kind, team, name) = match place {
+            Some(Place { kind: WaitKind::Barrier, team: Some(team), name }) => {
+                (self.barrier_kind(team), self.team_id(team), name)
+            }
+            Some(Place { kind, team, name }) => (kind, team.and_then(|t| self.team_id(t)), name),
+            // libgomp's own objects apart, only locks and criticals are mutexes; anything else is internal.
+            None if call.args[2] as u32 == MUTEX_CONTENDED
+                && !self.gomp.owns(self.target, object)
+                && !self.in_team(object) =>
+            {
+                (WaitKind::Mutex, None, None)
+            }
+            None => (WaitKind::RuntimeInternal, None, None),
+        };
+        Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)
+    }
+
+    pub(super) fn in_team(&self, addr: Addr) -> bool {
+        let Ok(size) = self.gomp.structs.team.size.get() else { return false };
+        self.teams.range(..=addr).next_back().is_some_and(|(team, _)| addr.0 - team.0 < size)
+    }
+}

@@ -1,0 +1,80 @@
+//! Internal control variables of the task a thread executes.
+
+use ompd_target::Addr;
+
+use super::Reader;
+use crate::bind::{Slot, View};
+use crate::model::*;
+
+/// Bits of a schedule that are modifiers (`kmp_sch_modifier_monotonic`, `_nonmonotonic`).
+const SCHEDULE_MONOTONIC: u32 = 1 << 29;
+const SCHEDULE_NONMONOTONIC: u32 = 1 << 30;
+/// `KMP_MAX_NTH`-like values mean that no thread limit is set.
+const NO_LIMIT: u64 = i32::MAX as u64;
+
+impl Reader<'_> {
+    pub(super) fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
+        let s = &self.kmp.structs;
+        let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
+        let view = match self.task_views[task.0]
+            .addr_of(&s.taskdata.icvs)
+            .and_then(|a| View::read(self.target, a, s.icvs.size))
+        {
+            Ok(view) => view,
+            Err(why) => return Icvs::unknown(&why.to_string()),
+        };
+        let i = &s.icvs;
+        let schedule = || Ok(schedule(view.u32(&i.sched_kind)?, view.int(&i.sched_chunk)?));
+        let limit = |raw: u32| (u64::from(raw) < NO_LIMIT).then_some(u64::from(raw));
+        let t = &s.team;
+        let of_team = |slot: &Slot| match self.teams.get(&team) {
+            Some(team) => slot.fact(team.count(slot)),
+            None => Fact::unknown("its team could not be read"),
+        };
+        Icvs {
+            nthreads: i.nproc.fact(view.count(&i.nproc).map(u64::from)),
+            dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
+            schedule: i.sched_kind.fact(schedule()),
+            max_active_levels: i.max_active_levels.fact(view.count(&i.max_active_levels).map(u64::from)),
+            thread_limit: i.thread_limit.fact(view.count(&i.thread_limit).map(limit)),
+            bind: i.proc_bind.fact(view.u32(&i.proc_bind).map(ProcBind)),
+            levels: of_team(&t.level),
+            active_levels: of_team(&t.active_level),
+        }
+    }
+}
+
+/// The runtime's schedule numbers (`enum sched_type`) as `omp_get_schedule` reports them (`__kmp_get_schedule`).
+fn schedule(raw: u32, chunk: i64) -> Schedule {
+    let monotonic = raw & SCHEDULE_MONOTONIC != 0;
+    let (kind, chunk) = match raw & !(SCHEDULE_MONOTONIC | SCHEDULE_NONMONOTONIC) {
+        // kmp_sch_static, _static_greedy, _static_balanced: no chunk was asked for.
+        34 | 40 | 41 => (1, 0),
+        // kmp_sch_static_chunked.
+        33 => (1, chunk),
+        // kmp_sch_dynamic_chunked.
+        35 => (2, chunk),
+        // kmp_sch_guided_chunked, _guided_iterative_chunked, _guided_analytical_chunked.
+        36 | 42 | 43 => (3, chunk),
+        // kmp_sch_auto.
+        38 => (4, chunk),
+        // The runtime's own (`kmp_sched_trapezoidal`, `kmp_sched_static_steal`).
+        39 => (101, chunk),
+        44 => (102, chunk),
+        other => (other, chunk),
+    };
+    Schedule { kind, monotonic, chunk }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_as_the_api_reports_them() {
+        assert_eq!(schedule(36, 7), Schedule { kind: 3, monotonic: false, chunk: 7 });
+        assert_eq!(schedule(42, 7), Schedule { kind: 3, monotonic: false, chunk: 7 });
+        assert_eq!(schedule(34, 1), Schedule { kind: 1, monotonic: false, chunk: 0 });
+        assert_eq!(schedule(35 | SCHEDULE_MONOTONIC, 2), Schedule { kind: 2, monotonic: true, chunk: 2 });
+    }
+}

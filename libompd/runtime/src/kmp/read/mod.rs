@@ -1,0 +1,524 @@
+//! One consistent look at a libomp or libiomp5 instance while its process is stopped.
+//!
+//! Facts about the structures are in the LLVM sources `openmp/runtime/src/{kmp.h,kmp_runtime.cpp,kmp_tasking.cpp,
+//! kmp_barrier.cpp,kmp_lock.h,kmp_lock.cpp,kmp_wait_release.h,kmp_gsupport.cpp}`; where a comment names a function, it
+//! is found there.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, Registers, Target, TargetExt};
+
+mod icvs;
+mod locks;
+mod tasks;
+mod waits;
+
+use super::{Kmp, schema};
+use crate::bind::{Slot, View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// Kinds of barriers, each with a state of its own in every thread and team (`enum barrier_type`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Barriers {
+    Plain,
+    ForkJoin,
+    Reduction,
+}
+
+/// One entry of `__kmp_threads`.
+struct RawThread {
+    gtid: u32,
+    view: View,
+    lwp: Option<i32>,
+    team: Addr,
+    idle: Idle,
+    /// It is the initial thread of its root.
+    uber: Option<bool>,
+    registers: Option<Result<Registers, String>>,
+}
+
+/// Whether a thread waits for its next region.
+enum Idle {
+    No,
+    Yes(Wait),
+    /// What would tell could not be read: nothing may be said about its team either.
+    Unsure(String),
+}
+
+/// What is read of a `kmp_root`.
+#[derive(Clone, Copy, Default)]
+struct Root {
+    /// It is in a parallel region of more than one thread.
+    in_parallel: Option<bool>,
+    /// Its initial thread.
+    uber: Option<Addr>,
+}
+
+/// One level of nesting: several serialized regions may share one `kmp_team`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Region {
+    level: u32,
+    team: Addr,
+}
+
+pub(super) struct Reader<'a> {
+    kmp: &'a Kmp,
+    target: &'a dyn Target,
+    threads: Vec<RawThread>,
+    by_addr: BTreeMap<Addr, usize>,
+    by_gtid: HashMap<u32, usize>,
+    teams: BTreeMap<Addr, View>,
+    regions: Vec<Region>,
+    region_ids: HashMap<Region, TeamId>,
+    tasks: Vec<Task>,
+    task_ids: HashMap<Addr, TaskId>,
+    task_views: Vec<View>,
+    lines: HashMap<Addr, Fact<SourceLine>>,
+    lock_waits: HashMap<u32, Wait>,
+    issues: Vec<Issue>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> RuntimeSnapshot {
+        let mut reader = Reader {
+            kmp,
+            target,
+            threads: Vec::new(),
+            by_addr: BTreeMap::new(),
+            by_gtid: HashMap::new(),
+            teams: BTreeMap::new(),
+            regions: Vec::new(),
+            region_ids: HashMap::new(),
+            tasks: Vec::new(),
+            task_ids: HashMap::new(),
+            task_views: Vec::new(),
+            lines: HashMap::new(),
+            lock_waits: HashMap::new(),
+            issues: Vec::new(),
+        };
+        if let Err(why) = reader.read_threads() {
+            reader.issue("threads", why);
+        }
+        reader.find_idle();
+        reader.read_teams();
+        reader.number_regions();
+        reader.read_tasks();
+        if reader.threads.iter().any(|t| reader.queued_for_lock(t)) {
+            reader.read_locks();
+        }
+        let teams = reader.make_teams();
+        let threads = reader.make_threads(&teams);
+        RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks: reader.tasks, issues: reader.issues }
+    }
+
+    fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
+        self.issues.push(Issue::new(subject, text));
+    }
+
+    fn global(&self, name: &str) -> Result<Addr, Why> {
+        self.kmp
+            .global(name)
+            .map(|(addr, _)| addr)
+            .ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
+    }
+
+    /// `__kmp_threads` is indexed by gtid and has holes. Its length is `__kmp_threads_capacity`; where that is not
+    /// known, the walk ends once `__kmp_all_nth` threads have been met or an entry turns out not to be a thread.
+    fn read_threads(&mut self) -> Result<(), Why> {
+        let s = &self.kmp.structs.info;
+        let table = self.target.read_ptr(self.global(schema::THREADS)?)?;
+        if table.is_null() {
+            // Loaded, but no OpenMP construct has been executed yet: __kmp_do_serial_initialize allocates the table.
+            return Ok(());
+        }
+        let all = u64::from(self.target.read_u32(self.global(schema::ALL_NTH)?)?);
+        let capacity = match self.global(schema::THREADS_CAPACITY) {
+            Ok(addr) => u64::from(self.target.read_u32(addr)?),
+            Err(_) => limits::THREADS,
+        };
+        // pthread_t is the thread pointer on every Linux C library this runs on.
+        let by_pthread: HashMap<Addr, &ompd_target::Thread> =
+            self.target.threads().iter().filter_map(|t| Some((t.thread_pointer()?, t))).collect();
+        let entries = self.thread_entries(table, capacity.min(limits::THREADS), all);
+        View::prefetch(self.target, s.size, entries.iter().map(|(_, addr)| *addr));
+        let mut found = 0;
+        for (gtid, addr) in entries {
+            let view = View::read(self.target, addr, s.size);
+            // An entry that does not name its own index is no thread: the table has ended.
+            match view.as_ref().map(|v| v.uint(&s.ds_gtid)) {
+                Ok(Ok(own)) if own == gtid => {}
+                Ok(Err(why)) => return Err(why),
+                Err(why) => {
+                    self.issues.push(Issue::new(format!("thread with gtid {gtid}"), why));
+                    continue;
+                }
+                Ok(Ok(_)) => break,
+            }
+            let view = view?;
+            found += 1;
+            let pthread = view.ptr(&s.ds_thread)?;
+            let os = by_pthread.get(&pthread);
+            self.by_addr.insert(addr, self.threads.len());
+            self.by_gtid.insert(gtid as u32, self.threads.len());
+            self.threads.push(RawThread {
+                gtid: gtid as u32,
+                lwp: os.map(|t| t.lwp),
+                team: view.ptr(&s.team)?,
+                idle: Idle::No,
+                uber: None,
+                registers: os.map(|t| t.registers.clone()),
+                view,
+            });
+        }
+        self.prefetch_waits();
+        if found < all {
+            self.issue("threads", format!("the runtime counts {all} threads, {found} were found"));
+        }
+        Ok(())
+    }
+
+    /// The first `all` entries of the table of threads that are in use.
+    fn thread_entries(&mut self, table: Addr, capacity: u64, all: u64) -> Vec<(u64, Addr)> {
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let mut entries = Vec::new();
+        for gtid in 0..capacity {
+            if entries.len() as u64 == all {
+                break;
+            }
+            match self.target.read_ptr(table.offset(gtid * width)) {
+                Ok(addr) if addr.is_null() => {}
+                Ok(addr) => entries.push((gtid, addr)),
+                Err(fault) => {
+                    self.issue("threads", format!("the table of threads ends early: {fault}"));
+                    break;
+                }
+            }
+        }
+        entries
+    }
+
+    /// What the threads sleep on and execute is in as many places as there are threads.
+    fn prefetch_waits(&self) {
+        let s = &self.kmp.structs;
+        let pointers = |slot: Slot| self.threads.iter().filter_map(move |t| t.view.ptr(&slot).ok());
+        View::prefetch(self.target, s.flag64.size, pointers(s.info.sleep_loc));
+        View::prefetch(self.target, s.taskdata.size, pointers(s.info.current_task));
+    }
+
+    /// A worker keeps its team after the region has ended (hot team). It is idle if it is in the pool of unused
+    /// threads, sleeps on its own fork barrier, or serves a root that is in no parallel region at all.
+    fn find_idle(&mut self) {
+        let s = &self.kmp.structs;
+        let mut roots: HashMap<Addr, Root> = HashMap::new();
+        for index in 0..self.threads.len() {
+            let thread = &self.threads[index];
+            let root = match thread.view.ptr(&s.info.root) {
+                Ok(addr) => *roots.entry(addr).or_insert_with(|| self.read_root(addr)),
+                Err(_) => Root::default(),
+            };
+            let is_uber = root.uber.map(|uber| uber == thread.view.addr());
+            let own_go = self.barrier_field(&thread.view, Barriers::ForkJoin, &s.bstate.go);
+            let idle = match (thread.view.flag(&s.info.in_pool), is_uber, self.slept_on(&thread.view), own_go) {
+                (Ok(true), ..) => idle(s.info.in_pool, Addr::NULL),
+                (_, Some(true), ..) => Idle::No,
+                (_, _, Ok(Some(word)), Ok(go)) if word == go => idle(s.info.sleep_loc, word),
+                _ if root.in_parallel == Some(false) && is_uber == Some(false) => idle(s.root.in_parallel, Addr::NULL),
+                (Err(why), ..) | (_, _, Err(why), _) | (_, _, _, Err(why)) => Idle::Unsure(why.to_string()),
+                (_, None, ..) => Idle::Unsure("its root could not be read".to_owned()),
+                _ => Idle::No,
+            };
+            let thread = &mut self.threads[index];
+            thread.uber = is_uber;
+            thread.idle = idle;
+        }
+    }
+
+    /// The root team's only member is the initial thread (`__kmp_initialize_root`).
+    fn read_root(&self, addr: Addr) -> Root {
+        let s = &self.kmp.structs;
+        let Ok(view) = View::read(self.target, addr, s.root.size) else { return Root::default() };
+        let uber = || -> Result<Addr, Why> {
+            let threads = view.ptr(&s.root.root_team)?.offset(s.team.threads.offset()?);
+            Ok(self.target.read_ptr(self.target.read_ptr(threads)?)?)
+        };
+        Root { in_parallel: view.flag(&s.root.in_parallel).ok(), uber: uber().ok() }
+    }
+
+    /// Teams are reached from the threads inside them, and from there outwards.
+    fn read_teams(&mut self) {
+        let starts: Vec<Addr> = self.threads.iter().filter(|t| matches!(t.idle, Idle::No)).map(|t| t.team).collect();
+        for start in starts {
+            let mut at = start;
+            for depth in 0.. {
+                if at.is_null() || self.teams.contains_key(&at) {
+                    break;
+                }
+                if depth == limits::TEAM_DEPTH {
+                    self.issue(format!("team {at}"), "the chain of enclosing teams has no end; cut off here");
+                    break;
+                }
+                let s = &self.kmp.structs.team;
+                let read = View::read(self.target, at, s.size).and_then(|view| {
+                    self.check_team(&view)?;
+                    let parent = view.ptr(&s.parent)?;
+                    Ok((view, parent))
+                });
+                match read {
+                    Ok((view, parent)) => {
+                        self.teams.insert(at, view);
+                        at = parent;
+                    }
+                    Err(why) => {
+                        self.issue(format!("team {at}"), why);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Identities every team satisfies. Should the layout be wrong they fail, and nothing of the team is shown.
+    fn check_team(&self, view: &View) -> Result<(), Why> {
+        let s = &self.kmp.structs.team;
+        let broken = |what: &str| Err(Why::Inconsistent(format!("self-check failed: {what}; nothing of it is shown")));
+        let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
+        if nproc < 1 || nproc as u64 > limits::TEAM_SIZE {
+            return broken("its number of threads is implausible");
+        }
+        if level < 0 || active < 0 || active > level {
+            return broken("its nesting levels contradict each other");
+        }
+        let threads = view.ptr(&s.threads)?;
+        let first = self.target.read_ptr(threads)?;
+        if nproc > 1 && !self.by_addr.contains_key(&first) {
+            return broken("its thread 0 is no thread of the runtime");
+        }
+        Ok(())
+    }
+
+    /// Regions a team stands for, outermost first. `t_serialized` counts serialized regions nested directly in each
+    /// other; they share one team whose level is that of the innermost. Level 0 is no region.
+    fn regions_of(&self, team: Addr) -> Vec<Region> {
+        let s = &self.kmp.structs.team;
+        let Some(view) = self.teams.get(&team) else { return Vec::new() };
+        let level = view.count(&s.level).unwrap_or(0);
+        let nested = view.count(&s.serialized).unwrap_or(0).clamp(1, level.max(1));
+        (0..nested.min(limits::TEAM_DEPTH as u32))
+            .rev()
+            .map(|inner| Region { level: level.saturating_sub(inner), team })
+            .filter(|r| r.level > 0)
+            .collect()
+    }
+
+    /// Parents before children, then by address: ids are stable between two looks at an unchanged process.
+    fn number_regions(&mut self) {
+        let mut regions: Vec<Region> = self.teams.keys().flat_map(|team| self.regions_of(*team)).collect();
+        regions.sort_unstable();
+        self.region_ids = regions.iter().enumerate().map(|(i, r)| (*r, TeamId(i))).collect();
+        self.regions = regions;
+    }
+
+    /// The innermost region of the team at `addr`, an address read through `slot`; NULL and level 0 stand for none.
+    fn team_at(&self, addr: Addr, slot: &Slot) -> Fact<Option<TeamId>> {
+        if addr.is_null() || self.teams.contains_key(&addr) {
+            slot.fact(Ok(self.innermost(addr)))
+        } else {
+            Fact::unknown(format!("the team at {addr} could not be read"))
+        }
+    }
+
+    /// The innermost region of a team.
+    fn innermost(&self, team: Addr) -> Option<TeamId> {
+        self.region_ids.get(self.regions_of(team).last()?).copied()
+    }
+
+    /// Source position out of an `ident_t`; the text is `;file;function;line;end line;;`.
+    fn line(&mut self, ident: Addr, origin: Origin) -> Fact<SourceLine> {
+        if ident.is_null() {
+            return Fact::unknown("the runtime recorded no source position");
+        }
+        if let Some(known) = self.lines.get(&ident) {
+            return known.clone();
+        }
+        let read = self.kmp.structs.ident.psource.offset().and_then(|at| {
+            let text = self.target.read_ptr(ident.offset(at))?;
+            Ok(self.target.read_cstr(text, limits::STRING)?)
+        });
+        let fact = match read {
+            Ok(text) => match parse_psource(&text) {
+                Some(line) => Fact::known(line, origin),
+                None => Fact::unknown("the compiler recorded no source position (build with -g)"),
+            },
+            Err(why) => why.into(),
+        };
+        self.lines.insert(ident, fact.clone());
+        fact
+    }
+
+    fn line_in(&mut self, view: &View, slot: &Slot) -> Fact<SourceLine> {
+        match (view.ptr(slot), slot.origin()) {
+            (Ok(ident), Some(origin)) => self.line(ident, origin),
+            (Ok(_), None) => Fact::unknown("not known for this runtime"),
+            (Err(why), _) => why.into(),
+        }
+    }
+
+    fn make_teams(&mut self) -> Vec<Team> {
+        let kmp = self.kmp;
+        let s = &kmp.structs.team;
+        let mut teams = Vec::with_capacity(self.regions.len());
+        for region in self.regions.clone() {
+            let view = self.teams[&region.team].clone();
+            let siblings = self.regions_of(region.team);
+            let outermost = siblings.first() == Some(&region);
+            let size = view.count(&s.nproc);
+            let parent = if outermost {
+                view.ptr(&s.parent).map_or_else(Fact::from, |parent| self.team_at(parent, &s.parent))
+            } else {
+                let outer = Region { level: region.level - 1, team: region.team };
+                s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
+            };
+            let serialized = view.count(&s.serialized).map(|n| n > 0);
+            let location = if outermost {
+                self.line_in(&view, &s.ident)
+            } else {
+                Fact::unknown("the runtime keeps one source position for serialized regions nested in each other")
+            };
+            teams.push(Team {
+                descriptor: region.team,
+                members: self.members_of(&view, size.as_ref().copied().unwrap_or(0)),
+                serialized: s.serialized.fact(serialized),
+                size: s.nproc.fact(size),
+                level: s.level.fact(Ok(region.level)),
+                active_level: s.active_level.fact(view.count(&s.active_level)),
+                parent,
+                // Serialized regions nested directly in each other are entered by thread 0 of a team of one.
+                primary_num: s.master_tid.fact(if outermost { view.count(&s.master_tid) } else { Ok(0) }),
+                function: self.region_function(region.team),
+                location,
+                barrier: self.barrier_of(&view),
+            });
+        }
+        teams
+    }
+
+    fn members_of(&self, team: &View, size: u32) -> Vec<Option<i32>> {
+        let s = &self.kmp.structs.team;
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let array = team.ptr(&s.threads).unwrap_or(Addr::NULL);
+        (0..u64::from(size).min(limits::TEAM_SIZE))
+            .map(|i| {
+                let member = self.target.read_ptr(array.offset(i * width)).ok()?;
+                self.by_addr.get(&member).and_then(|index| self.threads[*index].lwp)
+            })
+            .collect()
+    }
+
+    fn barrier_of(&self, team: &View) -> Fact<Barrier> {
+        let s = &self.kmp.structs.team;
+        if team.count(&s.serialized).is_ok_and(|n| n > 0) {
+            return Fact::unknown("a team of one thread does not wait");
+        }
+        s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { arrived: None, size }))
+    }
+
+    fn make_threads(&mut self, teams: &[Team]) -> Vec<Thread> {
+        let mut threads: Vec<Thread> = (0..self.threads.len()).map(|i| self.make_thread(i, teams)).collect();
+        threads.sort_by_key(|t| (t.lwp.is_none(), t.lwp, t.gtid));
+        threads
+    }
+
+    fn make_thread(&mut self, index: usize, teams: &[Team]) -> Thread {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let wait = self.wait_of(index);
+        let raw = &self.threads[index];
+        let why_none = match &raw.idle {
+            Idle::No => None,
+            Idle::Yes(_) => Some("an idle worker is in no team and executes no task"),
+            Idle::Unsure(why) => Some(why.as_str()),
+        };
+        let role = match (&raw.idle, raw.uber) {
+            (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
+            (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
+            (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
+            (Idle::No, None) => Fact::unknown("its root could not be read"),
+            (Idle::Unsure(why), _) => Fact::unknown(why),
+        };
+        let team = match &raw.idle {
+            Idle::Yes(wait) => Fact::known(None, wait.origin),
+            Idle::No => self.team_at(raw.team, &s.info.team),
+            Idle::Unsure(why) => Fact::unknown(why),
+        };
+        let task = match (raw.view.ptr(&s.info.current_task), why_none) {
+            (_, Some(why)) => Fact::unknown(why),
+            (Ok(task), None) if task.is_null() => Fact::unknown("the thread has no task yet"),
+            (Ok(task), None) => match self.task_ids.get(&task) {
+                Some(id) => s.info.current_task.fact(Ok(*id)),
+                None => Fact::unknown(format!("the task at {task} could not be read")),
+            },
+            (Err(why), None) => why.into(),
+        };
+        let thread_num = match (why_none, &team) {
+            (Some(why), _) => Fact::unknown(why),
+            // In the root team an initial thread is alone.
+            (None, Fact::Known { value: None, .. }) => s.info.team.fact(Ok(0)),
+            (None, _) => s.info.ds_tid.fact(raw.view.count(&s.info.ds_tid)),
+        };
+        let state = match &wait {
+            Fact::Known { value: Some(wait), origin } => wait.kind.state_fact(*origin),
+            Fact::Known { value: None, origin } => working(&team, teams, *origin),
+            Fact::Unknown { why } => Fact::unknown(why),
+        };
+        let icvs = match why_none {
+            Some(why) => Icvs::unknown(why),
+            None => self.icvs_of(&task, raw.team),
+        };
+        Thread {
+            lwp: raw.lwp,
+            descriptor: raw.view.addr(),
+            gtid: Some(raw.gtid),
+            role,
+            thread_num,
+            team,
+            task,
+            state,
+            wait,
+            icvs,
+        }
+    }
+}
+
+fn idle(by: Slot, object: Addr) -> Idle {
+    match by.origin() {
+        Some(origin) => {
+            Idle::Yes(Wait { kind: WaitKind::Pool, object, name: None, location: None, team: None, origin })
+        }
+        None => Idle::No,
+    }
+}
+
+/// `;file;function;line;end line;;`. Without -g, and from GCC, file and function are `unknown` and the line is 0.
+fn parse_psource(text: &str) -> Option<SourceLine> {
+    let mut parts = text.split(';');
+    parts.next()?;
+    let (file, function, line) = (parts.next()?, parts.next()?, parts.next()?);
+    let line = line.parse().ok().filter(|line| *line > 0)?;
+    Some(SourceLine { file: file.to_owned(), function: function.to_owned(), line })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn psource_with_and_without_debug_info() {
+        let line = parse_psource(";solve.c;main;17;17;;").expect("a position");
+        assert_eq!((line.file.as_str(), line.function.as_str(), line.line), ("solve.c", "main", 17));
+        assert_eq!(parse_psource(";unknown;unknown;0;0;;"), None);
+        assert_eq!(parse_psource("garbage"), None);
+        assert_eq!(parse_psource(""), None);
+    }
+}

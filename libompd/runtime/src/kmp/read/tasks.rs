@@ -1,0 +1,192 @@
+//! Tasks: those executed now with their ancestors, and those in the queues.
+
+use std::collections::HashSet;
+
+use ompd_target::{Addr, TargetExt};
+
+use super::{Idle, Reader};
+use crate::bind::{Slot, View, Why};
+use crate::limits;
+use crate::model::*;
+
+impl Reader<'_> {
+    pub(super) fn read_tasks(&mut self) {
+        let current: Vec<(Option<i32>, Addr)> = self
+            .threads
+            .iter()
+            .filter(|t| matches!(t.idle, Idle::No))
+            .filter_map(|t| Some((t.lwp, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
+            .filter(|(_, task)| !task.is_null())
+            .collect();
+        for (lwp, task) in current {
+            let mut child: Option<TaskId> = None;
+            let mut at = task;
+            for depth in 0.. {
+                let seen = self.task_ids.get(&at).copied();
+                let id = match seen.map_or_else(|| self.add_task(at), Ok) {
+                    Ok(id) => id,
+                    Err(why) => {
+                        if let Some(child) = child {
+                            self.tasks[child.0].generating = Fact::unknown(&why);
+                        }
+                        self.issue(format!("task {at}"), why);
+                        break;
+                    }
+                };
+                let parent_slot = self.kmp.structs.taskdata.parent;
+                if let Some(child) = child {
+                    self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
+                } else {
+                    self.tasks[id.0].thread = lwp;
+                    self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
+                }
+                if seen.is_some() {
+                    break;
+                }
+                child = Some(id);
+                match self.task_views[id.0].ptr(&parent_slot) {
+                    Ok(parent) if parent.is_null() => {
+                        self.tasks[id.0].generating = parent_slot.fact(Ok(None));
+                        break;
+                    }
+                    Ok(parent) => at = parent,
+                    Err(why) => {
+                        self.tasks[id.0].generating = why.into();
+                        break;
+                    }
+                }
+                if depth == limits::TASK_DEPTH {
+                    self.tasks[id.0].generating = Fact::unknown("the chain of generating tasks has no end");
+                    break;
+                }
+            }
+        }
+        let mut queues: Vec<Addr> = Vec::new();
+        for team in self.teams.values() {
+            if let Ok(pair) = team.addr_of(&self.kmp.structs.team.task_team) {
+                let width = u64::from(self.target.arch().pointer_bytes);
+                queues.extend((0..2).filter_map(|i| self.target.read_ptr(pair.offset(i * width)).ok()));
+            }
+        }
+        let mut seen = HashSet::new();
+        for queue in queues {
+            if !queue.is_null()
+                && seen.insert(queue)
+                && let Err(why) = self.read_queues(queue)
+            {
+                self.issue(format!("task queues {queue}"), why);
+            }
+        }
+    }
+
+    /// Reads one task and files it.
+    pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Why> {
+        if self.tasks.len() >= limits::TASKS {
+            return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
+        }
+        let s = &self.kmp.structs;
+        let view = View::read(self.target, addr, s.taskdata.size)?;
+        let bit = |slot: &Slot| -> Result<bool, Why> { Ok(view.bits(&s.taskdata.flags, slot)? != 0) };
+        let explicit = bit(&s.flags.tasktype)?;
+        let started = bit(&s.flags.started)?;
+        let team = view.ptr(&s.taskdata.team)?;
+        let parent = view.ptr(&s.taskdata.parent)?;
+        let kind = match (explicit, parent.is_null()) {
+            (true, _) if bit(&s.flags.task_serial)? => TaskKind::Undeferred,
+            (true, _) => TaskKind::Explicit,
+            (false, true) => TaskKind::Initial,
+            (false, false) => TaskKind::Implicit,
+        };
+        let function = if explicit {
+            let at = addr.offset(s.taskdata.size.get()?).offset(s.task.routine.offset()?);
+            s.task.routine.fact(self.target.read_ptr(at).map(CodeRef::new).map_err(Why::from))
+        } else if kind == TaskKind::Initial {
+            Fact::unknown("an initial task has no function of its own")
+        } else {
+            self.region_function(team)
+        };
+        let id = TaskId(self.tasks.len());
+        let task = Task {
+            descriptor: addr,
+            kind: s.flags.tasktype.fact(Ok(kind)),
+            state: s.flags.started.fact(Ok(if explicit && !started { TaskState::Ready } else { TaskState::Suspended })),
+            function,
+            location: Fact::unknown("not read"),
+            generating: Fact::unknown("not read"),
+            team: self.team_at(team, &s.taskdata.team),
+            thread: None,
+            is_final: s.flags.final_.fact(bit(&s.flags.final_)),
+        };
+        let ident_slot = s.taskdata.ident;
+        self.tasks.push(task);
+        self.task_ids.insert(addr, id);
+        self.tasks[id.0].location = self.line_in(&view, &ident_slot);
+        self.task_views.push(view);
+        Ok(id)
+    }
+
+    /// Ready tasks of a team: each member has a ring of pointers to tasks.
+    pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let view = View::read(self.target, task_team, s.task_team.size)?;
+        let (array, members) = (view.ptr(&s.task_team.threads_data)?, view.count(&s.task_team.nproc)?);
+        if array.is_null() {
+            return Ok(());
+        }
+        if u64::from(members) > limits::TEAM_SIZE {
+            return Err(Why::Inconsistent(format!("it claims {members} members")));
+        }
+        let (stride, width) = (s.thread_data_stride.size.get()?, u64::from(self.target.arch().pointer_bytes));
+        for member in 0..u64::from(members) {
+            let data = View::read(self.target, array.offset(member * stride), s.thread_data.size)?;
+            let d = &s.thread_data;
+            let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
+            if ring.is_null() || waiting == 0 {
+                continue;
+            }
+            let (slots, head) = (u64::from(data.count(&d.deque_size)?), data.uint(&d.deque_head)?);
+            if waiting > slots || head >= slots || slots > limits::TASKS as u64 {
+                return Err(Why::Inconsistent(format!("the queue of member {member} contradicts itself")));
+            }
+            for i in 0..waiting {
+                let addr = self.target.read_ptr(ring.offset((head + i) % slots * width))?;
+                if addr.is_null() || self.task_ids.contains_key(&addr) {
+                    continue;
+                }
+                let id = self.add_task(addr)?;
+                let parent = self.task_views[id.0].ptr(&s.taskdata.parent)?;
+                let parent = match self.task_ids.get(&parent) {
+                    Some(parent) => Ok(Some(*parent)),
+                    None if parent.is_null() => Ok(None),
+                    None => self.add_task(parent).map(Some),
+                };
+                self.tasks[id.0].generating = s.taskdata.parent.fact(parent);
+            }
+        }
+        Ok(())
+    }
+
+    /// The function a region's body was outlined into. For code made by GCC the microtask is a wrapper inside the
+    /// runtime, and its first argument is the function (`__kmp_GOMP_microtask_wrapper`). Serialized regions entered
+    /// without `__kmpc_fork_call` leave the field as it was, so for them it says nothing.
+    pub(super) fn region_function(&self, team: Addr) -> Fact<CodeRef> {
+        let s = &self.kmp.structs.team;
+        let Some(view) = self.teams.get(&team) else { return Fact::unknown("the team could not be read") };
+        let read = || -> Result<Fact<CodeRef>, Why> {
+            if view.count(&s.serialized)? > 0 {
+                return Ok(Fact::unknown("the runtime does not maintain the function of a serialized region"));
+            }
+            let pkfn = view.ptr(&s.pkfn)?;
+            if !self.kmp.owns(self.target, pkfn) {
+                return Ok(s.pkfn.fact(Ok(CodeRef::new(pkfn))));
+            }
+            if view.count(&s.argc)? == 0 {
+                return Ok(Fact::unknown("the region's microtask is the runtime's own"));
+            }
+            let argv = view.ptr(&s.argv)?;
+            Ok(s.argv.fact(Ok(CodeRef::new(self.target.read_ptr(argv)?))))
+        };
+        read().unwrap_or_else(Fact::from)
+    }
+}

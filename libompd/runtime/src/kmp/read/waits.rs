@@ -1,0 +1,221 @@
+//! What a thread waits for, and whether it waits for its next region.
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, Machine, Registers, TargetExt};
+
+use super::{Barriers, Idle, Reader};
+use crate::bind::{Slot, View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// Kinds of barriers, in the order of the arrays `th_bar` and `t_bar` (`enum barrier_type`).
+const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
+/// The two low bits of a barrier word are flags (`KMP_BARRIER_SLEEP_STATE`, `KMP_BARRIER_UNUSED_STATE`).
+const BARRIER_FLAGS: u64 = 3;
+/// `flag_type` of a sleeper's flag object: a 32-bit word.
+const FLAG32: u64 = 0;
+/// `flag_type`: a 64-bit word, plain or atomic.
+const FLAG64: [u64; 2] = [1, 2];
+
+impl Reader<'_> {
+    /// Address of a word of a thread's barrier state.
+    pub(super) fn barrier_field(&self, thread: &View, which: Barriers, slot: &Slot) -> Result<Addr, Why> {
+        let s = &self.kmp.structs;
+        let index = BARRIERS.iter().position(|b| *b == which).unwrap_or(0) as u64;
+        Ok(thread.addr_of(&s.info.bar)?.offset(index * s.bstate.size.get()?).offset(slot.offset()?))
+    }
+
+    /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
+    pub(super) fn slept_on(&self, thread: &View) -> Result<Option<Addr>, Why> {
+        let s = &self.kmp.structs;
+        let flag = thread.ptr(&s.info.sleep_loc)?;
+        if flag.is_null() {
+            return Ok(None);
+        }
+        let slot = match thread.uint(&s.info.sleep_loc_type) {
+            Ok(FLAG32) => &s.flag32.loc,
+            Ok(kind) if FLAG64.contains(&kind) => &s.flag64.loc,
+            Ok(kind) => return Err(Why::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
+            // Before LLVM 14 the kind is not recorded, and does not matter: the word's address is the first member.
+            Err(Why::Missing(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => &s.flag64.loc,
+            Err(why) => return Err(why),
+        };
+        Ok(Some(self.target.read_ptr(flag.offset(slot.offset()?))?))
+    }
+
+    /// A worker that has arrived has counted up its own word, the team's word follows once all have
+    /// (`__kmp_barrier_template`). The primary leaves no such mark: it counts as arrived when it sleeps in the barrier.
+    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Option<(Barriers, Addr)> {
+        let s = &self.kmp.structs;
+        for which in BARRIERS {
+            let index = BARRIERS.iter().position(|b| *b == which)? as u64;
+            let own = self.barrier_field(thread, which, &s.bstate.arrived).ok()?;
+            let stride = s.balign.size.get().ok()?;
+            let shared = team.addr_of(&s.team.bar).ok()?.offset(index * stride).offset(s.balign.arrived.offset().ok()?);
+            let (own_value, team_value) = (self.target.read_u64(own).ok()?, self.target.read_u64(shared).ok()?);
+            if (own_value & !BARRIER_FLAGS) > (team_value & !BARRIER_FLAGS) {
+                return Some((which, own));
+            }
+        }
+        None
+    }
+
+    /// If `word` is some thread's barrier word: which barrier.
+    pub(super) fn barrier_word(&self, word: Addr) -> Option<Barriers> {
+        let s = &self.kmp.structs;
+        let (addr, index) = self.by_addr.range(..=word).next_back()?;
+        if word.0 - addr.0 >= s.info.size.get().ok()? {
+            return None;
+        }
+        let view = &self.threads[*index].view;
+        BARRIERS.into_iter().find(|which| {
+            [&s.bstate.arrived, &s.bstate.go]
+                .iter()
+                .any(|slot| self.barrier_field(view, *which, slot).ok() == Some(word))
+        })
+    }
+
+    /// In order of certainty: idle; in the queue of a lock; in a taskwait; asleep on a word whose meaning is known;
+    /// arrived at a barrier; else it runs, unless it is inside the runtime's code, where a spinning wait may hide.
+    pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let raw = &self.threads[index];
+        match &raw.idle {
+            Idle::No => {}
+            Idle::Yes(wait) => return Fact::known(Some(wait.clone()), wait.origin),
+            Idle::Unsure(why) => return Fact::unknown(why),
+        }
+        if self.queued_for_lock(raw) {
+            return match self.lock_waits.get(&raw.gtid) {
+                Some(wait) => Fact::known(Some(wait.clone()), wait.origin),
+                None => {
+                    Fact::unknown("it is queued for a lock, but no lock of the runtime's table lists it as a waiter")
+                }
+            };
+        }
+        let (view, team, registers) = (raw.view.clone(), raw.team, raw.registers.clone());
+        let region = self.innermost(team);
+        let task = match view.ptr(&s.info.current_task) {
+            Ok(task) if task.is_null() => None,
+            Ok(task) => match self.task_ids.get(&task) {
+                Some(id) => Some(*id),
+                None => return Fact::unknown(format!("the task at {task}, which may be waiting, could not be read")),
+            },
+            Err(why) => return why.into(),
+        };
+        if let Some(task) = task {
+            let data = self.task_views[task.0].clone();
+            if data.int(&s.taskdata.taskwait_thread).is_ok_and(|inside| inside > 0) {
+                let location = self.line_in(&data, &s.taskdata.taskwait_ident);
+                let kind = self.taskwait_kind(&data);
+                return waiting(kind, data.addr(), None, location, &s.taskdata.taskwait_thread);
+            }
+        }
+        let slept_on = match self.slept_on(&view) {
+            Ok(word) => word,
+            Err(why) => return why.into(),
+        };
+        // Set on entry to every explicit and worksharing barrier (`__kmpc_barrier`), not at the end of a region.
+        let entered = self.line_in(&view, &s.info.ident);
+        // Who has arrived may be executing an explicit task there: then it does not wait.
+        let in_explicit = task.is_some_and(|t| self.tasks[t.0].kind.get().is_some_and(TaskKind::is_explicit));
+        let arrived = self.teams.get(&team).filter(|_| !in_explicit).and_then(|team| self.arrived_at(&view, team));
+        if let Some((which, word)) = arrived {
+            return barrier(which, slept_on.unwrap_or(word), region, entered, &s.bstate.arrived);
+        }
+        if let Some(word) = slept_on {
+            if let Some(which) = self.barrier_word(word) {
+                return barrier(which, word, region, entered, &s.info.sleep_loc);
+            }
+            let nowhere = Fact::unknown("not recorded");
+            if self.is_taskgroup_word(task, word) {
+                return waiting(WaitKind::Taskgroup, word, None, nowhere, &s.info.sleep_loc);
+            }
+            if self.is_unfinished_word(&view, word) {
+                return waiting(WaitKind::BarrierTasks, word, region, nowhere, &s.info.sleep_loc);
+            }
+            return Fact::unknown(format!("it sleeps on the runtime's word at {word}, whose meaning is not known"));
+        }
+        match registers {
+            Some(Ok(registers)) => self.wait_by_registers(&registers),
+            Some(Err(why)) => Fact::unknown(why),
+            None => Fact::unknown("the process has no such thread (after fork only the forking thread lives on)"),
+        }
+    }
+
+    /// Memory tells of no wait. The runtime spins in its own code or through `sched_yield` and sleeps through futex
+    /// calls of the C library, so a thread found there may be waiting; a thread anywhere else is not.
+    pub(super) fn wait_by_registers(&self, registers: &Registers) -> Fact<Option<Wait>> {
+        let futex = match self.target.arch().machine {
+            Machine::X86_64 => 202,
+            Machine::Aarch64 => 98,
+            Machine::Other(_) => return Fact::unknown("system calls of this machine are not known"),
+        };
+        let other_call = registers.syscall.is_some_and(|call| call.number != futex);
+        if self.kmp.owns(self.target, registers.pc) {
+            Fact::unknown("it is executing the runtime's code (a spinning wait leaves no trace in memory)")
+        } else if !other_call && self.kmp.in_libc(registers.pc) {
+            Fact::unknown("it is in the C library, where the runtime also waits, and memory does not tell")
+        } else {
+            Fact::known(None, Origin::Registers)
+        }
+    }
+
+    /// `__kmpc_omp_taskwait` and `__kmpc_end_taskgroup` leave the same mark. The first waits for children, the second for
+    /// the tasks of the group; while there are both, memory does not tell which it is.
+    pub(super) fn taskwait_kind(&self, task: &View) -> WaitKind {
+        let s = &self.kmp.structs;
+        let group = task.ptr(&s.taskdata.taskgroup).ok().filter(|group| !group.is_null());
+        let Some(group) = group else { return WaitKind::Taskwait };
+        let in_group = View::read(self.target, group, s.taskgroup.size).and_then(|g| g.uint(&s.taskgroup.count));
+        match (task.int(&s.taskdata.incomplete_children), in_group) {
+            (Ok(1..), Ok(0)) => WaitKind::Taskwait,
+            (Ok(0), Ok(1..)) => WaitKind::Taskgroup,
+            _ => WaitKind::TaskwaitOrTaskgroup,
+        }
+    }
+
+    /// The end of a taskgroup waits for its count to become zero (`__kmpc_end_taskgroup`).
+    pub(super) fn is_taskgroup_word(&self, task: Option<TaskId>, word: Addr) -> bool {
+        let s = &self.kmp.structs;
+        let Some(task) = task else { return false };
+        let mut at = self.task_views[task.0].ptr(&s.taskdata.taskgroup).unwrap_or(Addr::NULL);
+        for _ in 0..limits::TASK_DEPTH {
+            if at.is_null() {
+                return false;
+            }
+            let Ok(group) = View::read(self.target, at, s.taskgroup.size) else { return false };
+            if group.addr_of(&s.taskgroup.count).is_ok_and(|count| count == word) {
+                return true;
+            }
+            at = group.ptr(&s.taskgroup.parent).unwrap_or(Addr::NULL);
+        }
+        false
+    }
+
+    /// The primary, having gathered everyone, waits until no member can make tasks any more (`__kmp_task_team_wait`).
+    pub(super) fn is_unfinished_word(&self, thread: &View, word: Addr) -> bool {
+        let s = &self.kmp.structs;
+        let at = thread.ptr(&s.info.task_team).ok().filter(|t| !t.is_null());
+        at.zip(s.task_team.unfinished.offset().ok()).is_some_and(|(t, offset)| t.offset(offset) == word)
+    }
+}
+
+fn waiting(
+    kind: WaitKind,
+    object: Addr,
+    team: Option<TeamId>,
+    line: Fact<SourceLine>,
+    by: &Slot,
+) -> Fact<Option<Wait>> {
+    let Some(origin) = by.origin() else { return Fact::unknown("where this runtime records the wait is not known") };
+    Fact::known(Some(Wait { kind, object, name: None, location: line.value().cloned(), team, origin }), origin)
+}
+
+fn barrier(which: Barriers, word: Addr, team: Option<TeamId>, line: Fact<SourceLine>, by: &Slot) -> Fact<Option<Wait>> {
+    match which {
+        Barriers::Plain | Barriers::Reduction => waiting(WaitKind::Barrier, word, team, line, by),
+        Barriers::ForkJoin => waiting(WaitKind::RegionEnd, word, team, Fact::unknown("not recorded"), by),
+    }
+}
