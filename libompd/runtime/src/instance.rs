@@ -8,6 +8,7 @@ use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, Machine, Module, Target, TargetExt};
 
 use crate::model::{Family, InstanceInfo, Issue, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::recover::Recovered;
 
 /// One runtime of one process, ready to be read.
 ///
@@ -22,14 +23,6 @@ pub trait Runtime: fmt::Debug {
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
-}
-
-/// What decoding a runtime's code gave.
-#[derive(Debug, Default)]
-pub(crate) struct Recovered {
-    pub(crate) facts: Facts,
-    /// One line for each value that could not be decoded.
-    pub(crate) failures: Vec<String>,
 }
 
 /// How a family tells what it is made of.

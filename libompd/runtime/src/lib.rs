@@ -11,6 +11,7 @@ pub mod kmp;
 mod limits;
 pub mod model;
 mod names;
+mod recover;
 
 pub use instance::Runtime;
 pub use ompd_layout::Origin;

@@ -3,44 +3,18 @@
 //! Each recipe names the C it recognises, from `openmp/runtime/src/{kmp_csupport.cpp,kmp_ftn_entry.h,kmp_lock.cpp}`.
 //! Only what the code computes counts, not its instructions.
 
-use ompd_layout::code::{self, Expr, Limits, Op, Run};
-use ompd_layout::{Facts, Field};
+use ompd_layout::code::{Expr, Op};
 use ompd_target::elf::ElfFile;
 
 use super::schema::{ALL_NTH, LOCK_TABLE, THREADS};
-use crate::instance::Recovered;
-
-/// No struct of the runtime is larger; an offset beyond it was not an offset.
-const MAX_OFFSET: i64 = 0x4000;
+use crate::recover::{Decoder, Recovered, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
-    let mut out = Recovered::default();
-    threads(image, &mut out);
-    fields(image, &mut out);
-    lock_table(image, &mut out);
-    out
-}
-
-fn run(image: &ElfFile, function: &str, out: &mut Recovered) -> Option<Run> {
-    match code::run_symbol(image, function, &Limits::default()) {
-        Ok(run) => Some(run),
-        Err(why) => {
-            out.failures.push(format!("{function}: {why}"));
-            None
-        }
-    }
-}
-
-fn not_found(function: &str, what: &str, run: &Run, out: &mut Recovered) {
-    let stops: Vec<String> = run.stops().iter().map(|s| s.to_string()).collect();
-    let stops = if stops.is_empty() { String::new() } else { format!(" ({})", stops.join(", ")) };
-    out.failures.push(format!("{function}: does not show {what}{stops}"));
-}
-
-fn set(facts: &mut Facts, of: &str, name: &str, offset: i64, size: u8) {
-    if (0..MAX_OFFSET).contains(&offset) {
-        facts.set_field(of, name, Field { offset: offset as u64, size: size.into(), bits: None });
-    }
+    let mut decoder = Decoder::new(image);
+    threads(&mut decoder);
+    fields(&mut decoder);
+    lock_table(&mut decoder);
+    decoder.finish()
 }
 
 /// For a value read through `__kmp_threads[gtid]->…`: the address of `__kmp_threads`, and the offsets followed from the
@@ -58,34 +32,34 @@ fn through_threads(value: &Expr) -> Option<(u64, Vec<(i64, u8)>)> {
 }
 
 /// `return __kmp_all_nth;` and `return __kmp_threads[gtid]->th.th_info.ds.ds_tid;`
-fn threads(image: &ElfFile, out: &mut Recovered) {
+fn threads(decoder: &mut Decoder<'_>) {
     let function = "__kmpc_global_num_threads";
-    if let Some(run) = run(image, function, out) {
+    if let Some(run) = decoder.run(function) {
         match run.returned().find_map(|value| value.as_load(4)?.as_const()) {
             Some(addr) => {
-                out.facts.globals.insert(ALL_NTH.to_owned(), addr);
+                decoder.global(ALL_NTH, addr);
             }
-            None => not_found(function, ALL_NTH, &run, out),
+            None => decoder.not_found(function, ALL_NTH, &run),
         }
     }
     let function = "__kmpc_bound_thread_num";
-    if let Some(run) = run(image, function, out) {
+    if let Some(run) = decoder.run(function) {
         let found = values(&run).find_map(|value| match through_threads(&value)? {
             (table, steps) if steps.len() == 1 && steps[0].1 == 4 => Some((table, steps[0].0)),
             _ => None,
         });
         match found {
             Some((table, tid)) => {
-                out.facts.globals.insert(THREADS.to_owned(), table);
-                set(&mut out.facts, "kmp_base_info", "th_info.ds.ds_tid", tid, 4);
+                decoder.global(THREADS, table);
+                decoder.field("kmp_base_info", "th_info.ds.ds_tid", tid, 4);
             }
-            None => not_found(function, THREADS, &run, out),
+            None => decoder.not_found(function, THREADS, &run),
         }
     }
 }
 
 /// `return __kmp_threads[gtid]->th.POINTER->MEMBER;`
-fn fields(image: &ElfFile, out: &mut Recovered) {
+fn fields(decoder: &mut Decoder<'_>) {
     let recipes = [
         ("omp_get_level", "th_team", Some(("kmp_base_team", "t_level"))),
         ("omp_get_active_level", "th_team", Some(("kmp_base_team", "t_active_level"))),
@@ -95,7 +69,7 @@ fn fields(image: &ElfFile, out: &mut Recovered) {
         ("omp_in_final", "th_current_task", Some(("kmp_taskdata", "td_flags"))),
     ];
     for (function, pointer, member) in recipes {
-        let Some(run) = run(image, function, out) else { continue };
+        let Some(run) = decoder.run(function) else { continue };
         let found = values(&run).find_map(|value| {
             let (table, steps) = through_threads(&value)?;
             match steps.as_slice() {
@@ -105,21 +79,21 @@ fn fields(image: &ElfFile, out: &mut Recovered) {
         });
         match found {
             Some((table, at, offset)) => {
-                out.facts.globals.entry(THREADS.to_owned()).or_insert(table);
-                set(&mut out.facts, "kmp_base_info", pointer, at, 8);
+                decoder.global(THREADS, table);
+                decoder.field("kmp_base_info", pointer, at, 8);
                 if let Some((of, name)) = member {
-                    set(&mut out.facts, of, name, offset, 4);
+                    decoder.field(of, name, offset, 4);
                 }
             }
-            None => not_found(function, pointer, &run, out),
+            None => decoder.not_found(function, pointer, &run),
         }
     }
 }
 
 /// `__kmp_i_lock_table.table[index / KMP_I_LOCK_CHUNK]`: the table's first member is the array of rows.
-fn lock_table(image: &ElfFile, out: &mut Recovered) {
+fn lock_table(decoder: &mut Decoder<'_>) {
     let function = "__kmpc_init_lock";
-    let Some(run) = run(image, function, out) else { return };
+    let Some(run) = decoder.run(function) else { return };
     let found = run.loads().find_map(|load| {
         let row = load.addr.as_indexed().filter(|row| row.scale == 8 && row.offset == 0)?;
         row.index.as_op(Op::Shr)?;
@@ -127,13 +101,8 @@ fn lock_table(image: &ElfFile, out: &mut Recovered) {
     });
     match found {
         Some(addr) => {
-            out.facts.globals.insert(LOCK_TABLE.to_owned(), addr);
+            decoder.global(LOCK_TABLE, addr);
         }
-        None => not_found(function, LOCK_TABLE, &run, out),
+        None => decoder.not_found(function, LOCK_TABLE, &run),
     }
-}
-
-/// Values read from memory: those returned, and all loads on the way.
-fn values(run: &Run) -> impl Iterator<Item = Expr> + '_ {
-    run.returned().cloned().chain(run.loads().map(|load| load.value()))
 }
