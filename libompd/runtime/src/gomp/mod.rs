@@ -1,7 +1,7 @@
 //! GCC's libgomp.
 //!
 //! libgomp keeps no table of its threads: each has a `gomp_thread` in thread-local storage, and everything else is
-//! reached from there. [`recover`] finds that storage and what else a stripped library gives away, [`read`] does the
+//! reached from there. `recover` finds that storage and what else a stripped library gives away, `read` does the
 //! reading. A stripped build's offsets come from a profile, cross-checked with what was decoded.
 
 mod read;

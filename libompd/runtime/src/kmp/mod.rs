@@ -1,7 +1,7 @@
 //! LLVM's libomp and its twin, Intel's libiomp5.
 //!
 //! The runtime keeps a table of all its threads, `__kmp_threads`, from which teams, tasks and locks are reached.
-//! [`recover`] finds the table in stripped builds, [`read`] does the reading. OMPT fields (state, wait id, frames) are
+//! `recover` finds the table in stripped builds, `read` does the reading. OMPT fields (state, wait id, frames) are
 //! not read at all: without a tool attached the runtime leaves garbage in them.
 
 mod read;
