@@ -43,7 +43,7 @@ fn suspects(page: &mut Page, snapshot: &RuntimeSnapshot) {
             continue;
         }
         let mut who = format!(
-            "team {index} (level {}): {} of {} threads wait at its barrier, not there: thread{TIE}{}",
+            "team {index} (level {}): {} of {} threads are at its barrier, missing: thread{TIE}{}",
             words::or_unknown(&team.level),
             barrier.arrived.map_or(waiting.len(), |n| n as usize),
             barrier.size,
@@ -93,7 +93,7 @@ fn predicate(page: &Page, thread: &Thread) -> String {
         Fact::Known { value: Some(wait), .. } => {
             let owner = match wait.kind {
                 WaitKind::Mutex | WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic => {
-                    "; who holds it is not recorded by this runtime"
+                    " (this runtime does not record who holds it)"
                 }
                 _ => "",
             };

@@ -23,7 +23,7 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     let team = &snapshot.teams[index];
     let indent = "  ".repeat(depth);
     let size = team.size.get().map_or_else(|| "? threads".to_owned(), |n| words::count(n as usize, "thread"));
-    let mut title = format!("{indent}team {index}  level {}, {size}", words::or_unknown(&team.level));
+    let mut title = format!("level {}, {size}", words::or_unknown(&team.level));
     if team.serialized.get() == Some(true) {
         title.push_str(", serialized");
     }
@@ -33,7 +33,12 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     if team.parent.flat().is_some() {
         title.push_str(&format!(", opened by thread {}", words::or_unknown(&team.primary_num)));
     }
-    page.styled(HEADING, title);
+    let waiting = snapshot.at_barrier(TeamId(index)).len();
+    if let Some(barrier) = team.barrier.value().filter(|_| waiting > 0) {
+        let arrived = barrier.arrived.map_or(waiting, |n| n as usize);
+        title.push_str(&format!(", {arrived} of {} at its barrier", barrier.size));
+    }
+    page.wrapped(&format!("{indent}team {index}  "), HEADING, &title, indent.len() + 4);
     if page.verbose {
         page.line(format_args!(
             "{indent}  descriptor {}, size from {}",
