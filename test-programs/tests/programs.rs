@@ -336,7 +336,10 @@ fn every_steady_program_has_its_source() -> Result<()> {
             sources.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
-    let known = STEADY_PROGRAMS.into_iter().chain(["hang", "crash", "many", "allow"]).map(str::to_owned);
+    let known = STEADY_PROGRAMS
+        .into_iter()
+        .chain(["hang", "crash", "many", "churn", "two_runtimes", "allow"])
+        .map(str::to_owned);
     ensure!(sources == known.collect(), "{sources:?}");
     Ok(())
 }
