@@ -9,7 +9,7 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {
         runtime_heading(page, snapshot);
         if snapshot.threads.is_empty() {
-            page.line("  loaded, but no thread has used it yet");
+            page.line(words::no_threads(snapshot));
             continue;
         }
         suspects(page, snapshot);
@@ -22,7 +22,12 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
     let foreign = inspection.threads.iter().filter(|t| t.foreign).count();
     if foreign > 0 && !inspection.runtimes.is_empty() {
         page.blank();
-        page.line(format_args!("{} not known to any OpenMP runtime", words::count(foreign, "thread")));
+        let what = if inspection.runtimes.iter().all(|r| r.issues.is_empty()) {
+            "not known to any OpenMP runtime"
+        } else {
+            "not recognised as OpenMP's"
+        };
+        page.line(format_args!("{} {what}", words::count(foreign, "thread")));
     }
 }
 

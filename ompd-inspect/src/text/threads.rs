@@ -8,7 +8,7 @@ use crate::session::Inspection;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.threads.is_empty() {
-        page.line("  loaded, but no thread has used it yet");
+        page.line(words::no_threads(snapshot));
         return;
     }
     if page.verbose {
@@ -87,7 +87,9 @@ pub fn foreign(page: &mut Page, inspection: &Inspection) {
         return;
     }
     page.blank();
-    page.styled(super::HEADING, "Not OpenMP (no runtime knows them)");
+    let complete = inspection.runtimes.iter().all(|r| r.issues.is_empty());
+    let what = if complete { "Not OpenMP (no runtime knows them)" } else { "Not recognised as OpenMP's" };
+    page.styled(super::HEADING, what);
     for thread in foreign {
         let name = thread.name.as_deref().map(escape).unwrap_or_default();
         page.line(format_args!("  {}  {name}", thread.lwp));

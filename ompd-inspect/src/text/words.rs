@@ -9,6 +9,15 @@ pub fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
+/// What to say of a runtime without threads: unused, unless its threads just could not be found.
+pub fn no_threads(snapshot: &RuntimeSnapshot) -> &'static str {
+    if snapshot.issues.is_empty() {
+        "  loaded, but no thread has used it yet"
+    } else {
+        "  its threads could not be found"
+    }
+}
+
 /// `0-11,13`; the numbers have to be sorted.
 pub fn ranges(numbers: &[u32]) -> String {
     let mut parts: Vec<(u32, u32)> = Vec::new();
