@@ -87,11 +87,13 @@ impl SizeOf {
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     record: Rc<Record>,
+    /// Where the struct begins in the record: not at its start for a struct embedded in another.
+    at: u64,
 }
 
 impl View {
     pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Why> {
-        Ok(View { record: Rc::new(Record::read(target, addr, size.get()?)?) })
+        Ok(View { record: Rc::new(Record::read(target, addr, size.get()?)?), at: 0 })
     }
 
     /// Announces that structs of this size will be read at all of these addresses.
@@ -102,12 +104,24 @@ impl View {
         }
     }
 
+    /// The struct embedded at `base`, `bytes` further on (for elements of an array). It shares this one's bytes.
+    pub(crate) fn within(&self, base: &Slot, bytes: u64) -> Result<View, Why> {
+        let at = self.at.saturating_add(base.offset()?).saturating_add(bytes);
+        Ok(View { record: Rc::clone(&self.record), at })
+    }
+
+    fn field(&self, slot: &Slot) -> Result<Field, Why> {
+        let mut field = slot.field()?;
+        field.offset = field.offset.saturating_add(self.at);
+        Ok(field)
+    }
+
     pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
-        Ok(self.record.uint(slot.field()?)?)
+        Ok(self.record.uint(self.field(slot)?)?)
     }
 
     pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
-        Ok(self.record.int(slot.field()?)?)
+        Ok(self.record.int(self.field(slot)?)?)
     }
 
     pub(crate) fn u32(&self, slot: &Slot) -> Result<u32, Why> {
@@ -129,20 +143,13 @@ impl View {
         self.uint(slot).map(|v| v != 0)
     }
 
-    /// A bit-field of a struct embedded at `base`.
-    pub(crate) fn bits(&self, base: &Slot, bit: &Slot) -> Result<u64, Why> {
-        let mut field = bit.field()?;
-        field.offset = field.offset.saturating_add(base.offset()?);
-        Ok(self.record.uint(field)?)
-    }
-
     pub(crate) fn addr(&self) -> Addr {
-        self.record.addr
+        self.record.addr.offset(self.at)
     }
 
     /// Address of a field in the target.
     pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Why> {
-        Ok(self.record.addr_of(slot.field()?))
+        Ok(self.record.addr_of(self.field(slot)?))
     }
 
     pub(crate) fn all_zero(&self) -> bool {

@@ -3,7 +3,7 @@
 use ompd_target::Addr;
 
 use super::Reader;
-use crate::bind::{Slot, View};
+use crate::bind::Slot;
 use crate::model::*;
 
 /// Bits of a schedule that are modifiers (`kmp_sch_modifier_monotonic`, `_nonmonotonic`).
@@ -16,10 +16,7 @@ impl Reader<'_> {
     pub(super) fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
-        let view = match self.task_views[task.0]
-            .addr_of(&s.taskdata.icvs)
-            .and_then(|a| View::read(self.target, a, s.icvs.size))
-        {
+        let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0) {
             Ok(view) => view,
             Err(why) => return Icvs::unknown(&why.to_string()),
         };

@@ -19,12 +19,12 @@ use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
 
-/// Kinds of barriers, each with a state of its own in every thread and team (`enum barrier_type`).
+/// Kinds of barriers, numbered as in the arrays `th_bar` and `t_bar` (`enum barrier_type`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Barriers {
-    Plain,
-    ForkJoin,
-    Reduction,
+    Plain = 0,
+    ForkJoin = 1,
+    Reduction = 2,
 }
 
 /// One entry of `__kmp_threads`.
@@ -219,7 +219,8 @@ impl<'a> Reader<'a> {
                 Err(_) => Root::default(),
             };
             let is_uber = root.uber.map(|uber| uber == thread.view.addr());
-            let own_go = self.barrier_field(&thread.view, Barriers::ForkJoin, &s.bstate.go);
+            let own_go =
+                self.barrier_state(&thread.view, Barriers::ForkJoin).and_then(|state| state.addr_of(&s.bstate.go));
             let idle = match (thread.view.flag(&s.info.in_pool), is_uber, self.slept_on(&thread.view), own_go) {
                 (Ok(true), ..) => idle(s.info.in_pool, Addr::NULL),
                 (_, Some(true), ..) => Idle::No,

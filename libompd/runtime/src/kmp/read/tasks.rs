@@ -86,7 +86,8 @@ impl Reader<'_> {
         }
         let s = &self.kmp.structs;
         let view = View::read(self.target, addr, s.taskdata.size)?;
-        let bit = |slot: &Slot| -> Result<bool, Why> { Ok(view.bits(&s.taskdata.flags, slot)? != 0) };
+        let flags = view.within(&s.taskdata.flags, 0)?;
+        let bit = |slot: &Slot| -> Result<bool, Why> { Ok(flags.uint(slot)? != 0) };
         let explicit = bit(&s.flags.tasktype)?;
         let started = bit(&s.flags.started)?;
         let team = view.ptr(&s.taskdata.team)?;

@@ -8,7 +8,7 @@ use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
 
-/// Kinds of barriers, in the order of the arrays `th_bar` and `t_bar` (`enum barrier_type`).
+/// All kinds of barriers.
 const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
 /// The two low bits of a barrier word are flags (`KMP_BARRIER_SLEEP_STATE`, `KMP_BARRIER_UNUSED_STATE`).
 const BARRIER_FLAGS: u64 = 3;
@@ -18,11 +18,10 @@ const FLAG32: u64 = 0;
 const FLAG64: [u64; 2] = [1, 2];
 
 impl Reader<'_> {
-    /// Address of a word of a thread's barrier state.
-    pub(super) fn barrier_field(&self, thread: &View, which: Barriers, slot: &Slot) -> Result<Addr, Why> {
+    /// A thread's state in one kind of barrier.
+    pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Why> {
         let s = &self.kmp.structs;
-        let index = BARRIERS.iter().position(|b| *b == which).unwrap_or(0) as u64;
-        Ok(thread.addr_of(&s.info.bar)?.offset(index * s.bstate.size.get()?).offset(slot.offset()?))
+        thread.within(&s.info.bar, which as u64 * s.bstate.size.get()?)
     }
 
     /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
@@ -48,13 +47,11 @@ impl Reader<'_> {
     pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Option<(Barriers, Addr)> {
         let s = &self.kmp.structs;
         for which in BARRIERS {
-            let index = BARRIERS.iter().position(|b| *b == which)? as u64;
-            let own = self.barrier_field(thread, which, &s.bstate.arrived).ok()?;
-            let stride = s.balign.size.get().ok()?;
-            let shared = team.addr_of(&s.team.bar).ok()?.offset(index * stride).offset(s.balign.arrived.offset().ok()?);
-            let (own_value, team_value) = (self.target.read_u64(own).ok()?, self.target.read_u64(shared).ok()?);
+            let own = self.barrier_state(thread, which).ok()?;
+            let shared = team.within(&s.team.bar, which as u64 * s.balign.size.get().ok()?).ok()?;
+            let (own_value, team_value) = (own.uint(&s.bstate.arrived).ok()?, shared.uint(&s.balign.arrived).ok()?);
             if (own_value & !BARRIER_FLAGS) > (team_value & !BARRIER_FLAGS) {
-                return Some((which, own));
+                return Some((which, own.addr_of(&s.bstate.arrived).ok()?));
             }
         }
         None
@@ -69,9 +66,10 @@ impl Reader<'_> {
         }
         let view = &self.threads[*index].view;
         BARRIERS.into_iter().find(|which| {
-            [&s.bstate.arrived, &s.bstate.go]
-                .iter()
-                .any(|slot| self.barrier_field(view, *which, slot).ok() == Some(word))
+            let state = self.barrier_state(view, *which);
+            state.is_ok_and(|state| {
+                [&s.bstate.arrived, &s.bstate.go].iter().any(|slot| state.addr_of(slot).ok() == Some(word))
+            })
         })
     }
 
