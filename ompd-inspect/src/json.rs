@@ -96,6 +96,9 @@ pub struct OsThread {
     /// System call it was blocked in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_in: Option<String>,
+    /// The signal that ended the process, if this thread received it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
     /// True if some OpenMP runtime knows it.
     pub openmp: bool,
 }
@@ -249,9 +252,12 @@ pub struct Team {
     pub location: Known<Location>,
     /// LWP of each member by thread number; `null` where not found.
     pub members: Vec<Option<i32>>,
-    /// Members that have arrived at the barrier, as counted by the runtime.
+    /// Members that have arrived at a barrier inside the region, as counted by the runtime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub barrier_arrived: Option<u32>,
+    /// Members that have arrived at the end of the region, as counted by the runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_arrived: Option<u32>,
     /// Thread numbers seen waiting at the team's barrier.
     pub at_barrier: Vec<u32>,
 }
@@ -326,6 +332,7 @@ pub fn report(inspection: &Inspection) -> Report {
                 lwp: t.lwp,
                 name: t.name.clone(),
                 blocked_in: t.blocked_in.clone(),
+                signal: t.signal,
                 openmp: !t.foreign,
             })
             .collect(),
@@ -416,7 +423,8 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         function: known(&team.function, code),
         location: known(&team.location, location),
         members: team.members.clone(),
-        barrier_arrived: team.barrier.value().and_then(|b| b.arrived),
+        barrier_arrived: team.barrier.value().and_then(|b| b.inside),
+        end_arrived: team.barrier.value().and_then(|b| b.at_end),
         at_barrier: snapshot.at_barrier(model::TeamId(index)),
     }
 }

@@ -78,7 +78,14 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         max_pause: options.max_pause,
         ..OpenOptions::default()
     };
-    let inspection = session::inspect(target, &open)?;
+    let inspection = session::inspect(target, &open).map_err(|error| {
+        let no_process = matches!(error, OpenError::NoSuchProcess { .. });
+        let mut failure = Failure::from(error);
+        if no_process && std::path::Path::new(target).exists() {
+            failure.0.push_str(&format!("\n  note: there is a file of that name; write ./{target} to inspect it"));
+        }
+        failure
+    })?;
     let shown = if options.json {
         let report = json::report(&inspection);
         let text =

@@ -19,6 +19,8 @@ pub struct OsThread {
     pub name: Option<String>,
     /// Name of the system call it was blocked in.
     pub blocked_in: Option<String>,
+    /// The signal that ended the process, if this thread received it.
+    pub signal: Option<i32>,
     /// True if no runtime of the process knows it.
     pub foreign: bool,
 }
@@ -61,8 +63,11 @@ impl Inspection {
 /// The target could not be opened or stopped at all.
 pub fn inspect(target: &str, options: &OpenOptions) -> Result<Inspection, OpenError> {
     if target.bytes().all(|b| b.is_ascii_digit()) {
-        // No process has a number that does not fit.
-        inspect_live(target.parse().unwrap_or(i32::MAX), options)
+        let too_large = |_| OpenError::Io {
+            what: format!("there is no process {target}"),
+            source: std::io::Error::other("no process id is that large"),
+        };
+        inspect_live(target.parse().map_err(too_large)?, options)
     } else {
         inspect_core(Path::new(target), options)
     }
@@ -103,6 +108,7 @@ fn finish(
             lwp: t.lwp,
             name: t.name.clone(),
             blocked_in: t.registers.as_ref().ok().and_then(|r| r.syscall).map(|call| name_call(call, target.arch())),
+            signal: (t.signal != 0).then_some(t.signal),
             foreign: !known.contains(&t.lwp),
         })
         .collect();
@@ -126,5 +132,10 @@ fn name_call(call: Syscall, arch: Arch) -> String {
         Machine::Aarch64 => syscalls::aarch64::Sysno::new(number).map(|n| n.name()),
         Machine::Other(_) => None,
     };
-    name.map_or_else(|| format!("number {number}"), str::to_owned)
+    match name {
+        // What is left of a sleep or wait that a stop, ours or another's, has interrupted before.
+        Some("restart_syscall") => "restart_syscall (a sleep or wait interrupted before)".to_owned(),
+        Some(name) => name.to_owned(),
+        None => format!("number {number}"),
+    }
 }

@@ -207,6 +207,7 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
         Wait::Lock | Wait::NestLock if kmp => ("lock", "wait_lock"),
         Wait::Lock | Wait::NestLock => ("lock or critical", "wait_mutex"),
         Wait::Critical => ("critical", "wait_critical"),
+        Wait::Barrier if thread.role == "end waiter" => ("end of region", "wait_barrier_implicit_parallel"),
         Wait::Barrier => ("barrier", "wait_barrier"),
         Wait::Taskwait => ("taskwait", "wait_taskwait"),
         // libomp's taskgroup has children in it, so that memory does not tell it from a taskwait.
@@ -303,7 +304,7 @@ macro_rules! programs {
     };
 }
 
-programs!(nested, lock, tasks, barrier_missing, idle, user_pthread, serialized, icvs);
+programs!(nested, lock, tasks, barrier_missing, region_end, idle, user_pthread, serialized, icvs);
 
 /// A crash in the middle of a nested region, as the kernel wrote it down.
 #[test]

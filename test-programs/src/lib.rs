@@ -40,11 +40,12 @@ pub use truth::{
 
 /// The programs that tell the truth and finish when released; `hang`, `crash`, `many`, `churn` and `two_runtimes` need a start
 /// of their own.
-pub const STEADY_PROGRAMS: [&str; 10] = [
+pub const STEADY_PROGRAMS: [&str; 11] = [
     "nested",
     "lock",
     "tasks",
     "barrier_missing",
+    "region_end",
     "idle",
     "user_pthread",
     "serialized",

@@ -225,6 +225,12 @@ pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool 
     module.exports(name) || (executable && module.symbol(name).is_some())
 }
 
+/// True if the module's file is not at hand, but its build-id is that of a shipped layout.
+pub(crate) fn known_by_build_id(module: &Module, profiles: &[Profile]) -> bool {
+    let Some(id) = module.build_id.as_ref().filter(|_| module.file.is_err()) else { return false };
+    profiles.iter().any(|p| p.fingerprint.build_ids.contains(&id.to_string()))
+}
+
 /// A global of a module: its address in the target and who gave it.
 pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Addr, Origin)> {
     let addr = layout.global(name).ok()?;

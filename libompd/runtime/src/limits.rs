@@ -14,3 +14,24 @@ pub(crate) const THREADS: u64 = 1 << 18;
 pub(crate) const LOCKS: u64 = 1 << 18;
 /// Bytes of a string.
 pub(crate) const STRING: u64 = 4096;
+
+/// Steps of all walks along queues in one snapshot together: what one walk may do, many may not do again and again while
+/// the target is held.
+#[derive(Debug)]
+pub(crate) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(1 << 18)
+    }
+}
+
+impl Budget {
+    /// Takes `steps` off.
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), crate::bind::Why> {
+        self.0 = self.0.checked_sub(steps).ok_or_else(|| {
+            crate::bind::Why::Inconsistent("too many entries in all queues together; the rest is not read".to_owned())
+        })?;
+        Ok(())
+    }
+}

@@ -164,6 +164,8 @@ pub enum State {
     WaitTaskwait = 0x020,
     /// At the end of a `taskgroup`.
     WaitTaskgroup = 0x021,
+    /// At a barrier the implementation needs.
+    WaitBarrierImplementation = 0x015,
     /// For a lock, critical or atomic: which of them is not known.
     WaitMutex = 0x040,
     /// For an `omp_lock_t` or `omp_nest_lock_t`.
@@ -193,6 +195,7 @@ impl State {
             State::WorkParallel => "work_parallel",
             State::WaitBarrier => "wait_barrier",
             State::WaitBarrierImplicitParallel => "wait_barrier_implicit_parallel",
+            State::WaitBarrierImplementation => "wait_barrier_implementation",
             State::WaitTaskwait => "wait_taskwait",
             State::WaitTaskgroup => "wait_taskgroup",
             State::WaitMutex => "wait_mutex",
@@ -226,6 +229,8 @@ pub enum WaitKind {
     Barrier,
     /// The barrier that ends a parallel region.
     RegionEnd,
+    /// The other members of the team, to start the region.
+    RegionStart,
     /// A barrier all members have reached, until the team's remaining tasks have run.
     BarrierTasks,
     /// A lock or nest lock.
@@ -242,6 +247,8 @@ pub enum WaitKind {
     Taskgroup,
     /// One of the two: the runtime does not record which.
     TaskwaitOrTaskgroup,
+    /// Tasks that the dependences of the current task name.
+    Dependences,
     /// Its turn in an `ordered` region.
     Ordered,
     /// The next parallel region: nothing is wrong with this thread.
@@ -255,6 +262,7 @@ impl WaitKind {
     pub fn word(self) -> &'static str {
         match self {
             WaitKind::Barrier => "barrier",
+            WaitKind::RegionStart => "start of region",
             WaitKind::RegionEnd => "end of region",
             WaitKind::BarrierTasks => "barrier (tasks left)",
             WaitKind::Lock => "lock",
@@ -264,16 +272,18 @@ impl WaitKind {
             WaitKind::Taskwait => "taskwait",
             WaitKind::Taskgroup => "taskgroup",
             WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
+            WaitKind::Dependences => "dependences",
             WaitKind::Ordered => "ordered",
             WaitKind::Pool => "next region",
             WaitKind::RuntimeInternal => "runtime internal",
         }
     }
 
-    /// The thread state this wait amounts to; `None` where it may be either of two.
+    /// The thread state this wait amounts to; `None` where OMPT has no state for it, or it may be either of two.
     pub fn state(self) -> Option<State> {
         Some(match self {
-            WaitKind::TaskwaitOrTaskgroup => return None,
+            WaitKind::TaskwaitOrTaskgroup | WaitKind::Dependences => return None,
+            WaitKind::RegionStart => State::WaitBarrierImplementation,
             WaitKind::Barrier | WaitKind::BarrierTasks => State::WaitBarrier,
             WaitKind::RegionEnd => State::WaitBarrierImplicitParallel,
             WaitKind::Lock => State::WaitLock,
@@ -292,7 +302,7 @@ impl WaitKind {
     pub(crate) fn state_fact(self, origin: Origin) -> Fact<State> {
         match self.state() {
             Some(state) => Fact::known(state, origin),
-            None => Fact::unknown(format!("the runtime does not tell {} apart", self.word())),
+            None => Fact::unknown(format!("no single OMPT state stands for a wait for {}", self.word())),
         }
     }
 }
@@ -399,11 +409,13 @@ pub struct Team {
     pub barrier: Fact<Barrier>,
 }
 
-/// A team's barrier.
+/// A team's barrier: the one all barriers inside its region use in turn, and the one at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Barrier {
-    /// Members that have arrived and wait, as counted by the runtime; `None` where it keeps no count.
-    pub arrived: Option<u32>,
+    /// Members that have arrived at a barrier inside the region, as counted by the runtime; `None` where it keeps no count.
+    pub inside: Option<u32>,
+    /// Members that have arrived at the end of the region; `None` where the runtime keeps no count.
+    pub at_end: Option<u32>,
     /// Members it waits for.
     pub size: u32,
 }
@@ -645,7 +657,7 @@ impl RuntimeSnapshot {
     }
 
     /// Numbers of the members seen waiting at the team's barrier, in order. A member whose wait is not known is not
-    /// among them, so the rest of the team has not necessarily stayed away: see [`Barrier::arrived`].
+    /// among them, so the rest of the team has not necessarily stayed away: see [`Barrier`].
     pub fn at_barrier(&self, team: TeamId) -> Vec<u32> {
         let Some(members) = self.team(team).map(|t| &t.members) else { return Vec::new() };
         let waiting: std::collections::HashSet<i32> = self

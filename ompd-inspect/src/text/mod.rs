@@ -3,6 +3,7 @@
 mod doctor;
 mod icvs;
 mod summary;
+mod suspects;
 mod tasks;
 mod teams;
 mod threads;
@@ -135,6 +136,11 @@ fn head(page: &mut Page, inspection: &Inspection) {
         (TargetKind::Live, None) => "live".to_owned(),
     };
     page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
+    for thread in &inspection.threads {
+        if let Some(signal) = thread.signal {
+            page.styled(ALARM, format_args!("LWP {} received {}", thread.lwp, words::signal(signal)));
+        }
+    }
 }
 
 /// Says that there is none only if every mapped file was looked at.

@@ -35,8 +35,8 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     }
     let waiting = snapshot.at_barrier(TeamId(index)).len();
     if let Some(barrier) = team.barrier.value().filter(|_| waiting > 0) {
-        let arrived = barrier.arrived.map_or(waiting, |n| n as usize);
-        title.push_str(&format!(", {arrived} of {} at its barrier", barrier.size));
+        let arrived = barrier.inside.zip(barrier.at_end).map_or(waiting, |(inside, end)| (inside + end) as usize);
+        title.push_str(&format!(", {arrived} of {} waiting for the others", barrier.size));
     }
     page.wrapped(&format!("{indent}team {index}  "), HEADING, &title, indent.len() + 4);
     if page.verbose {

@@ -12,7 +12,7 @@ pub fn count(n: usize, what: &str) -> String {
 /// What to say of a runtime without threads: unused, unless its threads just could not be found.
 pub fn no_threads(snapshot: &RuntimeSnapshot) -> &'static str {
     if snapshot.issues.is_empty() {
-        "  loaded, but no thread has used it yet"
+        "  loaded, but no living thread uses it"
     } else {
         "  its threads could not be found"
     }
@@ -80,6 +80,8 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::Pool => return "idle: waits for the next region".to_owned(),
         WaitKind::Barrier => "waits at a barrier".to_owned(),
         WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
+        WaitKind::RegionStart => "waits for the other threads of its team to start the region".to_owned(),
+        WaitKind::Dependences => "waits for tasks its dependences name".to_owned(),
         WaitKind::BarrierTasks => "waits at a barrier for tasks to finish".to_owned(),
         WaitKind::Taskwait => "waits in taskwait".to_owned(),
         WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use ompd_layout::Origin;
 use ompd_layout::profile::Profile;
-use ompd_target::{Addr, Module, Target, TargetExt};
+use ompd_target::{Addr, Module, Target};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
@@ -25,8 +25,8 @@ pub struct Gomp {
     info: InstanceInfo,
     base: Addr,
     structs: Structs,
-    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64.
-    tls_offset: Result<u64, String>,
+    /// Where the dynamic linker leaves the distance from the thread pointer to `gomp_thread`.
+    tls_slot: Result<Addr, String>,
     global_icv: Option<(Addr, Origin)>,
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
@@ -51,7 +51,9 @@ const PROFILE_TEXTS: &[&str] = &[
 impl Gomp {
     /// True if the module is, or contains, a libgomp.
     pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
-        ["GOMP_barrier", "omp_get_thread_num"].iter().all(|name| instance::defines(target, module, name))
+        // A static program has only what it uses; whoever opens a region has the function that starts its team.
+        ["GOMP_barrier", "gomp_team_start"].iter().any(|name| instance::defines(target, module, name))
+            || instance::known_by_build_id(module, profiles())
     }
 
     /// Finds the layout of the libgomp in `module`.
@@ -65,15 +67,13 @@ impl Gomp {
         };
         let (layout, info) = instance::resolve(target, module, "GNU libgomp", &origins);
         let global = |name| instance::global(&layout, module, name);
-        let tls_offset = match global(schema::TLS_SLOT) {
-            // The dynamic linker has filled the slot in before any code of the library ran.
-            Some((slot, _)) => target.read_u64(slot).map_err(|f| format!("where libgomp keeps its threads: {f}")),
-            None => Err("where this libgomp keeps its threads could not be found in its code".to_owned()),
-        };
+        let tls_slot = global(schema::TLS_SLOT)
+            .map(|(slot, _)| slot)
+            .ok_or_else(|| "where this libgomp keeps its threads could not be found in its code".to_owned());
         Gomp {
             base: module.base(),
             structs: Structs::bind(&layout),
-            tls_offset,
+            tls_slot,
             global_icv: global(schema::GLOBAL_ICV),
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),

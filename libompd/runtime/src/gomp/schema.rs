@@ -62,7 +62,9 @@ structs! {
         prev: "prev", "enclosing taskgroup";
         sem: "taskgroup_sem", "semaphore the task waits on at the end of the taskgroup";
     }
-    GompTaskwait = "gomp_taskwait", "State of a task blocked in `taskwait`" {
+    GompTaskwait = "gomp_taskwait", "State of a task that waits for other tasks" {
+        in_taskwait: "in_taskwait", "it is blocked in `taskwait`";
+        in_depend_wait: "in_depend_wait", "it is blocked until dependences are met";
         sem: "taskwait_sem", "semaphore it waits on";
     }
     PriorityNode = "priority_node", "Link of a task list" {

@@ -57,7 +57,7 @@ const PROFILE_TEXTS: &[&str] = &[
 impl Kmp {
     /// True if the module is, or contains, a libomp or libiomp5.
     pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
-        ["__kmpc_fork_call", "omp_get_thread_num"].iter().all(|name| instance::defines(target, module, name))
+        instance::defines(target, module, "__kmpc_fork_call") || instance::known_by_build_id(module, profiles())
     }
 
     /// Finds the layout of the runtime in `module`.
@@ -76,7 +76,8 @@ impl Kmp {
         let libc = target
             .modules()
             .iter()
-            .filter(|m| m.exports("sched_yield") && m.exports("__libc_start_main"))
+            // Before glibc 2.34 the functions for threads are in a library of their own.
+            .filter(|m| m.exports("__libc_start_main") || m.exports("pthread_cond_wait"))
             .flat_map(|m| m.ranges.clone())
             .collect();
         Kmp { base: module.base(), bias: module.bias, structs: Structs::bind(&layout), layout, libc, info }

@@ -38,7 +38,6 @@ structs! {
         implicit_task: "t_implicit_task_taskdata", "array of the members' implicit tasks";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
-        in_parallel: "r_in_parallel", "parallel regions of more than one thread in progress";
         root_team: "r_root_team", "team of its initial thread outside all regions";
     }
     KmpTaskdata = "kmp_taskdata" as ["kmp_taskdata", "kmp_taskdata_t"], "One task; the kmp_task follows it in memory" {

@@ -30,6 +30,10 @@ const QUICK_LOOKS: u32 = 100;
 /// How often the listing of threads is repeated at most. One is enough unless threads come and go.
 const MAX_LISTINGS: u32 = 1000;
 
+/// How long a thread in uninterruptible sleep is waited for. It executes no code of the program until the kernel is done,
+/// and stops before it executes any: the others need not be held for it.
+const SLEEPER_GRACE: Duration = Duration::from_millis(50);
+
 /// Registers of a stopped thread.
 pub(super) type Caught = (i32, Result<Registers, String>);
 
@@ -103,7 +107,8 @@ fn trace(
     let mut held = Held { tasks: Vec::new(), since: None };
     match held.catch_all(process, max_wait) {
         Ok(()) => {
-            let caught = held.tasks.iter().map(|t| (t.tid, read_registers(t.tid))).collect();
+            let registers = |t: &Task| if t.stopped { read_registers(t.tid) } else { Err(ASLEEP.to_owned()) };
+            let caught = held.tasks.iter().map(|t| (t.tid, registers(t))).collect();
             if ready.send(Ok(caught)).is_ok() {
                 // Ends when the other side drops its sender.
                 let _ = released.recv();
@@ -119,11 +124,16 @@ fn trace(
     }
 }
 
+/// Why a thread has no registers that is still on its way out of the kernel.
+const ASLEEP: &str = "it is in uninterruptible sleep in the kernel (state D, as in vfork or on slow storage)";
+
 /// A thread of the target that this thread traces.
 #[derive(Debug)]
 struct Task {
     tid: i32,
     stopped: bool,
+    /// It will stop as soon as the kernel lets it go; nobody waits for that.
+    asleep: bool,
     /// Signal the thread was about to receive when it stopped; it must get it after all.
     signal: i32,
 }
@@ -151,14 +161,14 @@ impl Held {
             let listed = process.tasks().map_err(|_| StopError::Gone)?;
             let new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
             if new.is_empty() {
-                self.tasks.retain(|t| t.stopped);
+                self.tasks.retain(|t| t.stopped || t.asleep);
                 return if self.tasks.is_empty() { Err(StopError::Gone) } else { Ok(()) };
             }
             self.since.get_or_insert_with(Instant::now);
             let first = self.tasks.len();
             for tid in new {
                 if seize(process, tid)? {
-                    self.tasks.push(Task { tid, stopped: false, signal: 0 });
+                    self.tasks.push(Task { tid, stopped: false, asleep: false, signal: 0 });
                 }
             }
             for task in &self.tasks[first..] {
@@ -220,6 +230,7 @@ fn ended(process: &ProcDir, tid: i32) -> bool {
 
 fn await_stop(process: &ProcDir, task: &mut Task, deadline: Instant, max_wait: Duration) -> Result<(), StopError> {
     let mut looks = 0u32;
+    let began = Instant::now();
     loop {
         match look(task.tid) {
             Seen::Stopped { signal } => {
@@ -238,8 +249,12 @@ fn await_stop(process: &ProcDir, task: &mut Task, deadline: Instant, max_wait: D
         if ended(process, task.tid) {
             return Ok(());
         }
+        let state = process.task_stat(task.tid).map_or('?', |s| s.state);
+        if state == 'D' && began.elapsed() >= SLEEPER_GRACE {
+            task.asleep = true;
+            return Ok(());
+        }
         if Instant::now() >= deadline {
-            let state = process.task_stat(task.tid).map_or('?', |s| s.state);
             return Err(StopError::Late { tid: task.tid, state, waited: max_wait });
         }
         sleep((SLEEPS[0] * (looks - QUICK_LOOKS)).min(SLEEPS[1]));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use ompd_target::{Addr, Registers, Target, TargetExt};
+use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
 
 mod tasks;
 mod waits;
@@ -90,11 +90,30 @@ impl<'a> Reader<'a> {
         self.issues.push(Issue::new(subject, text));
     }
 
+    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: the dynamic linker leaves it in a slot before any
+    /// code of the library runs. Seen earlier, the slot holds something else.
+    fn tls_offset(&self) -> Result<u64, Why> {
+        /// Far more than all thread-local variables of a process together.
+        const MAX: i64 = 64 << 20;
+        let slot = self.gomp.tls_slot.clone().map_err(Why::Inconsistent)?;
+        let offset = self.target.read_u64(slot)?;
+        // Thread-local storage lies below the thread pointer on x86-64, above it on aarch64 (ELF TLS, variants II and I).
+        let sane = match self.target.arch().machine {
+            Machine::X86_64 => -MAX..0,
+            _ => 1..MAX,
+        };
+        if sane.contains(&(offset as i64)) {
+            Ok(offset)
+        } else {
+            Err(Why::Inconsistent("the dynamic linker has not made this libgomp ready yet".to_owned()))
+        }
+    }
+
     /// Every OS thread has a `gomp_thread` at a fixed offset from its thread pointer. It is all zero until the thread
     /// first does something with OpenMP.
     fn read_threads(&mut self) {
-        let offset = match &self.gomp.tls_offset {
-            Ok(offset) => *offset,
+        let offset = match self.tls_offset() {
+            Ok(offset) => offset,
             Err(why) => return self.issue("threads", why),
         };
         let pointers = self.target.threads().iter().filter_map(|t| t.thread_pointer());
@@ -393,7 +412,8 @@ impl<'a> Reader<'a> {
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
-            Ok(task) if task.is_null() => s.thread.task.fact(Ok(self.add_initial_task(raw.lwp))),
+            Ok(task) if task.is_null() && raw.team.is_null() => s.thread.task.fact(Ok(self.add_initial_task(raw.lwp))),
+            Ok(task) if task.is_null() => Fact::unknown("it is on its way into or out of its region"),
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => s.thread.task.fact(Ok(*id)),
                 None => Fact::unknown(format!("the task at {task} could not be read")),

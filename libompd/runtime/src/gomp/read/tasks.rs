@@ -74,7 +74,7 @@ impl Reader<'_> {
                 child = Some(id);
                 match parent {
                     Ok(parent) if parent.is_null() => {
-                        self.tasks[id.0].generating = self.gomp.structs.task.parent.fact(Ok(None));
+                        self.tasks[id.0].generating = self.no_parent(id);
                         break;
                     }
                     Ok(parent) => {
@@ -123,6 +123,15 @@ impl Reader<'_> {
             is_final: slot.fact(Ok(false)),
         });
         id
+    }
+
+    /// What a parent pointer of NULL means: an initial task has none; for others it has finished (`gomp_clear_parent`), or
+    /// is an initial task, of which libgomp keeps no record.
+    fn no_parent(&self, id: TaskId) -> Fact<Option<TaskId>> {
+        match self.tasks[id.0].kind.get() {
+            Some(TaskKind::Initial) => self.gomp.structs.task.parent.fact(Ok(None)),
+            _ => Fact::unknown("its generating task has finished, or is an initial task without a record"),
+        }
     }
 
     pub(super) fn parent_of(&self, task: Addr) -> Result<Addr, Why> {
@@ -179,10 +188,8 @@ impl Reader<'_> {
             is_final: s.final_task.fact(view.flag(&s.final_task)),
         });
         self.task_ids.insert(addr, id);
-        if let (Ok(wait), Ok(sem)) = (view.ptr(&s.taskwait), self.gomp.structs.taskwait.sem.offset())
-            && !wait.is_null()
-        {
-            self.place(wait.offset(sem), WaitKind::Taskwait, None);
+        if let Ok(wait) = view.ptr(&s.taskwait) {
+            self.taskwait_place(wait);
         }
         if let Ok(group) = view.ptr(&s.taskgroup) {
             self.taskgroup_places(group);
@@ -222,7 +229,7 @@ impl Reader<'_> {
                     let added = self.add_task(task, id.clone())?;
                     let parent = self.parent_of(task)?;
                     self.tasks[added.0].generating = match self.task_ids.get(&parent) {
-                        _ if parent.is_null() => s.task.parent.fact(Ok(None)),
+                        _ if parent.is_null() => self.no_parent(added),
                         Some(parent) => s.task.parent.fact(Ok(Some(*parent))),
                         None => match self.add_task(parent, id.clone()) {
                             Ok(parent) => s.task.parent.fact(Ok(Some(parent))),

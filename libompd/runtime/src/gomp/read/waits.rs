@@ -10,10 +10,28 @@ use crate::model::*;
 
 /// Flags in the low bits of a team barrier's generation (`BAR_*` in `config/linux/bar.h`).
 const BAR_WAITING_FOR_TASK: u64 = 2;
+const BAR_CANCELLED: u64 = 4;
 /// Value a thread expects in a contended `gomp_mutex_t` while it sleeps on it (`config/linux/mutex.c`).
 const MUTEX_CONTENDED: u32 = u32::MAX;
 
 impl Reader<'_> {
+    /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
+    pub(super) fn taskwait_place(&mut self, addr: Addr) {
+        if addr.is_null() {
+            return;
+        }
+        let s = &self.gomp.structs.taskwait;
+        let Ok(view) = View::read(self.target, addr, s.size) else { return };
+        let kind = match (view.flag(&s.in_taskwait), view.flag(&s.in_depend_wait)) {
+            (Ok(true), _) => WaitKind::Taskwait,
+            (_, Ok(true)) => WaitKind::Dependences,
+            _ => return,
+        };
+        if let Ok(sem) = view.addr_of(&s.sem) {
+            self.place(sem, kind, None);
+        }
+    }
+
     pub(super) fn taskgroup_places(&mut self, innermost: Addr) {
         let s = &self.gomp.structs.taskgroup;
         let mut at = innermost;
@@ -78,9 +96,13 @@ impl Reader<'_> {
                 return Err(Why::Inconsistent("the team barrier awaits more threads than the team has".to_owned()));
             }
             // The last thread to arrive resets the count before the remaining tasks have run.
-            let arrived =
-                if generation & BAR_WAITING_FOR_TASK != 0 { size } else { (size - awaited).max(size - awaited_final) };
-            Ok(Barrier { arrived: Some(arrived), size })
+            let inside = match generation {
+                g if g & BAR_WAITING_FOR_TASK != 0 => size,
+                // The count keeps what it was when the region was cancelled.
+                g if g & BAR_CANCELLED != 0 => 0,
+                _ => size - awaited,
+            };
+            Ok(Barrier { inside: Some(inside), at_end: Some(size - awaited_final), size })
         };
         s.barrier_awaited.fact(read())
     }
@@ -89,6 +111,10 @@ impl Reader<'_> {
     pub(super) fn barrier_kind(&self, team: Addr) -> WaitKind {
         let s = &self.gomp.structs.team;
         let Some(raw) = self.teams.get(&team) else { return WaitKind::Barrier };
+        // After a cancellation everyone goes to the end of the region, and the other count keeps what it was.
+        if raw.view.uint(&s.barrier_generation).is_ok_and(|g| g & BAR_CANCELLED != 0) {
+            return WaitKind::RegionEnd;
+        }
         let waiting_for_task = raw.view.uint(&s.barrier_generation).is_ok_and(|g| g & BAR_WAITING_FOR_TASK != 0);
         let total = raw.view.uint(&s.barrier_total).ok();
         let final_begun = raw.view.uint(&s.barrier_awaited_final).ok() < total;
@@ -104,15 +130,15 @@ impl Reader<'_> {
     /// what they wait for. A futex call from elsewhere (libc) is the program's own business.
     pub(super) fn wait_of(&self, raw: &RawThread) -> Fact<Option<Wait>> {
         let origin = Origin::Registers;
+        if self.target.arch().machine != Machine::X86_64 {
+            // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
+            return Fact::unknown("waits are not recognised on this machine yet");
+        }
         if !self.gomp.owns(self.target, raw.registers.pc) {
             return Fact::known(None, origin);
         }
-        let futex = match self.target.arch().machine {
-            Machine::X86_64 => 202,
-            Machine::Aarch64 => 98,
-            Machine::Other(_) => return Fact::unknown("system calls of this machine are not known"),
-        };
-        let Some(call) = raw.registers.syscall.filter(|c| c.number == futex) else {
+        const FUTEX: u64 = 202;
+        let Some(call) = raw.registers.syscall.filter(|c| c.number == FUTEX) else {
             return if raw.idle {
                 Fact::known(
                     Some(Wait {
@@ -132,18 +158,24 @@ impl Reader<'_> {
         let object = Addr(call.args[0]);
         let place = self.places.get(&object).cloned();
         let (kind, team, name) = match place {
+            // `gomp_team_end` waits once more for a nested team's threads after its thread 0 has left the team.
+            Some(Place { kind: WaitKind::Barrier, team: Some(team), name }) if team != raw.team => {
+                (WaitKind::RegionEnd, self.team_id(team), name)
+            }
             Some(Place { kind: WaitKind::Barrier, team: Some(team), name }) => {
                 (self.barrier_kind(team), self.team_id(team), name)
             }
-            Some(Place { kind, team, name }) => (kind, team.and_then(|t| self.team_id(t)), name),
-            // libgomp's own objects apart, only locks and criticals are mutexes; anything else is internal.
-            None if call.args[2] as u32 == MUTEX_CONTENDED
-                && !self.gomp.owns(self.target, object)
-                && !self.in_team(object) =>
-            {
-                (WaitKind::Mutex, None, None)
+            // Not only idle workers wait at the dock: so does thread 0 until all others are there to start.
+            Some(Place { kind: WaitKind::Pool, name, .. }) if !raw.idle => {
+                (WaitKind::RegionStart, self.team_id(raw.team), name)
             }
-            None => (WaitKind::RuntimeInternal, None, None),
+            Some(Place { kind, team, name }) => (kind, team.and_then(|t| self.team_id(t)), name),
+            None if self.gomp.owns(self.target, object) || self.in_team(object) => {
+                (WaitKind::RuntimeInternal, None, None)
+            }
+            // libgomp's own objects apart, only locks and criticals are mutexes.
+            None if call.args[2] as u32 == MUTEX_CONTENDED => (WaitKind::Mutex, None, None),
+            None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)
     }

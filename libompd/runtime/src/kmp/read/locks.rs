@@ -81,6 +81,7 @@ impl Reader<'_> {
             if next <= 0 {
                 break;
             }
+            self.budget.spend(1)?;
             let gtid = (next - 1) as u32;
             let Some(waiter) = self.by_gtid.get(&gtid).map(|i| &self.threads[*i]) else {
                 return Err(Why::Inconsistent(format!(

@@ -4,7 +4,7 @@
 //! kmp_barrier.cpp,kmp_lock.h,kmp_lock.cpp,kmp_wait_release.h,kmp_gsupport.cpp}`; where a comment names a function, it
 //! is found there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_layout::Origin;
 use ompd_target::{Addr, Registers, Target, TargetExt};
@@ -16,7 +16,7 @@ mod waits;
 
 use super::{Kmp, schema};
 use crate::bind::{Slot, View, Why};
-use crate::limits;
+use crate::limits::{self, Budget};
 use crate::model::*;
 
 /// Kinds of barriers, numbered as in the arrays `th_bar` and `t_bar` (`enum barrier_type`).
@@ -47,15 +47,6 @@ enum Idle {
     Unsure(String),
 }
 
-/// What is read of a `kmp_root`.
-#[derive(Clone, Copy, Default)]
-struct Root {
-    /// It is in a parallel region of more than one thread.
-    in_parallel: Option<bool>,
-    /// Its initial thread.
-    uber: Option<Addr>,
-}
-
 /// One level of nesting: several serialized regions may share one `kmp_team`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Region {
@@ -77,6 +68,7 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    budget: Budget,
     issues: Vec<Issue>,
 }
 
@@ -96,6 +88,7 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            budget: Budget::default(),
             issues: Vec::new(),
         };
         if let Err(why) = reader.read_threads() {
@@ -208,27 +201,26 @@ impl<'a> Reader<'a> {
     }
 
     /// A worker keeps its team after the region has ended (hot team). It is idle if it is in the pool of unused
-    /// threads, sleeps on its own fork barrier, or serves a root that is in no parallel region at all.
+    /// threads, or if it is no member of a team that lives.
     fn find_idle(&mut self) {
         let s = &self.kmp.structs;
-        let mut roots: HashMap<Addr, Root> = HashMap::new();
+        let mut ubers: HashMap<Addr, Option<Addr>> = HashMap::new();
+        let mut chains: HashMap<Addr, Result<HashSet<Addr>, Why>> = HashMap::new();
         for index in 0..self.threads.len() {
             let thread = &self.threads[index];
-            let root = match thread.view.ptr(&s.info.root) {
-                Ok(addr) => *roots.entry(addr).or_insert_with(|| self.read_root(addr)),
-                Err(_) => Root::default(),
+            let uber = match thread.view.ptr(&s.info.root) {
+                Ok(root) => *ubers.entry(root).or_insert_with(|| self.uber_of(root).ok()),
+                Err(_) => None,
             };
-            let is_uber = root.uber.map(|uber| uber == thread.view.addr());
-            let own_go =
-                self.barrier_state(&thread.view, Barriers::ForkJoin).and_then(|state| state.addr_of(&s.bstate.go));
-            let idle = match (thread.view.flag(&s.info.in_pool), is_uber, self.slept_on(&thread.view), own_go) {
-                (Ok(true), ..) => idle(s.info.in_pool, Addr::NULL),
-                (_, Some(true), ..) => Idle::No,
-                (_, _, Ok(Some(word)), Ok(go)) if word == go => idle(s.info.sleep_loc, word),
-                _ if root.in_parallel == Some(false) && is_uber == Some(false) => idle(s.root.in_parallel, Addr::NULL),
-                (Err(why), ..) | (_, _, Err(why), _) | (_, _, _, Err(why)) => Idle::Unsure(why.to_string()),
-                (_, None, ..) => Idle::Unsure("its root could not be read".to_owned()),
-                _ => Idle::No,
+            let is_uber = uber.map(|uber| uber == thread.view.addr());
+            let idle = match (thread.view.flag(&s.info.in_pool), is_uber) {
+                (Ok(true), _) => idle(s.info.in_pool, &thread.view),
+                (_, Some(true)) => Idle::No,
+                _ => match self.is_member(thread, &mut chains) {
+                    Ok(true) => Idle::No,
+                    Ok(false) => idle(s.team.threads, &thread.view),
+                    Err(why) => Idle::Unsure(why.to_string()),
+                },
             };
             let thread = &mut self.threads[index];
             thread.uber = is_uber;
@@ -236,15 +228,53 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The root team's only member is the initial thread (`__kmp_initialize_root`).
-    fn read_root(&self, addr: Addr) -> Root {
+    /// True if the thread is in the team it points to, and that team lives: its thread 0 is in it, directly or through
+    /// regions nested in it. When a region ends, thread 0 goes back to the enclosing team (`__kmp_join_call`); the others
+    /// keep pointing to the team they may be needed for again.
+    fn is_member(
+        &self,
+        thread: &RawThread,
+        chains: &mut HashMap<Addr, Result<HashSet<Addr>, Why>>,
+    ) -> Result<bool, Why> {
         let s = &self.kmp.structs;
-        let Ok(view) = View::read(self.target, addr, s.root.size) else { return Root::default() };
-        let uber = || -> Result<Addr, Why> {
-            let threads = view.ptr(&s.root.root_team)?.offset(s.team.threads.offset()?);
-            Ok(self.target.read_ptr(self.target.read_ptr(threads)?)?)
-        };
-        Root { in_parallel: view.flag(&s.root.in_parallel).ok(), uber: uber().ok() }
+        let (team, number) = (thread.team, thread.view.count(&s.info.ds_tid)?);
+        if team.is_null() {
+            return Ok(false);
+        }
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let view = View::read(self.target, team, s.team.size)?;
+        if number >= view.count(&s.team.nproc)? {
+            return Ok(false);
+        }
+        let members = view.ptr(&s.team.threads)?;
+        if self.target.read_ptr(members.offset(u64::from(number) * width))? != thread.view.addr() {
+            return Ok(false);
+        }
+        let primary = self.target.read_ptr(members)?;
+        let chain = chains.entry(primary).or_insert_with(|| self.teams_of(primary));
+        match chain {
+            Ok(teams) => Ok(teams.contains(&team)),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    /// The team a thread is in, and those around it.
+    fn teams_of(&self, thread: Addr) -> Result<HashSet<Addr>, Why> {
+        let s = &self.kmp.structs;
+        let mut teams = HashSet::new();
+        let mut at = self.target.read_ptr(thread.offset(s.info.team.offset()?))?;
+        while !at.is_null() && teams.insert(at) && teams.len() <= limits::TEAM_DEPTH {
+            at = self.target.read_ptr(at.offset(s.team.parent.offset()?))?;
+        }
+        Ok(teams)
+    }
+
+    /// The initial thread of a root: the only member of its root team (`__kmp_initialize_root`).
+    fn uber_of(&self, root: Addr) -> Result<Addr, Why> {
+        let s = &self.kmp.structs;
+        let team = View::read(self.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+        let threads = self.target.read_ptr(team.offset(s.team.threads.offset()?))?;
+        Ok(self.target.read_ptr(threads)?)
     }
 
     /// Teams are reached from the threads inside them, and from there outwards.
@@ -422,7 +452,7 @@ impl<'a> Reader<'a> {
         if team.count(&s.serialized).is_ok_and(|n| n > 0) {
             return Fact::unknown("a team of one thread does not wait");
         }
-        s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { arrived: None, size }))
+        s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { inside: None, at_end: None, size }))
     }
 
     fn make_threads(&mut self, teams: &[Team]) -> Vec<Thread> {
@@ -492,12 +522,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn idle(by: Slot, object: Addr) -> Idle {
+fn idle(by: Slot, thread: &View) -> Idle {
     match by.origin() {
         Some(origin) => {
+            let object = thread.addr();
             Idle::Yes(Wait { kind: WaitKind::Pool, object, name: None, location: None, team: None, origin })
         }
-        None => Idle::No,
+        None => Idle::Unsure("where this runtime keeps its teams is not known".to_owned()),
     }
 }
 

@@ -140,6 +140,7 @@ impl Reader<'_> {
         }
         let (stride, width) = (s.thread_data_stride.size.get()?, u64::from(self.target.arch().pointer_bytes));
         for member in 0..u64::from(members) {
+            self.budget.spend(1)?;
             let data = View::read(self.target, array.offset(member * stride), s.thread_data.size)?;
             let d = &s.thread_data;
             let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
@@ -150,9 +151,13 @@ impl Reader<'_> {
             if waiting > slots || head >= slots || slots > limits::TASKS as u64 {
                 return Err(Why::Inconsistent(format!("the queue of member {member} contradicts itself")));
             }
+            self.budget.spend(waiting)?;
             for i in 0..waiting {
                 let addr = self.target.read_ptr(ring.offset((head + i) % slots * width))?;
-                if addr.is_null() || self.task_ids.contains_key(&addr) {
+                if addr.is_null() {
+                    return Err(Why::Inconsistent(format!("the queue of member {member} has holes")));
+                }
+                if self.task_ids.contains_key(&addr) {
                     continue;
                 }
                 let id = self.add_task(addr)?;
@@ -179,6 +184,9 @@ impl Reader<'_> {
                 return Ok(Fact::unknown("the runtime does not maintain the function of a serialized region"));
             }
             let pkfn = view.ptr(&s.pkfn)?;
+            if pkfn.is_null() {
+                return Ok(Fact::unknown("the runtime has not set the function of the region"));
+            }
             if !self.kmp.owns(self.target, pkfn) {
                 return Ok(s.pkfn.fact(Ok(CodeRef::new(pkfn))));
             }

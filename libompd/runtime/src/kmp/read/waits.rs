@@ -116,13 +116,21 @@ impl Reader<'_> {
         };
         // Set on entry to every explicit and worksharing barrier (`__kmpc_barrier`), not at the end of a region.
         let entered = self.line_in(&view, &s.info.ident);
-        // Who has arrived may be executing an explicit task there: then it does not wait.
+        // Who has arrived may be executing an explicit task there: then it does not wait. The primary counts nothing up: its
+        // words are those of the enclosing team.
         let in_explicit = task.is_some_and(|t| self.tasks[t.0].kind.get().is_some_and(TaskKind::is_explicit));
-        let arrived = self.teams.get(&team).filter(|_| !in_explicit).and_then(|team| self.arrived_at(&view, team));
+        let primary = view.int(&s.info.ds_tid).is_ok_and(|number| number == 0);
+        let arrived =
+            self.teams.get(&team).filter(|_| !in_explicit && !primary).and_then(|team| self.arrived_at(&view, team));
         if let Some((which, word)) = arrived {
             return barrier(which, slept_on.unwrap_or(word), region, entered, &s.bstate.arrived);
         }
         if let Some(word) = slept_on {
+            // It has not arrived anywhere, and sleeps until it is let into the region.
+            let own_go = self.barrier_state(&view, Barriers::ForkJoin).and_then(|state| state.addr_of(&s.bstate.go));
+            if own_go.is_ok_and(|go| go == word) && !primary {
+                return waiting(WaitKind::RegionStart, word, region, Fact::unknown("not recorded"), &s.info.sleep_loc);
+            }
             if let Some(which) = self.barrier_word(word) {
                 return barrier(which, word, region, entered, &s.info.sleep_loc);
             }
@@ -133,7 +141,7 @@ impl Reader<'_> {
             if self.is_unfinished_word(&view, word) {
                 return waiting(WaitKind::BarrierTasks, word, region, nowhere, &s.info.sleep_loc);
             }
-            return Fact::unknown(format!("it sleeps on the runtime's word at {word}, whose meaning is not known"));
+            return Fact::unknown("it sleeps on a word of the runtime whose meaning is not known");
         }
         match registers {
             Some(Ok(registers)) => self.wait_by_registers(&registers),
@@ -154,7 +162,7 @@ impl Reader<'_> {
         if self.kmp.owns(self.target, registers.pc) {
             Fact::unknown("it is executing the runtime's code (a spinning wait leaves no trace in memory)")
         } else if !other_call && self.kmp.in_libc(registers.pc) {
-            Fact::unknown("it is in the C library, where the runtime also waits, and memory does not tell")
+            Fact::unknown("it is in the C library: whether the OpenMP runtime or the program waits there is not known")
         } else {
             Fact::known(None, Origin::Registers)
         }
