@@ -241,21 +241,32 @@ impl<'a> Reader<'a> {
         if team.is_null() {
             return Ok(false);
         }
-        let width = u64::from(self.target.arch().pointer_bytes);
         let view = View::read(self.target, team, s.team.size)?;
-        if number >= view.count(&s.team.nproc)? {
+        if !self.lists(&view, number, thread)? {
+            // Ending a region, thread 0 takes back its number in the enclosing team before it takes back that team.
+            let outer = view.ptr(&s.team.parent)?;
+            if !outer.is_null() && self.lists(&View::read(self.target, outer, s.team.size)?, number, thread)? {
+                return Err(Why::Inconsistent("it is on its way into or out of a region".to_owned()));
+            }
             return Ok(false);
         }
-        let members = view.ptr(&s.team.threads)?;
-        if self.target.read_ptr(members.offset(u64::from(number) * width))? != thread.view.addr() {
-            return Ok(false);
-        }
-        let primary = self.target.read_ptr(members)?;
+        let primary = self.target.read_ptr(view.ptr(&s.team.threads)?)?;
         let chain = chains.entry(primary).or_insert_with(|| self.teams_of(primary));
         match chain {
             Ok(teams) => Ok(teams.contains(&team)),
             Err(why) => Err(why.clone()),
         }
+    }
+
+    /// True if the team has the thread as its member of this number.
+    fn lists(&self, team: &View, number: u32, thread: &RawThread) -> Result<bool, Why> {
+        let s = &self.kmp.structs.team;
+        if number >= team.count(&s.nproc)? {
+            return Ok(false);
+        }
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let member = self.target.read_ptr(team.ptr(&s.threads)?.offset(u64::from(number) * width))?;
+        Ok(member == thread.view.addr())
     }
 
     /// The team a thread is in, and those around it.
