@@ -24,7 +24,10 @@ struct RawThread {
     team_id: u32,
     level: u32,
     pool: Addr,
+    /// It is in no team: `team` is that of its last region.
     idle: bool,
+    /// It is in no team either, but on its way into or out of one.
+    unsettled: bool,
     registers: Registers,
 }
 
@@ -157,6 +160,7 @@ impl<'a> Reader<'a> {
             pool: view.ptr(&s.thread_pool)?,
             view,
             idle: false,
+            unsettled: false,
             registers,
         }))
     }
@@ -268,7 +272,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A team lives as long as its thread 0 is in it. A worker the pool no longer needs still points to the team of the
-    /// last region on its way out: that is no team any more, and the worker is in none.
+    /// last region on its way out: that is no team any more, or another one by now, and the worker is in none.
     fn drop_ended_teams(&mut self) {
         if !self.issues.is_empty() {
             // Something could not be read, and it may be what leads to a team's thread 0.
@@ -288,10 +292,40 @@ impl<'a> Reader<'a> {
                 (team, number) = (outer, outer_number);
             }
         }
-        for thread in &mut self.threads {
-            thread.idle |= self.teams.contains_key(&thread.team) && !led.contains(&thread.team);
+        for index in 0..self.threads.len() {
+            let thread = &self.threads[index];
+            let unsettled = match self.teams.get(&thread.team).filter(|_| !thread.idle) {
+                None => false,
+                Some(_) if !led.contains(&thread.team) => true,
+                Some(team) => match self.lists(team, thread) {
+                    Ok(listed) => !listed,
+                    Err(why) => {
+                        self.issue(format!("thread {}", self.threads[index].lwp), why);
+                        true
+                    }
+                },
+            };
+            let thread = &mut self.threads[index];
+            thread.unsettled = unsettled;
+            thread.idle |= unsettled;
         }
         self.teams.retain(|addr, _| led.contains(addr));
+    }
+
+    /// True if the team knows the thread as its member of that number: by the address of its `ordered` semaphore
+    /// (`gomp_team_start`, `gomp_thread_start`). Memory of an ended team may hold a new one, to which a thread that is
+    /// still leaving does not belong.
+    fn lists(&self, team: &RawTeam, thread: &RawThread) -> Result<bool, Why> {
+        let s = &self.gomp.structs;
+        if thread.team_id == 0 {
+            return Ok(true);
+        }
+        if u64::from(thread.team_id) >= team.view.uint(&s.team.nthreads)? {
+            return Ok(false);
+        }
+        let width = u64::from(self.target.arch().pointer_bytes);
+        let slot = team.view.ptr(&s.team.ordered_release)?.offset(u64::from(thread.team_id) * width);
+        Ok(self.target.read_ptr(slot)? == thread.view.addr_of(&s.thread.release)?)
     }
 
     /// The implicit tasks of a team lie side by side.
@@ -407,6 +441,21 @@ impl<'a> Reader<'a> {
     fn make_thread(&mut self, raw: &RawThread, teams: &[Team]) -> Thread {
         let gomp = self.gomp;
         let s = &gomp.structs;
+        if raw.unsettled {
+            let why = "it is on its way into or out of a region";
+            return Thread {
+                lwp: Some(raw.lwp),
+                descriptor: raw.addr,
+                gtid: None,
+                role: Fact::unknown(why),
+                thread_num: Fact::unknown(why),
+                team: Fact::unknown(why),
+                task: Fact::unknown(why),
+                state: Fact::unknown(why),
+                wait: Fact::unknown(why),
+                icvs: Icvs::unknown(why),
+            };
+        }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
         let role = role_slot.fact(Ok(self.role(raw)));
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
