@@ -104,9 +104,14 @@ impl View {
         }
     }
 
-    /// The struct embedded at `base`, `bytes` further on (for elements of an array). It shares this one's bytes.
-    pub(crate) fn within(&self, base: &Slot, bytes: u64) -> Result<View, Why> {
-        let at = self.at.saturating_add(base.offset()?).saturating_add(bytes);
+    /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's
+    /// bytes.
+    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Why> {
+        let size = size.get()?;
+        let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
+        if at.saturating_add(size) > self.record.bytes().len() as u64 {
+            return Err(Why::Inconsistent(format!("{} does not fit into its struct", base.name)));
+        }
         Ok(View { record: Rc::clone(&self.record), at })
     }
 
@@ -167,7 +172,6 @@ macro_rules! structs {
         $(
             #[doc = $meaning]
             #[derive(Debug, Clone)]
-            #[allow(dead_code, reason = "a struct read only field by field has no use for its size")]
             pub(crate) struct $ty {
                 pub(crate) size: $crate::bind::SizeOf,
                 $( #[doc = $what] pub(crate) $field: $crate::bind::Slot, )*

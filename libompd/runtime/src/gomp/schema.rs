@@ -10,7 +10,6 @@ structs! {
         team_id: "ts.team_id", "thread number in that team";
         level: "ts.level", "nesting level";
         active_level: "ts.active_level", "nesting level counting only regions of more than one thread";
-        work_share: "ts.work_share", "worksharing construct in progress";
         task: "task", "task being executed; NULL before the first use";
         release: "release", "semaphore this thread waits on for its turn in `ordered`";
         thread_pool: "thread_pool", "pool of the contention group; NULL before the first region";
@@ -30,7 +29,6 @@ structs! {
         task_lock: "task_lock", "lock of the task queues";
         queue_root: "task_queue.t.root", "ready tasks, when priorities are in use: root of a splay tree";
         queue_tasks: "task_queue.l.tasks", "ready tasks, when no priorities are in use: circular list";
-        task_count: "task_count", "explicit tasks not finished";
         implicit_task: "implicit_task", "implicit tasks of the members";
     }
     GompTask = "gomp_task", "One task" {

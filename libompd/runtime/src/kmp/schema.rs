@@ -35,7 +35,6 @@ structs! {
         ident: "t_ident", "source position of the construct";
         bar: "t_bar", "barrier state, one kmp_balign_team for each kind of barrier";
         task_team: "t_task_team", "two sets of task queues, used in turn";
-        implicit_task: "t_implicit_task_taskdata", "array of the members' implicit tasks";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
         root_team: "r_root_team", "team of its initial thread outside all regions";
@@ -56,8 +55,6 @@ structs! {
         final_: "final", "a `final` clause is in force";
         task_serial: "task_serial", "executed at once by the thread that met it";
         started: "started", "its function has been called";
-        executing: "executing", "it has not finished";
-        complete: "complete", "it has finished";
     }
     KmpTask = "kmp_task" as ["kmp_task", "kmp_task_t"], "The compiler's view of a task" {
         routine: "routine", "function of the task";

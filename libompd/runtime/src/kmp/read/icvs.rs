@@ -16,7 +16,7 @@ impl Reader<'_> {
     pub(super) fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
-        let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0) {
+        let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0, s.icvs.size) {
             Ok(view) => view,
             Err(why) => return Icvs::unknown(&why.to_string()),
         };

@@ -36,6 +36,9 @@ impl Reader<'_> {
                 let view = View::read(self.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
                 let width = u64::from(self.target.arch().pointer_bytes);
+                if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
+                    return Err(Why::Inconsistent(format!("the table of locks at {table} contradicts itself")));
+                }
                 let entry_size = s.indirect_lock.size.get()?;
                 for index in 0..used {
                     visited += 1;

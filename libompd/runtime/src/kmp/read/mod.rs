@@ -384,8 +384,9 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.lines.get(&ident) {
             return known.clone();
         }
-        let read = self.kmp.structs.ident.psource.offset().and_then(|at| {
-            let text = self.target.read_ptr(ident.offset(at))?;
+        let place = &self.kmp.structs.ident;
+        let read = View::read(self.target, ident, place.size).and_then(|view| {
+            let text = view.ptr(&place.psource)?;
             Ok(self.target.read_cstr(text, limits::STRING)?)
         });
         let fact = match read {

@@ -86,7 +86,7 @@ impl Reader<'_> {
         }
         let s = &self.kmp.structs;
         let view = View::read(self.target, addr, s.taskdata.size)?;
-        let flags = view.within(&s.taskdata.flags, 0)?;
+        let flags = view.within(&s.taskdata.flags, 0, s.flags.size)?;
         let bit = |slot: &Slot| -> Result<bool, Why> { Ok(flags.uint(slot)? != 0) };
         let explicit = bit(&s.flags.tasktype)?;
         let started = bit(&s.flags.started)?;
@@ -99,8 +99,8 @@ impl Reader<'_> {
             (false, false) => TaskKind::Implicit,
         };
         let function = if explicit {
-            let at = addr.offset(s.taskdata.size.get()?).offset(s.task.routine.offset()?);
-            s.task.routine.fact(self.target.read_ptr(at).map(CodeRef::new).map_err(Why::from))
+            let task = View::read(self.target, addr.offset(s.taskdata.size.get()?), s.task.size);
+            s.task.routine.fact(task.and_then(|task| task.ptr(&s.task.routine)).map(CodeRef::new))
         } else if kind == TaskKind::Initial {
             Fact::unknown("an initial task has no function of its own")
         } else {

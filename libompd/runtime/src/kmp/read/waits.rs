@@ -1,7 +1,7 @@
 //! What a thread waits for, and whether it waits for its next region.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine, Registers, TargetExt};
+use ompd_target::{Addr, Machine, Registers};
 
 use super::{Barriers, Idle, Reader};
 use crate::bind::{Slot, View, Why};
@@ -21,7 +21,7 @@ impl Reader<'_> {
     /// A thread's state in one kind of barrier.
     pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Why> {
         let s = &self.kmp.structs;
-        thread.within(&s.info.bar, which as u64 * s.bstate.size.get()?)
+        thread.within(&s.info.bar, which as u64, s.bstate.size)
     }
 
     /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
@@ -31,15 +31,17 @@ impl Reader<'_> {
         if flag.is_null() {
             return Ok(None);
         }
-        let slot = match thread.uint(&s.info.sleep_loc_type) {
-            Ok(FLAG32) => &s.flag32.loc,
-            Ok(kind) if FLAG64.contains(&kind) => &s.flag64.loc,
+        let (size, slot) = match thread.uint(&s.info.sleep_loc_type) {
+            Ok(FLAG32) => (s.flag32.size, &s.flag32.loc),
+            Ok(kind) if FLAG64.contains(&kind) => (s.flag64.size, &s.flag64.loc),
             Ok(kind) => return Err(Why::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
             // Before LLVM 14 the kind is not recorded, and does not matter: the word's address is the first member.
-            Err(Why::Missing(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => &s.flag64.loc,
+            Err(Why::Missing(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => {
+                (s.flag32.size, &s.flag32.loc)
+            }
             Err(why) => return Err(why),
         };
-        Ok(Some(self.target.read_ptr(flag.offset(slot.offset()?))?))
+        Ok(Some(View::read(self.target, flag, size)?.ptr(slot)?))
     }
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
@@ -48,7 +50,7 @@ impl Reader<'_> {
         let s = &self.kmp.structs;
         for which in BARRIERS {
             let own = self.barrier_state(thread, which).ok()?;
-            let shared = team.within(&s.team.bar, which as u64 * s.balign.size.get().ok()?).ok()?;
+            let shared = team.within(&s.team.bar, which as u64, s.balign.size).ok()?;
             let (own_value, team_value) = (own.uint(&s.bstate.arrived).ok()?, shared.uint(&s.balign.arrived).ok()?);
             if (own_value & !BARRIER_FLAGS) > (team_value & !BARRIER_FLAGS) {
                 return Some((which, own.addr_of(&s.bstate.arrived).ok()?));
