@@ -137,7 +137,7 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
 /// The n-th read fails, for every n: the rest is reported, the failure is told, and nothing known becomes wrong.
 #[test]
 fn every_read_may_fail() {
-    cores(&["nested", "tasks", "lock"], |what, core| {
+    cores(&["nested", "tasks", "lock", "idle", "region_end"], |what, core| {
         let runtimes = discover(core);
         let whole = Harmed::new(core, Harm::None);
         let good = snapshots(&runtimes, &whole);
@@ -159,7 +159,7 @@ fn every_read_may_fail() {
             }
             known_values_are_true(&good, &broken, what, n);
         }
-        assert!(total > 20, "{what}: {total} reads can hardly be all");
+        assert!(total > 5, "{what}: {total} reads can hardly be all");
         assert!(silent.is_empty(), "{what}: failed reads {silent:?} of {total} changed the report without a word");
     });
 }

@@ -26,8 +26,8 @@ struct RawThread {
     pool: Addr,
     /// It is in no team: `team` is that of its last region.
     idle: bool,
-    /// It is in no team either, but on its way into or out of one.
-    unsettled: bool,
+    /// Why it cannot be said in which team it is, if any. Set, `idle` is set too: nothing of `team` may be used.
+    unsettled: Option<String>,
     registers: Registers,
 }
 
@@ -58,6 +58,8 @@ pub(super) struct Reader<'a> {
     task_ids: HashMap<Addr, TaskId>,
     icv_addrs: HashMap<TaskId, Addr>,
     places: HashMap<Addr, Place>,
+    /// A team could not be read: what lies in it cannot be recognised.
+    lost_team: bool,
     issues: Vec<Issue>,
 }
 
@@ -75,6 +77,7 @@ impl<'a> Reader<'a> {
             task_ids: HashMap::new(),
             icv_addrs: HashMap::new(),
             places: HashMap::new(),
+            lost_team: false,
             issues: Vec::new(),
         };
         reader.read_threads();
@@ -160,7 +163,7 @@ impl<'a> Reader<'a> {
             pool: view.ptr(&s.thread_pool)?,
             view,
             idle: false,
-            unsettled: false,
+            unsettled: None,
             registers,
         }))
     }
@@ -198,6 +201,10 @@ impl<'a> Reader<'a> {
             let last = last_teams.get(&thread.pool).copied().unwrap_or(Addr::NULL);
             let in_last_team = !thread.team.is_null() && thread.team == last;
             thread.idle = in_last_team || (thread.team.is_null() && workers.contains(&thread.addr));
+            if !thread.pool.is_null() && !last_teams.contains_key(&thread.pool) {
+                thread.unsettled = Some("its pool, which tells whether it is idle, could not be read".to_owned());
+                thread.idle = true;
+            }
         }
     }
 
@@ -253,6 +260,7 @@ impl<'a> Reader<'a> {
                 }
                 let step = View::read(self.target, addr, s.size).and_then(|view| {
                     self.check_team(addr, &view)?;
+                    view.u32(&s.prev_team_id)?;
                     let next = (view.ptr(&s.prev_team)?, view.u32(&s.prev_level)?, view.u32(&s.prev_active_level)?);
                     Ok((view, next))
                 });
@@ -263,6 +271,7 @@ impl<'a> Reader<'a> {
                         (addr, level, active) = next;
                     }
                     Err(why) => {
+                        self.lost_team = true;
                         self.issue(format!("team {addr}"), why);
                         break;
                     }
@@ -305,9 +314,11 @@ impl<'a> Reader<'a> {
                     }
                 },
             };
-            let thread = &mut self.threads[index];
-            thread.unsettled = unsettled;
-            thread.idle |= unsettled;
+            if unsettled {
+                let thread = &mut self.threads[index];
+                thread.unsettled = Some("it is on its way into or out of a region".to_owned());
+                thread.idle = true;
+            }
         }
         self.teams.retain(|addr, _| led.contains(addr));
     }
@@ -441,8 +452,7 @@ impl<'a> Reader<'a> {
     fn make_thread(&mut self, raw: &RawThread, teams: &[Team]) -> Thread {
         let gomp = self.gomp;
         let s = &gomp.structs;
-        if raw.unsettled {
-            let why = "it is on its way into or out of a region";
+        if let Some(why) = raw.unsettled.as_deref() {
             return Thread {
                 lwp: Some(raw.lwp),
                 descriptor: raw.addr,

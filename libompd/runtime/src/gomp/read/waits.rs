@@ -174,7 +174,7 @@ impl Reader<'_> {
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
-            None if call.args[2] as u32 == MUTEX_CONTENDED => (WaitKind::Mutex, None, None),
+            None if call.args[2] as u32 == MUTEX_CONTENDED && !self.lost_team => (WaitKind::Mutex, None, None),
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)

@@ -19,8 +19,8 @@ const QUEUING: [u64; 2] = [1, 8];
 impl Reader<'_> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
     /// (`__kmp_acquire_queuing_lock_timed_template`).
-    pub(super) fn queued_for_lock(&self, thread: &RawThread) -> bool {
-        matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here).unwrap_or(false)
+    pub(super) fn queued_for_lock(&self, thread: &RawThread) -> Result<bool, Why> {
+        Ok(matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here)?)
     }
 
     /// Every lock and critical of an indirect kind is in a table. A queuing lock knows its first and last waiter; the

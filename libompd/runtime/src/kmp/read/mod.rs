@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         reader.read_teams();
         reader.number_regions();
         reader.read_tasks();
-        if reader.threads.iter().any(|t| reader.queued_for_lock(t)) {
+        if reader.threads.iter().any(|t| matches!(reader.queued_for_lock(t), Ok(true))) {
             reader.read_locks();
         }
         let teams = reader.make_teams();
@@ -326,6 +326,8 @@ impl<'a> Reader<'a> {
         let s = &self.kmp.structs.team;
         let broken = |what: &str| Err(Why::Inconsistent(format!("self-check failed: {what}; nothing of it is shown")));
         let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
+        // Needed to tell how many regions the team stands for.
+        view.count(&s.serialized)?;
         if nproc < 1 || nproc as u64 > limits::TEAM_SIZE {
             return broken("its number of threads is implausible");
         }

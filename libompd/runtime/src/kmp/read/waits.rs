@@ -46,17 +46,17 @@ impl Reader<'_> {
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
     /// (`__kmp_barrier_template`). The primary leaves no such mark: it counts as arrived when it sleeps in the barrier.
-    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Option<(Barriers, Addr)> {
+    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Result<Option<(Barriers, Addr)>, Why> {
         let s = &self.kmp.structs;
         for which in BARRIERS {
-            let own = self.barrier_state(thread, which).ok()?;
-            let shared = team.within(&s.team.bar, which as u64, s.balign.size).ok()?;
-            let (own_value, team_value) = (own.uint(&s.bstate.arrived).ok()?, shared.uint(&s.balign.arrived).ok()?);
+            let own = self.barrier_state(thread, which)?;
+            let shared = team.within(&s.team.bar, which as u64, s.balign.size)?;
+            let (own_value, team_value) = (own.uint(&s.bstate.arrived)?, shared.uint(&s.balign.arrived)?);
             if (own_value & !BARRIER_FLAGS) > (team_value & !BARRIER_FLAGS) {
-                return Some((which, own.addr_of(&s.bstate.arrived).ok()?));
+                return Ok(Some((which, own.addr_of(&s.bstate.arrived)?)));
             }
         }
-        None
+        Ok(None)
     }
 
     /// If `word` is some thread's barrier word: which barrier.
@@ -86,7 +86,11 @@ impl Reader<'_> {
             Idle::Yes(wait) => return Fact::known(Some(wait.clone()), wait.origin),
             Idle::Unsure(why) => return Fact::unknown(why),
         }
-        if self.queued_for_lock(raw) {
+        let queued = match self.queued_for_lock(raw) {
+            Ok(queued) => queued,
+            Err(why) => return why.into(),
+        };
+        if queued {
             return match self.lock_waits.get(&raw.gtid) {
                 Some(wait) => Fact::known(Some(wait.clone()), wait.origin),
                 None => {
@@ -106,10 +110,14 @@ impl Reader<'_> {
         };
         if let Some(task) = task {
             let data = self.task_views[task.0].clone();
-            if data.int(&s.taskdata.taskwait_thread).is_ok_and(|inside| inside > 0) {
-                let location = self.line_in(&data, &s.taskdata.taskwait_ident);
-                let kind = self.taskwait_kind(&data);
-                return waiting(kind, data.addr(), None, location, &s.taskdata.taskwait_thread);
+            match data.int(&s.taskdata.taskwait_thread) {
+                Ok(1..) => {
+                    let location = self.line_in(&data, &s.taskdata.taskwait_ident);
+                    let kind = self.taskwait_kind(&data);
+                    return waiting(kind, data.addr(), None, location, &s.taskdata.taskwait_thread);
+                }
+                Ok(_) => {}
+                Err(why) => return why.into(),
             }
         }
         let slept_on = match self.slept_on(&view) {
@@ -122,8 +130,15 @@ impl Reader<'_> {
         // words are those of the enclosing team.
         let in_explicit = task.is_some_and(|t| self.tasks[t.0].kind.get().is_some_and(TaskKind::is_explicit));
         let primary = view.int(&s.info.ds_tid).is_ok_and(|number| number == 0);
-        let arrived =
-            self.teams.get(&team).filter(|_| !in_explicit && !primary).and_then(|team| self.arrived_at(&view, team));
+        let read_team = self.teams.get(&team);
+        if read_team.is_none() && !team.is_null() {
+            return Fact::unknown("its team, which tells whether it has arrived at a barrier, could not be read");
+        }
+        let in_team = read_team.filter(|_| !in_explicit && !primary);
+        let arrived = match in_team.map_or(Ok(None), |team| self.arrived_at(&view, team)) {
+            Ok(arrived) => arrived,
+            Err(why) => return why.into(),
+        };
         if let Some((which, word)) = arrived {
             return barrier(which, slept_on.unwrap_or(word), region, entered, &s.bstate.arrived);
         }
