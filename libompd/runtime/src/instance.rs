@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use ompd_layout::profile::{self, ExportView, Profile};
+use ompd_layout::profile::{self, ExportView, Profile, Rejection, Selection};
 use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Arch, Machine, Module, Target, TargetExt};
+use ompd_target::{Addr, Arch, ByteOrder, Module, Target, TargetExt};
 
 use crate::model::{Family, InstanceInfo, Issue, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
@@ -31,9 +31,23 @@ pub(crate) struct FamilyOrigins {
     pub(crate) schema: &'static Schema,
     pub(crate) profiles: &'static [Profile],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
+    /// A table of the family's own, if its builds may have one.
+    pub(crate) described: Option<Described>,
     /// Pairs of which one is enough.
     pub(crate) alternatives: &'static [[&'static str; 2]],
 }
+
+/// An exported variable in which a runtime describes itself.
+pub(crate) struct Described {
+    /// Its name.
+    pub(crate) symbol: &'static str,
+    /// A smaller variable of that name, in bytes, is something else.
+    pub(crate) min_size: u64,
+    /// Reads it: its bytes, their order, and what turns the word at an offset into an address of the file.
+    pub(crate) read: ReadDescribed,
+}
+
+type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> Result<Facts, String>;
 
 /// The origins asked so far, most trusted first.
 #[derive(Default)]
@@ -46,15 +60,69 @@ impl Asked {
     fn add(&mut self, source: Source, facts: Facts, note: Option<String>) {
         let values = facts.sizes.len() + facts.globals.len() + facts.fields.values().map(|f| f.len()).sum::<usize>();
         let detail = source.detail.to_string();
-        self.reports.push(OriginReport { origin: source.origin, detail, values, note, searched: Vec::new() });
+        self.reports.push(OriginReport { origin: source.origin, detail, values, note, details: Vec::new() });
         self.answers.push((source, facts));
     }
 
-    /// Files the places looked at for the origin added last.
-    fn searched(&mut self, places: Vec<String>) {
+    /// Files what only somebody who looks into the origin added last wants to know.
+    fn details(&mut self, lines: Vec<String>) {
         if let Some(report) = self.reports.last_mut() {
-            report.searched = places;
+            report.details = lines;
         }
+    }
+
+    /// From the debug information of the file or its companion. The file itself is called by the name the target knows
+    /// it by, not by the one it was opened under.
+    fn dwarf(&mut self, file: &ElfFile, path: &str, of: &FamilyOrigins) {
+        let detail = match file.debug_companion() {
+            Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
+            _ => path.to_owned(),
+        };
+        let (facts, note) = match dwarf::extract_elf(file, of.schema) {
+            Ok(facts) => (facts, None),
+            Err(why) => (Facts::default(), Some(why.to_string())),
+        };
+        self.add(Source::new(Origin::Dwarf, detail), facts, note);
+        self.details(file.debug_search().into_iter().map(|place| format!("looked at {place}")).collect());
+    }
+
+    /// From the table the runtime describes itself with, if it has one: `bytes` reads `size` bytes at an address of the
+    /// file, `address` turns a word read from one into an address of the file.
+    fn described(
+        &mut self,
+        file: &ElfFile,
+        of: &FamilyOrigins,
+        bytes: &dyn Fn(u64, u64) -> Result<Vec<u8>, String>,
+        address: &dyn Fn(u64, u64) -> Option<u64>,
+    ) {
+        /// Far larger than any such table.
+        const MAX_SIZE: u64 = 64 << 10;
+        let Some(described) = &of.described else { return };
+        let symbol = file.symbol(described.symbol).filter(|s| !s.tls);
+        let Some(symbol) = symbol.filter(|s| (described.min_size..MAX_SIZE).contains(&s.size)) else { return };
+        let at = symbol.addr.0;
+        let read = bytes(at, symbol.size).and_then(|bytes| {
+            (described.read)(&bytes, file.arch().byte_order, &|offset, value| address(at.saturating_add(offset), value))
+        });
+        let (facts, note) = match read {
+            Ok(facts) => (facts, None),
+            Err(why) => (Facts::default(), Some(why)),
+        };
+        self.add(Source::new(Origin::Table, described.symbol), facts, note);
+    }
+
+    /// From whatever symbol tables are left, and from the instructions.
+    fn symbols_and_code(&mut self, file: &ElfFile, path: &str, of: &FamilyOrigins) {
+        self.add(Source::new(Origin::Symbol, path), from_symbols(file, of.schema), None);
+        let recovered = (of.recover)(file);
+        let note = (!recovered.failures.is_empty())
+            .then(|| format!("{} things could not be decoded; -v says which", recovered.failures.len()));
+        self.add(Source::new(Origin::Code, path), recovered.facts, note);
+        let lines = recovered
+            .failures
+            .into_iter()
+            .flat_map(|f| std::iter::once(f.text).chain(f.dump.into_iter().map(|line| format!("  {line}"))));
+        self.details(lines.collect());
     }
 
     /// What they know together; where two know the same, the word of the more trusted one.
@@ -75,6 +143,39 @@ impl Asked {
     }
 }
 
+/// What can be said of a runtime's layout from its file alone, without a process: see [`analyse`].
+#[derive(Debug)]
+pub struct Analysis {
+    /// Its family.
+    pub family: Family,
+    /// What is wanted of it.
+    pub schema: &'static Schema,
+    /// What each origin knows, most trusted first; those that know nothing included.
+    pub origins: Vec<(Source, Facts)>,
+    /// The same as `doctor` reports it.
+    pub reports: Vec<OriginReport>,
+    /// The shipped profile that fits, or why each one does not.
+    pub profile: Result<Selection<'static>, Vec<Rejection>>,
+}
+
+/// Asks the origins that need no process. The profile is selected as it would be for a process.
+pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
+    let mut asked = Asked::default();
+    let path = file.path().display().to_string();
+    asked.dwarf(file, &path, of);
+    let bytes = |at, size| {
+        let bytes = file.bytes_at(at, size).ok_or_else(|| "it has no bytes in the file".to_owned())?;
+        Ok(bytes.to_vec())
+    };
+    // In the file the addresses are still to be relocated.
+    asked.described(file, of, &bytes, &|at, _| {
+        file.relocations().get(&at).map(|r| r.symbol_value.wrapping_add(r.addend as u64))
+    });
+    asked.symbols_and_code(file, &path, of);
+    let profile = profile::select(of.profiles, file, &asked.all());
+    Analysis { family: of.family, schema: of.schema, origins: asked.answers, reports: asked.reports, profile }
+}
+
 /// Asks every origin, merges the answers, and files who said what.
 pub(crate) fn resolve(
     target: &dyn Target,
@@ -87,19 +188,13 @@ pub(crate) fn resolve(
 
     let file = module.file.as_deref().ok();
     if let Some(file) = file {
-        let (facts, detail, note) = from_dwarf(module, file, of.schema);
-        asked.add(Source::new(Origin::Dwarf, detail), facts, note);
-        asked.searched(file.debug_search());
+        asked.dwarf(file, &module.path, of);
         let (facts, faults) = table::read(target, module, of.schema);
         let note = faults.first().map(|f| format!("{} values could not be read: {f}", faults.len()));
         asked.add(Source::new(Origin::Table, module.path.as_str()), facts, note);
-        let facts = from_symbols(file, of.schema);
-        asked.add(Source::new(Origin::Symbol, module.path.as_str()), facts, None);
-        if target.arch().machine == Machine::X86_64 {
-            let recovered = (of.recover)(file);
-            let note = (!recovered.failures.is_empty()).then(|| recovered.failures.join("; "));
-            asked.add(Source::new(Origin::Code, module.path.as_str()), recovered.facts, note);
-        }
+        let bytes = |at, size| target.read_vec(Addr(at).offset(module.bias), size).map_err(|fault| fault.to_string());
+        asked.described(file, of, &bytes, &|_, value| (value != 0).then(|| value.wrapping_sub(module.bias)));
+        asked.symbols_and_code(file, &module.path, of);
     } else if let Err(tried) = &module.file {
         let tried = if tried.is_empty() { "no path was tried".to_owned() } else { tried.join("; ") };
         issues.push(Issue::new("layout", format!("the file of {} is not at hand ({tried})", module.path)));
@@ -164,19 +259,6 @@ pub(crate) fn resolve(
         issues,
     };
     (layout, info)
-}
-
-/// From the debug information of the module's file or its companion. The file itself is called by the name the target
-/// knows it by, not by the one it was opened under.
-fn from_dwarf(module: &Module, file: &ElfFile, schema: &Schema) -> (Facts, String, Option<String>) {
-    let detail = match file.debug_companion() {
-        Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
-        _ => module.path.clone(),
-    };
-    match dwarf::extract_elf(file, schema) {
-        Ok(facts) => (facts, detail, None),
-        Err(why) => (Facts::default(), detail, Some(why.to_string())),
-    }
 }
 
 /// Addresses of the schema's globals from whatever symbol table is left.

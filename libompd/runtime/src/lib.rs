@@ -13,10 +13,10 @@ pub mod model;
 mod names;
 mod recover;
 
-pub use instance::Runtime;
+pub use instance::{Analysis, Runtime};
 pub use ompd_layout::Origin;
 
-use ompd_target::Target;
+use ompd_target::{ElfFile, Target};
 
 /// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
 /// are renamed, and static programs carry theirs inside the executable.
@@ -31,4 +31,16 @@ pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
         }
     }
     found
+}
+
+/// What the file of a runtime tells about its layout without a process; `None` if it is no runtime.
+pub fn analyse(file: &ElfFile) -> Option<Analysis> {
+    let family = if kmp::Kmp::defined_by(|name| file.exports(name)) {
+        kmp::origins()
+    } else if gomp::Gomp::defined_by(|name| file.exports(name)) {
+        gomp::origins()
+    } else {
+        return None;
+    };
+    Some(instance::analyse(file, &family))
 }

@@ -613,8 +613,8 @@ pub struct OriginReport {
     pub values: usize,
     /// Why it gave none, or what is worth knowing about it.
     pub note: Option<String>,
-    /// Places looked at, one line for each with its outcome.
-    pub searched: Vec<String>,
+    /// Lines for whoever looks into it: places looked at with the outcome, functions that could not be decoded.
+    pub details: Vec<String>,
 }
 
 /// One value of a layout.

@@ -1,67 +1,190 @@
 //! What the families' recipes for decoding code have in common.
 
+use std::collections::BTreeSet;
+
 use ompd_layout::code::{self, Expr, Limits, Run};
-use ompd_layout::{Facts, Field};
+use ompd_layout::{BitRange, Facts, Field, Schema};
 use ompd_target::elf::ElfFile;
 
 /// No struct of a runtime is larger; an offset beyond it was not an offset.
-const MAX_OFFSET: i64 = 0x4000;
+const MAX_OFFSET: u64 = 0x4000;
+/// Bytes of a function that are shown when it could not be made sense of.
+const MAX_DUMP: u64 = 256;
 
 /// What decoding a runtime's code gave.
 #[derive(Debug, Default)]
 pub(crate) struct Recovered {
     pub(crate) facts: Facts,
-    /// One line for each value that could not be decoded.
-    pub(crate) failures: Vec<String>,
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// A value that could not be decoded.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The function and what it does not show.
+    pub(crate) text: String,
+    /// The function's first bytes, 16 to a line: what somebody needs who wants to know why.
+    pub(crate) dump: Vec<String>,
 }
 
 /// Runs functions of one image and files what they show.
 pub(crate) struct Decoder<'a> {
     image: &'a ElfFile,
+    schema: &'static Schema,
     out: Recovered,
+    /// Names on which two functions disagree: then neither is believed.
+    disputed: BTreeSet<String>,
 }
 
 impl<'a> Decoder<'a> {
-    pub(crate) fn new(image: &'a ElfFile) -> Self {
-        Decoder { image, out: Recovered::default() }
+    pub(crate) fn new(image: &'a ElfFile, schema: &'static Schema) -> Self {
+        Decoder { image, schema, out: Recovered::default(), disputed: BTreeSet::new() }
     }
 
     pub(crate) fn finish(self) -> Recovered {
         self.out
     }
 
-    /// Executes a function symbolically.
+    pub(crate) fn image(&self) -> &'a ElfFile {
+        self.image
+    }
+
+    /// Executes an exported function symbolically.
     pub(crate) fn run(&mut self, function: &str) -> Option<Run> {
         match code::run_symbol(self.image, function, &Limits::default()) {
             Ok(run) => Some(run),
             Err(why) => {
-                self.out.failures.push(format!("{function}: {why}"));
+                self.out.failures.push(Failure { text: format!("{function}: {why}"), dump: Vec::new() });
                 None
             }
         }
     }
 
-    /// Files that a function does not show what it should, with the places where decoding had to stop.
-    pub(crate) fn not_found(&mut self, function: &str, what: &str, run: &Run) {
-        let stops: Vec<String> = run.stops().iter().map(|s| s.to_string()).collect();
-        let stops = if stops.is_empty() { String::new() } else { format!(" ({})", stops.join(", ")) };
-        self.out.failures.push(format!("{function}: does not show {what}{stops}"));
-    }
-
-    /// Files where a field lies; `size` is 0 where the code does not tell how wide it is.
-    pub(crate) fn field(&mut self, of: &str, name: &str, offset: i64, size: u8) {
-        if (0..MAX_OFFSET).contains(&offset) {
-            self.out.facts.set_field(of, name, Field { offset: offset as u64, size: size.into(), bits: None });
+    /// Executes the function at an address found in another one; `name` is what it is called in the source.
+    pub(crate) fn run_at(&mut self, name: &str, entry: u64) -> Option<Run> {
+        match code::run(self.image, entry, &Limits::default()) {
+            Ok(run) => Some(run),
+            Err(why) => {
+                self.out.failures.push(Failure { text: format!("{name}: {why}"), dump: Vec::new() });
+                None
+            }
         }
     }
 
-    /// Files the address of a global; the first one found stays.
+    /// A field found before.
+    pub(crate) fn known(&self, of: &str, name: &str) -> Option<Field> {
+        self.out.facts.field(of, name)
+    }
+
+    /// Files that an exported function does not show what it should, with the places where decoding had to stop.
+    pub(crate) fn not_found(&mut self, function: &str, what: &str, run: &Run) {
+        let entry = self.image.symbol(function).map(|s| s.addr.0);
+        self.not_found_at(function, entry, what, run);
+    }
+
+    /// The same for a function known by address only.
+    pub(crate) fn not_found_at(&mut self, function: &str, entry: Option<u64>, what: &str, run: &Run) {
+        let stops: Vec<String> = run.stops().iter().map(|s| s.to_string()).collect();
+        let stops = if stops.is_empty() { String::new() } else { format!(" ({})", stops.join(", ")) };
+        let text = format!("{function}: does not show {what}{stops}");
+        let dump = entry.map(|entry| dump(self.image, entry)).unwrap_or_default();
+        self.out.failures.push(Failure { text, dump });
+    }
+
+    /// Files something that cannot be had.
+    pub(crate) fn failure(&mut self, text: impl Into<String>) {
+        self.out.failures.push(Failure { text: text.into(), dump: Vec::new() });
+    }
+
+    /// Files where a field lies; `size` is 0 where the code does not tell how wide it is. What the schema does not ask
+    /// for is left out.
+    pub(crate) fn field(&mut self, of: &str, name: &str, offset: i64, size: u8) {
+        if let Ok(offset) = u64::try_from(offset) {
+            self.place(of, name, Field { offset, size: size.into(), bits: None });
+        }
+    }
+
+    /// Files a bit of the struct's storage unit of `size` bytes.
+    pub(crate) fn bit(&mut self, of: &str, name: &str, size: u64, shift: u8) {
+        self.place(of, name, Field { offset: 0, size, bits: Some(BitRange { shift, width: 1 }) });
+    }
+
+    pub(crate) fn place(&mut self, of: &str, name: &str, field: Field) {
+        let wanted = self.schema.find(of).is_some_and(|s| s.fields.iter().any(|f| f.name == name));
+        if !wanted || field.offset >= MAX_OFFSET {
+            return;
+        }
+        match self.out.facts.field(of, name) {
+            Some(known) if known.offset != field.offset || known.bits != field.bits => {
+                let text = format!("{of}.{name} at {:#x} and at {:#x}", known.offset, field.offset);
+                self.dispute(format!("{of}.{name}"), text);
+                if let Some(fields) = self.out.facts.fields.get_mut(of) {
+                    fields.remove(name);
+                }
+            }
+            Some(known) if known.size != 0 => {}
+            _ if self.disputed.contains(&format!("{of}.{name}")) => {}
+            _ => self.out.facts.set_field(of, name, field),
+        }
+    }
+
+    /// Files the size of a struct in bytes.
+    pub(crate) fn size(&mut self, of: &str, bytes: u64) {
+        if self.schema.find(of).is_none() || !(1..=MAX_OFFSET).contains(&bytes) {
+            return;
+        }
+        match self.out.facts.sizes.get(of) {
+            Some(&known) if known != bytes => {
+                self.dispute(format!("sizeof({of})"), format!("sizeof({of}) as {known:#x} and as {bytes:#x}"));
+                self.out.facts.sizes.remove(of);
+            }
+            _ if self.disputed.contains(&format!("sizeof({of})")) => {}
+            _ => {
+                self.out.facts.sizes.insert(of.to_owned(), bytes);
+            }
+        }
+    }
+
+    /// Files the address of a global.
     pub(crate) fn global(&mut self, name: &str, addr: u64) {
-        self.out.facts.globals.entry(name.to_owned()).or_insert(addr);
+        match self.out.facts.globals.get(name) {
+            Some(&known) if known != addr => {
+                self.dispute(name.to_owned(), format!("{name} at {known:#x} and at {addr:#x}"));
+                self.out.facts.globals.remove(name);
+            }
+            _ if self.disputed.contains(name) => {}
+            _ => {
+                self.out.facts.globals.insert(name.to_owned(), addr);
+            }
+        }
+    }
+
+    fn dispute(&mut self, name: String, text: String) {
+        if self.disputed.insert(name) {
+            self.failure(format!("two functions show {text}: neither is used"));
+        }
     }
 }
 
 /// Values read from memory: those returned, and all loads on the way.
 pub(crate) fn values(run: &Run) -> impl Iterator<Item = Expr> + '_ {
     run.returned().cloned().chain(run.loads().map(|load| load.value()))
+}
+
+/// The one value all items agree on; `None` if there is none, or several.
+pub(crate) fn unanimous<T: PartialEq>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.all(|item| item == first).then_some(first)
+}
+
+fn dump(image: &ElfFile, entry: u64) -> Vec<String> {
+    const LINE: usize = 16;
+    let end = image.function_range(entry).map_or(entry.saturating_add(MAX_DUMP), |range| range.end);
+    let length = end.saturating_sub(entry).min(MAX_DUMP);
+    let bytes = image.bytes_at(entry, length).unwrap_or_default();
+    let line = |(n, bytes): (usize, &[u8])| {
+        let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        format!("{:#x}: {}", entry + (n * LINE) as u64, hex.join(" "))
+    };
+    bytes.chunks(LINE).enumerate().map(line).collect()
 }

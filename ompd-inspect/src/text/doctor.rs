@@ -33,8 +33,8 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
         let text = format!("{:>4} values  {}{note}", origin.values, escape(&origin.detail));
         page.wrapped(&format!("    {:9} ", origin.origin.word()), plain, &text, 14);
         if page.verbose {
-            for place in &origin.searched {
-                page.wrapped("              looked at ", plain, &escape(place), 16);
+            for line in &origin.details {
+                page.wrapped("              ", plain, &escape(line), 16);
             }
         }
     }

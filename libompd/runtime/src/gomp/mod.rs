@@ -48,24 +48,34 @@ const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libgomp-gcc14-x86_64.json"),
 ];
 
+/// What the layout of this family can be had from.
+pub(crate) fn origins() -> FamilyOrigins {
+    FamilyOrigins {
+        family: Family::Gomp,
+        schema: &schema::SCHEMA,
+        profiles: profiles(),
+        recover: recover::recover,
+        described: None,
+        alternatives: &[["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS]],
+    }
+}
+
 impl Gomp {
+    /// True if these are the definitions of a libgomp. libomp has them as well: it is to be asked first.
+    pub(crate) fn defined_by(defines: impl Fn(&str) -> bool) -> bool {
+        // A static program has only what it uses; whoever opens a region has the function that starts its team.
+        defines("GOMP_barrier") || defines("gomp_team_start")
+    }
+
     /// True if the module is, or contains, a libgomp.
     pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
-        // A static program has only what it uses; whoever opens a region has the function that starts its team.
-        ["GOMP_barrier", "gomp_team_start"].iter().any(|name| instance::defines(target, module, name))
+        Gomp::defined_by(|name| instance::defines(target, module, name))
             || instance::known_by_build_id(module, profiles())
     }
 
     /// Finds the layout of the libgomp in `module`.
     pub(crate) fn open(target: &dyn Target, module: &Module) -> Gomp {
-        let origins = FamilyOrigins {
-            family: Family::Gomp,
-            schema: &schema::SCHEMA,
-            profiles: profiles(),
-            recover: recover::recover,
-            alternatives: &[["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS]],
-        };
-        let (layout, info) = instance::resolve(target, module, "GNU libgomp", &origins);
+        let (layout, info) = instance::resolve(target, module, "GNU libgomp", &origins());
         let global = |name| instance::global(&layout, module, name);
         let tls_slot = global(schema::TLS_SLOT)
             .map(|(slot, _)| slot)

@@ -1,141 +1,507 @@
-//! What a stripped libgomp gives away: the accessor functions it exports read the very fields that are wanted.
+//! What a stripped libgomp gives away: the functions it exports read the very fields that are wanted.
 //!
-//! Each recipe names the C it recognises, from `libgomp/{parallel.c,icv.c,critical.c,atomic.c}`. Only what the code
-//! computes counts, not its instructions.
+//! Each recipe names the C it recognises, from `libgomp/{parallel,icv,critical,atomic,barrier,task,ordered,team}.c`.
+//! Only what the code computes counts, not its instructions. What a recipe found helps the next one: that something is
+//! a `gomp_team` is known by the field of `gomp_thread` it was reached through.
 
-use ompd_layout::code::{Chain, Expr, Kind, TlsSlot};
+use ompd_layout::code::{Call, Callee, Chain, Expr, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
-use super::schema::{ATOMIC_LOCK, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, TLS_SLOT};
-use crate::recover::{Decoder, Recovered, values};
+use super::schema::{ATOMIC_LOCK, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
+use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
-    let mut decoder = Decoder::new(image);
-    thread_numbers(&mut decoder);
-    team(&mut decoder);
-    icvs(&mut decoder);
-    locks(&mut decoder);
-    decoder.finish()
+    let mut recipes =
+        Recipes { decoder: Decoder::new(image, &SCHEMA), thread: None, team: None, task: None, pool: None };
+    recipes.thread_numbers();
+    recipes.team();
+    recipes.ancestors();
+    recipes.task_and_icvs();
+    recipes.task();
+    recipes.explicit_task();
+    recipes.taskgroup();
+    recipes.barrier();
+    recipes.ordered();
+    recipes.team_end();
+    recipes.pool();
+    recipes.team_start();
+    recipes.locks();
+    recipes.decoder.finish()
 }
 
-/// `return gomp_thread ()->ts.FIELD;`
-fn thread_numbers(decoder: &mut Decoder<'_>) {
-    let recipes = [
-        ("omp_get_thread_num", "ts.team_id"),
-        ("omp_get_level", "ts.level"),
-        ("omp_get_active_level", "ts.active_level"),
-    ];
-    for (function, field) in recipes {
-        let Some(run) = decoder.run(function) else { continue };
-        let found = run.returned().find_map(|value| {
-            let chain = value.chain()?;
-            let [offset] = chain.offsets([4])?;
-            Some((tls_slot(&chain)?, offset))
-        });
-        match found {
-            Some((slot, offset)) => {
-                decoder.global(TLS_SLOT, slot);
-                decoder.field("gomp_thread", field, offset, 4);
+/// Recipes, and what they have found so far.
+struct Recipes<'a> {
+    decoder: Decoder<'a>,
+    /// Which thread-local variable `gomp_tls_data` is: the addend of its relocation. Several slots may lead to it.
+    thread: Option<i64>,
+    /// Offsets in `gomp_thread` of the pointers to the team, the task and the pool.
+    team: Option<i64>,
+    task: Option<i64>,
+    pool: Option<i64>,
+}
+
+impl Recipes<'_> {
+    /// The addend of the relocation behind a TLS slot: which thread-local variable it leads to.
+    fn variable(&self, slot: TlsSlot) -> Option<i64> {
+        // The word after a module number holds the variable's offset, which is what its relocation adds.
+        let at = match slot {
+            TlsSlot::Module(_) => return Some(0),
+            _ => slot.address(),
+        };
+        self.decoder.image().relocations().get(&at).map(|r| r.addend)
+    }
+
+    /// Offset in the calling thread's `gomp_thread`, if `addr` lies in it.
+    fn in_thread(&self, addr: &Expr) -> Option<i64> {
+        let (base, offset) = addr.split();
+        let variable = self.variable(base.as_tls()?)?;
+        self.thread.is_none_or(|known| known == variable).then_some(offset)
+    }
+
+    /// Offset in the struct that the pointer at `pointer` of the calling thread's `gomp_thread` leads to.
+    fn behind(&self, pointer: Option<i64>, addr: &Expr) -> Option<i64> {
+        let (at, offset) = addr.as_member()?;
+        (self.in_thread(&at)? == pointer?).then_some(offset)
+    }
+
+    /// The pointers followed from `gomp_thread` on, if `value` was reached that way.
+    fn chain_from_thread(&self, value: &Expr) -> Option<Chain> {
+        let chain = value.chain()?;
+        self.in_thread(&chain.root)?;
+        Some(chain)
+    }
+
+    /// `return gomp_thread ()->ts.FIELD;`
+    fn thread_numbers(&mut self) {
+        let recipes = [
+            ("omp_get_thread_num", "ts.team_id"),
+            ("omp_get_level", "ts.level"),
+            ("omp_get_active_level", "ts.active_level"),
+        ];
+        for (function, field) in recipes {
+            let Some(run) = self.decoder.run(function) else { continue };
+            let found = run.returned().find_map(|value| {
+                let chain = self.chain_from_thread(value)?;
+                let [offset] = chain.offsets([4])?;
+                Some((chain.root.as_tls()?, offset))
+            });
+            let Some((slot, offset)) = found else {
+                self.decoder.not_found(function, field, &run);
+                continue;
+            };
+            self.thread = self.thread.or(self.variable(slot));
+            // Only a slot with the offset from the thread pointer can be read by somebody else.
+            if let TlsSlot::Offset(at) = slot
+                && function == "omp_get_thread_num"
+            {
+                self.decoder.global(TLS_SLOT, at);
             }
-            None => decoder.not_found(function, field, &run),
+            self.decoder.field("gomp_thread", field, offset, 4);
         }
     }
-}
 
-/// `struct gomp_team *team = gomp_thread ()->ts.team; return team ? team->nthreads : 1;`
-fn team(decoder: &mut Decoder<'_>) {
-    let function = "omp_get_num_threads";
-    let Some(run) = decoder.run(function) else { return };
-    let found = run.returned().find_map(|value| {
-        let chain = value.chain()?;
-        tls_slot(&chain)?;
-        chain.offsets([8, 4])
-    });
-    match found {
-        Some([team, nthreads]) => {
-            decoder.field("gomp_thread", "ts.team", team, 8);
-            decoder.field("gomp_team", "nthreads", nthreads, 4);
+    /// `struct gomp_team *team = gomp_thread ()->ts.team; return team ? team->nthreads : 1;`
+    fn team(&mut self) {
+        let function = "omp_get_num_threads";
+        let Some(run) = self.decoder.run(function) else { return };
+        match run.returned().find_map(|value| self.chain_from_thread(value)?.offsets([8, 4])) {
+            Some([team, nthreads]) => {
+                self.team = Some(team);
+                self.decoder.field("gomp_thread", "ts.team", team, 8);
+                self.decoder.field("gomp_team", "nthreads", nthreads, 4);
+            }
+            None => self.decoder.not_found(function, "ts.team", &run),
         }
-        None => decoder.not_found(function, "ts.team", &run),
     }
-}
 
-/// `struct gomp_task_icv *icv = gomp_icv (false); return icv->FIELD;` where `gomp_icv` is
-/// `task ? &task->icv : &gomp_global_icv`. `nthreads_var` is the first member in every release.
-fn icvs(decoder: &mut Decoder<'_>) {
-    let Some(run) = decoder.run("omp_get_max_threads") else { return };
-    let own = values(&run).find_map(|value| {
-        let chain = value.chain()?;
-        tls_slot(&chain)?;
-        let [task, icv] = offsets2(&chain)?;
-        Some((task, icv))
-    });
-    let global = values(&run).find_map(|value| value.as_any_load()?.as_const());
-    let (Some((task, icv)), Some(global)) = (own, global) else {
-        return decoder.not_found("omp_get_max_threads", "gomp_thread.task", &run);
-    };
-    decoder.field("gomp_thread", "task", task, 8);
-    decoder.field("gomp_task", "icv", icv, 0);
-    decoder.field("gomp_task_icv", "nthreads_var", 0, 0);
-    decoder.global(GLOBAL_ICV, global);
+    /// `ts = &gomp_thread ()->ts; for (level = ts->level - level; level > 0; --level) ts = &ts->team->prev_ts;
+    /// return ts->team_id;`
+    ///
+    /// `prev_ts` is a `struct gomp_team_state` just like `ts`: where one member lies in both tells where all do.
+    fn ancestors(&mut self) {
+        let function = "omp_get_ancestor_thread_num";
+        let Some(run) = self.decoder.run(function) else { return };
+        let chains = || run.returned().filter_map(|value| self.chain_from_thread(value));
+        let own = chains().find_map(|c| c.offsets([4])).map(|[id]| id);
+        let outer = chains().filter_map(|c| c.offsets([8, 4])).find(|[team, _]| Some(*team) == self.team);
+        let further = chains().filter_map(|c| c.offsets([8, 8, 4])).find(|[team, ..]| Some(*team) == self.team);
+        let (Some(own), Some([team, outer]), Some([_, prev_team, last])) = (own, outer, further) else {
+            return self.decoder.not_found(function, "prev_ts", &run);
+        };
+        // Both ways the thread number lies as far from the team.
+        if last != outer || outer - prev_team != own - team {
+            return self.decoder.not_found(function, "one shape of gomp_team_state", &run);
+        }
+        let shift = prev_team - team;
+        self.decoder.field("gomp_team", "prev_ts.team", prev_team, 8);
+        self.decoder.field("gomp_team", "prev_ts.team_id", outer, 4);
+        for (from, to) in [("ts.level", "prev_ts.level"), ("ts.active_level", "prev_ts.active_level")] {
+            if let Some(field) = self.decoder.known("gomp_thread", from) {
+                self.decoder.field("gomp_team", to, field.offset as i64 + shift, 4);
+            }
+        }
+    }
 
-    let recipes = [
-        ("omp_get_dynamic", "dyn_var"),
-        ("omp_get_thread_limit", "thread_limit_var"),
-        ("omp_get_max_active_levels", "max_active_levels_var"),
-        ("omp_get_proc_bind", "bind_var"),
-    ];
-    for (function, field) in recipes {
-        let Some(run) = decoder.run(function) else { continue };
-        let found = values(&run).find_map(|value| {
-            let chain = value.chain()?;
-            tls_slot(&chain)?;
-            let size = chain.steps.last()?.size;
-            let [own_task, offset] = offsets2(&chain)?;
-            (own_task == task).then_some((offset - icv, size))
-        });
-        match found {
-            Some((offset, size)) => decoder.field("gomp_task_icv", field, offset, size),
-            // Before GCC 11 `max-active-levels-var` is one variable for the whole process.
-            None if function == "omp_get_max_active_levels" => {
-                match values(&run).find_map(|value| value.as_any_load()?.as_const()) {
-                    Some(addr) => {
-                        decoder.global(MAX_ACTIVE_LEVELS, addr);
+    /// `struct gomp_task_icv *icv = gomp_icv (false); return icv->FIELD;` where `gomp_icv` is
+    /// `task ? &task->icv : &gomp_global_icv`. `nthreads_var` is the first member in every release.
+    fn task_and_icvs(&mut self) {
+        let function = "omp_get_max_threads";
+        let Some(run) = self.decoder.run(function) else { return };
+        let own = values(&run).find_map(|value| two_offsets(&self.chain_from_thread(&value)?));
+        let global = values(&run).find_map(|value| value.as_any_load()?.as_const());
+        let (Some([task, icv]), Some(global)) = (own, global) else {
+            return self.decoder.not_found(function, "gomp_thread.task", &run);
+        };
+        self.task = Some(task);
+        self.decoder.field("gomp_thread", "task", task, 8);
+        self.decoder.field("gomp_task", "icv", icv, 0);
+        self.decoder.field("gomp_task_icv", "nthreads_var", 0, 0);
+        self.decoder.global(GLOBAL_ICV, global);
+
+        let recipes = [
+            ("omp_get_dynamic", "dyn_var"),
+            ("omp_get_thread_limit", "thread_limit_var"),
+            ("omp_get_max_active_levels", "max_active_levels_var"),
+            ("omp_get_proc_bind", "bind_var"),
+        ];
+        for (function, field) in recipes {
+            let Some(run) = self.decoder.run(function) else { continue };
+            let found = values(&run).find_map(|value| {
+                let chain = self.chain_from_thread(&value)?;
+                let size = chain.steps.last()?.size;
+                let [own_task, offset] = two_offsets(&chain)?;
+                (own_task == task).then_some((offset - icv, size))
+            });
+            match found {
+                Some((offset, size)) => self.decoder.field("gomp_task_icv", field, offset, size),
+                // Before GCC 11 `max-active-levels-var` is one variable for the whole process.
+                None if function == "omp_get_max_active_levels" => {
+                    match values(&run).find_map(|value| value.as_any_load()?.as_const()) {
+                        Some(addr) => self.decoder.global(MAX_ACTIVE_LEVELS, addr),
+                        None => self.decoder.not_found(function, field, &run),
                     }
-                    None => decoder.not_found(function, field, &run),
                 }
+                None => self.decoder.not_found(function, field, &run),
             }
-            None => decoder.not_found(function, field, &run),
+        }
+        self.schedule(icv);
+    }
+
+    /// `*kind = icv->run_sched_var; *chunk_size = icv->run_sched_chunk_size;`
+    fn schedule(&mut self, icv: i64) {
+        let function = "omp_get_schedule";
+        let Some(run) = self.decoder.run(function) else { return };
+        for (argument, field) in [(0, "run_sched_var"), (1, "run_sched_chunk_size")] {
+            let given = run.stores().filter(|s| s.size == 4 && s.addr.as_arg() == Some(argument));
+            match given.filter_map(|s| self.behind(self.task, s.value.as_any_load()?)).next() {
+                Some(offset) => self.decoder.field("gomp_task_icv", field, offset - icv, 4),
+                None => self.decoder.not_found(function, field, &run),
+            }
+        }
+    }
+
+    /// `return task && task->final_task;`
+    fn task(&mut self) {
+        let function = "omp_in_final";
+        if let Some(run) = self.decoder.run(function) {
+            let found = run.returned().find_map(|value| self.behind(self.task, value.as_load(1)?));
+            match found {
+                Some(offset) => self.decoder.field("gomp_task", "final_task", offset, 1),
+                None => self.decoder.not_found(function, "final_task", &run),
+            }
+        }
+        // `return thr->task && thr->task->kind != GOMP_TASK_IMPLICIT;` (GCC 13 and later)
+        let function = "omp_in_explicit_task";
+        if self.decoder.image().exports(function)
+            && let Some(run) = self.decoder.run(function)
+        {
+            let found = unanimous(run.loads().filter(|l| l.size == 4).filter_map(|l| self.behind(self.task, &l.addr)));
+            match found {
+                Some(offset) => self.decoder.field("gomp_task", "kind", offset, 4),
+                None => self.decoder.not_found(function, "kind", &run),
+            }
+        }
+    }
+
+    /// A task that is not executed at once is allocated, and gets its function:
+    /// `task = gomp_malloc (sizeof (*task) + …); … task->fn = fn;`. One that is ends with `thr->task = task->parent`.
+    fn explicit_task(&mut self) {
+        const WAITING: u64 = 2;
+        let function = "GOMP_task";
+        let Some(run) = self.decoder.run(function) else { return };
+        let fn_ = unanimous(run.stores().filter(|s| s.size == 8 && s.value.as_arg() == Some(0)).filter_map(fresh));
+        match fn_ {
+            Some(offset) => self.decoder.field("gomp_task", "fn", offset, 8),
+            None => self.decoder.not_found(function, "fn", &run),
+        }
+        let own_task =
+            run.stores().filter(|s| s.size == 8 && self.task.is_some() && self.in_thread(&s.addr) == self.task);
+        match unanimous(own_task.filter_map(|s| self.behind(self.task, s.value.as_load(8)?))) {
+            Some(offset) => self.decoder.field("gomp_task", "parent", offset, 8),
+            None => self.decoder.not_found(function, "parent", &run),
+        }
+        let kinds = run.stores().filter(|s| s.size == 4 && s.value.as_const() == Some(WAITING));
+        match unanimous(kinds.filter_map(fresh)) {
+            Some(offset) => self.decoder.field("gomp_task", "kind", offset, 4),
+            None => self.decoder.not_found(function, "kind", &run),
+        }
+    }
+
+    /// `taskgroup = gomp_malloc (sizeof (*taskgroup)); taskgroup->prev = task->taskgroup; …
+    /// gomp_sem_init (&taskgroup->taskgroup_sem, 0); … task->taskgroup = taskgroup;`
+    fn taskgroup(&mut self) {
+        let function = "GOMP_taskgroup_start";
+        let Some(run) = self.decoder.run(function) else { return };
+        let linked = run.stores().find_map(|s| {
+            s.value.as_call()?;
+            self.behind(self.task, &s.addr)
+        });
+        let Some(taskgroup) = linked else { return self.decoder.not_found(function, "taskgroup", &run) };
+        self.decoder.field("gomp_task", "taskgroup", taskgroup, 8);
+        let prev = run.stores().find_map(|s| {
+            let outer = self.behind(self.task, s.value.as_load(8)?)?;
+            (outer == taskgroup).then(|| fresh(s))?
+        });
+        match prev {
+            Some(offset) => self.decoder.field("gomp_taskgroup", "prev", offset, 8),
+            None => self.decoder.not_found(function, "prev", &run),
+        }
+        let sems = run.stores().filter(|s| s.size == 4 && s.value.as_const() == Some(0));
+        match unanimous(sems.filter_map(fresh)) {
+            Some(offset) => self.decoder.field("gomp_taskgroup", "taskgroup_sem", offset, 4),
+            None => self.decoder.not_found(function, "taskgroup_sem", &run),
+        }
+    }
+
+    /// `GOMP_barrier`: `if (team) gomp_team_barrier_wait (&team->barrier);`, and there
+    /// `gomp_barrier_wait_start`: `ret = bar->generation & …; if (--bar->awaited == 0) …`.
+    fn barrier(&mut self) {
+        let function = "GOMP_barrier";
+        let Some(run) = self.decoder.run(function) else { return };
+        let passed = run.calls().find_map(|call| Some((internal(call)?, self.behind(self.team, &call.args[0])?)));
+        let Some((wait, barrier)) = passed else { return self.decoder.not_found(function, "barrier", &run) };
+        let Some(run) = self.decoder.run_at("gomp_team_barrier_wait", wait) else { return };
+        let Some(awaited) = unanimous(decremented(&run)) else {
+            return self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "awaited", &run);
+        };
+        self.decoder.field("gomp_team", "barrier.awaited", barrier + awaited, 4);
+        let words = run.loads().filter(|l| l.size == 4).filter_map(|l| in_argument(&l.addr));
+        match unanimous(words.filter(|offset| *offset != awaited)) {
+            Some(generation) => {
+                self.decoder.field("gomp_team", "barrier.generation", barrier + generation, 4);
+                self.barrier_total(&run, barrier, awaited);
+            }
+            None => self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "generation", &run),
+        }
+    }
+
+    /// `gomp_team_barrier_wait_end`, called or inlined: the last to arrive does `bar->awaited = bar->total;`
+    fn barrier_total(&mut self, wait: &Run, barrier: i64, awaited: i64) {
+        let end = wait.calls().find_map(|call| {
+            let entry = internal(call)?;
+            (call.args[0].as_arg() == Some(0)).then_some(entry)
+        });
+        let run = match end {
+            Some(entry) => self.decoder.run_at("gomp_team_barrier_wait_end", entry),
+            None => None,
+        };
+        let resets = |run: &Run| {
+            unanimous(run.stores().filter(|s| s.size == 4 && in_argument(&s.addr) == Some(awaited)).filter_map(|s| {
+                let from = in_argument(s.value.as_load(4)?)?;
+                (from != awaited).then_some(from)
+            }))
+        };
+        match run.as_ref().and_then(resets).or_else(|| resets(wait)) {
+            Some(total) => self.decoder.field("gomp_team", "barrier.total", barrier + total, 4),
+            None => self.decoder.failure("gomp_team_barrier_wait_end: does not show barrier.total"),
+        }
+    }
+
+    /// `gomp_sem_wait (team->ordered_release[thr->ts.team_id]);`
+    fn ordered(&mut self) {
+        let function = "GOMP_ordered_start";
+        let Some(run) = self.decoder.run(function) else { return };
+        let found = run.loads().filter(|l| l.size == 8).find_map(|load| {
+            let entry = load.addr.as_indexed().filter(|e| e.scale == 8 && e.offset == 0)?;
+            self.behind(self.team, entry.base.as_load(8)?)
+        });
+        match found {
+            Some(offset) => self.decoder.field("gomp_team", "ordered_release", offset, 8),
+            None => self.decoder.not_found(function, "ordered_release", &run),
+        }
+    }
+
+    /// `gomp_team_end`, which `GOMP_parallel_end` ends with: `struct gomp_thread_pool *pool = thr->thread_pool; …
+    /// pool->last_team = team;`, and `gomp_team_barrier_wait_final (&team->barrier)`: `if (--bar->awaited_final == 0)`.
+    fn team_end(&mut self) {
+        let function = "GOMP_parallel_end";
+        let Some(run) = self.decoder.run(function) else { return };
+        let tails: Vec<u64> = run.calls().filter(|c| c.tail).filter_map(internal).collect();
+        let mut found = None;
+        for entry in tails {
+            let Some(run) = self.decoder.run_at("gomp_team_end", entry) else { continue };
+            let kept = run.stores().filter(|s| s.size == 8 && self.team.is_some()).find_map(|s| {
+                // The team that ended, into what some other member of gomp_thread points to.
+                let team = self.in_thread(s.value.as_load(8)?)?;
+                let (at, last_team) = s.addr.as_member()?;
+                let pool = self.in_thread(&at)?;
+                (Some(team) == self.team && Some(pool) != self.team).then_some((pool, last_team))
+            });
+            if let Some(kept) = kept {
+                found = Some((kept, run));
+                break;
+            }
+        }
+        let Some(((pool, last_team), run)) = found else {
+            return self.decoder.not_found(function, "gomp_team_end with thread_pool", &run);
+        };
+        self.pool = Some(pool);
+        self.decoder.field("gomp_thread", "thread_pool", pool, 8);
+        self.decoder.field("gomp_thread_pool", "last_team", last_team, 8);
+
+        let Some(barrier) = self.barrier_start() else { return };
+        let waits = run.calls().filter(|c| self.behind(self.team, &c.args[0]) == Some(barrier));
+        for entry in waits.filter_map(internal).collect::<Vec<_>>() {
+            let Some(run) = self.decoder.run_at("gomp_team_barrier_wait_final", entry) else { continue };
+            let Some(awaited_final) = unanimous(decremented(&run)) else { continue };
+            self.decoder.field("gomp_team", "barrier.awaited_final", barrier + awaited_final, 4);
+            return;
+        }
+        self.decoder.failure("gomp_team_end: does not show barrier.awaited_final");
+    }
+
+    /// Where the barrier lies in `gomp_team`: `total` is its first member in every release (`config/linux/bar.h`).
+    fn barrier_start(&self) -> Option<i64> {
+        Some(self.decoder.known("gomp_team", "barrier.total")?.offset as i64)
+    }
+
+    /// `gomp_pause_host` (GCC 9 and later): `if (pool->threads_used > 0) { for (i = 1; i < pool->threads_used; i++)
+    /// nthr = pool->threads[i]; … gomp_simple_barrier_wait (&pool->threads_dock);`
+    fn pool(&mut self) {
+        let function = "omp_pause_resource_all";
+        let Some(run) = self.decoder.run(function) else { return };
+        let Some(entry) = run.calls().find_map(internal) else {
+            return self.decoder.not_found(function, "gomp_pause_host", &run);
+        };
+        let Some(run) = self.decoder.run_at("gomp_pause_host", entry) else { return };
+        let not_found =
+            |this: &mut Self, what: &str| this.decoder.not_found_at("gomp_pause_host", Some(entry), what, &run);
+        match unanimous(run.loads().filter(|l| l.size == 4).filter_map(|l| self.behind(self.pool, &l.addr))) {
+            Some(offset) => self.decoder.field("gomp_thread_pool", "threads_used", offset, 4),
+            None => not_found(self, "threads_used"),
+        }
+        // The array's elements are pointers themselves: `nthr->fn = …`.
+        let elements = run.stores().filter_map(|s| s.addr.as_member().and_then(|(at, _)| at.as_member()));
+        match unanimous(elements.filter_map(|(at, _)| self.behind(self.pool, &at))) {
+            Some(offset) => self.decoder.field("gomp_thread_pool", "threads", offset, 8),
+            None => not_found(self, "threads"),
+        }
+        let docks = run.calls().filter(|c| internal(c).is_some()).filter_map(|c| self.behind(self.pool, &c.args[0]));
+        // The pool itself is no dock.
+        let dock = unanimous(docks.filter(|offset| *offset != 0));
+        let generation = self.decoder.known("gomp_team", "barrier.generation").zip(self.barrier_start());
+        match (dock, generation) {
+            (Some(dock), Some((generation, start))) => {
+                let within = generation.offset as i64 - start;
+                self.decoder.field("gomp_thread_pool", "threads_dock.bar.generation", dock + within, 4);
+            }
+            _ => not_found(self, "threads_dock"),
+        }
+    }
+
+    /// `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)`, called by `GOMP_parallel`:
+    /// `thr->ts.team = team; … thr->task = &team->implicit_task[0]; …`, and for every other member
+    /// `nthr->task = &team->implicit_task[i]; team->ordered_release[i] = &nthr->release;`
+    fn team_start(&mut self) {
+        const TEAM: u8 = 4;
+        let function = "GOMP_parallel";
+        let Some(run) = self.decoder.run(function) else { return };
+        let starts = run.calls().filter(|c| c.args[0].as_arg() == Some(0) && c.args[1].as_arg() == Some(1) && !c.tail);
+        let Some(entry) = starts.filter_map(internal).next() else {
+            return self.decoder.not_found(function, "gomp_team_start", &run);
+        };
+        let Some(run) = self.decoder.run_at("gomp_team_start", entry) else { return };
+        let in_team = |addr: &Expr| addr.split().0.as_arg().filter(|n| *n == TEAM).map(|_| addr.split().1);
+        let enters = run.stores().any(|s| self.in_thread(&s.addr) == self.team && s.value.as_arg() == Some(TEAM));
+        let own = run.stores().filter(|s| self.task.is_some() && self.in_thread(&s.addr) == self.task);
+        let Some(first) = unanimous(own.filter_map(|s| in_team(&s.value))).filter(|_| enters) else {
+            return self.decoder.not_found_at("gomp_team_start", Some(entry), "implicit_task", &run);
+        };
+        self.decoder.field("gomp_team", "implicit_task", first, 0);
+        let later: Vec<i64> = run.stores().filter_map(|s| in_team(&s.value)).filter(|at| *at > first).collect();
+        let size =
+            later.iter().map(|at| at - first).min().filter(|size| later.iter().all(|at| (at - first) % size == 0));
+        match size {
+            Some(size) => self.decoder.size("gomp_task", size as u64),
+            None => self.decoder.not_found_at("gomp_team_start", Some(entry), "sizeof(gomp_task)", &run),
+        }
+        let Some(ordered) = self.decoder.known("gomp_team", "ordered_release") else { return };
+        let releases = run.stores().filter(|s| s.size == 8).filter_map(|s| {
+            let array = match s.addr.as_indexed() {
+                Some(entry) => entry.base,
+                None => s.addr.split().0,
+            };
+            (in_team(array.as_load(8)?)? == ordered.offset as i64).then(|| s.value.as_member().map(|(_, at)| at))?
+        });
+        match unanimous(releases) {
+            Some(offset) => self.decoder.field("gomp_thread", "release", offset, 4),
+            None => self.decoder.not_found_at("gomp_team_start", Some(entry), "release", &run),
+        }
+    }
+
+    /// `gomp_mutex_lock (&default_lock);` and `gomp_mutex_lock (&atomic_lock);`, and in `GOMP_taskgroup_end`
+    /// `gomp_mutex_lock (&team->task_lock);`
+    fn locks(&mut self) {
+        for (function, lock) in [("GOMP_critical_start", DEFAULT_LOCK), ("GOMP_atomic_start", ATOMIC_LOCK)] {
+            let Some(run) = self.decoder.run(function) else { continue };
+            let stored = run.stores().find_map(|store| store.addr.as_const());
+            // Where the whole lock operation is a call (outline atomics, a slow path), the lock is its argument.
+            let passed = || run.calls().find_map(|call| call.args.iter().find_map(Expr::as_const).filter(|a| *a > 1));
+            match stored.or_else(passed) {
+                Some(addr) => self.decoder.global(lock, addr),
+                None => self.decoder.not_found(function, lock, &run),
+            }
+        }
+        let function = "GOMP_taskgroup_end";
+        let Some(run) = self.decoder.run(function) else { return };
+        let taken = run.stores().filter(|s| s.locked && s.size == 4 && s.value.as_const() == Some(1));
+        match unanimous(taken.filter_map(|s| self.behind(self.team, &s.addr))) {
+            Some(offset) => self.decoder.field("gomp_team", "task_lock", offset, 4),
+            None => self.decoder.not_found(function, "task_lock", &run),
         }
     }
 }
 
-/// `gomp_mutex_lock (&default_lock);` and `gomp_mutex_lock (&atomic_lock);`
-fn locks(decoder: &mut Decoder<'_>) {
-    for (function, lock) in [("GOMP_critical_start", DEFAULT_LOCK), ("GOMP_atomic_start", ATOMIC_LOCK)] {
-        let Some(run) = decoder.run(function) else { continue };
-        let stored = run.stores().find_map(|store| store.addr.as_const());
-        // Where the whole lock operation is a call (outline atomics, a slow path), the lock is its argument.
-        let passed = || run.calls().find_map(|call| call.args.iter().find_map(Expr::as_const).filter(|a| *a > 1));
-        match stored.or_else(passed) {
-            Some(addr) => {
-                decoder.global(lock, addr);
-            }
-            None => decoder.not_found(function, lock, &run),
-        }
-    }
+/// Offset in an object that was just allocated: `*(CALL (…) + offset) = …`.
+fn fresh(store: &Store) -> Option<i64> {
+    let (base, offset) = store.addr.split();
+    base.as_call().map(|_| offset)
 }
 
-/// The GOT slot through which a chain of loads reaches thread-local storage.
-fn tls_slot(chain: &Chain) -> Option<u64> {
-    match chain.root.kind() {
-        Kind::Tls(slot @ TlsSlot::Offset(_)) => Some(slot.address()),
+/// Offset in what the first argument points to.
+fn in_argument(addr: &Expr) -> Option<i64> {
+    let (base, offset) = addr.split();
+    (base.as_arg() == Some(0)).then_some(offset)
+}
+
+/// Members of the first argument that are atomically counted down by one.
+fn decremented(run: &Run) -> impl Iterator<Item = i64> + '_ {
+    let inlined = run.stores().filter(|s| s.size == 4 && s.locked && s.increment() == Some(-1)).map(|s| &s.addr);
+    // Outline atomics: `__aarch64_ldadd4_acq_rel (-1, &bar->awaited)`.
+    let called = run.calls().filter(|c| c.args[0].as_const().is_some_and(|v| v as u32 == u32::MAX)).map(|c| &c.args[1]);
+    inlined.chain(called).filter_map(in_argument)
+}
+
+/// The function called, if it is one of this image without a name.
+fn internal(call: &Call) -> Option<u64> {
+    match call.callee {
+        Callee::Internal(entry) => Some(entry),
         _ => None,
     }
 }
 
 /// A pointer followed, then a member of any size.
-fn offsets2(chain: &Chain) -> Option<[i64; 2]> {
+fn two_offsets(chain: &Chain) -> Option<[i64; 2]> {
     match chain.steps.as_slice() {
         [first, second] if first.size == 8 => Some([first.offset, second.offset]),
         _ => None,

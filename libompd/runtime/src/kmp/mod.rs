@@ -4,6 +4,7 @@
 //! `recover` finds the table in stripped builds, `read` does the reading. OMPT fields (state, wait id, frames) are
 //! not read at all: without a tool attached the runtime leaves garbage in them.
 
+mod described;
 mod read;
 mod recover;
 pub mod schema;
@@ -15,15 +16,10 @@ use ompd_layout::profile::Profile;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
-use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
 use schema::Structs;
-
-/// Intel's builds describe themselves in this variable; other builds have none, or a 4-byte dummy of the same name.
-const INTEL_TABLE: &str = "__kmp_omp_debug_struct_info";
-/// Smaller than any real one (944 bytes in all builds seen), larger than the dummy.
-const INTEL_TABLE_MIN: u64 = 100;
 
 /// One libomp or libiomp5 in one process.
 #[derive(Debug)]
@@ -54,25 +50,36 @@ const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libomp-19-x86_64.json"),
 ];
 
+/// What the layout of this family can be had from.
+pub(crate) fn origins() -> FamilyOrigins {
+    FamilyOrigins {
+        family: Family::Kmp,
+        schema: &schema::SCHEMA,
+        profiles: profiles(),
+        recover: recover::recover,
+        described: Some(Described { symbol: described::SYMBOL, min_size: described::MIN_SIZE, read: described::read }),
+        // The walk over the table ends by the count where the capacity is not known.
+        alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
+    }
+}
+
 impl Kmp {
+    /// True if these are the definitions of a libomp or libiomp5.
+    pub(crate) fn defined_by(defines: impl Fn(&str) -> bool) -> bool {
+        defines("__kmpc_fork_call")
+    }
+
     /// True if the module is, or contains, a libomp or libiomp5.
     pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
-        instance::defines(target, module, "__kmpc_fork_call") || instance::known_by_build_id(module, profiles())
+        Kmp::defined_by(|name| instance::defines(target, module, name))
+            || instance::known_by_build_id(module, profiles())
     }
 
     /// Finds the layout of the runtime in `module`.
     pub(crate) fn open(target: &dyn Target, module: &Module) -> Kmp {
-        let intel = module.symbol(INTEL_TABLE).is_some_and(|s| s.size >= INTEL_TABLE_MIN);
+        let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
-        let origins = FamilyOrigins {
-            family: Family::Kmp,
-            schema: &schema::SCHEMA,
-            profiles: profiles(),
-            recover: recover::recover,
-            // The walk over the table ends by the count where the capacity is not known.
-            alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
-        };
-        let (layout, info) = instance::resolve(target, module, product, &origins);
+        let (layout, info) = instance::resolve(target, module, product, &origins());
         let libc = target
             .modules()
             .iter()
