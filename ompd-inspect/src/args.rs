@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ompd_runtime::Origin;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -82,6 +83,10 @@ pub struct Options {
     /// Longest time to wait for the threads to stop, in milliseconds.
     #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
     pub max_pause: Duration,
+    /// Do without one source of layouts (dwarf, table, symbol, code or profile), to check the others against it; may be
+    /// repeated.
+    #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
+    pub ignore_origin: Vec<OriginName>,
     /// Print one JSON document, with the origin of every value (schema: docs/report.schema.json).
     #[arg(long, global = true)]
     pub json: bool,
@@ -94,6 +99,33 @@ pub struct Options {
     /// Print this help.
     #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
     pub help: Option<bool>,
+}
+
+/// A source of layouts.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OriginName {
+    /// Debug information.
+    Dwarf,
+    /// Tables the runtime exports about itself.
+    Table,
+    /// Symbol tables.
+    Symbol,
+    /// The runtime's instructions.
+    Code,
+    /// Layouts shipped with this program.
+    Profile,
+}
+
+impl From<OriginName> for Origin {
+    fn from(name: OriginName) -> Origin {
+        match name {
+            OriginName::Dwarf => Origin::Dwarf,
+            OriginName::Table => Origin::Table,
+            OriginName::Symbol => Origin::Symbol,
+            OriginName::Code => Origin::Code,
+            OriginName::Profile => Origin::Profile,
+        }
+    }
 }
 
 /// When to use colour.

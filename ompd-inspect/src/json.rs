@@ -130,12 +130,23 @@ pub struct Runtime {
     pub origins: Vec<Origin>,
     /// Parts of its layout nobody knows.
     pub missing: Vec<String>,
+    /// What each of those parts costs.
+    pub costs: Vec<Cost>,
     /// Its threads.
     pub threads: Vec<Thread>,
     /// Its teams; other entries refer to them by index.
     pub teams: Vec<Team>,
     /// Its tasks; other entries refer to them by index.
     pub tasks: Vec<Task>,
+}
+
+/// What is not shown because parts of the layout are not known.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Cost {
+    /// What is lost.
+    pub text: &'static str,
+    /// The parts, as in `missing`.
+    pub missing: Vec<String>,
 }
 
 /// One source of a layout.
@@ -359,7 +370,8 @@ fn runtime(snapshot: &RuntimeSnapshot) -> Runtime {
                 note: o.note.clone(),
             })
             .collect(),
-        missing: instance.missing.clone(),
+        missing: instance.missing.iter().flat_map(|lack| lack.names.clone()).collect(),
+        costs: instance.missing.iter().map(|lack| Cost { text: lack.cost, missing: lack.names.clone() }).collect(),
         threads: snapshot.threads.iter().map(thread).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
         tasks: snapshot.tasks.iter().map(task).collect(),

@@ -78,7 +78,8 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         max_pause: options.max_pause,
         ..OpenOptions::default()
     };
-    let inspection = session::inspect(target, &open).map_err(|error| {
+    let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
+    let inspection = session::inspect(target, &open, &ignore).map_err(|error| {
         let no_process = matches!(error, OpenError::NoSuchProcess { .. });
         let mut failure = Failure::from(error);
         if no_process && std::path::Path::new(target).exists() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
-use ompd_runtime::{Runtime, discover};
+use ompd_runtime::{Origin, Runtime, discover};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
 use ompd_target::{Arch, Machine, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
@@ -57,33 +57,34 @@ impl Inspection {
     }
 }
 
-/// Opens and reads the target: a number is a process, anything else a core file.
+/// Opens and reads the target: a number is a process, anything else a core file. Layouts are found without the origins in
+/// `ignore`.
 ///
 /// # Errors
 /// The target could not be opened or stopped at all.
-pub fn inspect(target: &str, options: &OpenOptions) -> Result<Inspection, OpenError> {
+pub fn inspect(target: &str, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
     if target.bytes().all(|b| b.is_ascii_digit()) {
         let too_large = |_| OpenError::Io {
             what: format!("there is no process {target}"),
             source: std::io::Error::other("no process id is that large"),
         };
-        inspect_live(target.parse().map_err(too_large)?, options)
+        inspect_live(target.parse().map_err(too_large)?, options, ignore)
     } else {
-        inspect_core(Path::new(target), options)
+        inspect_core(Path::new(target), options, ignore)
     }
 }
 
-fn inspect_core(path: &Path, options: &OpenOptions) -> Result<Inspection, OpenError> {
+fn inspect_core(path: &Path, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
     let core = Core::open(path, options)?;
-    let runtimes = discover(&core);
+    let runtimes = discover(&core, ignore);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
     Ok(finish(&core, &runtimes, snapshots, None))
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
-fn inspect_live(pid: i32, options: &OpenOptions) -> Result<Inspection, OpenError> {
+fn inspect_live(pid: i32, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
     let mut live = Live::open(pid, options)?;
-    let runtimes = discover(&live);
+    let runtimes = discover(&live, ignore);
     let began = Instant::now();
     live.stop()?;
     let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();

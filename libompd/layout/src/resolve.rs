@@ -105,6 +105,12 @@ impl Layout {
         self.sizes.get(of).map(|(v, _)| *v).ok_or_else(|| Missing { name: format!("sizeof({of})") })
     }
 
+    /// Bytes from the start of struct `of` to the end of the last field that is known; 0 if none is.
+    pub fn extent_of(&self, of: &str) -> u64 {
+        let ends = self.fields.get(of).into_iter().flatten().map(|(_, (f, _))| f.offset.saturating_add(f.size));
+        ends.max().unwrap_or(0)
+    }
+
     /// Address of a global relative to the image (SVMA).
     ///
     /// # Errors

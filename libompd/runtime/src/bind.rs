@@ -16,12 +16,22 @@ pub(crate) enum Why {
     /// No origin says where the value lies.
     #[error("where this runtime keeps {0} is not known")]
     Missing(&'static str),
+    /// It is known where the value lies, but not how many bytes it has.
+    #[error("how wide {0} is in this runtime is not known")]
+    Width(&'static str),
     /// The bytes could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The value was read and contradicts itself or its surroundings.
     #[error("{0}")]
     Inconsistent(String),
+}
+
+impl Why {
+    /// True if the reason is that nobody knows the layout, and not that something went wrong.
+    pub(crate) fn is_layout(&self) -> bool {
+        matches!(self, Why::Missing(_) | Why::Width(_))
+    }
 }
 
 impl<T> From<Why> for Fact<T> {
@@ -70,12 +80,23 @@ impl Slot {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SizeOf {
     bytes: Option<u64>,
+    /// End of the last field known, in bytes from the start.
+    extent: u64,
     name: &'static str,
 }
 
 impl SizeOf {
     pub(crate) fn bind(layout: &Layout, of: &str, name: &'static str) -> SizeOf {
-        SizeOf { bytes: layout.size_of(of).ok(), name }
+        SizeOf { bytes: layout.size_of(of).ok(), extent: layout.extent_of(of), name }
+    }
+
+    /// Bytes to read to have all fields that are known.
+    fn bytes_to_read(self) -> Result<u64, Why> {
+        match self.bytes {
+            Some(bytes) => Ok(bytes),
+            None if self.extent > 0 => Ok(self.extent),
+            None => Err(Why::Missing(self.name)),
+        }
     }
 
     pub(crate) fn get(&self) -> Result<u64, Why> {
@@ -93,12 +114,12 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Why> {
-        Ok(View { record: Rc::new(Record::read(target, addr, size.get()?)?), at: 0 })
+        Ok(View { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
     }
 
     /// Announces that structs of this size will be read at all of these addresses.
     pub(crate) fn prefetch(target: &dyn Target, size: SizeOf, addrs: impl Iterator<Item = Addr>) {
-        if let Ok(size) = size.get() {
+        if let Ok(size) = size.bytes_to_read() {
             let ranges: Vec<(Addr, u64)> = addrs.filter(|a| !a.is_null()).map(|a| (a, size)).collect();
             target.prefetch(&ranges);
         }
@@ -107,7 +128,7 @@ impl View {
     /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's
     /// bytes.
     pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Why> {
-        let size = size.get()?;
+        let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
         let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
         if at.saturating_add(size) > self.record.bytes().len() as u64 {
             return Err(Why::Inconsistent(format!("{} does not fit into its struct", base.name)));
@@ -117,6 +138,9 @@ impl View {
 
     fn field(&self, slot: &Slot) -> Result<Field, Why> {
         let mut field = slot.field()?;
+        if field.size == 0 {
+            return Err(Why::Width(slot.name));
+        }
         field.offset = field.offset.saturating_add(self.at);
         Ok(field)
     }
@@ -154,7 +178,7 @@ impl View {
 
     /// Address of a field in the target.
     pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Why> {
-        Ok(self.record.addr_of(self.field(slot)?))
+        Ok(self.addr().offset(slot.offset()?))
     }
 
     pub(crate) fn all_zero(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Finding the runtimes of a process and the layout of each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use ompd_layout::profile::{self, ExportView, Profile, Rejection, Selection};
@@ -7,7 +8,7 @@ use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, ByteOrder, Module, Target, TargetExt};
 
-use crate::model::{Family, InstanceInfo, Issue, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
 
 /// One runtime of one process, ready to be read.
@@ -30,11 +31,22 @@ pub(crate) struct FamilyOrigins {
     pub(crate) family: Family,
     pub(crate) schema: &'static Schema,
     pub(crate) profiles: &'static [Profile],
+    /// What each missing value costs.
+    pub(crate) costs: &'static [Cost],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
     /// A table of the family's own, if its builds may have one.
     pub(crate) described: Option<Described>,
     /// Pairs of which one is enough.
     pub(crate) alternatives: &'static [[&'static str; 2]],
+}
+
+/// What is lost with a value that is not known.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    /// How the value's name begins: `struct.field`, `sizeof(struct)` or a global.
+    pub(crate) of: &'static str,
+    /// What is lost, as a clause.
+    pub(crate) text: &'static str,
 }
 
 /// An exported variable in which a runtime describes itself.
@@ -54,10 +66,16 @@ type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> R
 struct Asked {
     answers: Vec<(Source, Facts)>,
     reports: Vec<OriginReport>,
+    /// Kinds of evidence that are not to be used.
+    ignore: Vec<Origin>,
 }
 
 impl Asked {
     fn add(&mut self, source: Source, facts: Facts, note: Option<String>) {
+        let (facts, note) = match self.ignore.contains(&source.origin) {
+            true => (Facts::default(), Some("not to be used".to_owned())),
+            false => (facts, note),
+        };
         let values = facts.sizes.len() + facts.globals.len() + facts.fields.values().map(|f| f.len()).sum::<usize>();
         let detail = source.detail.to_string();
         self.reports.push(OriginReport { origin: source.origin, detail, values, note, details: Vec::new() });
@@ -125,6 +143,19 @@ impl Asked {
         self.details(lines.collect());
     }
 
+    /// The same as if the profile that was chosen had been refused; `None` if none was.
+    fn without_profile(&self) -> Option<Asked> {
+        let is_profile = |source: &Source, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
+        let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
+        let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ignore: Vec::new() };
+        asked.answers.retain(|(source, _)| source.origin != Origin::Profile);
+        for report in asked.reports.iter_mut().filter(|r| r.origin == Origin::Profile && *r.detail == *profile.detail) {
+            report.values = 0;
+            report.note = Some("not used: contradicted by what this process has in memory".to_owned());
+        }
+        Some(asked)
+    }
+
     /// What they know together; where two know the same, the word of the more trusted one.
     fn all(&self) -> Facts {
         let mut all = Facts::default();
@@ -176,14 +207,23 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
     Analysis { family: of.family, schema: of.schema, origins: asked.answers, reports: asked.reports, profile }
 }
 
+/// Layout and description of one instance.
+pub(crate) struct Resolved {
+    pub(crate) layout: Layout,
+    pub(crate) info: InstanceInfo,
+    /// The same without the shipped profile, for a process in which the profile turns out not to fit.
+    pub(crate) without_profile: Option<(Layout, InstanceInfo)>,
+}
+
 /// Asks every origin, merges the answers, and files who said what.
 pub(crate) fn resolve(
     target: &dyn Target,
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
-) -> (Layout, InstanceInfo) {
-    let mut asked = Asked::default();
+    ignore: &[Origin],
+) -> Resolved {
+    let mut asked = Asked { ignore: ignore.to_vec(), ..Asked::default() };
     let mut issues: Vec<Issue> = Vec::new();
 
     let file = module.file.as_deref().ok();
@@ -222,6 +262,19 @@ pub(crate) fn resolve(
         }
     }
 
+    let without_profile = asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of));
+    let (layout, info) = conclude(asked, issues, module, product, of);
+    Resolved { layout, info, without_profile }
+}
+
+/// Merges the answers.
+fn conclude(
+    asked: Asked,
+    mut issues: Vec<Issue>,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
     issues.extend(mismatches.iter().map(|m| Issue::new("layout", m)));
     let entries = layout
@@ -234,19 +287,12 @@ pub(crate) fn resolve(
             detail: source.detail.to_string(),
         })
         .collect();
-    let missing: Vec<String> = of
-        .schema
-        .structs
-        .iter()
-        .flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)))
-        .filter(|(s, f)| layout.field(s, f).is_err())
-        .map(|(s, f)| format!("{s}.{f}"))
-        .chain(of.schema.globals.iter().filter(|g| layout.global(g.name).is_err()).map(|g| g.name.to_owned()))
-        .collect();
-    let is_missing = |name: &str| missing.iter().any(|m| m == name);
-    let needless: Vec<&str> =
-        of.alternatives.iter().filter(|pair| !pair.iter().all(|name| is_missing(name))).flatten().copied().collect();
-    let missing = missing.iter().filter(|m| !needless.contains(&m.as_str())).cloned().collect();
+    let missing = missing(&layout, of);
+    let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
+    if count > 0 {
+        let text = format!("{count} values of the layout are not known; `ompd-inspect doctor` says what that costs");
+        issues.push(Issue::new("layout", text));
+    }
     let info = InstanceInfo {
         family: of.family,
         product,
@@ -259,6 +305,75 @@ pub(crate) fn resolve(
         issues,
     };
     (layout, info)
+}
+
+/// Identities that hold in every process whatever the program does, if the layout is right: how often each did.
+///
+/// A single structure may be caught half made, or be what is left of one. An identity that holds nowhere speaks against
+/// the layout.
+#[derive(Debug, Default)]
+pub(crate) struct SelfCheck {
+    seen: BTreeMap<&'static str, (usize, usize)>,
+}
+
+impl SelfCheck {
+    /// Files that an identity, told in words for the case that it fails, did or did not hold once more.
+    pub(crate) fn note(&mut self, identity: &'static str, holds: bool) {
+        let (held, failed) = self.seen.entry(identity).or_default();
+        *(if holds { held } else { failed }) += 1;
+    }
+
+    /// The first identity that failed wherever it was looked for.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let broken = |(_, (held, failed)): &(&&str, &(usize, usize))| *held == 0 && *failed > 0;
+        let (identity, (_, failed)) = self.seen.iter().find(broken)?;
+        Some(format!("{identity} ({failed} of {failed} looked at)"))
+    }
+}
+
+/// The snapshot to show: `first`, unless what it met in memory speaks against its profile; then `plain`, which does
+/// without.
+pub(crate) fn checked(
+    first: (RuntimeSnapshot, SelfCheck),
+    plain: Option<impl FnOnce() -> RuntimeSnapshot>,
+) -> RuntimeSnapshot {
+    let (snapshot, check) = first;
+    let (Some(broken), Some(plain)) = (check.failure(), plain) else { return snapshot };
+    let mut plain = plain();
+    let profile = snapshot.instance.origins.iter().find(|o| o.origin == Origin::Profile && o.values > 0);
+    let name = profile.map_or("profile", |p| &p.detail);
+    let text = format!("{name} is not used: {broken}. What it alone knows is shown as unknown");
+    plain.issues.insert(0, Issue::new("layout", text));
+    plain
+}
+
+/// What no origin gave, by what it costs.
+fn missing(layout: &Layout, of: &FamilyOrigins) -> Vec<Lack> {
+    let fields = of.schema.structs.iter().flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)));
+    let fields = fields.filter(|(s, f)| layout.field(s, f).is_err()).map(|(s, f)| format!("{s}.{f}"));
+    let globals = of.schema.globals.iter().filter(|g| layout.global(g.name).is_err()).map(|g| g.name.to_owned());
+    // Most structs are read no further than their last known field; of the others it is said what their size is for.
+    let sizes = of.schema.structs.iter().filter(|s| layout.size_of(s.name).is_err());
+    let sizes = sizes.map(|s| format!("sizeof({})", s.name)).filter(|name| of.costs.iter().any(|c| c.of == name));
+    let all: Vec<String> = fields.chain(globals).chain(sizes).collect();
+    let lacks = |name: &str| all.iter().any(|m| m == name);
+    let needless: Vec<&str> =
+        of.alternatives.iter().filter(|pair| !pair.iter().all(|name| lacks(name))).flatten().copied().collect();
+    let mut missing: Vec<Lack> = Vec::new();
+    for name in all.iter().filter(|name| !needless.contains(&name.as_str())) {
+        let cost = cost_of(name, of.costs);
+        match missing.iter_mut().find(|lack| lack.cost == cost) {
+            Some(lack) => lack.names.push(name.clone()),
+            None => missing.push(Lack { cost, names: vec![name.clone()] }),
+        }
+    }
+    missing
+}
+
+/// What the missing value costs.
+fn cost_of(name: &str, costs: &[Cost]) -> &'static str {
+    let fitting = costs.iter().filter(|cost| name.starts_with(cost.of));
+    fitting.max_by_key(|cost| cost.of.len()).map_or("what is read from it is unknown", |cost| cost.text)
 }
 
 /// Addresses of the schema's globals from whatever symbol table is left.
@@ -322,4 +437,24 @@ pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Ad
 /// True if `addr` lies in the module that starts at `base`.
 pub(crate) fn is_in(target: &dyn Target, base: Addr, addr: Addr) -> bool {
     target.module_at(addr).is_some_and(|m| m.base() == base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_has_its_cost_and_every_cost_its_value() {
+        for of in [crate::gomp::origins(), crate::kmp::origins()] {
+            let nothing = Layout::default();
+            let mut names = Vec::new();
+            for lack in missing(&nothing, &of) {
+                assert_ne!(lack.cost, cost_of("", &[]), "{:?}", lack.names);
+                names.extend(lack.names);
+            }
+            for cost in of.costs {
+                assert!(names.iter().any(|name| name.starts_with(cost.of)), "no value is called {}", cost.of);
+            }
+        }
+    }
 }

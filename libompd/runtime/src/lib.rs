@@ -20,14 +20,16 @@ use ompd_target::{ElfFile, Target};
 
 /// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
 /// are renamed, and static programs carry theirs inside the executable.
-pub fn discover(target: &dyn Target) -> Vec<Box<dyn Runtime>> {
+///
+/// Kinds of evidence in `ignore` are not used for the layouts: so one can be checked against another.
+pub fn discover(target: &dyn Target, ignore: &[Origin]) -> Vec<Box<dyn Runtime>> {
     let mut found: Vec<Box<dyn Runtime>> = Vec::new();
     for module in target.modules() {
         // libomp also exports the GOMP_ entry points, so it is asked first.
         if kmp::Kmp::is_in(target, module) {
-            found.push(Box::new(kmp::Kmp::open(target, module)));
+            found.push(Box::new(kmp::Kmp::open(target, module, ignore)));
         } else if gomp::Gomp::is_in(target, module) {
-            found.push(Box::new(gomp::Gomp::open(target, module)));
+            found.push(Box::new(gomp::Gomp::open(target, module, ignore)));
         }
     }
     found

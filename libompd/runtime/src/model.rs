@@ -596,10 +596,19 @@ pub struct InstanceInfo {
     pub origins: Vec<OriginReport>,
     /// Every value of the layout as `(name, value, origin, detail)`.
     pub layout: Vec<LayoutEntry>,
-    /// Fields of the schema that no origin gave.
-    pub missing: Vec<String>,
+    /// What no origin gave.
+    pub missing: Vec<Lack>,
     /// Trouble met while finding the layout.
     pub issues: Vec<Issue>,
+}
+
+/// Values of a layout that nobody knows, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What is not shown because of it, as a clause.
+    pub cost: &'static str,
+    /// `struct.field`, `sizeof(struct)` or a global's name.
+    pub names: Vec<String>,
 }
 
 /// One origin that was tried.

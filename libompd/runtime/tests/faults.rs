@@ -138,7 +138,7 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
 #[test]
 fn every_read_may_fail() {
     cores(&["nested", "tasks", "lock", "idle", "region_end"], |what, core| {
-        let runtimes = discover(core);
+        let runtimes = discover(core, &[]);
         let whole = Harmed::new(core, Harm::None);
         let good = snapshots(&runtimes, &whole);
         let total = whole.reads.get();
@@ -191,13 +191,13 @@ fn known_values_are_true(good: &[RuntimeSnapshot], broken: &[RuntimeSnapshot], w
 #[test]
 fn memory_may_lie() {
     cores(&["nested", "tasks", "lock", "serialized"], |_, core| {
-        let runtimes = discover(core);
+        let runtimes = discover(core, &[]);
         for seed in 0..100 {
             let harmed = Harmed::new(core, Harm::Lie(seed));
             snapshots(&runtimes, &harmed).iter().for_each(check_references);
             // A lie in a slot read at discovery is as possible.
             if seed % 20 == 0 {
-                let runtimes = discover(&harmed);
+                let runtimes = discover(&harmed, &[]);
                 snapshots(&runtimes, &harmed).iter().for_each(check_references);
             }
         }

@@ -40,9 +40,10 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
     }
     if instance.missing.is_empty() {
         page.line("  missing   nothing");
-    } else {
-        page.wrapped("  missing   ", plain, &instance.missing.join(", "), 12);
-        page.line("            (values that depend on these are shown as unknown)");
+    }
+    for (n, lack) in instance.missing.iter().enumerate() {
+        let lead = if n == 0 { "  missing   " } else { "            " };
+        page.wrapped(lead, plain, &format!("{}: {}", lack.names.join(", "), lack.cost), 14);
     }
     if page.verbose {
         page.styled(HEADING, "  every value");

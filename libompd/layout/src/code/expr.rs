@@ -1,19 +1,35 @@
 //! Expressions over a function's inputs.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Nodes of one expression, counted as a tree; what grows beyond is unknown. Layout expressions have a dozen.
 const MAX_NODES: u32 = 160;
 
 /// A value as the function computes it. Cheap to clone; compared by structure.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone)]
 pub struct Expr(Arc<Node>);
 
-#[derive(PartialEq, Eq, Hash)]
 struct Node {
     kind: Kind,
     nodes: u32,
+    /// Hash of `kind`, computed once: every event seen is looked up by its expressions.
+    hash: u64,
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Expr) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.kind == other.0.kind)
+    }
+}
+
+impl Eq for Expr {}
+
+impl Hash for Expr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
 }
 
 /// What a value is.
@@ -300,8 +316,14 @@ impl Expr {
         Expr::leaf(Kind::Const(value))
     }
 
+    fn new(kind: Kind, nodes: u32) -> Expr {
+        let mut hasher = DefaultHasher::new();
+        kind.hash(&mut hasher);
+        Expr(Arc::new(Node { hash: hasher.finish(), kind, nodes }))
+    }
+
     pub(super) fn leaf(kind: Kind) -> Expr {
-        Expr(Arc::new(Node { kind, nodes: 1 }))
+        Expr::new(kind, 1)
     }
 
     pub(super) fn unknown(at: u64, register: u8) -> Expr {
@@ -311,7 +333,7 @@ impl Expr {
     /// A compound; `born` names the unknown it becomes if it grew too large.
     fn tree(kind: Kind, parts: &[&Expr], born: u64) -> Expr {
         let nodes = parts.iter().fold(1u32, |n, p| n.saturating_add(p.0.nodes));
-        if nodes > MAX_NODES { Expr::unknown(born, 16) } else { Expr(Arc::new(Node { kind, nodes })) }
+        if nodes > MAX_NODES { Expr::unknown(born, 16) } else { Expr::new(kind, nodes) }
     }
 
     pub(super) fn load(size: u8, addr: &Expr, at: u64) -> Expr {

@@ -10,8 +10,8 @@ pub mod schema;
 
 use std::sync::OnceLock;
 
-use ompd_layout::Origin;
 use ompd_layout::profile::Profile;
+use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
@@ -31,6 +31,8 @@ pub struct Gomp {
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
     atomic_lock: Option<(Addr, Origin)>,
+    /// Itself without the shipped profile, should that turn out not to fit.
+    without_profile: Option<Box<Gomp>>,
 }
 
 /// The layouts shipped for this family.
@@ -54,6 +56,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         family: Family::Gomp,
         schema: &schema::SCHEMA,
         profiles: profiles(),
+        costs: schema::COSTS,
         recover: recover::recover,
         described: None,
         alternatives: &[["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS]],
@@ -74,21 +77,31 @@ impl Gomp {
     }
 
     /// Finds the layout of the libgomp in `module`.
-    pub(crate) fn open(target: &dyn Target, module: &Module) -> Gomp {
-        let (layout, info) = instance::resolve(target, module, "GNU libgomp", &origins());
-        let global = |name| instance::global(&layout, module, name);
+    pub(crate) fn open(target: &dyn Target, module: &Module, ignore: &[Origin]) -> Gomp {
+        Gomp::with(target, module, &origins(), ignore)
+    }
+
+    fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
+        let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
+        let plain = resolved.without_profile.map(|(layout, info)| Box::new(Gomp::bind(module, &layout, info)));
+        Gomp { without_profile: plain, ..Gomp::bind(module, &resolved.layout, resolved.info) }
+    }
+
+    fn bind(module: &Module, layout: &Layout, info: InstanceInfo) -> Gomp {
+        let global = |name| instance::global(layout, module, name);
         let tls_slot = global(schema::TLS_SLOT)
             .map(|(slot, _)| slot)
             .ok_or_else(|| "where this libgomp keeps its threads could not be found in its code".to_owned());
         Gomp {
             base: module.base(),
-            structs: Structs::bind(&layout),
+            structs: Structs::bind(layout),
             tls_slot,
             global_icv: global(schema::GLOBAL_ICV),
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),
             atomic_lock: global(schema::ATOMIC_LOCK),
             info,
+            without_profile: None,
         }
     }
 
@@ -103,7 +116,8 @@ impl Runtime for Gomp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
-        read::Reader::snapshot(self, target)
+        let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
+        instance::checked(read::Reader::snapshot(self, target), plain)
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
@@ -117,5 +131,51 @@ fn name_critical(wait: &mut Wait) {
     if let Some(critical) = name.trim_start_matches('.').strip_prefix("gomp_critical_user_") {
         wait.name = Some(format!("critical ({critical})"));
         wait.kind = WaitKind::Critical;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_target::{Live, OpenOptions};
+    use test_programs::{Env, Opt, Running, Toolchain, build};
+
+    /// A profile that fits by all that can be seen in the file, and yet is wrong: the process itself tells.
+    #[test]
+    fn a_profile_that_memory_contradicts_is_not_used() {
+        let executable = build("nested", Toolchain::Gcc, Opt::O2, &[]).expect("gcc is here");
+        let running = Running::start(&executable, test_programs::Runtime::Libgomp, Env::Settled).expect("it starts");
+        let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be inspected");
+        let module = live.modules().iter().find(|m| Gomp::is_in(&live, m)).expect("libgomp is loaded").clone();
+
+        let right = Gomp::open(&live, &module, &[]);
+        let wrong: Vec<Profile> = profiles()
+            .iter()
+            .cloned()
+            .map(|mut profile| {
+                // No instruction that is decoded tells this one.
+                let field = profile.facts.fields.get_mut("gomp_team").and_then(|f| f.get_mut("master_release"));
+                field.expect("every profile has it").offset += 4;
+                profile
+            })
+            .collect();
+        let origins = FamilyOrigins { profiles: Box::leak(wrong.into_boxed_slice()), ..origins() };
+        let wrong = Gomp::with(&live, &module, &origins, &[]);
+        assert!(wrong.info.missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info.origins);
+
+        live.stop().expect("it can be stopped");
+        let (right, wrong) = (right.snapshot(&live), wrong.snapshot(&live));
+        live.resume();
+        assert!(right.issues.is_empty() && !right.teams.is_empty(), "{:?}", right.issues);
+        let why = &wrong.issues.first().expect("an issue").text;
+        assert!(why.contains("is not used: the first release pointer of a team"), "{why}");
+        // What the code tells is still there, and the same.
+        let numbers = |s: &RuntimeSnapshot| -> Vec<_> {
+            s.threads.iter().map(|t| (t.lwp, t.thread_num.get(), t.team.get())).collect()
+        };
+        assert_eq!(numbers(&right), numbers(&wrong));
+        assert!(wrong.instance.missing.iter().any(|l| l.names.contains(&"gomp_team.master_release".to_owned())));
+        assert!(wrong.instance.origins.iter().all(|o| o.origin != Origin::Profile || o.values == 0));
+        running.release().expect("the program goes on");
     }
 }

@@ -3,6 +3,7 @@
 use ompd_layout::{GlobalSchema, Schema};
 
 use crate::bind::structs;
+use crate::instance::Cost;
 
 structs! {
     GompThread = "gomp_thread", "Per-thread data in thread-local storage (`gomp_tls_data`)" {
@@ -99,6 +100,46 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: ATOMIC_LOCK, meaning: "lock behind `atomic` constructs" },
     ],
 };
+
+/// What is lost with each value that is not known, in the words of `doctor`. The longest name that a missing value
+/// begins with counts.
+pub(crate) const COSTS: &[Cost] = &[
+    Cost { of: TLS_SLOT, text: "its threads cannot be found" },
+    Cost { of: "gomp_thread.ts.", text: "thread numbers, levels and teams are unknown" },
+    Cost { of: "gomp_thread.task", text: "what threads execute is unknown" },
+    Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
+    Cost { of: "gomp_thread.thread_pool", text: "which threads are idle is unknown, and with it who is in which team" },
+    Cost { of: "gomp_thread_pool.", text: "which threads are idle is unknown, and with it who is in which team" },
+    Cost { of: "gomp_thread_pool.threads_dock.", text: "waits for the start of a region are not recognised" },
+    Cost { of: "gomp_thread_pool.threads", text: "idle threads without a team are not told from initial ones" },
+    Cost { of: "gomp_team.nthreads", text: "the sizes of teams are unknown" },
+    Cost { of: "gomp_team.prev_ts.", text: "enclosing teams are not found" },
+    Cost { of: "gomp_team.master_release", text: "waits for a turn in `ordered` are not recognised" },
+    Cost { of: "gomp_team.ordered_release", text: "teams are not checked, threads about to leave one are shown in it" },
+    Cost { of: "gomp_team.barrier.", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "gomp_team.task_lock", text: "waits for locks of the runtime are not recognised" },
+    Cost { of: "gomp_team.task_queue.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "gomp_team.implicit_task", text: "teams of implicit tasks are unknown" },
+    Cost { of: "sizeof(gomp_task)", text: "teams of implicit tasks are unknown" },
+    Cost { of: "sizeof(gomp_team)", text: "waits for locks and criticals are not told from waits inside the runtime" },
+    Cost { of: "gomp_task.", text: "tasks are not shown" },
+    Cost { of: "gomp_task.parent", text: "which task generated which is unknown" },
+    Cost { of: "gomp_task.taskgroup", text: "waits at the end of a taskgroup are not recognised" },
+    Cost { of: "gomp_task.taskwait", text: "waits in a taskwait or for dependences are not recognised" },
+    Cost { of: "gomp_task.pnode", text: "tasks that are ready to run are not listed" },
+    Cost { of: "gomp_task.icv", text: "internal control variables are unknown" },
+    Cost { of: "gomp_task.fn", text: "functions of tasks are unknown" },
+    Cost { of: "gomp_task.final_task", text: "whether a task is final is unknown" },
+    Cost { of: "gomp_task_icv.", text: "that internal control variable is unknown" },
+    Cost { of: "gomp_taskgroup.", text: "waits at the end of a taskgroup are not recognised" },
+    Cost { of: "gomp_taskwait.", text: "waits in a taskwait or for dependences are not recognised" },
+    Cost { of: "priority_node.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "prio_splay_tree_node_s.", text: "tasks that are ready to run are not listed" },
+    Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
+    Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
+    Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
+    Cost { of: ATOMIC_LOCK, text: "waits for an atomic are not told from waits inside the runtime" },
+];
 
 /// All structs, bound to one resolved layout.
 #[derive(Debug, Clone)]

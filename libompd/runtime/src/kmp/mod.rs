@@ -31,6 +31,8 @@ pub struct Kmp {
     structs: Structs,
     /// Mapped ranges of the C library: the runtime waits through it.
     libc: Vec<std::ops::Range<u64>>,
+    /// Itself without the shipped profile, should that turn out not to fit.
+    without_profile: Option<Box<Kmp>>,
 }
 
 /// The layouts shipped for this family.
@@ -56,6 +58,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         family: Family::Kmp,
         schema: &schema::SCHEMA,
         profiles: profiles(),
+        costs: schema::COSTS,
         recover: recover::recover,
         described: Some(Described { symbol: described::SYMBOL, min_size: described::MIN_SIZE, read: described::read }),
         // The walk over the table ends by the count where the capacity is not known.
@@ -76,18 +79,32 @@ impl Kmp {
     }
 
     /// Finds the layout of the runtime in `module`.
-    pub(crate) fn open(target: &dyn Target, module: &Module) -> Kmp {
+    pub(crate) fn open(target: &dyn Target, module: &Module, ignore: &[Origin]) -> Kmp {
+        Kmp::with(target, module, &origins(), ignore)
+    }
+
+    fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
-        let (layout, info) = instance::resolve(target, module, product, &origins());
-        let libc = target
+        let resolved = instance::resolve(target, module, product, origins, ignore);
+        let libc: Vec<_> = target
             .modules()
             .iter()
             // Before glibc 2.34 the functions for threads are in a library of their own.
             .filter(|m| m.exports("__libc_start_main") || m.exports("pthread_cond_wait"))
             .flat_map(|m| m.ranges.clone())
             .collect();
-        Kmp { base: module.base(), bias: module.bias, structs: Structs::bind(&layout), layout, libc, info }
+        let bind = |layout: Layout, info| Kmp {
+            base: module.base(),
+            bias: module.bias,
+            structs: Structs::bind(&layout),
+            layout,
+            libc: libc.clone(),
+            info,
+            without_profile: None,
+        };
+        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
+        Kmp { without_profile: plain, ..bind(resolved.layout, resolved.info) }
     }
 
     fn global(&self, name: &str) -> Option<(Addr, Origin)> {
@@ -110,7 +127,8 @@ impl Runtime for Kmp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
-        read::Reader::snapshot(self, target)
+        let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
+        instance::checked(read::Reader::snapshot(self, target), plain)
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {

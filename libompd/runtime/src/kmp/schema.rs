@@ -3,6 +3,7 @@
 use ompd_layout::{GlobalSchema, Schema};
 
 use crate::bind::structs;
+use crate::instance::Cost;
 
 structs! {
     KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t"], "One thread known to the runtime" {
@@ -140,6 +141,61 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: LOCK_TABLE, meaning: "table of all locks and criticals of the default kind" },
     ],
 };
+
+/// What is lost with each value that is not known, in the words of `doctor`. The longest name that a missing value
+/// begins with counts.
+pub(crate) const COSTS: &[Cost] = &[
+    Cost { of: THREADS, text: "its threads cannot be found" },
+    Cost { of: ALL_NTH, text: "its threads cannot be counted" },
+    Cost { of: THREADS_CAPACITY, text: "its threads cannot be counted" },
+    Cost { of: LOCK_TABLE, text: "which lock a thread waits for is unknown" },
+    Cost { of: "kmp_base_info.th_info.", text: "its threads are not recognised" },
+    Cost { of: "kmp_base_info.th_info.ds.ds_gtid", text: "the table of threads is not checked" },
+    Cost { of: "kmp_base_info.th_team", text: "teams are not found" },
+    Cost { of: "kmp_base_info.th_root", text: "initial threads are not told from workers" },
+    Cost { of: "kmp_base_info.th_current_task", text: "what threads execute is unknown" },
+    Cost { of: "kmp_base_info.th_task_team", text: "waits for the team's remaining tasks are not recognised" },
+    Cost { of: "kmp_base_info.th_in_pool", text: "unused threads are told by their team alone" },
+    Cost { of: "kmp_base_info.th_ident", text: "lines of barriers are unknown" },
+    Cost { of: "kmp_base_info.th_sleep_loc", text: "what sleeping threads wait for is unknown" },
+    Cost { of: "kmp_base_info.th_bar", text: "who has arrived at a barrier is unknown" },
+    Cost {
+        of: "kmp_base_info.th_spin_here",
+        text: "who waits for a lock is unknown, and with it what else a thread waits for",
+    },
+    Cost { of: "kmp_base_info.th_next_waiting", text: "which lock a thread waits for is unknown" },
+    Cost { of: "kmp_base_team.", text: "teams are not shown" },
+    Cost { of: "kmp_base_team.t_master_tid", text: "which thread of the enclosing team opened a region is unknown" },
+    Cost { of: "kmp_base_team.t_pkfn", text: "functions of regions are unknown" },
+    Cost { of: "kmp_base_team.t_arg", text: "functions of regions made by GCC are unknown" },
+    Cost { of: "kmp_base_team.t_ident", text: "lines of regions are unknown" },
+    Cost { of: "kmp_base_team.t_bar", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "kmp_base_team.t_task_team", text: "tasks that are ready to run are not listed" },
+    Cost { of: "kmp_base_root.", text: "initial threads are not told from workers" },
+    Cost { of: "kmp_taskdata.", text: "tasks are not shown" },
+    Cost { of: "kmp_taskdata.td_ident", text: "lines of tasks are unknown" },
+    Cost { of: "kmp_taskdata.td_taskwait_", text: "waits in a taskwait are not recognised" },
+    Cost { of: "kmp_taskdata.td_icvs", text: "internal control variables are unknown" },
+    Cost { of: "kmp_taskdata.td_incomplete_child_tasks", text: "a taskwait is not told from the end of a taskgroup" },
+    Cost { of: "kmp_taskdata.td_taskgroup", text: "a taskwait is not told from the end of a taskgroup" },
+    Cost { of: "sizeof(kmp_taskdata)", text: "functions of tasks are unknown" },
+    Cost { of: "kmp_tasking_flags.", text: "tasks are not shown" },
+    Cost { of: "kmp_task.", text: "functions of tasks are unknown" },
+    Cost { of: "kmp_internal_control.", text: "that internal control variable is unknown" },
+    Cost { of: "kmp_bstate.", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "sizeof(kmp_bstate)", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "kmp_balign_team.", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "sizeof(kmp_balign_team)", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "kmp_taskgroup.", text: "a taskwait is not told from the end of a taskgroup" },
+    Cost { of: "kmp_base_task_team.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "kmp_base_thread_data.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "sizeof(kmp_thread_data)", text: "tasks that are ready to run are not listed" },
+    Cost { of: "kmp_flag_", text: "what sleeping threads wait for is unknown" },
+    Cost { of: "kmp_indirect_lock", text: "which lock a thread waits for is unknown" },
+    Cost { of: "sizeof(kmp_indirect_lock_t)", text: "which lock a thread waits for is unknown" },
+    Cost { of: "kmp_base_queuing_lock.", text: "which lock a thread waits for is unknown" },
+    Cost { of: "ident.", text: "lines of constructs are unknown" },
+];
 
 /// All structs, bound to one resolved layout.
 #[derive(Debug, Clone)]

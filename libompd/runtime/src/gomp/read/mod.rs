@@ -12,6 +12,7 @@ mod waits;
 
 use super::Gomp;
 use crate::bind::{Slot, View, Why};
+use crate::instance::SelfCheck;
 use crate::limits;
 use crate::model::*;
 
@@ -23,7 +24,8 @@ struct RawThread {
     team: Addr,
     team_id: u32,
     level: u32,
-    pool: Addr,
+    /// NULL before its first region; or why it is not known.
+    pool: Result<Addr, Why>,
     /// It is in no team: `team` is that of its last region.
     idle: bool,
     /// Why it cannot be said in which team it is, if any. Set, `idle` is set too: nothing of `team` may be used.
@@ -58,13 +60,15 @@ pub(super) struct Reader<'a> {
     task_ids: HashMap<Addr, TaskId>,
     icv_addrs: HashMap<TaskId, Addr>,
     places: HashMap<Addr, Place>,
+    check: SelfCheck,
     /// A team could not be read: what lies in it cannot be recognised.
     lost_team: bool,
     issues: Vec<Issue>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> RuntimeSnapshot {
+    /// What was read, and how it agrees with what has to be so.
+    pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
         let mut reader = Reader {
             gomp,
             target,
@@ -77,6 +81,7 @@ impl<'a> Reader<'a> {
             task_ids: HashMap::new(),
             icv_addrs: HashMap::new(),
             places: HashMap::new(),
+            check: SelfCheck::default(),
             lost_team: false,
             issues: Vec::new(),
         };
@@ -89,7 +94,8 @@ impl<'a> Reader<'a> {
         reader.collect_places();
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
-        RuntimeSnapshot { instance: gomp.info.clone(), threads, teams, tasks: reader.tasks, issues: reader.issues }
+        let (tasks, issues) = (reader.tasks, reader.issues);
+        (RuntimeSnapshot { instance: gomp.info.clone(), threads, teams, tasks, issues }, reader.check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -160,7 +166,7 @@ impl<'a> Reader<'a> {
             team: view.ptr(&s.team)?,
             team_id: view.u32(&s.team_id)?,
             level: view.u32(&s.level)?,
-            pool: view.ptr(&s.thread_pool)?,
+            pool: view.ptr(&s.thread_pool),
             view,
             idle: false,
             unsettled: None,
@@ -172,7 +178,8 @@ impl<'a> Reader<'a> {
     /// thread that ended it gets its own `ts` restored. So a thread whose team is its pool's last team is idle.
     fn read_pools(&mut self) {
         let s = &self.gomp.structs.pool;
-        let addrs: HashSet<Addr> = self.threads.iter().map(|t| t.pool).filter(|p| !p.is_null()).collect();
+        let addrs: HashSet<Addr> =
+            self.threads.iter().filter_map(|t| t.pool.clone().ok()).filter(|p| !p.is_null()).collect();
         for addr in addrs {
             match View::read(self.target, addr, s.size) {
                 Ok(view) => {
@@ -185,41 +192,44 @@ impl<'a> Reader<'a> {
         let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
         let mut issues = Vec::new();
         for (addr, view) in &self.pools {
-            match self.pool_workers(view) {
-                Ok(found) => workers.extend(found),
+            match self.pool_threads(view) {
+                Ok(entries) => {
+                    let living = entries.iter().any(|e| self.threads.iter().any(|t| t.addr == *e));
+                    if !entries.is_empty() {
+                        self.check.note("no thread of a pool is a thread of the process", living);
+                    }
+                    // Entry 0 is the initial thread.
+                    workers.extend(entries.into_iter().skip(1));
+                }
+                Err(why) if why.is_layout() => {}
                 Err(why) => issues.push(Issue::new(format!("thread pool {addr}"), why)),
             }
             match view.ptr(&s.last_team) {
                 Ok(last) => {
                     last_teams.insert(*addr, last);
                 }
+                Err(why) if why.is_layout() => {}
                 Err(why) => issues.push(Issue::new(format!("thread pool {addr}"), why)),
             }
         }
         self.issues.extend(issues);
         for thread in &mut self.threads {
-            let last = last_teams.get(&thread.pool).copied().unwrap_or(Addr::NULL);
+            let pool = thread.pool.clone().unwrap_or(Addr::NULL);
+            let last = last_teams.get(&pool).copied().unwrap_or(Addr::NULL);
             let in_last_team = !thread.team.is_null() && thread.team == last;
             thread.idle = in_last_team || (thread.team.is_null() && workers.contains(&thread.addr));
-            if !thread.pool.is_null() && !last_teams.contains_key(&thread.pool) {
+            if thread.pool.is_err() || !pool.is_null() && !last_teams.contains_key(&pool) {
                 thread.unsettled = Some("its pool, which tells whether it is idle, could not be read".to_owned());
                 thread.idle = true;
             }
         }
     }
 
-    /// Pooled workers: entry 0 of `pool->threads` is the initial thread.
-    fn pool_workers(&self, pool: &View) -> Result<Vec<Addr>, Why> {
+    /// The threads of a pool, its initial thread first.
+    fn pool_threads(&self, pool: &View) -> Result<Vec<Addr>, Why> {
         let s = &self.gomp.structs.pool;
         let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
-        if array.is_null() {
-            return Ok(Vec::new());
-        }
-        let mut entries = self.pointers(array, used)?;
-        if !entries.is_empty() {
-            entries.remove(0);
-        }
-        Ok(entries)
+        if array.is_null() { Ok(Vec::new()) } else { self.pointers(array, used) }
     }
 
     /// An array of `count` pointers.
@@ -259,7 +269,14 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 let step = View::read(self.target, addr, s.size).and_then(|view| {
-                    self.check_team(addr, &view)?;
+                    let identities = self.identities(addr, &view)?;
+                    for (failing, holds) in &identities {
+                        self.check.note(failing, *holds);
+                    }
+                    if let Some((failing, _)) = identities.iter().find(|(_, holds)| !holds) {
+                        let text = format!("self-check failed: {failing}; nothing of it is shown");
+                        return Err(Why::Inconsistent(text));
+                    }
                     view.u32(&s.prev_team_id)?;
                     let next = (view.ptr(&s.prev_team)?, view.u32(&s.prev_level)?, view.u32(&s.prev_active_level)?);
                     Ok((view, next))
@@ -308,6 +325,7 @@ impl<'a> Reader<'a> {
                 Some(_) if !led.contains(&thread.team) => true,
                 Some(team) => match self.lists(team, thread) {
                     Ok(listed) => !listed,
+                    Err(why) if why.is_layout() => false,
                     Err(why) => {
                         self.issue(format!("thread {}", self.threads[index].lwp), why);
                         true
@@ -349,28 +367,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Identities every team satisfies, whatever the program does. Should the layout be wrong, they fail, and no value
-    /// of the team is shown. `gomp_new_team` puts the array of release pointers behind the implicit tasks and points
-    /// its first entry at `master_release`; `gomp_barrier_init` sets the barrier's total to the team's size.
-    fn check_team(&self, addr: Addr, view: &View) -> Result<(), Why> {
+    /// Identities every team satisfies, whatever the program does, in words for the case that they fail, and whether they
+    /// hold. What the layout lacks cannot be checked. `gomp_new_team` puts the array of release pointers behind the
+    /// implicit tasks and points its first entry at `master_release`; `gomp_barrier_init` sets the barrier's total to the
+    /// team's size.
+    fn identities(&self, addr: Addr, view: &View) -> Result<Vec<(&'static str, bool)>, Why> {
         let s = &self.gomp.structs.team;
-        let broken = |what: &str| Err(Why::Inconsistent(format!("self-check failed: {what}; nothing of it is shown")));
+        let mut found = Vec::new();
         let nthreads = view.uint(&s.nthreads)?;
-        if nthreads == 0 || nthreads > limits::TEAM_SIZE {
-            return broken("its number of threads is implausible");
+        found.push(("the number of threads of a team is implausible", (1..=limits::TEAM_SIZE).contains(&nthreads)));
+        if let Some(total) = known(view.uint(&s.barrier_total))? {
+            found.push(("the barrier of a team is not for as many threads as the team has", total == nthreads));
         }
-        if view.uint(&s.barrier_total)? != nthreads {
-            return broken("its barrier is not for as many threads as it has");
+        let Some(ordered) = known(view.ptr(&s.ordered_release))? else { return Ok(found) };
+        if let (Ok(size), Ok(first)) = (self.gomp.structs.task.size.get(), s.implicit_task.offset()) {
+            let end = addr.offset(first).offset(nthreads.saturating_mul(size));
+            found.push(("the release pointers of a team do not follow its implicit tasks", ordered == end));
         }
-        let ordered = view.ptr(&s.ordered_release)?;
-        let tasks = nthreads.saturating_mul(self.gomp.structs.task.size.get()?);
-        if ordered != addr.offset(s.implicit_task.offset()?).offset(tasks) {
-            return broken("its release pointers do not follow its implicit tasks");
+        if let Ok(master) = view.addr_of(&s.master_release) {
+            let first = self.target.read_ptr(ordered)?;
+            found.push(("the first release pointer of a team does not lead to its thread 0", first == master));
         }
-        if self.target.read_ptr(ordered)? != view.addr_of(&s.master_release)? {
-            return broken("its first release pointer does not lead to thread 0");
-        }
-        Ok(())
+        Ok(found)
     }
 
     /// Parents before children, then by address: ids are stable between two looks at an unchanged process.
@@ -574,5 +592,14 @@ impl<'a> Reader<'a> {
             levels: s.thread.level.fact(Ok(raw.level)),
             active_levels: s.thread.active_level.fact(raw.view.u32(&s.thread.active_level)),
         }
+    }
+}
+
+/// Nothing where the layout lacks the value.
+fn known<T>(value: Result<T, Why>) -> Result<Option<T>, Why> {
+    match value {
+        Ok(value) => Ok(Some(value)),
+        Err(why) if why.is_layout() => Ok(None),
+        Err(why) => Err(why),
     }
 }

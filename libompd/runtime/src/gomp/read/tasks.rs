@@ -147,6 +147,7 @@ impl Reader<'_> {
         let s = &self.gomp.structs.task;
         let view = View::read(self.target, addr, s.size)?;
         let raw_kind = view.uint(&s.kind)?;
+        self.check.note("a task is of a kind that no libgomp has", raw_kind <= kind::DETACHED);
         let implicit = self.implicit_task_of(addr);
         let team = match implicit.and_then(|(own, _)| self.team_id(own)) {
             Some(own) => self.gomp.structs.team.implicit_task.fact(Ok(Some(own))),

@@ -116,9 +116,11 @@ impl Reader<'_> {
             return WaitKind::RegionEnd;
         }
         let waiting_for_task = raw.view.uint(&s.barrier_generation).is_ok_and(|g| g & BAR_WAITING_FOR_TASK != 0);
-        let total = raw.view.uint(&s.barrier_total).ok();
-        let final_begun = raw.view.uint(&s.barrier_awaited_final).ok() < total;
-        let plain_begun = raw.view.uint(&s.barrier_awaited).ok() < total;
+        let Ok(total) = raw.view.uint(&s.barrier_total) else { return WaitKind::Barrier };
+        let begun = |slot| raw.view.uint(slot).map(|awaited| awaited < total);
+        let (Ok(final_begun), Ok(plain_begun)) = (begun(&s.barrier_awaited_final), begun(&s.barrier_awaited)) else {
+            return WaitKind::Barrier;
+        };
         match (waiting_for_task, final_begun, plain_begun) {
             (true, _, _) => WaitKind::BarrierTasks,
             (false, true, false) => WaitKind::RegionEnd,
@@ -143,7 +145,7 @@ impl Reader<'_> {
                 Fact::known(
                     Some(Wait {
                         kind: WaitKind::Pool,
-                        object: raw.pool,
+                        object: raw.pool.clone().unwrap_or(Addr::NULL),
                         name: None,
                         location: None,
                         team: None,
@@ -156,6 +158,7 @@ impl Reader<'_> {
             };
         };
         let object = Addr(call.args[0]);
+        let s = &self.gomp.structs;
         let place = self.places.get(&object).cloned();
         let (kind, team, name) = match place {
             // `gomp_team_end` waits once more for a nested team's threads after its thread 0 has left the team.
@@ -174,7 +177,9 @@ impl Reader<'_> {
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
-            None if call.args[2] as u32 == MUTEX_CONTENDED && !self.lost_team => (WaitKind::Mutex, None, None),
+            None if call.args[2] as u32 == MUTEX_CONTENDED && !self.lost_team && s.team.size.get().is_ok() => {
+                (WaitKind::Mutex, None, None)
+            }
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)

@@ -72,7 +72,9 @@ impl Reader<'_> {
         let s = &kmp.structs;
         let lock = View::read(self.target, addr, s.queuing.size)?;
         // A live lock points to itself; entries of destroyed locks are reused or stale.
-        if lock.ptr(&s.queuing.initialized)? != addr {
+        let alive = lock.ptr(&s.queuing.initialized)? == addr;
+        self.check.note("no lock points to itself", alive);
+        if !alive {
             return Ok(());
         }
         let critical = lock.uint(&s.queuing.flags)? & 1 != 0;

@@ -16,6 +16,7 @@ mod waits;
 
 use super::{Kmp, schema};
 use crate::bind::{Slot, View, Why};
+use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
 use crate::model::*;
 
@@ -69,11 +70,13 @@ pub(super) struct Reader<'a> {
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
     budget: Budget,
+    check: SelfCheck,
     issues: Vec<Issue>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> RuntimeSnapshot {
+    /// What was read, and how it agrees with what has to be so.
+    pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
         let mut reader = Reader {
             kmp,
             target,
@@ -89,6 +92,7 @@ impl<'a> Reader<'a> {
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
             budget: Budget::default(),
+            check: SelfCheck::default(),
             issues: Vec::new(),
         };
         if let Err(why) = reader.read_threads() {
@@ -103,7 +107,8 @@ impl<'a> Reader<'a> {
         }
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
-        RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks: reader.tasks, issues: reader.issues }
+        let (tasks, issues) = (reader.tasks, reader.issues);
+        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, issues }, reader.check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -140,8 +145,13 @@ impl<'a> Reader<'a> {
         for (gtid, addr) in entries {
             let view = View::read(self.target, addr, s.size);
             // An entry that does not name its own index is no thread: the table has ended.
+            if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid)) {
+                self.check.note("the table of threads has entries that do not name their own index", own == gtid);
+            }
             match view.as_ref().map(|v| v.uint(&s.ds_gtid)) {
                 Ok(Ok(own)) if own == gtid => {}
+                // Then the count alone says where the table ends.
+                Ok(Err(why)) if why.is_layout() => {}
                 Ok(Err(why)) => return Err(why),
                 Err(why) => {
                     self.issues.push(Issue::new(format!("thread with gtid {gtid}"), why));
@@ -303,7 +313,16 @@ impl<'a> Reader<'a> {
                 }
                 let s = &self.kmp.structs.team;
                 let read = View::read(self.target, at, s.size).and_then(|view| {
-                    self.check_team(&view)?;
+                    let identities = self.identities(&view)?;
+                    for (failing, holds) in &identities {
+                        self.check.note(failing, *holds);
+                    }
+                    if let Some((failing, _)) = identities.iter().find(|(_, holds)| !holds) {
+                        let text = format!("self-check failed: {failing}; nothing of it is shown");
+                        return Err(Why::Inconsistent(text));
+                    }
+                    // Needed to tell how many regions the team stands for.
+                    view.count(&s.serialized)?;
                     let parent = view.ptr(&s.parent)?;
                     Ok((view, parent))
                 });
@@ -321,25 +340,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Identities every team satisfies. Should the layout be wrong they fail, and nothing of the team is shown.
-    fn check_team(&self, view: &View) -> Result<(), Why> {
+    /// Identities every team satisfies, in words for the case that they fail, and whether they hold.
+    fn identities(&self, view: &View) -> Result<Vec<(&'static str, bool)>, Why> {
         let s = &self.kmp.structs.team;
-        let broken = |what: &str| Err(Why::Inconsistent(format!("self-check failed: {what}; nothing of it is shown")));
         let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
-        // Needed to tell how many regions the team stands for.
-        view.count(&s.serialized)?;
-        if nproc < 1 || nproc as u64 > limits::TEAM_SIZE {
-            return broken("its number of threads is implausible");
+        let sized = (1..=limits::TEAM_SIZE as i64).contains(&nproc);
+        let mut found = vec![
+            ("the number of threads of a team is implausible", sized),
+            ("the nesting levels of a team contradict each other", level >= 0 && (0..=level).contains(&active)),
+        ];
+        if sized {
+            let first = self.target.read_ptr(view.ptr(&s.threads)?)?;
+            let ours = nproc == 1 || self.by_addr.contains_key(&first);
+            found.push(("thread 0 of a team is no thread of the runtime", ours));
         }
-        if level < 0 || active < 0 || active > level {
-            return broken("its nesting levels contradict each other");
-        }
-        let threads = view.ptr(&s.threads)?;
-        let first = self.target.read_ptr(threads)?;
-        if nproc > 1 && !self.by_addr.contains_key(&first) {
-            return broken("its thread 0 is no thread of the runtime");
-        }
-        Ok(())
+        Ok(found)
     }
 
     /// Regions a team stands for, outermost first. `t_serialized` counts serialized regions nested directly in each
@@ -489,7 +504,7 @@ impl<'a> Reader<'a> {
             (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
             (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
             (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
-            (Idle::No, None) => Fact::unknown("its root could not be read"),
+            (Idle::No, None) => Fact::unknown("with which thread its contention group began could not be read"),
             (Idle::Unsure(why), _) => Fact::unknown(why),
         };
         let team = match &raw.idle {

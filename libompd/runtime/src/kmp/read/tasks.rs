@@ -11,14 +11,14 @@ use crate::model::*;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
-        let current: Vec<(Option<i32>, Addr)> = self
+        let current: Vec<(Option<i32>, Addr, Addr)> = self
             .threads
             .iter()
             .filter(|t| matches!(t.idle, Idle::No))
-            .filter_map(|t| Some((t.lwp, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
-            .filter(|(_, task)| !task.is_null())
+            .filter_map(|t| Some((t.lwp, t.team, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
+            .filter(|(_, _, task)| !task.is_null())
             .collect();
-        for (lwp, task) in current {
+        for (lwp, team, task) in current {
             let mut child: Option<TaskId> = None;
             let mut at = task;
             for depth in 0.. {
@@ -38,6 +38,9 @@ impl Reader<'_> {
                     self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
                 } else {
                     self.tasks[id.0].thread = lwp;
+                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team) {
+                        self.check.note("a thread executes a task of a team it is not in", own == team);
+                    }
                     self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
                 }
                 if seen.is_some() {
