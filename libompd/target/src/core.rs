@@ -158,6 +158,7 @@ impl Core {
             exe: exe.map(|i| images[i].path.clone()),
             command: notes.command,
             signal: notes.signal,
+            cpus: None,
         };
         self.threads = notes.threads;
         self.auxv = notes.auxv;

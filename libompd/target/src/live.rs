@@ -4,6 +4,7 @@
 //! them go. Nothing is written to the target, no signal is sent to it or kept from it. The one trace a stop can leave is
 //! the kernel's own: a system call such as `epoll_wait`, which does not restart, returns `EINTR` (signal(7)).
 
+mod cpus;
 mod memory;
 mod procdir;
 mod tracer;
@@ -142,7 +143,8 @@ impl Live {
         }
         modules.extend(read_vdso(&mappings, &memory));
         modules.sort_by_key(Module::base);
-        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None };
+        let cpus = cpus::usable(&process);
+        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None, cpus };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);

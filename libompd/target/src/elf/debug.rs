@@ -16,6 +16,8 @@ use crate::module::BuildId;
 
 /// Where distributions put debug files.
 const SYSTEM_DEBUG_DIR: &str = "/usr/lib/debug";
+/// PATH_MAX of Linux: no file has a longer path.
+const MAX_PATH: usize = 4096;
 
 /// The places where debug files of one ELF file may lie.
 #[derive(Debug, Clone, Default)]
@@ -255,7 +257,7 @@ fn check_supplement(link: &AltLink, path: &Path) -> Result<ElfFile, String> {
 pub(super) fn alt_link<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Option<AltLink>, String> {
     let elf = object::read::elf::ElfFile::<E>::parse(data).map_err(|e| e.to_string())?;
     let Some((path, id)) = elf.gnu_debugaltlink().map_err(|e| e.to_string())? else { return Ok(None) };
-    if path.is_empty() || id.is_empty() {
+    if path.is_empty() || path.len() > MAX_PATH || id.is_empty() {
         return Err("it names no file, or no build-id".into());
     }
     Ok(Some(AltLink { path: PathBuf::from(OsStr::from_bytes(path)), build_id: BuildId(id.to_vec()) }))

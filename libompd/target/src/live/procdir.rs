@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MMPermissions, MemoryMaps, Stat, Status};
-use procfs::{FromBufRead, FromRead};
+use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Stat, Status};
+use procfs::{FromBufRead, FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::error::{DenialCause, OpenError};
 use crate::image::Mapping;
@@ -57,10 +57,23 @@ impl ProcDir {
 
     /// `status` of the process.
     pub fn status(&self) -> io::Result<Status> {
-        // The first line holds the name, which may contain the separator the parser splits at.
-        let text = self.text("status")?;
-        let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-        Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
+        parse_status(&self.text("status")?)
+    }
+
+    /// `status` of one of its threads.
+    pub fn task_status(&self, tid: i32) -> io::Result<Status> {
+        parse_status(&self.text(&format!("task/{tid}/status"))?)
+    }
+
+    /// The control groups it is in, one of each hierarchy.
+    pub fn control_groups(&self) -> io::Result<Vec<ProcessCGroup>> {
+        let groups = ProcessCGroups::from_buf_read(self.text("cgroup")?.as_bytes()).map_err(io::Error::other)?;
+        Ok(groups.0)
+    }
+
+    /// What is mounted where in the process's mount namespace.
+    pub fn mounts(&self) -> io::Result<Vec<MountInfo>> {
+        Ok(MountInfos::from_buf_read(self.text("mountinfo")?.as_bytes()).map_err(io::Error::other)?.0)
     }
 
     /// `TracerPid` of one of its threads.
@@ -118,6 +131,12 @@ impl ProcDir {
             Err(source) => OpenError::Io { what: format!("status of process {pid}"), source },
         }
     }
+}
+
+/// The first line holds the name, which may contain the separator the parser splits at.
+fn parse_status(text: &str) -> io::Result<Status> {
+    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+    Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
 }
 
 /// The path of a mapping is cut off by hand before the rest goes to the parser, which would stumble over some names
