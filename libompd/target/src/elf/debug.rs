@@ -268,6 +268,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_absolute_link_is_tried_below_the_directories_given_first() {
+        let own = std::env::current_exe().expect("own path");
+        let file = ElfFile::open(&own).expect("this program");
+        let link = AltLink { path: "/usr/lib/debug/.dwz/x.debug".into(), build_id: BuildId(vec![0xab, 0xcd]) };
+        let search =
+            DebugSearch { debug_dirs: vec!["/d".into()], roots: vec!["/copy".into()], ..DebugSearch::default() };
+        let expected = [
+            "/d/.build-id/ab/cd.debug",
+            "/usr/lib/debug/.build-id/ab/cd.debug",
+            "/copy/usr/lib/debug/.dwz/x.debug",
+            "/d/.dwz/x.debug",
+            "/d/usr/lib/debug/.dwz/x.debug",
+            "/usr/lib/debug/.dwz/x.debug",
+            "/usr/lib/debug/usr/lib/debug/.dwz/x.debug",
+        ];
+        assert_eq!(supplement_candidates(&file, &link, &search), expected.map(PathBuf::from));
+    }
+
+    #[test]
     fn a_link_cannot_climb_out_of_the_root_it_lies_in() {
         let roots = [PathBuf::from("/root"), PathBuf::from("/root/inner")];
         let join = |dir: &str, path: &str| join_below(Path::new(dir), Path::new(path), &roots);

@@ -19,10 +19,10 @@ const MAX_CPU: u32 = 1 << 16;
 pub(super) fn usable(process: &ProcDir) -> Option<Cpus> {
     let mut allowed = BTreeSet::new();
     // Threads that end meanwhile are passed over.
-    for status in process.tasks().ok()?.into_iter().filter_map(|tid| process.task_status(tid).ok()) {
-        for (first, last) in status.cpus_allowed_list.unwrap_or_default() {
-            allowed.extend(first..=last.min(MAX_CPU));
-        }
+    let masks = process.tasks().ok()?.into_iter().filter_map(|tid| process.task_line(tid, "Cpus_allowed_list:"));
+    // Most threads have the same one.
+    for mask in masks.collect::<BTreeSet<String>>() {
+        allowed.extend(parse_list(&mask)?);
     }
     // A mask may name processors that the machine could have and has not.
     if let Some(online) = fs::read_to_string(ONLINE).ok().and_then(|text| parse_list(&text)) {

@@ -57,12 +57,10 @@ impl ProcDir {
 
     /// `status` of the process.
     pub fn status(&self) -> io::Result<Status> {
-        parse_status(&self.text("status")?)
-    }
-
-    /// `status` of one of its threads.
-    pub fn task_status(&self, tid: i32) -> io::Result<Status> {
-        parse_status(&self.text(&format!("task/{tid}/status"))?)
+        // The first line holds the name, which may contain the separator the parser splits at.
+        let text = self.text("status")?;
+        let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+        Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
     }
 
     /// The control groups it is in, one of each hierarchy.
@@ -78,9 +76,13 @@ impl ProcDir {
 
     /// `TracerPid` of one of its threads.
     pub fn task_tracer(&self, tid: i32) -> Option<i32> {
+        self.task_line(tid, "TracerPid:")?.parse().ok().filter(|pid| *pid != 0)
+    }
+
+    /// One line of `status` of one of its threads, which is all that is wanted of thousands of threads.
+    pub fn task_line(&self, tid: i32, key: &str) -> Option<String> {
         let text = self.text(&format!("task/{tid}/status")).ok()?;
-        let line = text.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
-        line.trim().parse().ok().filter(|pid| *pid != 0)
+        Some(text.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned())
     }
 
     /// Thread ids, as listed now.
@@ -131,12 +133,6 @@ impl ProcDir {
             Err(source) => OpenError::Io { what: format!("status of process {pid}"), source },
         }
     }
-}
-
-/// The first line holds the name, which may contain the separator the parser splits at.
-fn parse_status(text: &str) -> io::Result<Status> {
-    let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
-    Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
 }
 
 /// The path of a mapping is cut off by hand before the rest goes to the parser, which would stumble over some names
