@@ -97,7 +97,7 @@ impl Asked {
             _ => path.to_owned(),
         };
         let (facts, note) = match dwarf::extract_elf(file, of.schema) {
-            Ok(facts) => (facts, None),
+            Ok(facts) => (facts, file.missing_supplement()),
             Err(why) => (Facts::default(), Some(why.to_string())),
         };
         self.add(Source::new(Origin::Dwarf, detail), facts, note);
