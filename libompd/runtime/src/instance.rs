@@ -6,7 +6,7 @@ use std::fmt;
 use ompd_layout::profile::{self, ExportView, Profile, Rejection, Selection};
 use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Arch, ByteOrder, Module, Target, TargetExt};
+use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
@@ -256,14 +256,25 @@ pub(crate) fn resolve(
             asked.add(chosen.profile.source(), facts, Some(note));
         }
         Err(rejections) => {
-            let why: Vec<String> = rejections.iter().map(|r| r.to_string()).collect();
-            let note = if why.is_empty() { "none is shipped for this family".to_owned() } else { why.join("; ") };
+            // A profile that would fit but for its values is worth a word to everybody.
+            let contradicted = rejections.iter().find(|r| !r.mismatches.is_empty());
+            let note = match contradicted {
+                _ if rejections.is_empty() => "none is shipped for this family".to_owned(),
+                Some(rejection) => rejection.to_string(),
+                None => format!("none of the {} shipped layouts fits; -v says why", rejections.len()),
+            };
             asked.add(Source::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
+            let lines = rejections
+                .iter()
+                .flat_map(|r| std::iter::once(r.to_string()).chain(r.mismatches.iter().map(|m| format!("  {m}"))));
+            asked.details(lines.collect());
         }
     }
 
-    let without_profile = asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of));
-    let (layout, info) = conclude(asked, issues, module, product, of);
+    let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
+    let without_profile =
+        asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of, &needed_by));
+    let (layout, info) = conclude(asked, issues, module, product, of, &needed_by);
     Resolved { layout, info, without_profile }
 }
 
@@ -274,6 +285,7 @@ fn conclude(
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
+    needed_by: &Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
     issues.extend(mismatches.iter().map(|m| Issue::new("layout", m)));
@@ -299,6 +311,7 @@ fn conclude(
         path: module.path.clone(),
         base: module.base(),
         build_id: module.build_id.clone(),
+        needed_by: needed_by.clone(),
         origins: asked.reports,
         layout: entries,
         missing,

@@ -107,8 +107,11 @@ impl<'a> Reader<'a> {
         }
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
-        let (tasks, issues) = (reader.tasks, reader.issues);
-        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, issues }, reader.check)
+        // Free threads serve whichever contention group asks first, so all are one pool.
+        let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
+        let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
+        let Reader { tasks, issues, check, .. } = reader;
+        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, pools, issues }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
