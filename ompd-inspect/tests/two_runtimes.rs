@@ -120,7 +120,7 @@ fn three_runtimes_nested() {
     let (report, status) = common::json(&[&running.pid.to_string()]);
     assert_eq!(status, 0, "{}", report["issues"]);
     let name = |library: &std::path::Path| library.file_name().expect("a name").to_string_lossy().into_owned();
-    let own = Runtime::Libgomp.library().and_then(|l| Ok(l.canonicalize().expect("the system's libgomp")));
+    let own = Runtime::Libgomp.library().map(|l| l.canonicalize().expect("the system's libgomp"));
     let own = name(&own.expect("the system's libgomp"));
     let (a, b) = (name(&copy), name(&intel));
     assert_eq!(places(&report, lwp("own 1, a 0")), Some(vec![(own.clone(), 1), (a.clone(), 0)]));
