@@ -148,7 +148,10 @@ impl<'a> Reader<'a> {
         for (gtid, addr) in entries {
             let view = View::read(self.target, addr, s.size);
             // An entry that does not name its own index is no thread: the table has ended.
-            if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid)) {
+            if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid))
+                // That index 0 is zero would prove nothing.
+                && gtid > 0
+            {
                 self.check.note("the table of threads has entries that do not name their own index", own == gtid);
             }
             match view.as_ref().map(|v| v.uint(&s.ds_gtid)) {
