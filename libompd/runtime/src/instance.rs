@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ompd_layout::profile::{self, ExportView, Profile, Rejection, Selection};
+use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
 use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
@@ -30,7 +30,7 @@ pub trait Runtime: fmt::Debug {
 pub(crate) struct FamilyOrigins {
     pub(crate) family: Family,
     pub(crate) schema: &'static Schema,
-    pub(crate) profiles: &'static [Profile],
+    pub(crate) profiles: &'static Profiles,
     /// What each missing value costs.
     pub(crate) costs: &'static [Cost],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
@@ -412,18 +412,22 @@ impl ExportView for WithoutFile<'_> {
         profile::machine_name(self.1.machine)
     }
 
-    fn exports(&self, _: &str) -> bool {
-        false
+    fn export_size(&self, _: &str) -> Option<u64> {
+        None
     }
 
-    fn defines_version(&self, _: &str) -> bool {
-        false
+    fn exported_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn version_nodes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
-/// Parses the profiles compiled into this program. They are tested to parse; one that did not would be left out.
-pub(crate) fn parse_profiles(texts: &[&str]) -> Vec<Profile> {
-    texts.iter().filter_map(|text| Profile::parse(text).ok()).collect()
+/// Parses the profiles compiled into this program. They are tested to parse; if one did not, none would be used.
+pub(crate) fn parse_profiles(texts: &[&str], vocabulary: &str) -> Profiles {
+    Profiles::parse(texts, vocabulary).unwrap_or_default()
 }
 
 /// True if the module exports `name`, or is the executable and has it built in.
@@ -436,9 +440,9 @@ pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool 
 }
 
 /// True if the module's file is not at hand, but its build-id is that of a shipped layout.
-pub(crate) fn known_by_build_id(module: &Module, profiles: &[Profile]) -> bool {
+pub(crate) fn known_by_build_id(module: &Module, profiles: &Profiles) -> bool {
     let Some(id) = module.build_id.as_ref().filter(|_| module.file.is_err()) else { return false };
-    profiles.iter().any(|p| p.fingerprint.build_ids.contains(&id.to_string()))
+    profiles.knows(&id.to_string())
 }
 
 /// A global of a module: its address in the target and who gave it.

@@ -10,7 +10,7 @@ pub mod schema;
 
 use std::sync::OnceLock;
 
-use ompd_layout::profile::Profile;
+use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
@@ -36,18 +36,17 @@ pub struct Gomp {
 }
 
 /// The layouts shipped for this family.
-pub fn profiles() -> &'static [Profile] {
-    static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
+pub fn profiles() -> &'static Profiles {
+    static PROFILES: OnceLock<Profiles> = OnceLock::new();
+    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
 }
 
 const PROFILE_TEXTS: &[&str] = &[
-    include_str!("profiles/libgomp-gcc9-x86_64.json"),
-    include_str!("profiles/libgomp-gcc10-x86_64.json"),
-    include_str!("profiles/libgomp-gcc11-x86_64.json"),
-    include_str!("profiles/libgomp-gcc12-x86_64.json"),
-    include_str!("profiles/libgomp-gcc13-x86_64.json"),
-    include_str!("profiles/libgomp-gcc14-x86_64.json"),
+    include_str!("profiles/libgomp-class-c.json"),
+    include_str!("profiles/libgomp-class-d.json"),
+    include_str!("profiles/libgomp-class-e.json"),
+    include_str!("profiles/libgomp-class-f.json"),
+    include_str!("profiles/libgomp-class-g.json"),
 ];
 
 /// What the layout of this family can be had from.

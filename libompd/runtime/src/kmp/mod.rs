@@ -12,7 +12,7 @@ pub mod schema;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use ompd_layout::profile::Profile;
+use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
@@ -36,20 +36,26 @@ pub struct Kmp {
 }
 
 /// The layouts shipped for this family.
-pub fn profiles() -> &'static [Profile] {
-    static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
+pub fn profiles() -> &'static Profiles {
+    static PROFILES: OnceLock<Profiles> = OnceLock::new();
+    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
 }
 
 const PROFILE_TEXTS: &[&str] = &[
-    include_str!("profiles/libomp-11-x86_64.json"),
-    include_str!("profiles/libomp-13-x86_64.json"),
-    include_str!("profiles/libomp-14-x86_64.json"),
-    include_str!("profiles/libomp-15-x86_64.json"),
-    include_str!("profiles/libomp-16-x86_64.json"),
-    include_str!("profiles/libomp-17-x86_64.json"),
-    include_str!("profiles/libomp-18-x86_64.json"),
-    include_str!("profiles/libomp-19-x86_64.json"),
+    include_str!("profiles/libomp-11.json"),
+    include_str!("profiles/libomp-13.json"),
+    include_str!("profiles/libomp-14.json"),
+    include_str!("profiles/libomp-15.json"),
+    include_str!("profiles/libomp-16.json"),
+    include_str!("profiles/libomp-17.json"),
+    include_str!("profiles/libomp-18.json"),
+    include_str!("profiles/libomp-19.json"),
+    include_str!("profiles/libiomp5-2024.1.json"),
+    include_str!("profiles/libiomp5-2024.2.json"),
+    include_str!("profiles/libiomp5-2025.1.json"),
+    include_str!("profiles/libiomp5-2025.3.json"),
+    include_str!("profiles/libiomp5-2026.0.json"),
+    include_str!("profiles/libiomp5-2026.2.json"),
 ];
 
 /// What the layout of this family can be had from.
