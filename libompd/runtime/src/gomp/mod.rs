@@ -148,17 +148,13 @@ mod tests {
         let module = live.modules().iter().find(|m| Gomp::is_in(&live, m)).expect("libgomp is loaded").clone();
 
         let right = Gomp::open(&live, &module, &[]);
-        let wrong: Vec<Profile> = profiles()
-            .iter()
-            .cloned()
-            .map(|mut profile| {
-                // No instruction that is decoded tells this one.
-                let field = profile.facts.fields.get_mut("gomp_team").and_then(|f| f.get_mut("master_release"));
-                field.expect("every profile has it").offset += 4;
-                profile
-            })
-            .collect();
-        let origins = FamilyOrigins { profiles: Box::leak(wrong.into_boxed_slice()), ..origins() };
+        let mut wrong = profiles().clone();
+        for profile in &mut wrong.classes {
+            // No instruction that is decoded tells this one.
+            let field = profile.facts.fields.get_mut("gomp_team").and_then(|f| f.get_mut("master_release"));
+            field.expect("every profile has it").offset += 4;
+        }
+        let origins = FamilyOrigins { profiles: Box::leak(Box::new(wrong)), ..origins() };
         let wrong = Gomp::with(&live, &module, &origins, &[]);
         assert!(wrong.info.missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info.origins);
 

@@ -193,17 +193,13 @@ mod tests {
         let module = live.modules().iter().find(|m| Kmp::is_in(&live, m)).expect("libomp is loaded").clone();
 
         let right = Kmp::open(&live, &module, &[]);
-        let wrong: Vec<Profile> = profiles()
-            .iter()
-            .cloned()
-            .map(|mut profile| {
-                // No instruction that is decoded tells this one.
-                let field = profile.facts.fields.get_mut("kmp_base_info").and_then(|f| f.get_mut("th_info.ds.ds_gtid"));
-                field.expect("every profile has it").offset += 4;
-                profile
-            })
-            .collect();
-        let origins = FamilyOrigins { profiles: Box::leak(wrong.into_boxed_slice()), ..origins() };
+        let mut wrong = profiles().clone();
+        for profile in &mut wrong.classes {
+            // No instruction that is decoded tells this one.
+            let field = profile.facts.fields.get_mut("kmp_base_info").and_then(|f| f.get_mut("th_info.ds.ds_gtid"));
+            field.expect("every profile has it").offset += 4;
+        }
+        let origins = FamilyOrigins { profiles: Box::leak(Box::new(wrong)), ..origins() };
         let wrong = Kmp::with(&live, &module, &origins, &[]);
         assert!(wrong.info.missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info.origins);
 
