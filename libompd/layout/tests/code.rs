@@ -148,7 +148,7 @@ fn fixtures_of_all_compilers_are_understood() {
         ] {
             let Some(library) = compile(dir.path(), compiler, flags) else { continue };
             let file = ElfFile::open(&library).expect("the fixture is an ELF file");
-            if !code::CodeImage::is_x86_64(&file) {
+            if !(code::CodeImage::machine(&file) == ompd_target::Machine::X86_64) {
                 let refused = code::run_symbol(&file, "get_id", &Limits::default()).err();
                 assert_eq!(refused, Some(CodeError::Machine));
                 eprintln!("skipped: only x86-64 is decoded");
@@ -167,7 +167,7 @@ fn what_was_not_followed_has_a_reason() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let Some(library) = compile(dir.path(), "cc", &["-O2", "-fjump-tables"]) else { return };
     let file = ElfFile::open(&library).expect("the fixture is an ELF file");
-    if !code::CodeImage::is_x86_64(&file) {
+    if !(code::CodeImage::machine(&file) == ompd_target::Machine::X86_64) {
         eprintln!("skipped: only x86-64 is decoded");
         return;
     }
@@ -205,7 +205,7 @@ fn what_was_not_followed_has_a_reason() {
 
 fn open(path: &str) -> Option<ElfFile> {
     match ElfFile::open(Path::new(path)) {
-        Ok(file) if code::CodeImage::is_x86_64(&file) => Some(file),
+        Ok(file) if (code::CodeImage::machine(&file) == ompd_target::Machine::X86_64) => Some(file),
         Ok(_) => {
             eprintln!("skipped: {path} is not x86-64");
             None

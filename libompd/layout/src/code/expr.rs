@@ -4,6 +4,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+/// The register number of unknown values that were not born in a register.
+pub(super) const NO_REGISTER: u8 = 0xff;
+
 /// Nodes of one expression, counted as a tree; what grows beyond is unknown. Layout expressions have a dozen.
 const MAX_NODES: u32 = 160;
 
@@ -39,7 +42,7 @@ pub enum Kind {
     Const(u64),
     /// Integer or pointer argument, counted from 0.
     Arg(u8),
-    /// The thread pointer (`%fs:0`).
+    /// The thread pointer (`%fs:0`, `tpidr_el0`).
     ThreadPointer,
     /// The stack pointer at entry (0), or after the n-th realignment.
     Stack(u8),
@@ -92,7 +95,7 @@ pub enum Kind {
     Unknown {
         /// Address of the instruction.
         at: u64,
-        /// Number of the register it was written to (16 for memory).
+        /// Number of the register it was written to; vector registers count from 0x40, 0xff is none.
         register: u8,
     },
 }
@@ -135,11 +138,13 @@ impl Callee {
 /// How code reaches a thread-local variable: the GOT entry at an address of the file, and the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsSlot {
-    /// The entry holds the offset from the thread pointer (initial exec; `R_X86_64_TPOFF64`).
+    /// The entry holds the offset from the thread pointer (initial exec; `R_X86_64_TPOFF64`,
+    /// `R_AARCH64_TLS_TPREL64`).
     Offset(u64),
-    /// The entry holds the module number, the next one the offset in the module's block (`R_X86_64_DTPMOD64`).
+    /// The entry holds the module number, the next one the offset in the module's block (`R_X86_64_DTPMOD64`,
+    /// `R_AARCH64_TLS_DTPMOD64`).
     Module(u64),
-    /// The entry is a TLS descriptor (`R_X86_64_TLSDESC`).
+    /// The entry is a TLS descriptor (`R_X86_64_TLSDESC`, `R_AARCH64_TLSDESC`).
     Descriptor(u64),
 }
 
@@ -333,7 +338,7 @@ impl Expr {
     /// A compound; `born` names the unknown it becomes if it grew too large.
     fn tree(kind: Kind, parts: &[&Expr], born: u64) -> Expr {
         let nodes = parts.iter().fold(1u32, |n, p| n.saturating_add(p.0.nodes));
-        if nodes > MAX_NODES { Expr::unknown(born, 16) } else { Expr::new(kind, nodes) }
+        if nodes > MAX_NODES { Expr::unknown(born, NO_REGISTER) } else { Expr::new(kind, nodes) }
     }
 
     pub(super) fn load(size: u8, addr: &Expr, at: u64) -> Expr {

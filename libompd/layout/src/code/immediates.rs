@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic as M, OpAccess, OpKind, Register as R};
 
+use ompd_target::Machine;
+
 use super::image::{CodeImage, Slot};
 
 /// A constant stored at a fixed address.
@@ -36,7 +38,7 @@ pub fn immediate_stores(image: &dyn CodeImage, range: Range<u64>) -> Vec<Immedia
     /// Far larger than any function that fills a table.
     const MAX_BYTES: u64 = 256 << 10;
     let length = range.end.saturating_sub(range.start).min(MAX_BYTES);
-    if !image.is_x86_64() {
+    if image.machine() != Machine::X86_64 {
         return Vec::new();
     }
     let Some(bytes) = image.code_at(range.start, length as usize) else { return Vec::new() };
