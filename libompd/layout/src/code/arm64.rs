@@ -5,7 +5,7 @@ mod memory;
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode as O, Operand, SIMDSizeCode, ShiftStyle, SizeCode};
 
-use super::engine::{Engine, Flow, InstructionSet, Stub};
+use super::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::image::CodeImage;
 use super::state::{Convention, Path, cut, escape, mask, masked, realigned, sign_extend, signed, stack_slot};
@@ -44,7 +44,8 @@ impl InstructionSet for Arm64 {
     fn step(engine: &mut Engine<'_, Arm64>, p: &mut Path, i: &Instruction) -> Flow {
         let [first, second, ..] = &i.operands;
         match i.opcode {
-            O::B => match target(p, first) {
+            O::B => match target(p.pc, first) {
+                Some(to) if engine.outlined_atomic(p, to, true) => engine.leave(p),
                 Some(to) => engine.jump(p, to),
                 None => Flow::End,
             },
@@ -61,7 +62,8 @@ impl InstructionSet for Arm64 {
                 engine.compare(p, size(first), value, bit, true);
                 branch(engine, p, &i.operands[2])
             }
-            O::BL => match target(p, first) {
+            O::BL => match target(p.pc, first) {
+                Some(to) if engine.outlined_atomic(p, to, false) => Flow::Next,
                 Some(to) => {
                     let callee = engine.callee_at(to);
                     call(engine, p, callee)
@@ -98,6 +100,17 @@ impl InstructionSet for Arm64 {
                 Flow::Next
             }
         }
+    }
+
+    fn jumps(i: &Instruction, at: u64) -> Jumps {
+        let to = match i.opcode {
+            O::B | O::Bcc(_) | O::BCcc(_) => &i.operands[0],
+            O::CBZ | O::CBNZ => &i.operands[1],
+            O::TBZ | O::TBNZ => &i.operands[2],
+            O::BR | O::BRAA | O::BRAAZ | O::BRAB | O::BRABZ => return Jumps::Anywhere,
+            _ => return Jumps::Never,
+        };
+        target(at, to).map_or(Jumps::Anywhere, Jumps::To)
     }
 
     /// `adrp x16, page; ldr x17, [x16, offset]; add x16, ...; br x17`, perhaps after `bti c`; or, to reach code far
@@ -141,7 +154,7 @@ impl InstructionSet for Arm64 {
 }
 
 fn branch(engine: &mut Engine<'_, Arm64>, p: &mut Path, to: &Operand) -> Flow {
-    match target(p, to) {
+    match target(p.pc, to) {
         Some(to) => engine.branch(p, to),
         None => Flow::End,
     }
@@ -153,7 +166,42 @@ fn call(engine: &mut Engine<'_, Arm64>, p: &mut Path, callee: Callee) -> Flow {
     engine.call(p, callee, p.pc.wrapping_add(4))
 }
 
+/// The one instruction that `__aarch64_cas4_acq` and its kin (libgcc's and compiler-rt's `lse.S`) come down to: `adrp
+/// x16, page; ldrb w16, [x16, offset]; cbz w16, …; casa w0, w1, [x2]; ret`, perhaps after `bti c`. What they do on
+/// processors that lack the instruction is the same.
+fn outlined(image: &dyn CodeImage, entry: u64) -> Option<Instruction> {
+    let instruction = |n: u64| {
+        let at = entry.checked_add(4 * n)?;
+        Arm64::decode(image.code_at(at, 4)?, at)
+    };
+    let start = u64::from(instruction(0)?.opcode == O::HINT);
+    let scratch = Operand::Register(SizeCode::X, STUB_REGISTERS[0]);
+    let flag = Operand::Register(SizeCode::W, STUB_REGISTERS[0]);
+    let (page, load, test) = (instruction(start)?, instruction(start + 1)?, instruction(start + 2)?);
+    let (atomic, end) = (instruction(start + 3)?, instruction(start + 4)?);
+    let chooses = page.opcode == O::ADRP
+        && page.operands[0] == scratch
+        && load.opcode == O::LDRB
+        && load.operands[0] == flag
+        && matches!(load.operands[1], Operand::RegPreIndex(base, _, false) if base == STUB_REGISTERS[0])
+        && test.opcode == O::CBZ
+        && test.operands[0] == flag;
+    (chooses && end.opcode == O::RET && memory::is_atomic(atomic.opcode)).then_some(atomic)
+}
+
 impl Engine<'_, Arm64> {
+    /// If the function at `entry` is but an atomic instruction, does here what that does: a comparison and a store tell
+    /// more than a call. False if it is not.
+    fn outlined_atomic(&mut self, p: &mut Path, entry: u64, tail: bool) -> bool {
+        let Some(atomic) = outlined(self.image(), entry) else { return false };
+        self.note_call(p, &Callee::Internal(entry), tail);
+        self.access(p, &atomic);
+        for register in STUB_REGISTERS {
+            p.forget(register.into());
+        }
+        true
+    }
+
     fn compute(&mut self, p: &mut Path, i: &Instruction) {
         let at = p.pc;
         let [to, first, second, third] = &i.operands;
@@ -276,9 +324,9 @@ impl Engine<'_, Arm64> {
         }
         let value = match i.opcode {
             O::AND if matches!(to, Operand::RegisterOrSP(_, 31)) && stack_slot(&a).is_some() => realigned(&a),
-            O::AND | O::ANDS | O::BIC | O::BICS => and(&a, &b, at),
-            O::ORR | O::ORN => or(&a, &b, at),
-            _ => xor(&a, &b, at),
+            O::AND | O::ANDS | O::BIC | O::BICS => a.and(&b, at),
+            O::ORR | O::ORN => a.or(&b, at),
+            _ => a.xor(&b, at),
         };
         write(p, to, value);
     }
@@ -376,8 +424,8 @@ fn number(o: &Operand) -> Option<u64> {
 }
 
 /// Where a branch goes.
-fn target(p: &Path, o: &Operand) -> Option<u64> {
-    if let Operand::PCOffset(offset) = o { Some(p.pc.wrapping_add_signed(*offset)) } else { None }
+fn target(at: u64, o: &Operand) -> Option<u64> {
+    if let Operand::PCOffset(offset) = o { Some(at.wrapping_add_signed(*offset)) } else { None }
 }
 
 /// What `adrp` computes.
@@ -419,7 +467,9 @@ fn write(p: &mut Path, o: &Operand, value: Expr) {
 /// `bytes` bytes, `skip` bytes into a vector register.
 fn narrowed(value: &Expr, skip: u8, bytes: u8, p: &Path) -> Expr {
     match value.kind() {
-        Kind::Load { size, addr } if skip + bytes < *size => Expr::load(bytes, &addr.plus(skip.into(), p.pc), p.pc),
+        Kind::Load { size, addr } if bytes < *size && skip.checked_add(bytes).is_some_and(|end| end <= *size) => {
+            Expr::load(bytes, &addr.plus(skip.into(), p.pc), p.pc)
+        }
         Kind::Const(0) => value.clone(),
         _ if skip == 0 => value.clone(),
         _ => p.unknown(),
@@ -522,43 +572,6 @@ fn inverted(value: &Expr, size: u8, at: u64) -> Expr {
     }
 }
 
-/// Constants go to the right.
-fn ordered<'e>(a: &'e Expr, b: &'e Expr) -> (&'e Expr, &'e Expr) {
-    if a.as_const().is_some() { (b, a) } else { (a, b) }
-}
-
-fn and(a: &Expr, b: &Expr, at: u64) -> Expr {
-    let (a, b) = ordered(a, b);
-    let widths = [1, 2, 4];
-    match (a.as_const(), b.as_const()) {
-        (Some(x), Some(y)) => Expr::constant(x & y),
-        (None, Some(0)) => Expr::constant(0),
-        (None, Some(n)) if widths.iter().any(|&bytes| n == mask(bytes) && a.fits(bytes)) => a.clone(),
-        _ if a == b => a.clone(),
-        _ => Expr::op(Op::And, a, b, at),
-    }
-}
-
-fn or(a: &Expr, b: &Expr, at: u64) -> Expr {
-    let (a, b) = ordered(a, b);
-    match (a.as_const(), b.as_const()) {
-        (Some(x), Some(y)) => Expr::constant(x | y),
-        (None, Some(0)) => a.clone(),
-        _ if a == b => a.clone(),
-        _ => Expr::op(Op::Or, a, b, at),
-    }
-}
-
-fn xor(a: &Expr, b: &Expr, at: u64) -> Expr {
-    let (a, b) = ordered(a, b);
-    match (a.as_const(), b.as_const()) {
-        (Some(x), Some(y)) => Expr::constant(x ^ y),
-        (None, Some(0)) => a.clone(),
-        _ if a == b => Expr::constant(0),
-        _ => Expr::op(Op::Xor, a, b, at),
-    }
-}
-
 /// Shifts by a constant, extensions, bit-fields taken out and put in: all are forms of three instructions.
 fn bit_field(p: &Path, i: &Instruction) -> Option<Expr> {
     let at = p.pc;
@@ -589,10 +602,10 @@ fn bit_field(p: &Path, i: &Instruction) -> Option<Expr> {
     // Nothing but the shift cuts the field out; or it is a whole word, and the upper half is looked through.
     let whole = low + width == bits || shift + width == bits || (low == 0 && width == 32);
     if i.opcode == O::UBFM {
-        let field = if whole && field.as_const().is_none() { field } else { and(&field, &ones, at) };
+        let field = if whole && field.as_const().is_none() { field } else { field.and(&ones, at) };
         return Some(times(&field, shift));
     }
     let place = ones.as_const().unwrap_or(0) << shift;
-    let rest = and(&read(p, to), &Expr::constant(!place & mask(bytes)), at);
-    Some(or(&rest, &times(&and(&field, &ones, at), shift), at))
+    let rest = read(p, to).and(&Expr::constant(!place & mask(bytes)), at);
+    Some(rest.or(&times(&field.and(&ones, at), shift), at))
 }

@@ -33,8 +33,19 @@ pub(super) trait InstructionSet: Sized {
     /// Does to the path what the instruction does.
     fn step(engine: &mut Engine<'_, Self>, p: &mut Path, instruction: &Self::Instruction) -> Flow;
 
+    /// Where the instruction, which lies at `at`, may go on other than behind itself.
+    fn jumps(instruction: &Self::Instruction, at: u64) -> Jumps;
+
     /// Where the code at `at` jumps, if it is a linker's stub and nothing else.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub>;
+}
+
+/// Where an instruction may jump.
+#[derive(PartialEq, Eq)]
+pub(super) enum Jumps {
+    Never,
+    To(u64),
+    Anywhere,
 }
 
 /// The destination of a stub.
@@ -70,6 +81,54 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
             break;
         }
         engine.follow(path);
+    }
+    engine.run
+}
+
+/// Runs the instructions of `range` once each, as they lie there. Only what holds whichever way the code was reached is
+/// known: nothing at the targets of jumps and behind jumps. Empty if there is a jump whose targets are not known.
+pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Range<u64>) -> Run {
+    let mut code = Vec::new();
+    let mut targets = HashSet::new();
+    let mut at = range.start;
+    while at < range.end
+        && let Some(instruction) = image.code_at(at, I::LONGEST).and_then(|bytes| I::decode(bytes, at))
+    {
+        match I::jumps(&instruction, at) {
+            Jumps::Never => {}
+            Jumps::To(target) => {
+                targets.insert(target);
+            }
+            Jumps::Anywhere => return Run::new(range.start),
+        }
+        code.push((at, instruction));
+        at = at.saturating_add(I::length(&instruction));
+    }
+
+    let limits = Limits::default();
+    let mut engine = Engine {
+        isa,
+        image,
+        limits: &limits,
+        run: Run::new(range.start),
+        waiting: Vec::new(),
+        decoded: HashMap::new(),
+        reached: HashSet::new(),
+        callees: HashMap::new(),
+    };
+    let nothing_known = |at| Path::new(at, Some(range.clone()), &I::CONVENTION);
+    let mut path = nothing_known(range.start);
+    for (at, instruction) in &code {
+        if targets.contains(at) {
+            path = nothing_known(*at);
+        }
+        path.pc = *at;
+        if !matches!(I::step(&mut engine, &mut path, instruction), Flow::Next) {
+            path = nothing_known(*at);
+        }
+        // The other sides of branches come as instructions of their own.
+        engine.waiting.clear();
+        path.trace.clear();
     }
     engine.run
 }
@@ -247,7 +306,11 @@ impl<I: InstructionSet> Engine<'_, I> {
         }
     }
 
-    fn note_call(&mut self, p: &mut Path, callee: &Callee, tail: bool) {
+    pub(super) fn image(&self) -> &dyn CodeImage {
+        self.image
+    }
+
+    pub(super) fn note_call(&mut self, p: &mut Path, callee: &Callee, tail: bool) {
         for &register in I::CONVENTION.arguments {
             let argument = p.registers[register].clone();
             escape(p, &argument);

@@ -171,14 +171,7 @@ pub struct Run {
 
 impl Run {
     pub(super) fn new(entry: u64) -> Run {
-        Run {
-            entry,
-            events: Vec::new(),
-            known: HashMap::new(),
-            paths: Vec::new(),
-            stops: Vec::new(),
-            instructions: 0,
-        }
+        Run { entry, events: Vec::new(), known: HashMap::new(), paths: Vec::new(), stops: Vec::new(), instructions: 0 }
     }
 
     /// Address of the function in the file.

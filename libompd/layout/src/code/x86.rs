@@ -5,7 +5,7 @@ use iced_x86::{
     Register as R,
 };
 
-use super::engine::{Engine, Flow, InstructionSet, Stub};
+use super::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::image::CodeImage;
 use super::state::{Convention, Path, cut, mask, masked, realigned, sign_extend, signed};
@@ -77,6 +77,16 @@ impl InstructionSet for X86 {
         }
         engine.compute(p, i);
         Flow::Next
+    }
+
+    fn jumps(instruction: &Instruction, _: u64) -> Jumps {
+        match instruction.flow_control() {
+            FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::XbeginXabortXend => {
+                Jumps::To(instruction.near_branch_target())
+            }
+            FlowControl::IndirectBranch => Jumps::Anywhere,
+            _ => Jumps::Never,
+        }
     }
 
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub> {
@@ -254,18 +264,11 @@ impl Engine<'_, X86> {
                 _ => Expr::op(Op::Shl, &a, &b, at),
             },
             M::And if p.registers[RSP] == a && i.op0_register() == R::RSP => realigned(&a),
-            M::And => match both {
-                Some((x, y)) => Expr::constant(x & y),
-                None if b.as_const() == Some(0) => zero,
-                None => Expr::op(Op::And, &a, &b, at),
-            },
-            M::Or => match both {
-                Some((x, y)) => Expr::constant(x | y),
-                // `or r, -1` is how compilers load -1.
-                None if b.as_const().is_some_and(|v| sign_extend(v, size) == u64::MAX) => b,
-                None => Expr::op(Op::Or, &a, &b, at),
-            },
-            M::Xor => both.map_or_else(|| Expr::op(Op::Xor, &a, &b, at), |(x, y)| Expr::constant(x ^ y)),
+            M::And => a.and(&b, at),
+            // `or r, -1` is how compilers load -1.
+            M::Or if b.as_const().is_some_and(|v| sign_extend(v, size) == u64::MAX) => b,
+            M::Or => a.or(&b, at),
+            M::Xor => a.xor(&b, at),
             M::Shr => match both {
                 Some((x, y)) if y < 64 => Expr::constant(x >> y),
                 _ => Expr::op(Op::Shr, &a, &b, at),

@@ -2,7 +2,7 @@
 
 use yaxpeax_arm::armv8::a64::{Instruction, Opcode as O, Operand, SizeCode};
 
-use super::{Arm64, and, general, inverted, or, read, shifted, size, vector_bytes, write, xor};
+use super::{Arm64, general, inverted, read, shifted, size, vector_bytes, write};
 use crate::code::engine::Engine;
 use crate::code::expr::Expr;
 use crate::code::state::{Path, cut, signed};
@@ -11,10 +11,16 @@ use crate::code::state::{Path, cut, signed};
 enum Access {
     Load(Option<u8>),
     LoadPair(Option<u8>),
-    Store { size: Option<u8>, locked: bool },
+    Store {
+        size: Option<u8>,
+        locked: bool,
+    },
     StorePair,
     /// Stores of `count` registers that may fail: the first operand tells.
-    Exclusive { size: Option<u8>, count: usize },
+    Exclusive {
+        size: Option<u8>,
+        count: usize,
+    },
     CompareAndSwap(Option<u8>),
     CompareAndSwapPair,
     Modify(Modify, Option<u8>),
@@ -38,7 +44,9 @@ fn access(opcode: O) -> Option<Access> {
     let plain = |size| Access::Store { size, locked: false };
     let release = |size| Access::Store { size, locked: true };
     Some(match opcode {
-        O::LDR | O::LDUR | O::LDTR | O::LDAR | O::LDLAR | O::LDAPR | O::LDAPUR | O::LDXR | O::LDAXR => Access::Load(None),
+        O::LDR | O::LDUR | O::LDTR | O::LDAR | O::LDLAR | O::LDAPR | O::LDAPUR | O::LDXR | O::LDAXR => {
+            Access::Load(None)
+        }
         O::LDRAA | O::LDRAB => Access::Load(None),
         O::LDRB | O::LDURB | O::LDTRB | O::LDARB | O::LDLARB | O::LDAPRB | O::LDAPURB => Access::Load(Some(1)),
         O::LDXRB | O::LDAXRB | O::LDRSB | O::LDURSB | O::LDTRSB | O::LDAPURSB => Access::Load(Some(1)),
@@ -87,6 +95,11 @@ fn access(opcode: O) -> Option<Access> {
         O::STG | O::STZG | O::ST2G | O::STZ2G | O::STGM | O::STZGM => Access::OtherStore,
         _ => return None,
     })
+}
+
+/// True for an instruction that reads and writes memory in one.
+pub(super) fn is_atomic(opcode: O) -> bool {
+    matches!(access(opcode), Some(Access::CompareAndSwap(_) | Access::CompareAndSwapPair | Access::Modify(..)))
 }
 
 impl Engine<'_, Arm64> {
@@ -156,9 +169,9 @@ impl Engine<'_, Arm64> {
                 let new = match how {
                     Modify::Swap => operand,
                     Modify::Add => cut(old.add(&signed(&operand, bytes), at), bytes),
-                    Modify::Clear => and(&old, &inverted(&operand, bytes, at), at),
-                    Modify::Set => or(&old, &operand, at),
-                    Modify::Flip => xor(&old, &operand, at),
+                    Modify::Clear => old.and(&inverted(&operand, bytes, at), at),
+                    Modify::Set => old.or(&operand, at),
+                    Modify::Flip => old.xor(&operand, at),
                     Modify::Other => p.unknown(),
                 };
                 self.store(p, &addr, bytes, new, true);
