@@ -294,7 +294,7 @@ impl Engine<'_, Arm64> {
             return self.anything_else(p, i);
         }
         let size = size(to);
-        let (left, right) = (read(p, first), read(p, second));
+        let (left, right) = (read(p, first), cut(read(p, second), size));
         let (a, b) = (signed(&left, size), signed(&right, size));
         match i.opcode {
             O::SUBS => self.compare(p, size, left, right, false),
@@ -316,7 +316,7 @@ impl Engine<'_, Arm64> {
         let at = p.pc;
         let [to, first, second, _] = &i.operands;
         let size = size(to);
-        let (a, b) = (read(p, first), read(p, second));
+        let (a, b) = (read(p, first), cut(read(p, second), size));
         let b = if matches!(i.opcode, O::BIC | O::BICS | O::ORN | O::EON) { inverted(&b, size, at) } else { b };
         if matches!(i.opcode, O::ANDS | O::BICS) {
             let (right, mask) = if a == b { (Expr::constant(0), false) } else { (b.clone(), true) };
@@ -509,8 +509,8 @@ fn shifted(value: &Expr, style: ShiftStyle, amount: u8, size: u8, p: &Path) -> E
     let by = |value: &Expr| value.times(1u64.checked_shl(amount.into()).unwrap_or(0), at);
     let sign = |bytes| number.map_or_else(|| value.clone(), |n| Expr::constant(sign_extend(n, bytes)));
     match style {
-        ShiftStyle::LSL => cut(by(value), size),
-        ShiftStyle::UXTX | ShiftStyle::SXTX => by(value),
+        // A word that is extended first is decoded as one that is shifted: the result may be wider than the register.
+        ShiftStyle::LSL | ShiftStyle::UXTX | ShiftStyle::SXTX => by(value),
         ShiftStyle::UXTB => by(&masked(value, 1, at)),
         ShiftStyle::UXTH => by(&masked(value, 2, at)),
         ShiftStyle::UXTW => by(&number.map_or_else(|| value.clone(), |n| Expr::constant(n & mask(4)))),
