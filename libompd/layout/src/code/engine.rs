@@ -71,6 +71,7 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
         limits,
         run: Run::new(entry),
         waiting: vec![Path::new(entry, image.function(entry), &I::CONVENTION)],
+        forks: true,
         decoded: HashMap::new(),
         reached: HashSet::new(),
         callees: HashMap::new(),
@@ -90,10 +91,10 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
 pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Range<u64>) -> Run {
     let mut code = Vec::new();
     let mut targets = HashSet::new();
+    let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+    let mut bytes = image.code_at(range.start, length).unwrap_or_default();
     let mut at = range.start;
-    while at < range.end
-        && let Some(instruction) = image.code_at(at, I::LONGEST).and_then(|bytes| I::decode(bytes, at))
-    {
+    while let Some(instruction) = I::decode(bytes, at) {
         match I::jumps(&instruction, at) {
             Jumps::Never => {}
             Jumps::To(target) => {
@@ -102,7 +103,9 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
             Jumps::Anywhere => return Run::new(range.start),
         }
         code.push((at, instruction));
-        at = at.saturating_add(I::length(&instruction));
+        let length = I::length(&instruction);
+        bytes = bytes.get(length as usize..).unwrap_or_default();
+        at = at.saturating_add(length);
     }
 
     let limits = Limits::default();
@@ -112,21 +115,23 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
         limits: &limits,
         run: Run::new(range.start),
         waiting: Vec::new(),
+        // The other sides of branches come as instructions of their own.
+        forks: false,
         decoded: HashMap::new(),
         reached: HashSet::new(),
         callees: HashMap::new(),
     };
-    let nothing_known = |at| Path::new(at, Some(range.clone()), &I::CONVENTION);
-    let mut path = nothing_known(range.start);
+    // All registers are forgotten at once, so what is unknown twice never meets itself.
+    let nothing_known = Path::new(range.start, Some(range.clone()), &I::CONVENTION);
+    let mut path = nothing_known.clone();
     for (at, instruction) in &code {
         if targets.contains(at) {
-            path = nothing_known(*at);
+            path = nothing_known.clone();
         }
         path.pc = *at;
         if !matches!(I::step(&mut engine, &mut path, instruction), Flow::Next) {
-            path = nothing_known(*at);
+            path = nothing_known.clone();
         }
-        // The other sides of branches come as instructions of their own.
         engine.waiting.clear();
         path.trace.clear();
     }
@@ -139,6 +144,8 @@ pub(super) struct Engine<'i, I: InstructionSet> {
     limits: &'i Limits,
     run: Run,
     waiting: Vec<Path>,
+    /// False where only one path is of interest.
+    forks: bool,
     decoded: HashMap<u64, I::Instruction>,
     reached: HashSet<u64>,
     callees: HashMap<u64, Callee>,
@@ -203,6 +210,9 @@ impl<I: InstructionSet> Engine<'_, I> {
 
     /// A conditional branch: this path goes on, another one is taken at `target`.
     pub(super) fn branch(&mut self, p: &mut Path, target: u64) -> Flow {
+        if !self.forks {
+            return Flow::Next;
+        }
         if !p.may_visit(self.limits.visits) {
             return Flow::End;
         }

@@ -114,9 +114,7 @@ fn relative(machine: Machine) -> Option<u32> {
 
 /// `SHT_RELR` sections: addresses, and bit maps of the words behind the last address. Each entry patches a word of the
 /// file, so there are no more of them than the file has words.
-fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(
-    file: &ElfFile,
-) -> object::Result<BTreeMap<u64, Reloc>> {
+fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> object::Result<BTreeMap<u64, Reloc>> {
     let mut out = BTreeMap::new();
     let Some(kind) = relative(file.arch.machine) else { return Ok(out) };
     let data = file.bytes();

@@ -107,11 +107,7 @@ fn packed_relocations_are_those_the_linker_lists() {
     // `readelf` prints one address per line below "Relocation section '.relr.dyn' ..." and "... offsets".
     let listed = readelf(&["--relocs", "--wide"], &path);
     let packed = listed.split("'.relr.dyn'").nth(1).unwrap_or_default();
-    let places: Vec<u64> = packed
-        .lines()
-        .skip(2)
-        .map_while(|line| u64::from_str_radix(line.trim(), 16).ok())
-        .collect();
+    let places: Vec<u64> = packed.lines().skip(2).map_while(|line| u64::from_str_radix(line.trim(), 16).ok()).collect();
     if !out.status.success() || places.is_empty() {
         support::skip("this linker does not pack relocations");
         return;
