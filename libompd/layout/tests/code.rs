@@ -121,9 +121,6 @@ fn check_fixture(file: &ElfFile, what: &str) {
         assert!(!(aborts && returns), "{}", show(&r));
     }
 
-    if file.machine() != Machine::X86_64 {
-        return;
-    }
     let facts = global("facts");
     let range = file.function_range(global("fill")).expect("the fixture has symbols with sizes");
     let mut filled: Vec<(u64, u64)> = immediate_stores(file, range)
@@ -133,7 +130,9 @@ fn check_fixture(file: &ElfFile, what: &str) {
         .collect();
     filled.sort_unstable();
     let expected = [(0, 0x1b8), (1, 0x12_3456_789a), (2, 8), (3, 0x40), (6, 5), (7, 0x30)];
-    assert_eq!(filled, expected, "{what}");
+    assert!(filled.iter().all(|store| expected.contains(store)), "{what}: {filled:?}");
+    // Without optimisation clang for aarch64 takes the table's address from the stack, behind the target of a branch.
+    assert!(filled == expected || what.contains("-O0"), "{what}: {filled:?}");
 }
 
 /// Checks the fixture as every compiler makes it with every set of flags; the number of builds checked.

@@ -126,6 +126,8 @@ fn libomp_of_aarch64() {
         let Some(release) = same_release(kmp::profiles(), &file) else { continue };
         let truth = kmp_on_aarch64(release);
         let right = check(&file, &truth, &["__kmp_threads", "__kmp_all_nth", "__kmp_i_lock_table"]);
-        assert!(right >= 13, "{}: only {right}", release.name);
+        // From LLVM 13 on `ompd_init` is there.
+        let least = if release.name == "libomp 11" { 13 } else { 36 };
+        assert!(right >= least, "{}: only {right}", release.name);
     }
 }

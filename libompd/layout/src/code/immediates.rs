@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ompd_target::Machine;
 
+use super::arm64::Arm64;
 use super::engine;
 use super::expr::{Expr, Kind};
 use super::image::CodeImage;
@@ -26,8 +27,8 @@ pub struct ImmediateStore {
 
 /// Stores of constants to globals in the function `range`, in the order of the instructions.
 ///
-/// That is the order of execution as long as the code is straight, and on x86-64 compilers keep it where they do not keep
-/// the order of the variables. For aarch64 they do not, so there are no stores for it. Registers are tracked between branch
+/// That is the order of execution as long as the code is straight. Compilers may store in another order than the source
+/// does (for aarch64 clang does); they keep the order of the variables in memory. Registers are tracked between branch
 /// targets only: what a register holds where two ways meet is not known, and such stores are left out. Where a computed
 /// jump might go is not known either: then there are no stores at all. Decoding ends at the first byte that is no
 /// instruction.
@@ -37,7 +38,8 @@ pub fn immediate_stores(image: &dyn CodeImage, range: Range<u64>) -> Vec<Immedia
     let range = range.start..range.end.min(range.start.saturating_add(MAX_BYTES));
     let run = match image.machine() {
         Machine::X86_64 => engine::sweep(X86::new(), image, range),
-        Machine::Aarch64 | Machine::Other(_) => return Vec::new(),
+        Machine::Aarch64 => engine::sweep(Arm64, image, range),
+        Machine::Other(_) => return Vec::new(),
     };
     run.stores().flat_map(|store| constants(image, store)).flatten().collect()
 }

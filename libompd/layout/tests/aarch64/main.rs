@@ -5,7 +5,7 @@ mod words;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use ompd_layout::code::{self, CodeImage, Event, Limits, Run, Slot, StopReason, immediate_stores};
+use ompd_layout::code::{self, CodeImage, Event, ImmediateStore, Limits, Run, Slot, StopReason, immediate_stores};
 use ompd_target::Machine;
 use words::*;
 
@@ -360,6 +360,27 @@ fn vectors_carry_what_they_copy() {
     ];
     let seen: Vec<String> = lines(&run(VECTORS)).into_iter().filter(|l| l.starts_with("store")).collect();
     assert_eq!(seen, expected);
+}
+
+#[test]
+fn constants_stored_to_globals() {
+    let end = ENTRY + 4 * TABLE.len() as u64;
+    let seen = immediate_stores(&Image::new(TABLE), ENTRY..end);
+    let expected = [
+        (0x3_0000, 0x1b8),
+        (0x3_0010, 0x1b8),
+        (0x3_0018, 0),
+        // From the constant pool, whose bytes count up from its start.
+        (0x3_0020, 0x4746_4544_4342_4140),
+        (0x3_0028, 0x4f4e_4d4c_4b4a_4948),
+        (0x3_0008, 7),
+        // Not the one behind it: two ways lead there with different values.
+    ];
+    assert!(seen.iter().all(|s| s.size == 8));
+    assert_eq!(seen.iter().map(|s: &ImmediateStore| (s.addr, s.value)).collect::<Vec<_>>(), expected);
+    // Where a switch may jump to is not known, so nothing is.
+    let end = ENTRY + 4 * SWITCH.len() as u64;
+    assert_eq!(immediate_stores(&Image::new(SWITCH), ENTRY..end), []);
 }
 
 #[test]

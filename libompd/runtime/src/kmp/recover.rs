@@ -213,14 +213,20 @@ impl Recipes<'_> {
     }
 
     /// `ompd_init`: `ompd_access__T__M = (uint64_t)&(((T *)0)->M);` for the members of [`ACCESS`], then the masks of
-    /// [`BITS`], then `ompd_sizeof__T__M = sizeof(…);` for the same members, then the sizes of [`SIZES`]. In a stripped
-    /// build the function has no name: it is the one whose constants can be nothing else.
+    /// [`BITS`], then `ompd_sizeof__T__M = sizeof(…);` for the same members, then the sizes of [`SIZES`]. The variables are
+    /// declared with the sizes of members before the masks. In a stripped build the function has no name: it is the one
+    /// whose constants can be nothing else.
     fn ompd_init(&mut self) {
         let image = self.decoder.image();
         // A constant of eight bytes takes at least as many bytes of code to store.
         let candidates = code::functions(image).filter(|f| f.end - f.start >= 8 * OmpdTable::length(0) as u64);
-        let stores = candidates.map(|f| code::immediate_stores(image, f).into_iter().filter(|s| s.size == 8).collect());
-        let mut tables = stores.filter_map(|s: Vec<ImmediateStore>| OmpdTable::new(&s));
+        let mut tables = candidates.filter_map(|f| {
+            let mut stores = code::immediate_stores(image, f);
+            stores.retain(|s| s.size == 8);
+            // The variables lie in memory as they are declared. In which order they are filled is up to the compiler.
+            stores.sort_by_key(|s| s.addr);
+            OmpdTable::new(&stores)
+        });
         match (tables.next(), tables.next()) {
             (Some(table), None) => table.file(&mut self.decoder),
             (None, _) => self.decoder.failure("ompd_init: not found (LLVM 13 and later have it)"),
@@ -237,11 +243,11 @@ fn internal(call: &Call) -> Option<u64> {
     }
 }
 
-/// The constants of `ompd_init`, in the order of the source.
+/// The constants of `ompd_init`, in the order in which `ompd-specific.cpp` declares the variables.
 struct OmpdTable {
     offsets: Vec<u64>,
-    masks: Vec<u64>,
     member_sizes: Vec<u64>,
+    masks: Vec<u64>,
     sizes: Vec<u64>,
 }
 
@@ -264,8 +270,8 @@ impl OmpdTable {
         let members = ACCESS.len() + extra;
         let table = OmpdTable {
             offsets: next(members),
-            masks: next(BITS.len()),
             member_sizes: next(members),
+            masks: next(BITS.len()),
             sizes: next(SIZES.len() + extra),
         };
         let distinct = places.len() == stores.len();
