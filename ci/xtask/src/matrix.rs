@@ -35,8 +35,16 @@ pub fn run(_: &Arguments) -> Result<()> {
                 };
                 println!(
                     "{} {} | {:?} | truth {truth} | code {}/{} ?{} table {}/{} ?{} | underived {}",
-                    one.what, fetched::machine(&library.elf), l.class, l.code.right, l.code.wrong.len(), l.code.unjudged, l.table.right,
-                    l.table.wrong.len(), l.table.unjudged, l.underived
+                    one.what,
+                    fetched::machine(&library.elf),
+                    l.class,
+                    l.code.right,
+                    l.code.wrong.len(),
+                    l.code.unjudged,
+                    l.table.right,
+                    l.table.wrong.len(),
+                    l.table.unjudged,
+                    l.underived
                 );
                 for w in l.code.wrong.iter().chain(&l.table.wrong) {
                     println!("   {w}");
