@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use test_programs::{Skip, await_all_blocked};
 
-/// Members of every region, more than most machines have cores for.
+/// Members of every region; the script says so too.
 const TEAM: u64 = 3;
 
 /// What the parent says.
@@ -65,7 +65,6 @@ impl Python {
                 command.env_remove(&name);
             }
         }
-        command.env("OMP_NUM_THREADS", TEAM.to_string()).env("OMP_WAIT_POLICY", "passive");
         command.arg(home.join("python/fork_child.py")).arg(again);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python starts");
         let stdin = process.stdin.take();

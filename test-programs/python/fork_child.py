@@ -4,8 +4,7 @@ faiss and scikit-learn come from PyPI, each with a libgomp of its own. This proc
 forks. A child has only the thread that forked, while the pools of both libgomps in its memory still count the threads
 of the parent: the next region waits for them for ever.
 
-Argument: the package the child uses again, "faiss" or "sklearn". OMP_NUM_THREADS must be set; without it scikit-learn
-uses no more threads than there are cores.
+Argument: the package the child uses again, "faiss" or "sklearn".
 
 One line of JSON comes from the parent when the child exists, one from the child right before the call that hangs. The
 parent waits in read() for the end of its standard input and then ends the child, and itself.
@@ -16,10 +15,15 @@ import json
 import os
 import signal
 import sys
+import threading
+
+# Read when the runtimes are loaded, by the imports below. Without a number scikit-learn uses no more threads than there
+# are cores.
+os.environ.update(OMP_NUM_THREADS="3", OMP_WAIT_POLICY="passive", OPENBLAS_NUM_THREADS="1")
 
 import faiss
 import numpy
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.cluster import KMeans
 
 ROWS = 64
 PR_SET_PDEATHSIG = 1
@@ -35,7 +39,9 @@ def use_faiss(data):
 
 
 def use_sklearn(data):
-    HistGradientBoostingRegressor(max_iter=1, early_stopping=False).fit(data, data[:, 0])
+    # Nothing that starts other threads: in the child they would be given the memory of the threads the pool counts,
+    # which then crashes instead of hanging.
+    KMeans(n_clusters=2, init=data[:2], n_init=1, max_iter=1).fit(data)
 
 
 USES = {"faiss": use_faiss, "sklearn": use_sklearn}
@@ -56,6 +62,22 @@ def ask(path):
     return {name: getattr(library, "omp_get_" + name)() for name in names}
 
 
+def asleep(task):
+    try:
+        with open(f"/proc/self/task/{task}/stat", encoding="utf-8", errors="replace") as stat:
+            # The name, in brackets, may hold anything.
+            return stat.read().rpartition(") ")[2].startswith("S")
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # it has just ended
+
+
+def await_idle():
+    """Returns when all other threads sleep, and so are where the next region expects them."""
+    me = str(threading.get_native_id())
+    while not all(asleep(task) for task in os.listdir("/proc/self/task") if task != me):
+        os.sched_yield()
+
+
 def say(facts):
     os.write(1, (json.dumps(facts) + "\n").encode())
 
@@ -67,6 +89,7 @@ def main():
     data = numpy.random.default_rng(1).random((ROWS, 4), dtype=numpy.float32)
     for use in USES.values():
         use(data)
+    await_idle()
     tasks = len(os.listdir("/proc/self/task"))
     paths = libgomps()
     parent = os.getpid()
