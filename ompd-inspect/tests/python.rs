@@ -5,12 +5,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use test_programs::{Skip, await_all_blocked};
+use test_programs::{Skip, await_all_blocked, mapped_files};
 
 /// Members of every region; the script says so too.
 const TEAM: u64 = 3;
@@ -105,6 +105,22 @@ impl Drop for Python {
     }
 }
 
+/// The module named as the one that needs the runtime is mapped, and needs it.
+fn check_needed_by(pid: i32, needed_by: &Value, runtime: &str) {
+    let chain: Vec<&str> = needed_by["chain"].as_array().expect("a chain").iter().filter_map(Value::as_str).collect();
+    let runtime = Path::new(runtime).file_name().and_then(|name| name.to_str()).expect("a file name");
+    let [.., module, last] = chain.as_slice() else { panic!("a chain of {chain:?}") };
+    assert_eq!(*last, runtime);
+    // Python has loaded it, nothing at the start.
+    assert_eq!(needed_by["loaded_at_start"], false);
+    let mapped = mapped_files(pid).expect("what is mapped");
+    let file = mapped.iter().find(|path| path.ends_with(module)).unwrap_or_else(|| panic!("{module} is not mapped"));
+    let output = Command::new("readelf").arg("-dW").arg(file).output().expect("readelf runs");
+    let needed = String::from_utf8_lossy(&output.stdout);
+    let line = format!("[{runtime}]");
+    assert!(needed.lines().any(|l| l.contains("(NEEDED)") && l.contains(&line)), "{module} needs {needed}");
+}
+
 fn hangs_in(again: &str) {
     let mut python = match Python::start(again) {
         Ok(python) => python,
@@ -124,6 +140,7 @@ fn hangs_in(again: &str) {
     let runtimes = report["runtimes"].as_array().expect("runtimes");
     let ours: Vec<&str> = runtimes.iter().filter_map(|r| r["path"].as_str()).collect();
     assert_eq!((ours.len(), parent.paths.len()), (2, 2), "{ours:?}, {:?}", parent.paths);
+    assert_eq!(report["crowd"]["gone"], 2 * (TEAM - 1), "{}", report["crowd"]);
 
     for (package, path) in &parent.paths {
         let answers = &forked.runtimes[package];
@@ -131,6 +148,9 @@ fn hangs_in(again: &str) {
         let runtime = runtimes.iter().find(|r| r["path"] == **path).unwrap_or_else(|| panic!("no {path}"));
         assert_eq!(runtime["family"], "gomp", "{of}");
         assert_eq!(runtime["missing"], json!([]), "{of}");
+        check_needed_by(child, &runtime["needed_by"], path);
+        // Of the pool, as of the team, only the thread that forked is there.
+        assert_eq!(runtime["pools"], json!([{ "threads": [child, null, null] }]), "{of}");
         let threads = runtime["threads"].as_array().expect("threads");
         assert_eq!(threads.len(), 1, "{of}");
         let thread = &threads[0];
@@ -148,7 +168,6 @@ fn hangs_in(again: &str) {
             assert_eq!(answers.max_threads, TEAM, "{of}");
             assert_eq!(team["level"]["value"], answers.level + 1, "{of}");
             assert_eq!(team["active_level"]["value"], answers.active_level + 1, "{of}");
-            // Nobody but the thread that forked is there.
             assert_eq!(team["members"], json!([child, null, null]), "{of}");
             let wait = &thread["wait"]["value"];
             assert!(wait["kind"] == "barrier" || wait["kind"] == "end of region", "{of}: {}", thread["wait"]);
@@ -165,10 +184,9 @@ fn hangs_in(again: &str) {
     let (summary, _, _) = common::texts(&common::run(&[&pid]));
     assert!(summary.contains("SUSPECT") || summary.contains("DEADLOCK"), "{summary}");
     let (doctor, _, status) = common::texts(&common::run(&["doctor", &pid]));
-    assert_eq!(status, 0, "{doctor}");
+    assert_eq!((status, doctor.matches("needed by").count()), (0, 2), "{doctor}");
     for path in parent.paths.values() {
-        let name = PathBuf::from(path).file_name().expect("a file name").to_string_lossy().into_owned();
-        assert!(doctor.contains(&name), "{name} is not in {doctor}");
+        assert!(doctor.contains(path), "{path} is not in {doctor}");
     }
     python.finish();
 }

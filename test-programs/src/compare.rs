@@ -324,3 +324,156 @@ fn compare_queued(all: &mut Comparison, truth: &Truth, runtime: &Value) {
         all.equal("tasks ready to run", &ready, &queued);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Level, ProgramFacts, Task};
+    use serde_json::json;
+
+    /// One thread, number 1 of a team of 2, at a barrier.
+    fn truth() -> Truth {
+        let api = Api {
+            thread_num: 1,
+            num_threads: 2,
+            level: 1,
+            active_level: 1,
+            levels: Vec::from([
+                Level { ancestor_thread_num: 0, team_size: 1 },
+                Level { ancestor_thread_num: 1, team_size: 2 },
+            ]),
+            in_parallel: 1,
+            in_final: 0,
+            max_threads: 4,
+            dynamic: 0,
+            schedule_kind: 2,
+            schedule_chunk: 1,
+            schedule_monotonic: 0,
+            max_active_levels: 1,
+            thread_limit: i32::MAX,
+            proc_bind: 0,
+            cancellation: 0,
+            default_device: 0,
+            max_task_priority: 0,
+            num_procs: 2,
+            num_places: 0,
+            place_num: -1,
+        };
+        let (function, kind) = ("body".to_owned(), Kind::Implicit);
+        let thread = Thread {
+            role: "waiter".to_owned(),
+            lwp: 7,
+            pthread: Address(0x7000),
+            wait: Wait::Barrier,
+            wait_object: None,
+            task: Some(Task { kind, function, address: Address(0x1000), called_from: Address(0x2010) }),
+            api: Some(api),
+        };
+        let program = ProgramFacts { name: "one".to_owned(), pid: 7, openmp: 201_511 };
+        Truth { program, threads: Vec::from([thread]), locks: Vec::new(), tasks: Vec::new(), coordinator: 7 }
+    }
+
+    fn report() -> Value {
+        let known = |value: Value| json!({ "value": value, "origin": "code" });
+        json!({
+            "issues": [],
+            "os_threads": [{ "lwp": 7, "openmp": true }],
+            "runtimes": [{
+                "family": "gomp", "product": "GNU libgomp", "base": "0x1", "missing": [],
+                "threads": [{
+                    "lwp": 7,
+                    "thread_num": known(json!(1)), "team": known(json!(0)), "task": known(json!(0)),
+                    "state": known(json!({ "name": "wait_barrier" })),
+                    "wait": known(json!({ "kind": "barrier", "team": 0 })),
+                    "icvs": {
+                        "nthreads": known(json!(4)), "dynamic": known(json!(false)),
+                        "schedule": known(json!("dynamic,1")), "max_active_levels": known(json!(1)),
+                        "thread_limit": known(Value::Null), "bind": known(json!("false")),
+                        "levels": known(json!(1)), "active_levels": known(json!(1)),
+                    },
+                }],
+                "teams": [{
+                    "size": known(json!(2)), "level": known(json!(1)), "active_level": known(json!(1)),
+                    "parent": known(Value::Null), "primary_num": known(json!(0)),
+                    "serialized": known(json!(false)), "members": [null, 7],
+                }],
+                "tasks": [{
+                    "kind": known(json!("implicit")), "state": known(json!("running")), "lwp": 7,
+                    "function": known(json!({ "addr": "0x2000" })), "final": known(json!(false)),
+                }],
+            }],
+        })
+    }
+
+    fn compare_with(report: &Value) -> Comparison {
+        compare(&truth(), report, Runtime::Libgomp, Toolchain::Gcc)
+    }
+
+    /// Every place of the report that says something which can be compared.
+    const PLACES: [&str; 22] = [
+        "threads/0/thread_num",
+        "threads/0/team",
+        "threads/0/task",
+        "threads/0/state",
+        "threads/0/wait",
+        "threads/0/icvs/nthreads",
+        "threads/0/icvs/dynamic",
+        "threads/0/icvs/schedule",
+        "threads/0/icvs/max_active_levels",
+        "threads/0/icvs/thread_limit",
+        "threads/0/icvs/bind",
+        "threads/0/icvs/levels",
+        "threads/0/icvs/active_levels",
+        "teams/0/size",
+        "teams/0/level",
+        "teams/0/active_level",
+        "teams/0/parent",
+        "teams/0/serialized",
+        "tasks/0/kind",
+        "tasks/0/state",
+        "tasks/0/final",
+        "tasks/0/function",
+    ];
+
+    #[test]
+    fn a_true_report_passes() {
+        let all = compare_with(&report());
+        assert!(all.compared > 20, "{all:?}");
+        assert_eq!((all.differences.len(), all.unknown.len(), all.lacking.len()), (0, 0, 0), "{all:?}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_a_difference() {
+        for place in PLACES {
+            let mut report = report();
+            let fact = report.pointer_mut(&format!("/runtimes/0/{place}/value")).expect(place);
+            // Of no value of the report, whatever its type.
+            *fact = match place {
+                "tasks/0/function" => json!({ "addr": "0x1" }),
+                _ => json!(9),
+            };
+            let all = compare_with(&report);
+            assert!(!all.differences.is_empty(), "{place}: {all:?}");
+        }
+        let mut report = report();
+        report["runtimes"][0]["teams"][0]["members"][1] = json!(8);
+        assert_eq!(compare_with(&report).differences.len(), 1);
+    }
+
+    #[test]
+    fn an_unknown_value_is_unknown_and_no_difference() {
+        for place in PLACES.iter().filter(|place| **place != "tasks/0/function") {
+            let mut report = report();
+            let fact = report.pointer_mut(&format!("/runtimes/0/{place}")).expect(place);
+            *fact = json!({ "unknown": "somebody took it" });
+            let all = compare_with(&report);
+            assert!(all.differences.is_empty(), "{place}: {all:?}");
+            assert!(!all.unknown.is_empty(), "{place}: {all:?}");
+        }
+        let mut report = report();
+        report["runtimes"][0]["threads"] = json!([]);
+        report["os_threads"][0]["openmp"] = json!(false);
+        let all = compare_with(&report);
+        assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{all:?}");
+    }
+}

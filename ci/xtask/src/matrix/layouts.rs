@@ -111,3 +111,25 @@ fn score(truth: &Facts, derived: &Facts, origin: Origin) -> Score {
     let wrong = mismatches.iter().map(|m| format!("{}: {} by {origin}, in truth {}", m.name, m.other, m.kept));
     Score { right: judged.len() - mismatches.len(), wrong: wrong.collect(), unjudged: unjudged.len() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_layout::Field;
+
+    fn facts(fields: &[(&str, u64)]) -> Facts {
+        let mut facts = Facts::default();
+        for (name, offset) in fields {
+            facts.set_field("thread", name, Field { offset: *offset, size: 4, bits: None });
+        }
+        facts
+    }
+
+    #[test]
+    fn right_wrong_and_unjudged_values_are_told_apart() {
+        let truth = facts(&[("a", 0), ("b", 4), ("c", 8)]);
+        let score = score(&truth, &facts(&[("a", 0), ("b", 12), ("d", 16)]), Origin::Code);
+        assert_eq!((score.right, score.unjudged), (1, 1));
+        assert_eq!(score.wrong, ["thread.b: 0xc by code, in truth 0x4"]);
+    }
+}
