@@ -32,6 +32,6 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
-        Task::Matrix(arguments) => matrix::run(&arguments),
+        Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

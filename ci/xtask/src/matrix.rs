@@ -181,8 +181,8 @@ fn document(rows: &[Row], without: &[String], has_libc: bool) -> Result<String> 
          - **layout**: the shipped layout in use, chosen by build-id or by what the file exports, and only if no \
          derived value contradicts it.\n\
          - **truth**: what derived values are judged by. `DWARF`: debug information of this very build. `exports`: the \
-         shipped layout, made from another build, that the exported names alone lead to; no derived value has a say in \
-         it. `symbols`: only addresses of variables, from the symbol table.\n\
+         shipped layout, made from another build, that exported names or the build-id alone lead to; no derived value \
+         has a say in it. `symbols`: only addresses of variables, from the symbol table.\n\
          - **code**: values decoded from instructions, **table**: values the runtime describes itself with. `39/40 +3`: \
          of 40 values the truth knows 39 are right; it does not know three more.\n\
          - **left**: values the truth knows that neither code nor table gives. They come from debug information or the \

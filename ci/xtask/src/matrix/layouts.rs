@@ -12,7 +12,7 @@ use ompd_target::elf::ElfFile;
 pub enum Truth {
     /// The debug information of this very build.
     Dwarf(Facts),
-    /// The shipped layout that the exported names alone lead to: no derived value has a say in it.
+    /// The shipped layout that exported names or the build-id alone lead to: no derived value has a say in it.
     Class(&'static Profile),
     /// None, and why.
     None(String),
