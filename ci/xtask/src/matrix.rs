@@ -8,7 +8,7 @@ mod fetched;
 mod layouts;
 mod trial;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -164,6 +164,12 @@ impl Notes {
         let Outcome { compared, unknown, wrong, lacking } = outcome;
         match (unknown.len(), wrong.len(), lacking.len()) {
             (0, 0, 0) => format!("passed: {compared}"),
+            (0, 0, _) => {
+                // The same of every program, which stands before it.
+                let all: BTreeSet<&str> = lacking.iter().filter_map(|line| Some(line.split_once(": ")?.1)).collect();
+                let all = all.into_iter().collect::<Vec<_>>().join(", ");
+                format!("passed: {compared} {}", self.refer(&format!("the reports say, too: {all}")))
+            }
             (unknown, 0, _) => format!("partial: {} of {compared}", compared - unknown),
             (_, wrong, _) => format!("**{wrong} of {compared} wrong**"),
         }
