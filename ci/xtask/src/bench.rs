@@ -97,9 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The program that cargo put where it put this one.
-fn built_beside(name: &str) -> Result<PathBuf> {
+pub(crate) fn built_beside(name: &str) -> Result<PathBuf> {
     let file = std::env::current_exe().context("where this program is")?.with_file_name(name);
-    ensure!(file.is_file(), "{name} is not built; start ci/bench, which builds it");
+    ensure!(file.is_file(), "{name} is not built; ci/bench and ci/matrix build it");
     Ok(file)
 }
 
