@@ -3,13 +3,17 @@
 //! Only what the schema names is resolved. Units are walked in file order, of each unit only the children of the root
 //! are looked at, and the walk ends as soon as every struct and global was found; for a large C++ runtime that is a
 //! few milliseconds. Debug information is as hostile as any other file: type chains are capped in depth, and the
-//! number of entries visited is capped as a whole.
+//! work as a whole in proportion to the size of the sections.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use gimli::{AttributeValue as Value, DwTag, EndianSlice, Operation, RunTimeEndian, UnitType, constants as dw};
+use gimli::{
+    Abbreviations, AttributeValue as Value, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugStrOffsetsBase, DwTag,
+    DwarfFileType, EndianSlice, Operation, Reader as _, RunTimeEndian, Section as _, UnitType, constants as dw,
+};
 use ompd_target::ByteOrder;
 use ompd_target::elf::ElfFile;
 
@@ -18,8 +22,13 @@ use crate::schema::{FieldSchema, Schema, StructSchema};
 
 /// Typedefs, qualifiers, anonymous members and wrappers followed below one member.
 const MAX_DEPTH: u32 = 24;
-/// Entries read while resolving types. All structs of a large runtime need a few thousand.
-const MAX_STEPS: u32 = 2_000_000;
+/// Entries and attributes read while resolving types. All structs of a large runtime need some ten thousand.
+const MAX_STEPS: u64 = 4_000_000;
+/// The same while looking through the units, for each byte of debug information. An entry takes one at least, and so do
+/// nearly all attributes; those without any could otherwise make a short file a long one.
+const MAX_STEPS_PER_BYTE: u64 = 4;
+/// Bytes of a name that are looked through in the time of one step.
+const NAME_BYTES_PER_STEP: u64 = 64;
 
 /// Why debug information gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +50,8 @@ pub enum DwarfError {
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 type Unit<'d> = gimli::Unit<Slice<'d>>;
+type UnitHeader<'d> = gimli::UnitHeader<Slice<'d>>;
+type Cursor<'a, 'd> = gimli::EntriesCursor<'a, Slice<'d>>;
 type Entry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
 
 /// Answers as much of `schema` as the debug information can.
@@ -98,9 +109,14 @@ struct Member {
 struct Extractor<'a, 'd> {
     dwarf: &'a gimli::Dwarf<Slice<'d>>,
     order: ByteOrder,
-    headers: Vec<gimli::UnitHeader<Slice<'d>>>,
+    /// First those of `.debug_info`, in its order.
+    headers: Vec<UnitHeader<'d>>,
     parsed: Vec<OnceCell<Unit<'d>>>,
-    steps: Cell<u32>,
+    /// Where abbreviations begin, in order, and what was read there.
+    abbreviations: Vec<(usize, OnceCell<Arc<Abbreviations>>)>,
+    /// Types in units of their own, by signature.
+    type_units: HashMap<u64, Type>,
+    steps_left: Cell<u64>,
 }
 
 impl<'a, 'd> Extractor<'a, 'd> {
@@ -118,7 +134,17 @@ impl<'a, 'd> Extractor<'a, 'd> {
             return Err(DwarfError::Absent);
         }
         let parsed = headers.iter().map(|_| OnceCell::new()).collect();
-        Ok(Extractor { dwarf, order, headers, parsed, steps: Cell::new(0) })
+        let starts: BTreeSet<usize> = headers.iter().map(|h| h.debug_abbrev_offset().0).collect();
+        let abbreviations = starts.into_iter().map(|start| (start, OnceCell::new())).collect();
+        let mut type_units = HashMap::new();
+        for (unit, header) in headers.iter().enumerate() {
+            if let UnitType::Type { type_signature, type_offset } = header.type_() {
+                type_units.entry(type_signature.0).or_insert(Type { unit, at: type_offset });
+            }
+        }
+        let bytes = (dwarf.debug_info.reader().len() + dwarf.debug_types.reader().len()) as u64;
+        let steps_left = Cell::new(MAX_STEPS + MAX_STEPS_PER_BYTE * bytes);
+        Ok(Extractor { dwarf, order, headers, parsed, abbreviations, type_units, steps_left })
     }
 
     fn run(&self, schema: &Schema) -> Result<Facts, DwarfError> {
@@ -155,6 +181,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
             return Ok(());
         }
         while let Some(entry) = cursor.current() {
+            self.step(entry)?;
             match entry.tag() {
                 dw::DW_TAG_structure_type
                 | dw::DW_TAG_union_type
@@ -182,7 +209,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
                 }
                 _ => {}
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         let mut done = Vec::new();
         for (wanted, best) in structs.iter().zip(seen) {
@@ -269,12 +296,12 @@ impl<'a, 'd> Extractor<'a, 'd> {
         }
         cursor.next_entry()?;
         while let Some(entry) = cursor.current() {
-            self.step()?;
+            self.step(entry)?;
             let data = entry.tag() == dw::DW_TAG_member || entry.tag() == dw::DW_TAG_inheritance;
             if data && !is_flagged(entry, dw::DW_AT_declaration) && !is_flagged(entry, dw::DW_AT_external) {
                 found.push(entry.clone());
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         Ok(found)
     }
@@ -372,14 +399,14 @@ impl<'a, 'd> Extractor<'a, 'd> {
         }
         cursor.next_entry()?;
         while let Some(entry) = cursor.current() {
-            self.step()?;
+            self.step(entry)?;
             if entry.tag() == dw::DW_TAG_subrange_type {
                 let count = constant(entry, dw::DW_AT_count)
                     .or_else(|| constant(entry, dw::DW_AT_upper_bound).map(|last| last.wrapping_add(1)))
                     .unwrap_or(0);
                 total = total.and_then(|t| t.checked_mul(count));
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         Ok(total)
     }
@@ -388,8 +415,8 @@ impl<'a, 'd> Extractor<'a, 'd> {
     fn strip(&self, ty: Type) -> Result<Option<(Type, Entry<'d>)>, DwarfError> {
         let mut ty = ty;
         for _ in 0..MAX_DEPTH {
-            self.step()?;
             let entry = self.unit(ty.unit)?.entry(ty.at)?;
+            self.step(&entry)?;
             match entry.tag() {
                 dw::DW_TAG_typedef
                 | dw::DW_TAG_const_type
@@ -417,18 +444,15 @@ impl<'a, 'd> Extractor<'a, 'd> {
     fn reference(&self, index: usize, value: Option<Value<Slice<'d>>>) -> Result<Option<Type>, DwarfError> {
         Ok(match value {
             Some(Value::UnitRef(at)) => Some(Type { unit: index, at }),
-            Some(Value::DebugInfoRef(offset)) => self.headers.iter().enumerate().find_map(|(unit, header)| {
-                header.debug_info_offset()?;
-                offset.to_unit_offset(header).map(|at| Type { unit, at })
-            }),
-            Some(Value::DebugTypesRef(wanted)) => {
-                self.headers.iter().enumerate().find_map(|(unit, header)| match header.type_() {
-                    UnitType::Type { type_signature, type_offset } if type_signature == wanted => {
-                        Some(Type { unit, at: type_offset })
-                    }
-                    _ => None,
+            Some(Value::DebugInfoRef(offset)) => {
+                let before =
+                    self.headers.partition_point(|header| header.debug_info_offset().is_some_and(|at| at <= offset));
+                before.checked_sub(1).and_then(|unit| {
+                    let at = offset.to_unit_offset(&self.headers[unit])?;
+                    Some(Type { unit, at })
                 })
             }
+            Some(Value::DebugTypesRef(signature)) => self.type_units.get(&signature.0).copied(),
             _ => None,
         })
     }
@@ -467,7 +491,11 @@ impl<'a, 'd> Extractor<'a, 'd> {
         match entry.attr_value(dw::DW_AT_name) {
             // Names in a supplementary file (dwz) are not at hand: as if nameless would be wrong, so no match at all.
             Some(Value::DebugStrRefSup(_)) => Ok(Some(b"")),
-            Some(value) => Ok(Some(self.dwarf.attr_string(unit, value)?.slice())),
+            Some(value) => {
+                let name = self.dwarf.attr_string(unit, value)?.slice();
+                self.steps(name.len() as u64 / NAME_BYTES_PER_STEP)?;
+                Ok(Some(name))
+            }
             None => Ok(None),
         }
     }
@@ -476,14 +504,81 @@ impl<'a, 'd> Extractor<'a, 'd> {
         if let Some(unit) = self.parsed[index].get() {
             return Ok(unit);
         }
-        let unit = self.dwarf.unit(self.headers[index])?;
+        let unit = self.parse(self.headers[index])?;
         Ok(self.parsed[index].get_or_init(|| unit))
     }
 
-    fn step(&self) -> Result<(), DwarfError> {
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        if steps > MAX_STEPS { Err(DwarfError::TooComplex) } else { Ok(()) }
+    /// What `gimli::Unit::new` does, without names and line tables: nothing here needs them, and one long table that
+    /// many units share would be read and kept for each.
+    fn parse(&self, header: UnitHeader<'d>) -> Result<Unit<'d>, DwarfError> {
+        let encoding = header.encoding();
+        let mut unit = Unit {
+            abbreviations: self.abbreviations_of(&header)?,
+            name: None,
+            comp_dir: None,
+            low_pc: 0,
+            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(encoding, DwarfFileType::Main),
+            addr_base: DebugAddrBase(0),
+            loclists_base: gimli::DebugLocListsBase(0),
+            rnglists_base: gimli::DebugRngListsBase(0),
+            line_program: None,
+            dwo_id: None,
+            header,
+        };
+        let mut cursor = unit.entries();
+        cursor.next_entry()?;
+        let root = cursor.current().ok_or(gimli::Error::MissingUnitDie)?.clone();
+        self.step(&root)?;
+        for attribute in root.attrs() {
+            match (attribute.name(), attribute.value()) {
+                (dw::DW_AT_str_offsets_base, Value::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
+                (dw::DW_AT_addr_base | dw::DW_AT_GNU_addr_base, Value::DebugAddrBase(base)) => unit.addr_base = base,
+                _ => {}
+            }
+        }
+        Ok(unit)
+    }
+
+    /// The abbreviations of a unit. They end where those of another unit begin, at the latest: all together they are
+    /// read once, and not once for each unit.
+    fn abbreviations_of(&self, header: &UnitHeader<'d>) -> Result<Arc<Abbreviations>, DwarfError> {
+        let place = self.abbreviations.partition_point(|(start, _)| *start < header.debug_abbrev_offset().0);
+        let (start, read) = &self.abbreviations[place];
+        if let Some(known) = read.get() {
+            return Ok(Arc::clone(known));
+        }
+        let section = self.dwarf.debug_abbrev.reader();
+        let end = self.abbreviations.get(place + 1).map_or(section.len(), |(next, _)| section.len().min(*next));
+        let bytes = section.slice().get(*start..end).ok_or(gimli::Error::UnexpectedEof(gimli::ReaderOffsetId(0)))?;
+        let new = Arc::new(DebugAbbrev::new(bytes, section.endian()).abbreviations(DebugAbbrevOffset(0))?);
+        Ok(Arc::clone(read.get_or_init(|| new)))
+    }
+
+    /// Moves on to the next entry of the same parent, as `next_sibling` does, but counts what is read on the way.
+    fn sibling(&self, cursor: &mut Cursor<'_, 'd>) -> Result<(), DwarfError> {
+        let Some(entry) = cursor.current() else { return Ok(()) };
+        let depth = entry.depth();
+        let skips = |at: gimli::UnitOffset| at.0 > entry.offset().0;
+        if matches!(entry.attr_value(dw::DW_AT_sibling), Some(Value::UnitRef(at)) if skips(at)) {
+            cursor.next_sibling()?;
+            return Ok(());
+        }
+        while cursor.next_entry()? && cursor.depth() != depth {
+            if let Some(entry) = cursor.current() {
+                self.step(entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, entry: &Entry<'d>) -> Result<(), DwarfError> {
+        self.steps(1 + entry.attrs().len() as u64)
+    }
+
+    fn steps(&self, count: u64) -> Result<(), DwarfError> {
+        let left = self.steps_left.get().checked_sub(count).ok_or(DwarfError::TooComplex)?;
+        self.steps_left.set(left);
+        Ok(())
     }
 }
 
