@@ -2,6 +2,7 @@
 
 mod core;
 mod elf;
+mod hostile;
 mod live;
 mod support;
 mod synthetic;
