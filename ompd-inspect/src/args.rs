@@ -77,6 +77,10 @@ pub struct Options {
     /// Directory with separate debug files, tried before /usr/lib/debug; may be repeated.
     #[arg(long, global = true, value_name = "DIR")]
     pub debug_dir: Vec<PathBuf>,
+    /// Ask debuginfod for debug files that are not here: runs debuginfod-find, which asks the servers named in
+    /// DEBUGINFOD_URLS over the network, before the process is stopped.
+    #[arg(long, global = true)]
+    pub debuginfod: bool,
     /// Where procfs is mounted.
     #[arg(long, global = true, value_name = "DIR", default_value = "/proc")]
     pub proc_root: PathBuf,
@@ -193,7 +197,7 @@ mod tests {
         let parse = |args: &[&str]| Cli::try_parse_from(args);
         let cli = parse(&["ompd-inspect", "--json", "4711"]).expect("summary of a pid");
         assert_eq!(cli.request(), Some((View::Summary, "4711")));
-        assert!(cli.options.json);
+        assert!(cli.options.json && !cli.options.debuginfod);
         let cli = parse(&["ompd-inspect", "threads", "core", "-v"]).expect("threads of a core");
         assert_eq!(cli.request(), Some((View::Threads, "core")));
         assert!(cli.options.verbose);

@@ -4,6 +4,7 @@
 //! every key may be absent; enumerations may get new members; keys are only ever added.
 
 use ompd_runtime::model::{self, Fact, RuntimeSnapshot};
+use ompd_runtime::process;
 use ompd_target::{Addr, TargetKind};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,6 +65,10 @@ pub struct Report {
     pub os_threads: Vec<OsThread>,
     /// Every OpenMP runtime in the process.
     pub runtimes: Vec<Runtime>,
+    /// The threads of all runtimes together.
+    pub crowd: Crowd,
+    /// Threads that are in teams of several runtimes at once.
+    pub nested_runtimes: Vec<Nested>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -112,6 +117,65 @@ pub struct Issue {
     pub text: String,
 }
 
+/// The threads of all runtimes together.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Crowd {
+    /// Threads of the process that some runtime knows.
+    pub threads: usize,
+    /// Pools with more than one thread.
+    pub pools: usize,
+    /// Threads in pools that the process does not have: a fork leaves them behind.
+    pub gone: usize,
+    /// Processors its threads may run on (live processes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
+    /// Processor time its control group may use, in processors, where it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<f64>,
+}
+
+/// A thread that is in teams of several runtimes at once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Nested {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// One entry for each runtime.
+    pub places: Vec<Place>,
+    /// True if the first place is known to be the outermost; the order of the others is not known.
+    pub outermost_known: bool,
+}
+
+/// Where a thread is in one runtime.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Place {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// Index of its team there.
+    pub team: usize,
+    /// Its number in that team.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_num: Option<u32>,
+}
+
+/// Why a runtime is in the process.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct NeededBy {
+    /// Modules from the outermost to the runtime, each needed (DT_NEEDED) by the one before it.
+    pub chain: Vec<String>,
+    /// The chain begins at the executable; else its first came by dlopen or LD_PRELOAD.
+    pub loaded_at_start: bool,
+    /// What makes the chain uncertain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+}
+
+/// Threads a runtime keeps for its regions.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Pool {
+    /// LWP of each; `null` where the process has no such thread.
+    pub threads: Vec<Option<i32>>,
+}
+
 /// One OpenMP runtime.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Runtime {
@@ -126,12 +190,17 @@ pub struct Runtime {
     /// GNU build-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
+    /// Why it is in the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needed_by: Option<NeededBy>,
     /// Where its layout came from.
     pub origins: Vec<Origin>,
     /// Parts of its layout nobody knows.
     pub missing: Vec<String>,
     /// What each of those parts costs.
     pub costs: Vec<Cost>,
+    /// Its pools.
+    pub pools: Vec<Pool>,
     /// Its threads.
     pub threads: Vec<Thread>,
     /// Its teams; other entries refer to them by index.
@@ -348,7 +417,30 @@ pub fn report(inspection: &Inspection) -> Report {
             })
             .collect(),
         runtimes: inspection.runtimes.iter().map(runtime).collect(),
+        crowd: crowd(inspection),
+        nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
+    }
+}
+
+fn crowd(inspection: &Inspection) -> Crowd {
+    let crowd = process::crowd(&inspection.runtimes);
+    let cpus = inspection.process.cpus.as_ref();
+    Crowd {
+        threads: crowd.threads,
+        pools: crowd.pools,
+        gone: crowd.gone,
+        cpus: cpus.map(|c| c.allowed),
+        cpu_quota: cpus.and_then(|c| c.quota),
+    }
+}
+
+fn nested(nested: &process::Nested) -> Nested {
+    let place = |p: &process::Place| Place { runtime: p.runtime, team: p.team.0, thread_num: p.thread_num };
+    Nested {
+        lwp: nested.lwp,
+        places: nested.places.iter().map(place).collect(),
+        outermost_known: nested.outermost_known,
     }
 }
 
@@ -372,6 +464,12 @@ fn runtime(snapshot: &RuntimeSnapshot) -> Runtime {
             .collect(),
         missing: instance.missing.iter().flat_map(|lack| lack.names.clone()).collect(),
         costs: instance.missing.iter().map(|lack| Cost { text: lack.cost, missing: lack.names.clone() }).collect(),
+        needed_by: instance.needed_by.as_ref().map(|n| NeededBy {
+            chain: n.chain.clone(),
+            loaded_at_start: n.loaded_at_start,
+            doubt: n.doubt.clone(),
+        }),
+        pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
         threads: snapshot.threads.iter().map(thread).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
         tasks: snapshot.tasks.iter().map(task).collect(),

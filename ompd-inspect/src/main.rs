@@ -74,6 +74,7 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         exe: options.exe.clone(),
         lib_root: options.lib_root.clone(),
         debug_dirs: options.debug_dir.clone(),
+        debuginfod: options.debuginfod,
         proc_root: options.proc_root.clone(),
         max_pause: options.max_pause,
         ..OpenOptions::default()

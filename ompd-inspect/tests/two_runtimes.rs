@@ -84,3 +84,69 @@ fn libomp_and_libiomp5_beside_libgomp() {
         }
     }
 }
+
+/// Where the report puts a thread: for each runtime by the place of its file, team and number, the outermost first.
+fn places(report: &Value, lwp: i32) -> Option<Vec<(String, u64)>> {
+    let nested = report["nested_runtimes"].as_array().expect("nested_runtimes");
+    let found = nested.iter().find(|n| n["lwp"] == lwp)?;
+    assert_eq!(found["outermost_known"], true, "{found}");
+    let place = |place: &Value| {
+        let runtime = &report["runtimes"][place["runtime"].as_u64().expect("an index") as usize];
+        let path = runtime["path"].as_str().expect("a path");
+        let number = place["thread_num"].as_u64().expect("a thread number");
+        let team = place["team"].as_u64().expect("a team") as usize;
+        assert_eq!(runtime["teams"][team]["members"][number as usize], lwp, "{found}");
+        (path.rsplit('/').next().expect("a name").to_owned(), number)
+    };
+    Some(found["places"].as_array().expect("places").iter().map(place).collect())
+}
+
+/// Three runtimes, a region of each inside one of the one before: the system's libgomp, a copy of it, and Intel's.
+#[test]
+fn three_runtimes_nested() {
+    let directory = tempfile::tempdir().expect("a directory for the copy");
+    let copy = second_libgomp(directory.path());
+    let intel = match Runtime::Libiomp5.library() {
+        Ok(library) => library,
+        Err(skip) => return skip.show(),
+    };
+    let program = build("nested_runtimes", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let path = |library: &std::path::Path| library.to_str().expect("a plain path").to_owned();
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+    let running = launch.argument(&path(&copy)).argument(&path(&intel)).start().expect("it starts");
+    let truth = &running.truth;
+    let lwp = |role: &str| truth.threads.iter().find(|t| t.role == role).expect("a thread of that role").lwp;
+
+    let (report, status) = common::json(&[&running.pid.to_string()]);
+    assert_eq!(status, 0, "{}", report["issues"]);
+    let name = |library: &std::path::Path| library.file_name().expect("a name").to_string_lossy().into_owned();
+    let own = Runtime::Libgomp.library().map(|l| l.canonicalize().expect("the system's libgomp"));
+    let own = name(&own.expect("the system's libgomp"));
+    let (a, b) = (name(&copy), name(&intel));
+    assert_eq!(places(&report, lwp("own 1, a 0")), Some(vec![(own.clone(), 1), (a.clone(), 0)]));
+    assert_eq!(places(&report, lwp("a 2, b 0")), Some(vec![(a.clone(), 2), (b.clone(), 0)]));
+    for role in ["own 0", "a 1", "b 1", "b 2", "b 3"] {
+        assert_eq!(places(&report, lwp(role)), None, "{role} is in one runtime only");
+    }
+    assert_eq!(report["crowd"]["threads"], 7);
+    assert_eq!(report["crowd"]["gone"], 0);
+    assert_eq!(report["crowd"]["pools"], 3);
+    assert_eq!(report["crowd"]["cpus"], std::thread::available_parallelism().expect("a count").get());
+
+    let text = |args: &[&str]| {
+        let output = common::command().args(args).arg(running.pid.to_string()).output().expect("it runs");
+        String::from_utf8(output.stdout).expect("text").split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let summary = text(&[]);
+    assert!(summary.contains(&format!("inside, thread 0 of team 0 in {a}")), "{summary}");
+    assert!(summary.contains(&format!("around it, thread 2 of team 0 in {a}")), "{summary}");
+    assert!(summary.contains("7 OpenMP threads on "), "{summary}");
+    let doctor = text(&["doctor"]);
+    assert!(doctor.contains("needed by nested_runtimes"), "{doctor}");
+    assert!(doctor.contains("(loaded at start)"), "{doctor}");
+    assert_eq!(doctor.matches("no module: it was loaded by dlopen or LD_PRELOAD").count(), 1, "{doctor}");
+    // The copy answers to the name the program asks for, and the files do not tell which of the two it got.
+    assert_eq!(doctor.matches("2 loaded files are called libgomp.so.1").count(), 2, "{doctor}");
+    assert_eq!(doctor.matches("verdict everything of it can be read").count(), 3, "{doctor}");
+    running.release().expect("it goes on to its end");
+}

@@ -245,6 +245,7 @@ fn summary_of_a_hang() {
             (r"Process \d+", "Process [PID]"),
             (r"LWP \d+", "LWP [LWP]"),
             (r"\d+\.\d ms", "[MS] ms"),
+            (r"on \d+ cpus?( \([^)]*\))?", "on [N] cpus"),
             (r"0x[0-9a-f]+", "[ADDRESS]"),
             (r"/\S+", "[PATH]"),
         ],

@@ -338,7 +338,7 @@ fn every_steady_program_has_its_source() -> Result<()> {
     }
     let known = STEADY_PROGRAMS
         .into_iter()
-        .chain(["hang", "crash", "many", "churn", "two_runtimes", "stuck", "allow"])
+        .chain(["hang", "crash", "many", "churn", "two_runtimes", "nested_runtimes", "stuck", "allow"])
         .map(str::to_owned);
     ensure!(sources == known.collect(), "{sources:?}");
     Ok(())

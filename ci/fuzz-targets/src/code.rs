@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use ompd_layout::code::{self, CodeImage, Event, Limits, Slot};
+use ompd_target::Machine;
 
 /// Where the image lies.
 const BASE: u64 = 0x1000;
@@ -12,12 +13,19 @@ const MAX_CODE: usize = 4096;
 /// Lower than the program's own, so that many inputs can be tried.
 const LIMITS: Limits = Limits { paths: 48, instructions: 4000, visits: 2, inline_depth: 2, inline_bytes: 4096 };
 
-/// Runs the input as code. Its first byte says where the second of the two functions begins, in 256ths.
+/// The first byte of an input for each instruction set.
+pub const MACHINES: [(u8, Machine); 2] = [(0, Machine::X86_64), (1, Machine::Aarch64)];
+
+/// Runs the input as code. Its first byte says for which of the [`MACHINES`] (by its lowest bit), the second where the
+/// second of the two functions begins, in 256ths.
 pub fn check(data: &[u8]) {
-    let [cut, code @ ..] = data else { return };
+    let [machine, cut, code @ ..] = data else { return };
+    let (_, machine) = MACHINES[usize::from(machine & 1)];
     let code = &code[..code.len().min(MAX_CODE)];
-    let second = BASE + (code.len() * usize::from(*cut) / 256) as u64;
-    let image = Image { code, second, constants: std::array::from_fn(|n| n as u8) };
+    // Instructions of aarch64 lie at multiples of four.
+    let align = if machine == Machine::Aarch64 { !3 } else { !0 };
+    let second = BASE + ((code.len() * usize::from(*cut) / 256) & align) as u64;
+    let image = Image { machine, code, second, constants: std::array::from_fn(|n| n as u8) };
     check_run(&image, BASE);
     check_run(&image, second);
     for range in code::functions(&image) {
@@ -65,6 +73,7 @@ fn check_run(image: &Image<'_>, entry: u64) {
 
 /// Code, and around it constants and words for the loader to fill in.
 struct Image<'d> {
+    machine: Machine,
     code: &'d [u8],
     second: u64,
     constants: [u8; 256],
@@ -83,8 +92,8 @@ impl Image<'_> {
 }
 
 impl CodeImage for Image<'_> {
-    fn is_x86_64(&self) -> bool {
-        true
+    fn machine(&self) -> Machine {
+        self.machine
     }
 
     fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {

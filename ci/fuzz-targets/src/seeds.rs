@@ -11,7 +11,7 @@ use ompd_layout::code::functions;
 use ompd_layout::profile::Profile;
 use ompd_target::ElfFile;
 
-use crate::dwarf;
+use crate::{code, dwarf};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,10 @@ const BUILDS: [(&str, &str, &[&str]); 12] = [
     ("clang-14", "shapes.cpp", &["-O1", "-g"]),
     ("clang-14", "shapes.c", &["-O2", "-g", "-gdwarf-5", "-gz"]),
 ];
-/// Functions of the distribution's libgomp that serve as code.
+/// An object file for another machine: there need not be a linker for it.
+const AARCH64: [&str; 5] =
+    ["--target=aarch64-linux-gnu", "-O2", "-c", "-ffreestanding", "-Wno-unused-command-line-argument"];
+/// Functions of each runtime at hand that serve as code.
 const LIBRARY_FUNCTIONS: usize = 120;
 /// Longer ones are left out.
 const MAX_FUNCTION: u64 = 400;
@@ -61,11 +64,14 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
         if let Some(bytes) = dwarf::join(file.arch().byte_order, section) {
             add("dwarf", name.clone(), bytes);
         }
-        add("code", name.clone(), code_seed(&file.section(".text").context("no code")?));
+        add("code", name.clone(), code_seed(&file, ".text")?);
         add("elf", name, file.bytes().to_vec());
     }
-    for (number, code) in library_functions()?.into_iter().enumerate() {
-        add("code", format!("libgomp-{number}"), code_seed(&code));
+    if let Some(object) = compile(scratch.path(), "clang-14", "shapes.c", &AARCH64)? {
+        add("code", "aarch64".into(), code_seed(&ElfFile::open(&object)?, ".text")?);
+    }
+    for (name, code) in library_functions()? {
+        add("code", name, code);
     }
     for (name, bytes) in cores::make() {
         add("core", name, bytes);
@@ -92,24 +98,53 @@ fn compile(to: &Path, compiler: &str, source: &str, flags: &[&str]) -> anyhow::R
     }
 }
 
-/// Code as two functions of equal length.
-fn code_seed(code: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![128];
-    bytes.extend(code);
-    bytes
+/// The code in a section as two functions of equal length.
+fn code_seed(file: &ElfFile, section: &str) -> anyhow::Result<Vec<u8>> {
+    let code = file.section(section).context("no code")?;
+    code_input(file, &code)
 }
 
-/// Functions of the libgomp that gcc links, as different ones as there are.
-fn library_functions() -> anyhow::Result<Vec<Vec<u8>>> {
+fn code_input(file: &ElfFile, code: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let machine = code::MACHINES.iter().find(|(_, machine)| *machine == file.arch().machine);
+    let mut bytes = vec![machine.context("code of another machine")?.0, 128];
+    bytes.extend(code);
+    Ok(bytes)
+}
+
+/// Functions of the libgomp that gcc links, and of those for aarch64 that `ci/fetch` may have got, as different ones as
+/// there are.
+fn library_functions() -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let asked = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().context("gcc")?;
-    let path = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
-    let file = ElfFile::open(&path)?;
-    let short: BTreeSet<Vec<u8>> = functions(&file)
-        .filter(|range| range.end - range.start <= MAX_FUNCTION)
-        .filter_map(|range| Some(file.bytes_at(range.start, range.end - range.start)?.to_vec()))
-        .collect();
-    let every = short.len().div_ceil(LIBRARY_FUNCTIONS).max(1);
-    Ok(short.into_iter().step_by(every).collect())
+    let mut found = Vec::new();
+    let own = PathBuf::from(String::from_utf8_lossy(&asked.stdout).trim());
+    for (name, path) in [("libgomp", Some(own)), ("libgomp-aarch64", fetched("arm64", "libgomp.so.1"))] {
+        let Some(path) = path else { continue };
+        let file = ElfFile::open(&path)?;
+        let short: BTreeSet<Vec<u8>> = functions(&file)
+            .filter(|range| range.end - range.start <= MAX_FUNCTION)
+            .filter_map(|range| Some(file.bytes_at(range.start, range.end - range.start)?.to_vec()))
+            .collect();
+        let every = short.len().div_ceil(LIBRARY_FUNCTIONS).max(1);
+        for (number, code) in short.into_iter().step_by(every).enumerate() {
+            found.push((format!("{name}-{number}"), code_input(&file, &code)?));
+        }
+    }
+    Ok(found)
+}
+
+/// A file called `name` among the runtimes fetched for a machine (by Debian's name for it).
+fn fetched(machine: &str, name: &str) -> Option<PathBuf> {
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes")];
+    while let Some(folder) = folders.pop() {
+        let mut entries: Vec<PathBuf> = folder.read_dir().ok()?.filter_map(|e| Some(e.ok()?.path())).collect();
+        entries.sort();
+        let wanted = |p: &PathBuf| p.ends_with(name) && p.to_string_lossy().contains(machine);
+        if let Some(found) = entries.iter().find(|p| wanted(p)) {
+            return Some(found.clone());
+        }
+        folders.extend(entries.into_iter().filter(|p| p.is_dir() && !p.is_symlink()));
+    }
+    None
 }
 
 /// A profile with a little of everything.

@@ -5,6 +5,8 @@
 mod bench;
 mod layout;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -23,9 +25,9 @@ enum Task {
     Layout(layout::Task),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
-        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
     }
 }

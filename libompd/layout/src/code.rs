@@ -9,7 +9,7 @@
 //! their operand, but arithmetic does not wrap at 32 bits and sign extensions are looked through. Writes to memory
 //! other than the stack are recorded and not forwarded: a load names the place, not what was last put there.
 //!
-//! Only x86-64 is decoded. Nothing is executed for real, and every walk is bounded by [`Limits`].
+//! x86-64 and aarch64 are decoded. Nothing is executed for real, and every walk is bounded by [`Limits`].
 //!
 //! A recipe reads like the C it recognises:
 //! ```no_run
@@ -28,12 +28,18 @@
 //! ```
 //! and for chains of pointers there is [`Expr::chain`].
 
+mod arm64;
+mod engine;
 mod expr;
 mod image;
 mod immediates;
 mod run;
 mod state;
 mod x86;
+
+use std::fmt::Write as _;
+
+use ompd_target::Machine;
 
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
 pub use image::{CodeImage, Slot, functions};
@@ -60,13 +66,14 @@ pub enum CodeError {
 /// # Errors
 /// [`CodeError::NoCode`], [`CodeError::Machine`]. Paths that had to be given up are in [`Run::stops`].
 pub fn run(image: &dyn CodeImage, entry: u64, limits: &Limits) -> Result<Run, CodeError> {
-    if !image.is_x86_64() {
-        return Err(CodeError::Machine);
-    }
     if image.code_at(entry, 1).is_none() {
         return Err(CodeError::NoCode(entry));
     }
-    Ok(x86::execute(image, entry, limits))
+    match image.machine() {
+        Machine::X86_64 => Ok(engine::execute(x86::X86::new(), image, entry, limits)),
+        Machine::Aarch64 => Ok(engine::execute(arm64::Arm64, image, entry, limits)),
+        Machine::Other(_) => Err(CodeError::Machine),
+    }
 }
 
 /// [`run`] for the function `name`.
@@ -76,4 +83,25 @@ pub fn run(image: &dyn CodeImage, entry: u64, limits: &Limits) -> Result<Run, Co
 pub fn run_symbol(image: &dyn CodeImage, name: &str, limits: &Limits) -> Result<Run, CodeError> {
     let entry = image.symbol(name).ok_or_else(|| CodeError::NoSymbol(name.to_owned()))?;
     run(image, entry, limits)
+}
+
+/// The bytes of the function at `entry` for a report of what decoding did not understand: sixteen to a line, each line
+/// with the address of its first. At most `max_bytes` and never more than 256, nor beyond the function's end where that
+/// is known. Empty if there is no code at `entry`.
+pub fn dump(image: &dyn CodeImage, entry: u64, max_bytes: usize) -> String {
+    const MOST: usize = 256;
+    const PER_LINE: usize = 16;
+    let mut length = max_bytes.min(MOST);
+    if let Some(function) = image.function(entry).filter(|f| f.contains(&entry)) {
+        length = length.min(usize::try_from(function.end - entry).unwrap_or(MOST));
+    }
+    let mut out = String::new();
+    let bytes = image.code_at(entry, length).unwrap_or_default();
+    for (n, line) in bytes.chunks(PER_LINE).enumerate() {
+        let at = entry.saturating_add((n * PER_LINE) as u64);
+        let bytes: Vec<String> = line.iter().map(|b| format!("{b:02x}")).collect();
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{at:#x}: {}", bytes.join(" "));
+    }
+    out
 }

@@ -3,11 +3,12 @@
 //! Only what the schema names is resolved. Units are walked in file order, of each unit only the children of the root
 //! are looked at, and the walk ends as soon as every struct and global was found; for a large C++ runtime that is a
 //! few milliseconds. Debug information is as hostile as any other file: type chains are capped in depth, and the
-//! work as a whole in proportion to the size of the sections.
+//! work as a whole is capped in proportion to the size of the sections.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use gimli::{
@@ -68,29 +69,50 @@ pub fn extract<'s>(
     order: ByteOrder,
     schema: &Schema,
 ) -> Result<Facts, DwarfError> {
-    let load = |id: gimli::SectionId| -> Result<Cow<'s, [u8]>, gimli::Error> {
-        Ok(section(id.name()).unwrap_or(Cow::Borrowed(&[])))
+    extract_with_supplement(section, None, order, schema)
+}
+
+/// Contents of a section by name.
+type Sections<'f, 's> = &'f dyn Fn(&str) -> Option<Cow<'s, [u8]>>;
+
+/// [`extract`] where part of the debug information is in a supplementary file (`.gnu_debugaltlink`), whose sections
+/// `supplement` gives. Without it, what is described or named there counts as not described.
+///
+/// # Errors
+/// As [`extract`].
+pub fn extract_with_supplement<'s>(
+    section: impl Fn(&str) -> Option<Cow<'s, [u8]>>,
+    supplement: Option<Sections<'_, 's>>,
+    order: ByteOrder,
+    schema: &Schema,
+) -> Result<Facts, DwarfError> {
+    let load = |section: Sections<'_, 's>| {
+        gimli::DwarfSections::load(|id: gimli::SectionId| -> Result<Cow<'s, [u8]>, gimli::Error> {
+            Ok(section(id.name()).unwrap_or(Cow::Borrowed(&[])))
+        })
     };
-    let sections = gimli::DwarfSections::load(load)?;
+    let sections = load(&section)?;
+    let supplement = supplement.map(load).transpose()?;
     let endian = match order {
         ByteOrder::Little => RunTimeEndian::Little,
         ByteOrder::Big => RunTimeEndian::Big,
     };
-    let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
+    let dwarf = sections.borrow_with_sup(supplement.as_ref(), |bytes| EndianSlice::new(bytes, endian));
     Extractor::new(&dwarf, order)?.run(schema)
 }
 
-/// [`extract`] from the DWARF of an ELF file, or of the separate debug file found for it.
+/// [`extract`] from the DWARF of an ELF file, or of the separate debug file found for it, with the supplementary file
+/// that refers to. [`ElfFile::missing_supplement`] says if the last one is needed and not at hand.
 ///
 /// # Errors
 /// As [`extract`].
 pub fn extract_elf(file: &ElfFile, schema: &Schema) -> Result<Facts, DwarfError> {
-    if !file.has_dwarf()
-        && let Some(companion) = file.debug_companion()
-    {
-        return extract(|name| companion.section(name), companion.arch().byte_order, schema);
-    }
-    extract(|name| file.section(name), file.arch().byte_order, schema)
+    let companion = if file.has_dwarf() { None } else { file.debug_companion() };
+    let file = companion.as_deref().unwrap_or(file);
+    let supplement = file.debug_supplement();
+    let more = supplement.as_deref().map(|s| |name: &str| s.section(name));
+    let more = more.as_ref().map(|section| section as Sections<'_, '_>);
+    extract_with_supplement(|name| file.section(name), more, file.arch().byte_order, schema)
 }
 
 /// An entry: unit by index, offset within it.
@@ -106,14 +128,24 @@ struct Member {
     of_type: Option<Type>,
 }
 
+/// Where a table of abbreviations begins, and what was read there.
+struct AbbreviationTable {
+    /// In the supplementary file?, at which offset.
+    place: (bool, usize),
+    read: OnceCell<Arc<Abbreviations>>,
+}
+
 struct Extractor<'a, 'd> {
     dwarf: &'a gimli::Dwarf<Slice<'d>>,
     order: ByteOrder,
-    /// First those of `.debug_info`, in its order.
+    /// Units of the file, its type units, then those of the supplementary file; each by ascending offset.
     headers: Vec<UnitHeader<'d>>,
+    /// Which of them are units in `.debug_info` of the file, and which in that of the supplementary file.
+    own: Range<usize>,
+    supplementary: Range<usize>,
     parsed: Vec<OnceCell<Unit<'d>>>,
-    /// Where abbreviations begin, in order, and what was read there.
-    abbreviations: Vec<(usize, OnceCell<Arc<Abbreviations>>)>,
+    /// All tables of abbreviations, in order.
+    abbreviations: Vec<AbbreviationTable>,
     /// Types in units of their own, by signature.
     type_units: HashMap<u64, Type>,
     steps_left: Cell<u64>,
@@ -126,25 +158,37 @@ impl<'a, 'd> Extractor<'a, 'd> {
         while let Some(header) = units.next()? {
             headers.push(header);
         }
+        let own = 0..headers.len();
         let mut types = dwarf.type_units();
         while let Some(header) = types.next()? {
             headers.push(header);
         }
+        let before = headers.len();
+        if let Some(supplement) = dwarf.sup().filter(|_| before > 0) {
+            let mut units = supplement.units();
+            while let Some(header) = units.next()? {
+                headers.push(header);
+            }
+        }
+        let supplementary = before..headers.len();
         if headers.is_empty() {
             return Err(DwarfError::Absent);
         }
         let parsed = headers.iter().map(|_| OnceCell::new()).collect();
-        let starts: BTreeSet<usize> = headers.iter().map(|h| h.debug_abbrev_offset().0).collect();
-        let abbreviations = starts.into_iter().map(|start| (start, OnceCell::new())).collect();
+        let place = |(n, h): (usize, &UnitHeader<'d>)| (supplementary.contains(&n), h.debug_abbrev_offset().0);
+        let places: BTreeSet<(bool, usize)> = headers.iter().enumerate().map(place).collect();
+        let abbreviations =
+            places.into_iter().map(|place| AbbreviationTable { place, read: OnceCell::new() }).collect();
         let mut type_units = HashMap::new();
         for (unit, header) in headers.iter().enumerate() {
             if let UnitType::Type { type_signature, type_offset } = header.type_() {
                 type_units.entry(type_signature.0).or_insert(Type { unit, at: type_offset });
             }
         }
-        let bytes = (dwarf.debug_info.reader().len() + dwarf.debug_types.reader().len()) as u64;
-        let steps_left = Cell::new(MAX_STEPS + MAX_STEPS_PER_BYTE * bytes);
-        Ok(Extractor { dwarf, order, headers, parsed, abbreviations, type_units, steps_left })
+        let of_file = |d: &gimli::Dwarf<Slice<'d>>| d.debug_info.reader().len() + d.debug_types.reader().len();
+        let bytes = of_file(dwarf) + dwarf.sup().map_or(0, of_file);
+        let steps_left = Cell::new(MAX_STEPS + MAX_STEPS_PER_BYTE * bytes as u64);
+        Ok(Extractor { dwarf, order, headers, own, supplementary, parsed, abbreviations, type_units, steps_left })
     }
 
     fn run(&self, schema: &Schema) -> Result<Facts, DwarfError> {
@@ -152,12 +196,13 @@ impl<'a, 'd> Extractor<'a, 'd> {
         let mut structs: Vec<&StructSchema> = schema.structs.iter().collect();
         let mut globals: BTreeSet<&str> = schema.globals.iter().map(|g| g.name).collect();
         let mut split = false;
-        for index in 0..self.headers.len() {
-            if structs.is_empty() && globals.is_empty() {
-                break;
-            }
+        // Those of the supplementary file join when a unit imports them.
+        let mut queue: VecDeque<usize> = (0..self.supplementary.start).collect();
+        let mut queued: BTreeSet<usize> = BTreeSet::new();
+        while let Some(index) = queue.pop_front().filter(|_| !(structs.is_empty() && globals.is_empty())) {
             split |= self.unit(index)?.dwo_name()?.is_some();
-            self.scan_unit(index, &mut structs, &mut globals, &mut facts)?;
+            let imported = self.scan_unit(index, &mut structs, &mut globals, &mut facts)?;
+            queue.extend(imported.into_iter().filter(|i| self.supplementary.contains(i) && queued.insert(*i)));
         }
         if split && facts.sizes.is_empty() && facts.fields.is_empty() && !schema.structs.is_empty() {
             return Err(DwarfError::Split);
@@ -165,20 +210,22 @@ impl<'a, 'd> Extractor<'a, 'd> {
         Ok(facts)
     }
 
-    /// Looks at the root's children of one unit; what is found is resolved and struck off the lists.
+    /// Looks at the root's children of one unit; what is found is resolved and struck off the lists. Gives the units
+    /// it imports.
     fn scan_unit(
         &self,
         index: usize,
         structs: &mut Vec<&StructSchema>,
         globals: &mut BTreeSet<&str>,
         facts: &mut Facts,
-    ) -> Result<(), DwarfError> {
+    ) -> Result<Vec<usize>, DwarfError> {
         let unit = self.unit(index)?;
+        let mut imported = Vec::new();
         // Per struct: the best name seen in this unit (names are tried in order) and where.
         let mut seen: Vec<Option<(usize, Type)>> = vec![None; structs.len()];
         let mut cursor = unit.entries();
         if !cursor.next_entry()? || !cursor.next_entry()? {
-            return Ok(());
+            return Ok(imported);
         }
         while let Some(entry) = cursor.current() {
             self.step(entry)?;
@@ -191,7 +238,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
                 | dw::DW_TAG_enumeration_type
                     if !is_flagged(entry, dw::DW_AT_declaration) =>
                 {
-                    if let Some(name) = self.name(unit, entry)? {
+                    if let Some(name) = self.name(index, entry)? {
                         for (wanted, best) in structs.iter().zip(&mut seen) {
                             let rank = names(wanted).position(|n| n.as_bytes() == name);
                             let better = rank.is_some_and(|r| best.is_none_or(|(b, _)| r < b));
@@ -201,11 +248,16 @@ impl<'a, 'd> Extractor<'a, 'd> {
                         }
                     }
                 }
-                dw::DW_TAG_variable if !globals.is_empty() => {
+                // Addresses are those of one program, and a supplementary file is of several.
+                dw::DW_TAG_variable if !globals.is_empty() && !self.supplementary.contains(&index) => {
                     if let Some((name, addr)) = self.global(index, unit, entry, globals)? {
                         globals.remove(name.as_str());
                         facts.globals.insert(name, addr);
                     }
+                }
+                dw::DW_TAG_imported_unit => {
+                    let unit = self.reference(index, entry.attr_value(dw::DW_AT_import))?;
+                    imported.extend(unit.map(|t| t.unit));
                 }
                 _ => {}
             }
@@ -220,7 +272,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
             }
         }
         structs.retain(|s| !done.contains(&s.name));
-        Ok(())
+        Ok(imported)
     }
 
     /// Files size and fields of one struct. False if the name turned out to be a declaration only.
@@ -263,14 +315,14 @@ impl<'a, 'd> Extractor<'a, 'd> {
         let members = self.members(ty)?;
         let unit = self.unit(ty.unit)?;
         for entry in &members {
-            if entry.tag() == dw::DW_TAG_member && self.name(unit, entry)?.is_some_and(|n| n == name) {
+            if entry.tag() == dw::DW_TAG_member && self.name(ty.unit, entry)?.is_some_and(|n| n == name) {
                 return self.describe(ty.unit, entry);
             }
         }
         let single = members.len() == 1;
         for entry in &members {
             // A wrapper's only member is looked into although it has a name.
-            let nameless = entry.tag() == dw::DW_TAG_inheritance || self.name(unit, entry)?.is_none();
+            let nameless = entry.tag() == dw::DW_TAG_inheritance || self.name(ty.unit, entry)?.is_none();
             if !(nameless || single) || entry.has_attr(dw::DW_AT_bit_size) {
                 continue;
             }
@@ -445,16 +497,30 @@ impl<'a, 'd> Extractor<'a, 'd> {
         Ok(match value {
             Some(Value::UnitRef(at)) => Some(Type { unit: index, at }),
             Some(Value::DebugInfoRef(offset)) => {
-                let before =
-                    self.headers.partition_point(|header| header.debug_info_offset().is_some_and(|at| at <= offset));
-                before.checked_sub(1).and_then(|unit| {
-                    let at = offset.to_unit_offset(&self.headers[unit])?;
-                    Some(Type { unit, at })
-                })
+                let of_supplement = self.supplementary.contains(&index);
+                self.entry_at(if of_supplement { &self.supplementary } else { &self.own }, offset)
+            }
+            Some(Value::DebugInfoRefSup(offset)) => {
+                let own = !self.supplementary.contains(&index);
+                own.then(|| self.entry_at(&self.supplementary, offset)).flatten()
             }
             Some(Value::DebugTypesRef(signature)) => self.type_units.get(&signature.0).copied(),
             _ => None,
         })
+    }
+
+    /// The entry at an offset of the `.debug_info` that the given units are those of.
+    fn entry_at(&self, units: &Range<usize>, offset: gimli::DebugInfoOffset) -> Option<Type> {
+        let headers = self.headers.get(units.clone())?;
+        let after = headers.partition_point(|h| h.debug_info_offset().is_some_and(|start| start <= offset));
+        let header = headers.get(after.checked_sub(1)?)?;
+        Some(Type { unit: units.start + after - 1, at: offset.to_unit_offset(header)? })
+    }
+
+    /// The sections that the unit is in.
+    fn dwarf_of(&self, index: usize) -> &'a gimli::Dwarf<Slice<'d>> {
+        let supplement = self.dwarf.sup().filter(|_| self.supplementary.contains(&index));
+        supplement.unwrap_or(self.dwarf)
     }
 
     /// Name and file address of a variable, if it is one of `wanted` and lies at a fixed address.
@@ -467,14 +533,14 @@ impl<'a, 'd> Extractor<'a, 'd> {
     ) -> Result<Option<(String, u64)>, DwarfError> {
         let Some(Value::Exprloc(expression)) = entry.attr_value(dw::DW_AT_location) else { return Ok(None) };
         // C++ definitions refer to the declaration, and those of LTO to the unit compiled first, for the name.
-        let mut name = self.name(unit, entry)?;
+        let mut name = self.name(index, entry)?;
         let mut at = (index, entry.clone());
         for _ in 0..3 {
             let origin = at.1.attr_value(dw::DW_AT_specification).or(at.1.attr_value(dw::DW_AT_abstract_origin));
             let Some(named) = self.reference(at.0, origin)?.filter(|_| name.is_none()) else { break };
             let unit = self.unit(named.unit)?;
             at = (named.unit, unit.entry(named.at)?);
-            name = self.name(unit, &at.1)?;
+            name = self.name(at.0, &at.1)?;
         }
         let Some(&name) = name.and_then(|n| wanted.iter().find(|w| w.as_bytes() == n)) else { return Ok(None) };
         let mut operations = expression.operations(unit.encoding());
@@ -487,12 +553,12 @@ impl<'a, 'd> Extractor<'a, 'd> {
         Ok(Some((name.to_owned(), addr)))
     }
 
-    fn name(&self, unit: &Unit<'d>, entry: &Entry<'d>) -> Result<Option<&'d [u8]>, DwarfError> {
+    fn name(&self, index: usize, entry: &Entry<'d>) -> Result<Option<&'d [u8]>, DwarfError> {
         match entry.attr_value(dw::DW_AT_name) {
-            // Names in a supplementary file (dwz) are not at hand: as if nameless would be wrong, so no match at all.
-            Some(Value::DebugStrRefSup(_)) => Ok(Some(b"")),
+            // The supplementary file is not at hand: as if nameless would be wrong, so no match at all.
+            Some(Value::DebugStrRefSup(_)) if self.dwarf_of(index).sup().is_none() => Ok(Some(b"")),
             Some(value) => {
-                let name = self.dwarf.attr_string(unit, value)?.slice();
+                let name = self.dwarf_of(index).attr_string(self.unit(index)?, value)?.slice();
                 self.steps(name.len() as u64 / NAME_BYTES_PER_STEP)?;
                 Ok(Some(name))
             }
@@ -504,16 +570,17 @@ impl<'a, 'd> Extractor<'a, 'd> {
         if let Some(unit) = self.parsed[index].get() {
             return Ok(unit);
         }
-        let unit = self.parse(self.headers[index])?;
+        let unit = self.parse(index)?;
         Ok(self.parsed[index].get_or_init(|| unit))
     }
 
     /// What `gimli::Unit::new` does, without names and line tables: nothing here needs them, and one long table that
     /// many units share would be read and kept for each.
-    fn parse(&self, header: UnitHeader<'d>) -> Result<Unit<'d>, DwarfError> {
+    fn parse(&self, index: usize) -> Result<Unit<'d>, DwarfError> {
+        let header = self.headers[index];
         let encoding = header.encoding();
         let mut unit = Unit {
-            abbreviations: self.abbreviations_of(&header)?,
+            abbreviations: self.abbreviations_of(index)?,
             name: None,
             comp_dir: None,
             low_pc: 0,
@@ -541,15 +608,17 @@ impl<'a, 'd> Extractor<'a, 'd> {
 
     /// The abbreviations of a unit. They end where those of another unit begin, at the latest: all together they are
     /// read once, and not once for each unit.
-    fn abbreviations_of(&self, header: &UnitHeader<'d>) -> Result<Arc<Abbreviations>, DwarfError> {
-        let place = self.abbreviations.partition_point(|(start, _)| *start < header.debug_abbrev_offset().0);
-        let (start, read) = &self.abbreviations[place];
+    fn abbreviations_of(&self, index: usize) -> Result<Arc<Abbreviations>, DwarfError> {
+        let wanted = (self.supplementary.contains(&index), self.headers[index].debug_abbrev_offset().0);
+        let number = self.abbreviations.partition_point(|table| table.place < wanted);
+        let read = &self.abbreviations[number].read;
         if let Some(known) = read.get() {
             return Ok(Arc::clone(known));
         }
-        let section = self.dwarf.debug_abbrev.reader();
-        let end = self.abbreviations.get(place + 1).map_or(section.len(), |(next, _)| section.len().min(*next));
-        let bytes = section.slice().get(*start..end).ok_or(gimli::Error::UnexpectedEof(gimli::ReaderOffsetId(0)))?;
+        let section = self.dwarf_of(index).debug_abbrev.reader();
+        let next = self.abbreviations.get(number + 1).filter(|next| next.place.0 == wanted.0);
+        let end = next.map_or(section.len(), |next| section.len().min(next.place.1));
+        let bytes = section.slice().get(wanted.1..end).ok_or(gimli::Error::UnexpectedEof(gimli::ReaderOffsetId(0)))?;
         let new = Arc::new(DebugAbbrev::new(bytes, section.endian()).abbreviations(DebugAbbrevOffset(0))?);
         Ok(Arc::clone(read.get_or_init(|| new)))
     }

@@ -161,6 +161,170 @@ fn every_flavour_of_dwarf_gives_what_the_program_says() {
     assert!(done > 0, "no compiler worked");
 }
 
+/// Runs a tool on files; false (with a printed reason) if it is not there or refuses.
+fn tool(program: &str, args: &[&str], files: &[&Path]) -> bool {
+    match Command::new(program).args(args).args(files).output() {
+        Ok(done) if done.status.success() => true,
+        Ok(done) => {
+            eprintln!("skipped {program} {args:?}: {}", String::from_utf8_lossy(&done.stderr));
+            false
+        }
+        Err(error) => {
+            eprintln!("skipped {program} {args:?}: {error}");
+            false
+        }
+    }
+}
+
+fn open(path: &Path) -> ElfFile {
+    ElfFile::open(path).expect("an ELF file")
+}
+
+/// The ways distributions ship debug information: compressed, in a separate file, or both.
+#[test]
+fn every_form_of_debug_file_gives_the_same_facts() {
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let dir = temporary.path();
+    let Some(program) = compile(dir, "c++", &["-gdwarf-5", "-Wl,--build-id"]) else { return };
+    let facts = dwarf::extract_elf(&open(&program), &SCHEMA).expect("facts");
+    check(&program, &facts);
+    let same = |file: &ElfFile, form: &str| {
+        assert_eq!(dwarf::extract_elf(file, &SCHEMA).as_ref(), Ok(&facts), "{form}: {:?}", file.debug_search());
+        assert_eq!(file.missing_supplement(), None);
+        eprintln!("{form}");
+    };
+
+    let id = open(&program).build_id().expect("the linker was told to make one").to_string();
+    let store = dir.join("store/.build-id").join(&id[..2]);
+    std::fs::create_dir_all(&store).expect("directory");
+    let by_id = store.join(format!("{}.debug", &id[2..]));
+    let stripped = dir.join("stripped");
+    assert!(tool("objcopy", &["--strip-all"], &[&program, &stripped]));
+    let is_compressed = |path: &Path| {
+        use object::{Object, ObjectSection};
+        let bytes = std::fs::read(path).expect("read");
+        let file = object::File::parse(&*bytes).expect("an object file");
+        file.sections().any(|s| s.compressed_file_range().is_ok_and(|r| r.format != object::CompressionFormat::None))
+    };
+    for method in ["none", "zlib", "zlib-gnu", "zstd"] {
+        let compress = format!("--compress-debug-sections={method}");
+        let whole = dir.join(format!("whole-{method}"));
+        if !tool("objcopy", &[&compress], &[&program, &whole]) {
+            continue;
+        }
+        assert_eq!(is_compressed(&whole), method != "none", "{method}");
+        same(&open(&whole), &format!("sections compressed with {method}"));
+
+        let separate = dir.join(format!("separate-{method}.debug"));
+        assert!(tool("objcopy", &["--only-keep-debug", &compress], &[&program, &separate]));
+        let linked = dir.join(format!("linked-{method}"));
+        let link = format!("--add-gnu-debuglink={}", separate.display());
+        assert!(tool("objcopy", &["--strip-all", &link], &[&program, &linked]));
+        assert!(!open(&linked).has_dwarf());
+        same(&open(&linked), &format!("debug link to a file compressed with {method}"));
+
+        std::fs::copy(&separate, &by_id).expect("copy");
+        let file = open(&stripped).with_debug_dirs(&[dir.join("store")]);
+        same(&file, &format!("found by build-id, compressed with {method}"));
+        assert_eq!(file.debug_companion().expect("companion").path(), by_id);
+    }
+    let alone = dwarf::extract_elf(&open(&stripped), &SCHEMA);
+    assert_eq!(alone, Err(DwarfError::Absent), "without the directory nothing is found");
+}
+
+/// `dwz -m` moves what two files have in common into a third one.
+#[test]
+fn a_supplementary_file_is_followed_and_its_absence_is_noted() {
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let dir = temporary.path();
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let Some(program) = compile(dir, "c++", &[version, "-Wl,--build-id"]) else { return };
+        let facts = dwarf::extract_elf(&open(&program), &SCHEMA).expect("facts");
+        let Some(other) = compile(dir, "c++", &[version, "-O1", "-Wl,--build-id"]) else { return };
+        let base = dir.join(format!("dwz{version}"));
+        std::fs::create_dir_all(base.join("bin")).expect("directory");
+        let (first, second) = (base.join("bin/first"), base.join("bin/second"));
+        std::fs::copy(&program, &first).expect("copy");
+        std::fs::copy(other, &second).expect("copy");
+        // Two that share a type with each other which the first one only declares.
+        let strangers = ["third", "fourth"].map(|name| base.join("bin").join(name));
+        let source = base.join("stranger.c");
+        let members: String = (0..40).map(|i| format!("long member_with_a_long_name_{i};")).collect();
+        let text = format!("struct declared_only {{ int x; {members} }} it; int main(void) {{ return it.x; }}");
+        std::fs::write(&source, text).expect("source");
+        for stranger in &strangers {
+            assert!(tool("cc", &["-g", version, "-Wl,--build-id", "-o"], &[stranger, &source]));
+        }
+        let common = base.join("common.debug");
+        let common_name = common.to_str().expect("UTF-8");
+        if !tool("dwz", &["-m", common_name, "-M", "../common.debug"], &[&first, &second, &strangers[0], &strangers[1]])
+        {
+            return;
+        }
+        let own = open(&first).section(".debug_info").expect("section").len();
+        let whole = open(&program).section(".debug_info").expect("section").len();
+        assert!(own < whole, "nothing was moved");
+
+        let same = |file: &ElfFile, place: &Path| {
+            assert_eq!(file.missing_supplement(), None);
+            assert_eq!(file.debug_supplement().map(|s| s.path().to_owned()).as_deref(), Some(place));
+            assert_eq!(dwarf::extract_elf(file, &SCHEMA).as_ref(), Ok(&facts), "{:?}", file.debug_search());
+        };
+        same(&open(&first), &common);
+        // What the third file says of other programs is theirs alone: `facts` has nothing of it.
+        let theirs = dwarf::extract_elf(&open(&strangers[0]), &SCHEMA).expect("facts");
+        assert!(theirs.field("declared_only", "x").is_some() && !facts.sizes.contains_key("declared_only"));
+        let moved = open(&common);
+        let all = dwarf::extract(|name| moved.section(name), ByteOrder::Little, &SCHEMA).expect("facts");
+        assert!(all.field("declared_only", "x").is_some(), "it was not moved");
+
+        // In a debug directory, by build-id, compressed.
+        let id = open(&common).build_id().expect("dwz gives it one").to_string();
+        let store = base.join("store/.build-id").join(&id[..2]);
+        std::fs::create_dir_all(&store).expect("directory");
+        let by_id = store.join(format!("{}.debug", &id[2..]));
+        assert!(tool("objcopy", &["--compress-debug-sections=zlib"], &[&common, &by_id]));
+        std::fs::remove_file(&common).expect("remove");
+        same(&open(&first).with_debug_dirs(&[base.join("store")]), &by_id);
+
+        // Gone: less is known, and nothing else.
+        let missing = |file: &ElfFile| {
+            let note = file.missing_supplement().expect("a note");
+            assert!(note.contains(&id) && note.contains("../common.debug"), "{note}");
+            assert!(file.debug_supplement().is_none());
+            let left = dwarf::extract_elf(file, &SCHEMA).expect("the file itself is whole");
+            for (of, size) in &left.sizes {
+                assert_eq!(facts.sizes.get(of), Some(size), "{of}");
+            }
+            for (of, fields) in &left.fields {
+                for (name, field) in fields {
+                    let known = facts.field(of, name).expect("no field that is not there");
+                    assert_eq!((known.offset, known.bits), (field.offset, field.bits), "{of}.{name}");
+                    assert!(field.size == known.size || field.size == 0, "{of}.{name}");
+                }
+            }
+            for (name, addr) in &left.globals {
+                assert_eq!(facts.globals.get(name), Some(addr), "{name}");
+            }
+            assert!(left != facts, "the supplementary file was not needed");
+        };
+        missing(&open(&first));
+        assert!(open(&first).debug_search().iter().any(|l| l.contains("common.debug") && l.contains("No such file")));
+
+        // Another file under its name.
+        std::fs::copy(&program, &common).expect("copy");
+        missing(&open(&first));
+        let wrong = open(&program).build_id().expect("build-id").to_string();
+        let both = |l: &String| l.contains(&wrong) && l.contains(&id);
+        assert!(open(&first).debug_search().iter().any(both), "{:?}", open(&first).debug_search());
+        // Not a file at all: it is not even opened.
+        std::fs::remove_file(&common).expect("remove");
+        assert!(tool("mkfifo", &[], &[&common]));
+        missing(&open(&first));
+        assert!(open(&first).debug_search().iter().any(|l| l.contains("not a regular file")));
+    }
+}
+
 #[test]
 fn a_file_without_debug_information_says_so() {
     let dir = tempfile::tempdir().expect("a temporary directory");

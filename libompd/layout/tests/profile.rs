@@ -1,15 +1,27 @@
 //! Choosing among shipped profiles.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 
-use ompd_layout::profile::{ExportView, Fingerprint, Profile, select};
+use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, select};
 use ompd_layout::{BitRange, Facts, Field};
+use ompd_target::elf::ElfFile;
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Image {
     build_id: Option<&'static str>,
-    exports: BTreeSet<&'static str>,
+    exports: BTreeMap<&'static str, u64>,
     versions: BTreeSet<&'static str>,
+}
+
+impl Image {
+    fn new(exports: &[&'static str]) -> Image {
+        Image { exports: exports.iter().map(|name| (*name, 8)).collect(), ..Image::default() }
+    }
+
+    fn with_versions(exports: &[&'static str], versions: &[&'static str]) -> Image {
+        Image { versions: versions.iter().copied().collect(), ..Image::new(exports) }
+    }
 }
 
 impl ExportView for Image {
@@ -19,11 +31,14 @@ impl ExportView for Image {
     fn machine(&self) -> &str {
         "x86_64"
     }
-    fn exports(&self, name: &str) -> bool {
-        self.exports.contains(name)
+    fn export_size(&self, name: &str) -> Option<u64> {
+        self.exports.get(name).copied()
     }
-    fn defines_version(&self, name: &str) -> bool {
-        self.versions.contains(name)
+    fn exported_names(&self) -> Vec<&str> {
+        self.exports.keys().copied().collect()
+    }
+    fn version_nodes(&self) -> Vec<String> {
+        self.versions.iter().map(|node| (*node).to_owned()).collect()
     }
 }
 
@@ -39,44 +54,64 @@ fn facts(offset: u64) -> Facts {
     facts
 }
 
-fn profile(name: &str, exports: &[&str], no_exports: &[&str], facts: Facts) -> Profile {
-    let list = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
-    Profile {
-        name: name.to_owned(),
-        family: "test".to_owned(),
-        arch: "x86_64".to_owned(),
-        made_from: "a \"test\"".to_owned(),
-        fingerprint: Fingerprint { exports: list(exports), no_exports: list(no_exports), ..Fingerprint::default() },
-        facts,
-    }
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn chosen<'p>(profiles: &'p [Profile], image: &Image, decoded: &Facts) -> Result<&'p str, Vec<String>> {
+fn build(exports: &[&str], no_exports: &[&str]) -> Build {
+    let fingerprint = Fingerprint { exports: owned(exports), no_exports: owned(no_exports), ..Fingerprint::default() };
+    Build { made_from: "a \"test\"".to_owned(), build_ids: Vec::new(), fingerprint }
+}
+
+fn profile(name: &str, builds: Vec<Build>, facts: Facts) -> Profile {
+    Profile { name: name.to_owned(), family: "test".to_owned(), archs: owned(&["x86_64"]), builds, facts }
+}
+
+fn single(name: &str, exports: &[&str], no_exports: &[&str], facts: Facts) -> Profile {
+    profile(name, vec![build(exports, no_exports)], facts)
+}
+
+/// Profiles in a world that is not closed: no name is public.
+fn open(classes: &[Profile]) -> Profiles {
+    let vocabulary =
+        Vocabulary { version_nodes: owned(&["V1", "V2", "V3"]).into_iter().collect(), ..Vocabulary::default() };
+    Profiles { classes: classes.to_vec(), vocabulary }
+}
+
+fn chosen<'p>(profiles: &'p Profiles, image: &Image, decoded: &Facts) -> Result<&'p str, Vec<String>> {
     match select(profiles, image, decoded) {
         Ok(selection) => Ok(&selection.profile.name),
         Err(rejected) => Err(rejected.iter().map(ToString::to_string).collect()),
     }
 }
 
+fn nothing() -> Facts {
+    Facts::default()
+}
+
 #[test]
 fn written_profiles_read_back_and_unknown_keys_are_refused() {
-    let mut one = profile("one", &["a"], &["b"], facts(8));
-    one.fingerprint.build_ids.push("00ff".to_owned());
-    one.fingerprint.version_nodes.push("OMP_5.1".to_owned());
+    let mut first = build(&["a"], &["b"]);
+    first.build_ids.push("00ff".to_owned());
+    first.fingerprint.version_nodes.push("V1".to_owned());
+    first.fingerprint.export_sizes.insert("table".to_owned(), 100);
+    let mut second = build(&["a", "b"], &[]);
+    second.fingerprint.no_export_sizes.insert("table".to_owned(), 100);
+    let one = profile("one", vec![first, second], facts(8));
     let text = one.to_json().expect("serialises");
     assert_eq!(Profile::parse(&text).expect("reads back"), one);
     assert!(text.lines().any(|l| l == r#"    "parent": {"offset":8,"size":8}"#), "one line per field:\n{text}");
     assert!(Profile::parse(&text.replace("made_from", "made_with")).is_err());
-    let empty = Profile { facts: Facts::default(), fingerprint: Fingerprint::default(), ..one };
+    assert!(Profile::parse(&text.replace("no_exports", "without_exports")).is_err());
+    let empty = Profile { facts: nothing(), builds: Vec::new(), ..one };
     assert_eq!(Profile::parse(&empty.to_json().expect("serialises")).expect("reads back"), empty);
 }
 
 #[test]
 fn fingerprints_decide_and_decoded_values_have_a_veto() {
-    let profiles = [profile("old", &["a"], &["b"], facts(8)), profile("new", &["a", "b"], &[], facts(16))];
-    let old = Image { exports: ["a"].into(), ..Image::default() };
-    let new = Image { exports: ["a", "b"].into(), ..Image::default() };
-    assert_eq!(chosen(&profiles, &old, &Facts::default()), Ok("old"));
+    let mut profiles = open(&[single("old", &["a"], &["b"], facts(8)), single("new", &["a", "b"], &[], facts(16))]);
+    let (old, new) = (Image::new(&["a"]), Image::new(&["a", "b"]));
+    assert_eq!(chosen(&profiles, &old, &nothing()), Ok("old"));
     assert_eq!(chosen(&profiles, &new, &facts(16)), Ok("new"));
 
     let selection = select(&profiles, &new, &facts(16)).expect("as above");
@@ -88,37 +123,103 @@ fn fingerprints_decide_and_decoded_values_have_a_veto() {
     assert_eq!(rejected[1].mismatches[0].name, "task.parent");
 
     // Sizes that one side does not know are no contradiction, and globals belong to one build.
-    let mut vague = Facts::default();
+    let mut vague = nothing();
     vague.set_field("task", "parent", Field { offset: 16, size: 0, bits: None });
     vague.globals.insert("g".into(), 1);
-    let mut with_globals = profiles;
-    with_globals[1].facts.globals.insert("g".into(), 2);
-    assert_eq!(chosen(&with_globals, &new, &vague), Ok("new"));
+    profiles.classes[1].facts.globals.insert("g".into(), 2);
+    assert_eq!(chosen(&profiles, &new, &vague), Ok("new"));
 }
 
 #[test]
-fn version_nodes_and_machines_are_conditions() {
-    let mut one = profile("one", &[], &[], facts(8));
-    let image = Image { versions: ["OMP_5.0"].into(), ..Image::default() };
-    let why = chosen(std::slice::from_ref(&one), &image, &Facts::default()).expect_err("no condition at all");
+fn symbol_versions_are_all_or_none() {
+    let mut one = single("one", &["a"], &[], facts(8));
+    one.builds[0].fingerprint.version_nodes = owned(&["V1", "V2"]);
+    let profiles = open(&[one]);
+    let asked = |versions: &[&'static str]| chosen(&profiles, &Image::with_versions(&["a"], versions), &nothing());
+    assert_eq!(asked(&["V1", "V2"]), Ok("one"));
+    assert_eq!(asked(&[]), Ok("one"), "builds for musl have none");
+    let refused = |why: &str| Err(vec![format!("one: the image {why}")]);
+    assert_eq!(asked(&["V1"]), refused("does not define the symbol version V2"));
+    assert_eq!(asked(&["V1", "V2", "V3"]), refused("defines the symbol version V3"));
+}
+
+#[test]
+fn machines_are_conditions_and_a_fingerprint_needs_an_export() {
+    let mut profiles = open(&[single("one", &[], &["b"], facts(8))]);
+    let image = Image::new(&["a"]);
+    let why = chosen(&profiles, &image, &nothing()).expect_err("absence proves nothing");
     assert_eq!(why, ["one: the image is another build than the listed ones"]);
-    one.fingerprint.version_nodes = vec!["OMP_5.0".to_owned()];
-    one.fingerprint.no_version_nodes = vec!["OMP_5.1".to_owned()];
-    assert_eq!(chosen(std::slice::from_ref(&one), &image, &Facts::default()), Ok("one"));
-    let newer = Image { versions: ["OMP_5.0", "OMP_5.1"].into(), ..Image::default() };
-    let why = chosen(std::slice::from_ref(&one), &newer, &Facts::default()).expect_err("newer");
-    assert_eq!(why, ["one: the image defines the symbol version OMP_5.1"]);
-    one.arch = "aarch64".to_owned();
-    let why = chosen(std::slice::from_ref(&one), &image, &Facts::default()).expect_err("another machine");
-    assert_eq!(why, ["one: is for aarch64, the image is for x86_64"]);
+    profiles.classes[0].builds[0].fingerprint.exports = owned(&["a"]);
+    assert_eq!(chosen(&profiles, &image, &nothing()), Ok("one"));
+    profiles.classes[0].archs = owned(&["aarch64", "riscv64"]);
+    let why = chosen(&profiles, &image, &nothing()).expect_err("another machine");
+    assert_eq!(why, ["one: is for aarch64 and riscv64, the image is for x86_64"]);
+}
+
+#[test]
+fn sizes_of_exports_are_conditions() {
+    let mut large = build(&["a"], &[]);
+    large.fingerprint.export_sizes.insert("table".to_owned(), 100);
+    let mut small = build(&["a"], &[]);
+    small.fingerprint.no_export_sizes.insert("table".to_owned(), 100);
+    assert!(large.fingerprint.excludes(&small.fingerprint) && small.fingerprint.excludes(&large.fingerprint));
+    assert!(!large.fingerprint.excludes(&large.fingerprint));
+    let profiles = open(&[profile("large", vec![large], facts(8)), profile("small", vec![small], facts(16))]);
+    let mut image = Image::new(&["a"]);
+    assert_eq!(chosen(&profiles, &image, &nothing()), Ok("small"));
+    image.exports.insert("table", 4);
+    assert_eq!(chosen(&profiles, &image, &nothing()), Ok("small"));
+    image.exports.insert("table", 100);
+    assert_eq!(chosen(&profiles, &image, &nothing()), Ok("large"));
+}
+
+#[test]
+fn any_build_of_a_class_will_do_and_the_nearest_one_gives_the_reason() {
+    let builds = vec![build(&["a"], &["b", "c"]), build(&["a", "b"], &["c"]), build(&["a", "b", "c"], &["d"])];
+    let profiles = open(&[profile("class", builds, facts(8))]);
+    for exports in [&["a"][..], &["a", "b"], &["a", "b", "c"]] {
+        assert_eq!(chosen(&profiles, &Image::new(exports), &nothing()), Ok("class"), "{exports:?}");
+    }
+    let why = chosen(&profiles, &Image::new(&["a", "b", "c", "d"]), &nothing()).expect_err("has d");
+    assert_eq!(why, ["class: the image exports d"]);
+    let why = chosen(&profiles, &Image::new(&["b"]), &nothing()).expect_err("lacks a");
+    assert_eq!(why, ["class: the image does not export a"]);
+}
+
+#[test]
+fn a_public_name_no_release_has_rules_out_every_profile() {
+    let text = "# names\nomp_*\nGOMP_*\n@V1\nomp_one\n\nGOMP_one\n";
+    let one = single("one", &["omp_one"], &[], facts(8));
+    let mut profiles = Profiles::parse(&[&one.to_json().expect("serialises")], text).expect("parses");
+    let known = Image::new(&["omp_one", "GOMP_one", "main", "ompt_start_tool"]);
+    assert_eq!(chosen(&profiles, &known, &nothing()), Ok("one"), "other names are the program's own");
+
+    let newer = Image::new(&["omp_one", "omp_two", "GOMP_two"]);
+    let why = chosen(&profiles, &newer, &nothing()).expect_err("newer");
+    assert_eq!(why, ["one: the image exports GOMP_two (and 1 more), which no known release does"]);
+    let newer = Image::with_versions(&["omp_one"], &["V1", "V2"]);
+    let why = chosen(&profiles, &newer, &nothing()).expect_err("newer");
+    assert_eq!(why, ["one: the image defines the symbol version V2, which no known release has"]);
+
+    // The very build that was looked at stays known.
+    profiles.classes[0].builds[0].build_ids.push("abcd".to_owned());
+    let listed = Image { build_id: Some("abcd"), ..Image::new(&["omp_two"]) };
+    assert_eq!(chosen(&profiles, &listed, &nothing()), Ok("one"));
+
+    let mut vocabulary = profiles.vocabulary;
+    vocabulary.learn(&newer);
+    vocabulary.learn(&Image::new(&["omp_two", "main"]));
+    assert_eq!(vocabulary.to_text(), "GOMP_*\nomp_*\n@V1\n@V2\nGOMP_one\nomp_one\nomp_two\n");
+    assert_eq!(Vocabulary::parse(&vocabulary.to_text()), vocabulary);
 }
 
 #[test]
 fn a_build_id_settles_it_but_contradictions_are_told() {
-    let mut listed = profile("listed", &["no such export"], &[], facts(8));
-    listed.fingerprint.build_ids.push("abcd".to_owned());
-    let profiles = [profile("fits", &["a"], &[], facts(16)), listed];
-    let image = Image { build_id: Some("abcd"), exports: ["a"].into(), ..Image::default() };
+    let mut listed = single("listed", &["no such export"], &[], facts(8));
+    listed.builds[0].build_ids.push("abcd".to_owned());
+    let profiles = open(&[single("fits", &["a"], &[], facts(16)), listed]);
+    assert!(profiles.knows("abcd") && !profiles.knows("abc"));
+    let image = Image { build_id: Some("abcd"), ..Image::new(&["a"]) };
     let selection = select(&profiles, &image, &facts(16)).expect("listed");
     assert_eq!((selection.profile.name.as_str(), selection.by_build_id), ("listed", true));
     assert_eq!(selection.mismatches.len(), 1);
@@ -126,13 +227,32 @@ fn a_build_id_settles_it_but_contradictions_are_told() {
 
 #[test]
 fn the_more_specific_wins_and_a_tie_is_no_choice() {
-    let image = Image { exports: ["a", "b"].into(), ..Image::default() };
-    let profiles = [profile("loose", &["a"], &[], facts(8)), profile("tight", &["a", "b"], &[], facts(16))];
-    assert_eq!(chosen(&profiles, &image, &Facts::default()), Ok("tight"));
-    let tied = [profile("x", &["a"], &[], facts(8)), profile("y", &["b"], &[], facts(16))];
-    let why = chosen(&tied, &image, &Facts::default()).expect_err("either could be it");
+    let image = Image::new(&["a", "b"]);
+    let profiles = open(&[single("loose", &["a"], &[], facts(8)), single("tight", &["a", "b"], &[], facts(16))]);
+    assert_eq!(chosen(&profiles, &image, &nothing()), Ok("tight"));
+    let tied = open(&[single("x", &["a"], &[], facts(8)), single("y", &["b"], &[], facts(16))]);
+    let why = chosen(&tied, &image, &nothing()).expect_err("either could be it");
     assert_eq!(why.len(), 2);
     assert!(why[0].ends_with("fits, but so does another profile that differs"), "{why:?}");
-    let same = [profile("x", &["a"], &[], facts(8)), profile("y", &["b"], &[], facts(8))];
-    assert_eq!(chosen(&same, &image, &Facts::default()), Ok("x"));
+    let same = open(&[single("x", &["a"], &[], facts(8)), single("y", &["b"], &[], facts(8))]);
+    assert_eq!(chosen(&same, &image, &nothing()), Ok("x"));
+}
+
+/// Some vendors ship without build-ids, but name the debug file and its checksum.
+#[test]
+fn a_debug_link_stands_in_for_a_build_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let run = |command: &mut Command| assert!(command.status().expect("runs").success(), "{command:?}");
+    std::fs::write(at("source.c"), "int here;").expect("writable");
+    // The digits are what the check value of CRC-32 is defined for.
+    std::fs::write(at("its.dbg"), "123456789").expect("writable");
+    for (name, option) in [("without.so", "-Wl,--build-id=none"), ("with.so", "-Wl,--build-id=0x00ff")] {
+        run(Command::new("gcc").args(["-shared", option, "-o"]).arg(at(name)).arg(at("source.c")));
+        let id = || ExportView::build_id(&ElfFile::open(&at(name)).expect("opens"));
+        let note = (name == "with.so").then(|| "00ff".to_owned());
+        assert_eq!(id(), note);
+        run(Command::new("objcopy").arg("--add-gnu-debuglink").arg(at("its.dbg")).arg(at(name)));
+        assert_eq!(id(), note.or_else(|| Some("debuglink:its.dbg:cbf43926".to_owned())));
+    }
 }

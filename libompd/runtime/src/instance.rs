@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ompd_layout::profile::{self, ExportView, Profile, Rejection, Selection};
+use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
 use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Arch, ByteOrder, Module, Target, TargetExt};
+use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
@@ -30,7 +30,7 @@ pub trait Runtime: fmt::Debug {
 pub(crate) struct FamilyOrigins {
     pub(crate) family: Family,
     pub(crate) schema: &'static Schema,
-    pub(crate) profiles: &'static [Profile],
+    pub(crate) profiles: &'static Profiles,
     /// What each missing value costs.
     pub(crate) costs: &'static [Cost],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
@@ -97,7 +97,7 @@ impl Asked {
             _ => path.to_owned(),
         };
         let (facts, note) = match dwarf::extract_elf(file, of.schema) {
-            Ok(facts) => (facts, None),
+            Ok(facts) => (facts, file.missing_supplement()),
             Err(why) => (Facts::default(), Some(why.to_string())),
         };
         self.add(Source::new(Origin::Dwarf, detail), facts, note);
@@ -256,14 +256,25 @@ pub(crate) fn resolve(
             asked.add(chosen.profile.source(), facts, Some(note));
         }
         Err(rejections) => {
-            let why: Vec<String> = rejections.iter().map(|r| r.to_string()).collect();
-            let note = if why.is_empty() { "none is shipped for this family".to_owned() } else { why.join("; ") };
+            // A profile that would fit but for its values is worth a word to everybody.
+            let contradicted = rejections.iter().find(|r| !r.mismatches.is_empty());
+            let note = match contradicted {
+                _ if rejections.is_empty() => "none is shipped for this family".to_owned(),
+                Some(rejection) => rejection.to_string(),
+                None => format!("none of the {} shipped layouts fits; -v says why", rejections.len()),
+            };
             asked.add(Source::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
+            let lines = rejections
+                .iter()
+                .flat_map(|r| std::iter::once(r.to_string()).chain(r.mismatches.iter().map(|m| format!("  {m}"))));
+            asked.details(lines.collect());
         }
     }
 
-    let without_profile = asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of));
-    let (layout, info) = conclude(asked, issues, module, product, of);
+    let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
+    let without_profile =
+        asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of, &needed_by));
+    let (layout, info) = conclude(asked, issues, module, product, of, &needed_by);
     Resolved { layout, info, without_profile }
 }
 
@@ -274,6 +285,7 @@ fn conclude(
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
+    needed_by: &Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
     issues.extend(mismatches.iter().map(|m| Issue::new("layout", m)));
@@ -299,6 +311,7 @@ fn conclude(
         path: module.path.clone(),
         base: module.base(),
         build_id: module.build_id.clone(),
+        needed_by: needed_by.clone(),
         origins: asked.reports,
         layout: entries,
         missing,
@@ -399,18 +412,22 @@ impl ExportView for WithoutFile<'_> {
         profile::machine_name(self.1.machine)
     }
 
-    fn exports(&self, _: &str) -> bool {
-        false
+    fn export_size(&self, _: &str) -> Option<u64> {
+        None
     }
 
-    fn defines_version(&self, _: &str) -> bool {
-        false
+    fn exported_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
+    fn version_nodes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
-/// Parses the profiles compiled into this program. They are tested to parse; one that did not would be left out.
-pub(crate) fn parse_profiles(texts: &[&str]) -> Vec<Profile> {
-    texts.iter().filter_map(|text| Profile::parse(text).ok()).collect()
+/// Parses the profiles compiled into this program. They are tested to parse; if one did not, none would be used.
+pub(crate) fn parse_profiles(texts: &[&str], vocabulary: &str) -> Profiles {
+    Profiles::parse(texts, vocabulary).unwrap_or_default()
 }
 
 /// True if the module exports `name`, or is the executable and has it built in.
@@ -423,9 +440,9 @@ pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool 
 }
 
 /// True if the module's file is not at hand, but its build-id is that of a shipped layout.
-pub(crate) fn known_by_build_id(module: &Module, profiles: &[Profile]) -> bool {
+pub(crate) fn known_by_build_id(module: &Module, profiles: &Profiles) -> bool {
     let Some(id) = module.build_id.as_ref().filter(|_| module.file.is_err()) else { return false };
-    profiles.iter().any(|p| p.fingerprint.build_ids.contains(&id.to_string()))
+    profiles.knows(&id.to_string())
 }
 
 /// A global of a module: its address in the target and who gave it.

@@ -11,6 +11,7 @@ pub mod kmp;
 mod limits;
 pub mod model;
 mod names;
+pub mod process;
 mod recover;
 
 pub use instance::{Analysis, Runtime};

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, BuildId};
+use ompd_target::{Addr, BuildId, NeededBy};
 
 /// A value with its origin, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -592,6 +592,8 @@ pub struct InstanceInfo {
     pub base: Addr,
     /// Build-id of the module.
     pub build_id: Option<BuildId>,
+    /// Why it is in the process, as far as the files of the other modules tell.
+    pub needed_by: Option<NeededBy>,
     /// Origins that were tried, in order, with their outcome.
     pub origins: Vec<OriginReport>,
     /// Every value of the layout as `(name, value, origin, detail)`.
@@ -639,6 +641,13 @@ pub struct LayoutEntry {
     pub detail: String,
 }
 
+/// Threads a runtime keeps from region to region. libgomp has a pool for each contention group, libomp one for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// LWP of each; `None` where the process has no such thread, as in the child of a fork.
+    pub threads: Vec<Option<i32>>,
+}
+
 /// What one runtime instance was doing at the stop.
 #[derive(Debug, Clone)]
 pub struct RuntimeSnapshot {
@@ -650,6 +659,8 @@ pub struct RuntimeSnapshot {
     pub teams: Vec<Team>,
     /// Tasks met: current ones, their ancestors, and queued ones.
     pub tasks: Vec<Task>,
+    /// Sets of threads it keeps for its regions.
+    pub pools: Vec<Pool>,
     /// Trouble met on the way.
     pub issues: Vec<Issue>,
 }

@@ -9,7 +9,7 @@ use ompd_target::elf::ElfFile;
 /// No struct of a runtime is larger; an offset beyond it was not an offset.
 const MAX_OFFSET: u64 = 0x4000;
 /// Bytes of a function that are shown when it could not be made sense of.
-const MAX_DUMP: u64 = 256;
+const MAX_DUMP: usize = 256;
 
 /// What decoding a runtime's code gave.
 #[derive(Debug, Default)]
@@ -87,7 +87,8 @@ impl<'a> Decoder<'a> {
         let stops: Vec<String> = run.stops().iter().map(|s| s.to_string()).collect();
         let stops = if stops.is_empty() { String::new() } else { format!(" ({})", stops.join(", ")) };
         let text = format!("{function}: does not show {what}{stops}");
-        let dump = entry.map(|entry| dump(self.image, entry)).unwrap_or_default();
+        let dump = entry.map(|entry| code::dump(self.image, entry, MAX_DUMP)).unwrap_or_default();
+        let dump = dump.lines().map(str::to_owned).collect();
         self.out.failures.push(Failure { text, dump });
     }
 
@@ -175,16 +176,4 @@ pub(crate) fn values(run: &Run) -> impl Iterator<Item = Expr> + '_ {
 pub(crate) fn unanimous<T: PartialEq>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.all(|item| item == first).then_some(first)
-}
-
-fn dump(image: &ElfFile, entry: u64) -> Vec<String> {
-    const LINE: usize = 16;
-    let end = image.function_range(entry).map_or(entry.saturating_add(MAX_DUMP), |range| range.end);
-    let length = end.saturating_sub(entry).min(MAX_DUMP);
-    let bytes = image.bytes_at(entry, length).unwrap_or_default();
-    let line = |(n, bytes): (usize, &[u8])| {
-        let hex: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
-        format!("{:#x}: {}", entry + (n * LINE) as u64, hex.join(" "))
-    };
-    bytes.chunks(LINE).enumerate().map(line).collect()
 }

@@ -18,7 +18,7 @@ use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use memmap2::Mmap;
 
 use crate::arch::Arch;
-use crate::elf::{DebugSearch, ElfError, ElfFile, map_regular};
+use crate::elf::{DebugSearch, Debuginfod, ElfError, ElfFile, map_regular};
 use crate::error::OpenError;
 use crate::image::{self, Headers, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError};
@@ -172,6 +172,7 @@ impl Core {
             exe: exe.map(|i| images[i].path.clone()),
             command: notes.command,
             signal: notes.signal,
+            cpus: None,
         };
         self.threads = notes.threads;
         self.auxv = notes.auxv;
@@ -366,7 +367,10 @@ fn candidates(image: &Image, is_exe: bool, options: &OpenOptions) -> Vec<(PathBu
 
 fn debug_search(image: &Image, options: &OpenOptions) -> DebugSearch {
     let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
-    let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), file_dirs: Vec::new(), target_dir };
+    let debuginfod = options.debuginfod.then(Debuginfod::default);
+    let debug_dirs = options.debug_dirs.clone();
+    let mut search = DebugSearch { debug_dirs, target_dir, debuginfod, ..DebugSearch::default() };
+    search.roots.extend(options.lib_root.clone());
     if let (Some(root), Some(dir)) = (&options.lib_root, &search.target_dir) {
         search.file_dirs.push(image::below(root, &dir.to_string_lossy()));
         search.debug_dirs.push(root.join("usr/lib/debug"));

@@ -5,6 +5,7 @@
 
 mod code;
 mod debug;
+mod debuginfod;
 mod symbols;
 
 use std::borrow::Cow;
@@ -29,6 +30,7 @@ use crate::module::{BuildId, Symbol, SymbolOrigin};
 
 pub use code::Reloc;
 pub(crate) use debug::DebugSearch;
+pub(crate) use debuginfod::Debuginfod;
 use symbols::{Entry, SymbolTable};
 
 /// Files larger than this are refused.
@@ -116,6 +118,7 @@ pub struct ElfFile {
     frames: OnceLock<Vec<Range<u64>>>,
     relocations: OnceLock<BTreeMap<u64, Reloc>>,
     companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
+    supplement: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
 }
 
 enum Data {
@@ -183,6 +186,7 @@ impl ElfFile {
             frames: OnceLock::new(),
             relocations: OnceLock::new(),
             companion: OnceLock::new(),
+            supplement: OnceLock::new(),
         };
         let ident = file.bytes().get(..6).unwrap_or_default();
         let parsed = match ident {
@@ -240,6 +244,13 @@ impl ElfFile {
             .find(|p| p.p_type(endian) == PT_TLS)
             .map(|p| (p.p_memsz(endian).into(), p.p_align(endian).into()));
         Ok((arch, build_id, loads, tls))
+    }
+
+    /// Adds directories in which separate debug files are looked for, before `/usr/lib/debug`. For files that are opened
+    /// by themselves; those of a target know them from [`crate::OpenOptions`].
+    pub fn with_debug_dirs(mut self, dirs: &[PathBuf]) -> ElfFile {
+        self.search.debug_dirs.extend_from_slice(dirs);
+        self
     }
 
     /// Sets where a separate debug file is looked for.
@@ -393,9 +404,45 @@ impl ElfFile {
         self.separate_debug_file().cloned()
     }
 
-    /// One line for each place where a debug file was looked for, with the outcome.
+    /// One line for each place where a debug file was looked for, with the outcome; then the same for the supplementary
+    /// file that the debug information refers to, if it does.
     pub fn debug_search(&self) -> Vec<String> {
-        self.companion.get_or_init(|| debug::find(self, &self.search)).1.clone()
+        let mut lines = self.companion.get_or_init(|| debug::find(self, &self.search)).1.clone();
+        lines.extend_from_slice(&self.dwarf_file().supplementary().1);
+        lines
+    }
+
+    /// The supplementary file that the DWARF in this very file (not in its companion) refers to by `.gnu_debugaltlink`,
+    /// verified by build-id.
+    pub fn debug_supplement(&self) -> Option<Arc<ElfFile>> {
+        self.supplementary().0.clone()
+    }
+
+    /// If the DWARF of this file or its companion refers to a supplementary file that was not found: a sentence that
+    /// says so. What is described there is not known then.
+    pub fn missing_supplement(&self) -> Option<String> {
+        let (found, tried) = self.dwarf_file().supplementary();
+        if found.is_some() || tried.is_empty() {
+            return None;
+        }
+        let link = by_class!(self.dwarf_file(), debug::alt_link, self.dwarf_file().bytes());
+        Some(match link {
+            Ok(Some(link)) => format!(
+                "part of the debug information is in the supplementary file {} (build-id {}), which is not at hand",
+                link.path.display(),
+                link.build_id
+            ),
+            _ => "part of the debug information is in a supplementary file, whose name cannot be read".to_owned(),
+        })
+    }
+
+    /// The file with the DWARF: this one or its companion.
+    fn dwarf_file(&self) -> &ElfFile {
+        self.separate_debug_file().map_or(self, |companion| companion)
+    }
+
+    fn supplementary(&self) -> &(Option<Arc<ElfFile>>, Vec<String>) {
+        self.supplement.get_or_init(|| debug::find_supplement(self, &self.search))
     }
 
     fn separate_debug_file(&self) -> Option<&Arc<ElfFile>> {

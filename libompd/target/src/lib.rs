@@ -24,7 +24,7 @@ pub use elf::{ElfError, ElfFile, Reloc};
 pub use error::{DenialCause, OpenError};
 pub use live::Live;
 pub use memory::{Addr, ReadError, ReadFault};
-pub use module::{BuildId, Module, Symbol, SymbolOrigin};
+pub use module::{BuildId, Module, NeededBy, Symbol, SymbolOrigin, needed_by};
 pub use options::OpenOptions;
 pub use thread::{Registers, Syscall, Thread};
 
@@ -48,6 +48,19 @@ pub struct ProcessInfo {
     pub command: Option<String>,
     /// The signal that ended the process (cores of crashes only).
     pub signal: Option<i32>,
+    /// The processors it may use, as of opening it. Live processes only: a core does not record them.
+    pub cpus: Option<Cpus>,
+}
+
+/// The processors a process may use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cpus {
+    /// How many processors at least one thread of the process may run on, of those that are online
+    /// (sched_setaffinity(2), cpuset(7)).
+    pub allowed: u32,
+    /// The processor time its control group may use, in processors (2.5: two and a half); the smallest limit of the group
+    /// and those it is in. `None`: there is no limit, or none that could be read.
+    pub quota: Option<f64>,
 }
 
 /// A process that can be read: stopped, or dead in a core file.

@@ -4,6 +4,7 @@
 //! them go. Nothing is written to the target, no signal is sent to it or kept from it. The one trace a stop can leave is
 //! the kernel's own: a system call such as `epoll_wait`, which does not restart, returns `EINTR` (signal(7)).
 
+mod cpus;
 mod memory;
 mod procdir;
 mod tracer;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::arch::Arch;
-use crate::elf::DebugSearch;
+use crate::elf::{DebugSearch, Debuginfod};
 use crate::error::OpenError;
 use crate::image::{self, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError, ReadFault};
@@ -49,6 +50,8 @@ pub struct Live {
     info: ProcessInfo,
     issues: Vec<String>,
     tracer: Option<Tracer>,
+    /// The permission its files have to ask servers, until the first stop.
+    debuginfod: Option<Debuginfod>,
 }
 
 impl std::fmt::Debug for Live {
@@ -117,11 +120,13 @@ impl Live {
         let main = images.iter().find(|i| Some(&i.path) == exe.as_ref());
         // Without the executable any image tells: all of a process are of one machine.
         let arch = main.into_iter().chain(&images).find_map(|i| i.arch).ok_or(OpenError::UnknownMachine { pid })?;
+        let debuginfod = options.debuginfod.then(Debuginfod::default);
         let mut modules: Vec<Module> = Vec::new();
         for image in &images {
             let is_exe = Some(&image.path) == exe.as_ref();
             let paths = candidates(image, is_exe, &view, options);
-            let file = image::open_file(image, &paths, &debug_search(image, &view, options));
+            let search = DebugSearch { debuginfod: debuginfod.clone(), ..debug_search(image, &view, options) };
+            let file = image::open_file(image, &paths, &search);
             if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
                 issues.push(text);
             }
@@ -138,11 +143,12 @@ impl Live {
         }
         modules.extend(read_vdso(&mappings, &memory));
         modules.sort_by_key(Module::base);
-        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None };
+        let cpus = cpus::usable(&process);
+        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None, cpus };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);
-        Ok(Live { process, start_time, max_pause, arch, memory, modules, threads, info, issues, tracer })
+        Ok(Live { process, start_time, max_pause, arch, memory, modules, threads, info, issues, tracer, debuginfod })
     }
 
     /// Stops all threads and captures their registers. Does nothing if they are stopped already.
@@ -158,7 +164,10 @@ impl Live {
             return Ok(());
         }
         let pid = self.process.pid;
-        // Names are read before: nothing slow happens while the target is held.
+        // Nothing slow happens while the target is held: no server is asked, and names are read before.
+        if let Some(servers) = &self.debuginfod {
+            servers.close();
+        }
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
         let names: std::collections::HashMap<i32, String> =
             tids.into_iter().filter_map(|tid| Some((tid, self.process.task_name(tid)?))).collect();
@@ -283,7 +292,7 @@ fn candidates(image: &Image, is_exe: bool, view: &ProcDir, options: &OpenOptions
 
 fn debug_search(image: &Image, view: &ProcDir, options: &OpenOptions) -> DebugSearch {
     let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
-    let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), file_dirs: Vec::new(), target_dir };
+    let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), target_dir, ..DebugSearch::default() };
     let mut roots: Vec<PathBuf> = options.lib_root.iter().cloned().collect();
     // In a container the debug files are in the container; otherwise its root is ours and is searched once.
     let place = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
@@ -296,6 +305,7 @@ fn debug_search(image: &Image, view: &ProcDir, options: &OpenOptions) -> DebugSe
         search.file_dirs.push(dir.clone());
     }
     search.debug_dirs.extend(roots.iter().map(|r| r.join("usr/lib/debug")));
+    search.roots = roots;
     search
 }
 

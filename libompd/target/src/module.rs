@@ -1,11 +1,15 @@
 //! ELF images mapped into the target.
 
+mod needed;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::elf::ElfFile;
 use crate::memory::Addr;
+
+pub use needed::{NeededBy, needed_by};
 
 /// GNU build-id of an ELF image.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

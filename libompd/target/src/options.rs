@@ -16,6 +16,9 @@ pub struct OpenOptions {
     pub proc_root: PathBuf,
     /// The longest time to wait for the threads of a live process to stop.
     pub max_pause: Duration,
+    /// Ask debuginfod servers for debug files that are nowhere else: runs `debuginfod-find`, which asks the servers named
+    /// in `DEBUGINFOD_URLS` over the network. Never while a process is stopped, nor after it was.
+    pub debuginfod: bool,
     /// Read live memory through `/proc/PID/mem` instead of `process_vm_readv`.
     pub force_proc_mem: bool,
 }
@@ -28,6 +31,7 @@ impl Default for OpenOptions {
             debug_dirs: Vec::new(),
             proc_root: PathBuf::from("/proc"),
             max_pause: Duration::from_secs(5),
+            debuginfod: false,
             force_proc_mem: false,
         }
     }

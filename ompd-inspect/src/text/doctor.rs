@@ -1,10 +1,17 @@
 //! How each runtime was found and read: for the day a value is missing.
 
+use std::collections::BTreeMap;
+
+use anstyle::Style;
+use ompd_runtime::Origin;
 use ompd_runtime::model::*;
 
-use super::{HEADING, Page, runtime_heading, words};
+use super::{ALARM, HEADING, Page, runtime_heading, words};
 use crate::escape::escape;
 use crate::session::Inspection;
+
+/// Column at which what a line says begins.
+const INDENT: usize = 13;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {
@@ -13,46 +20,122 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
     }
 }
 
+/// One line of the list: what it is about, and what there is to say.
+fn item(page: &mut Page, name: &str, text: &str) {
+    page.wrapped(&format!("  {name:11}"), Style::new(), text, INDENT);
+}
+
 fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let instance = &snapshot.instance;
-    let plain = anstyle::Style::new();
-    page.line(format_args!("  base      {}", instance.base));
-    page.line(format_args!(
-        "  build-id  {}",
-        instance.build_id.as_ref().map_or_else(|| "none".to_owned(), |id| id.to_string())
-    ));
-    page.line(format_args!(
-        "  found     {}, {}, {}",
-        words::count(snapshot.threads.len(), "thread"),
-        words::count(snapshot.teams.len(), "team"),
-        words::count(snapshot.tasks.len(), "task"),
-    ));
-    page.line("  layout, by origin");
-    for origin in &instance.origins {
-        let note = origin.note.as_deref().map(|n| format!(" ({})", escape(n))).unwrap_or_default();
-        let text = format!("{:>4} values  {}{note}", origin.values, escape(&origin.detail));
-        page.wrapped(&format!("    {:9} ", origin.origin.word()), plain, &text, 14);
-        if page.verbose {
-            for line in &origin.details {
-                page.wrapped("              ", plain, &escape(line), 16);
-            }
-        }
+    item(page, "base", &instance.base.to_string());
+    item(page, "build-id", &instance.build_id.as_ref().map_or_else(|| "none".to_owned(), |id| id.to_string()));
+    if let Some(needed_by) = &instance.needed_by {
+        item(page, "needed by", &needed(needed_by));
     }
+    item(page, "found", &found(snapshot));
+    origins(page, instance);
+    item(page, "in use", &in_use(instance));
     if instance.missing.is_empty() {
-        page.line("  missing   nothing");
+        item(page, "missing", "nothing");
     }
     for (n, lack) in instance.missing.iter().enumerate() {
-        let lead = if n == 0 { "  missing   " } else { "            " };
-        page.wrapped(lead, plain, &format!("{}: {}", lack.names.join(", "), lack.cost), 14);
+        let name = if n == 0 { "missing" } else { "" };
+        item(page, name, &format!("{}: {}", lack.names.join(", "), lack.cost));
     }
     if page.verbose {
         page.styled(HEADING, "  every value");
         for entry in &instance.layout {
             let place = format!("    {:44} {:8}", entry.name, entry.value);
-            page.wrapped(&place, plain, &format!("  {} {}", entry.origin, escape(&entry.detail)), 6);
+            page.wrapped(&place, Style::new(), &format!("  {} {}", entry.origin, escape(&entry.detail)), 6);
         }
-    } else {
-        let more = "-v lists every value with its origin, and the places looked at for debug information";
-        page.wrapped("  ", plain, more, 2);
     }
+    verdict(page, snapshot);
+}
+
+/// The chain of modules that brought the runtime in.
+fn needed(by: &ompd_target::NeededBy) -> String {
+    let chain: Vec<String> = by.chain.iter().map(|name| escape(name)).collect();
+    let mut text = match (by.loaded_at_start, chain.as_slice()) {
+        (true, [_]) => "nothing: it is part of the executable".to_owned(),
+        (true, chain) => format!("{} (loaded at start)", chain.join(" → ")),
+        (false, [_]) => "no module: it was loaded by dlopen or LD_PRELOAD".to_owned(),
+        (false, chain) => format!("{} (the first by dlopen or LD_PRELOAD)", chain.join(" → ")),
+    };
+    if let Some(doubt) = &by.doubt {
+        text.push_str(&format!("; {}", escape(doubt)));
+    }
+    text
+}
+
+fn found(snapshot: &RuntimeSnapshot) -> String {
+    let mut parts = vec![
+        words::count(snapshot.threads.len(), "thread"),
+        words::count(snapshot.teams.len(), "team"),
+        words::count(snapshot.tasks.len(), "task"),
+    ];
+    for pool in &snapshot.pools {
+        let gone = pool.threads.iter().filter(|lwp| lwp.is_none()).count();
+        let gone = if gone > 0 { format!(" ({gone} not in this process)") } else { String::new() };
+        parts.push(format!("a pool of {}{gone}", pool.threads.len()));
+    }
+    parts.join(", ")
+}
+
+/// Every origin that was asked. Those that gave nothing share a line, unless each place is wanted.
+fn origins(page: &mut Page, instance: &InstanceInfo) {
+    let (mut name, verbose) = ("layout", page.verbose);
+    for origin in instance.origins.iter().filter(|o| o.values > 0 || verbose) {
+        let note = origin.note.as_deref().map(|n| format!(" ({})", escape(n))).unwrap_or_default();
+        // Beyond the first column: the origin's word and the number of values.
+        let text = format!("{:8} {:>3} values  {}{note}", origin.origin.word(), origin.values, escape(&origin.detail));
+        page.wrapped(&format!("  {name:11}"), Style::new(), &text, INDENT + 9);
+        name = "";
+        if verbose {
+            for line in &origin.details {
+                page.wrapped("                      ", Style::new(), &escape(line), INDENT + 11);
+            }
+        }
+    }
+    let silent = |o: &&OriginReport| o.values == 0 && !verbose;
+    let silent: Vec<String> = instance
+        .origins
+        .iter()
+        .filter(silent)
+        .map(|o| match &o.note {
+            Some(note) => format!("{} ({})", o.origin.word(), escape(note)),
+            None => o.origin.word().to_owned(),
+        })
+        .collect();
+    if !silent.is_empty() {
+        page.wrapped(&format!("  {name:11}"), Style::new(), &format!("nothing from {}", silent.join(", ")), INDENT);
+    }
+}
+
+/// How many of the values in use each origin gave.
+fn in_use(instance: &InstanceInfo) -> String {
+    let mut counts: BTreeMap<Origin, usize> = BTreeMap::new();
+    for entry in &instance.layout {
+        *counts.entry(entry.origin).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(origin, n)| format!("{n} from {origin}")).collect();
+    if counts.is_empty() { "no value".to_owned() } else { format!("{} (-v lists each)", counts.join(", ")) }
+}
+
+/// What it comes to.
+fn verdict(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let instance = &snapshot.instance;
+    let lacking: usize = instance.missing.iter().map(|lack| lack.names.len()).sum();
+    let issues = instance.issues.len() + snapshot.issues.len();
+    let (style, text) = match (lacking, issues) {
+        (0, 0) => (Style::new(), "everything of it can be read".to_owned()),
+        (0, _) => (ALARM, "its layout is known, but not all could be read; see the issues below".to_owned()),
+        _ => (
+            ALARM,
+            format!(
+                "{} of its layout not known: what depends on them is shown as unknown",
+                words::count(lacking, "value")
+            ),
+        ),
+    };
+    page.wrapped("  verdict    ", style, &text, INDENT);
 }

@@ -19,6 +19,7 @@ use crate::args::View;
 use crate::escape::escape;
 use crate::session::Inspection;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
+use ompd_runtime::process::{self, Nested};
 use ompd_target::TargetKind;
 
 const HEADING: Style = Style::new().bold();
@@ -40,12 +41,37 @@ pub struct Page {
     verbose: bool,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
+    /// Threads that are in teams of several runtimes.
+    nested: Vec<Nested>,
+    /// What each runtime is called where there are several.
+    names: Vec<String>,
 }
 
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
         words::doing(thread, thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str))
+    }
+
+    /// In which teams of other runtimes a thread is, seen from its team in this one.
+    fn elsewhere(&self, snapshot: &RuntimeSnapshot, thread: &Thread) -> Option<String> {
+        let nested = self.nested.iter().find(|n| Some(n.lwp) == thread.lwp)?;
+        let here = self.names.iter().position(|name| *name == runtime_name(snapshot))?;
+        let others = nested.places.iter().filter(|place| place.runtime != here);
+        let others: Vec<String> = others
+            .map(|place| {
+                let number = place.thread_num.map_or_else(|| "a thread".to_owned(), |n| format!("thread {n}"));
+                format!("{number} of team {} in {}", place.team.0, self.names[place.runtime])
+            })
+            .collect();
+        // Seen from the outermost, the others are inside; seen from inside, only the outermost is known to be around.
+        let outermost = nested.outermost_known.then(|| nested.places[0].runtime);
+        let relation = match outermost {
+            Some(outermost) if outermost == here => "inside, ",
+            Some(outermost) if nested.places.len() == 2 && outermost != here => "around it, ",
+            _ => "also ",
+        };
+        Some(format!("{relation}{}", others.join(" and ")))
     }
 
     fn line(&mut self, text: impl std::fmt::Display) {
@@ -96,8 +122,16 @@ impl Page {
 /// Renders one view. `width` is that of the terminal, if it is one.
 pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: bool) -> String {
     let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
-    let mut page = Page { out: String::new(), width: width.unwrap_or(DEFAULT_WIDTH), verbose, calls };
+    let mut page = Page {
+        out: String::new(),
+        width: width.unwrap_or(DEFAULT_WIDTH),
+        verbose,
+        calls,
+        nested: process::nested(&inspection.runtimes),
+        names: inspection.runtimes.iter().map(runtime_name).collect(),
+    };
     head(&mut page, inspection);
+    crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
@@ -141,6 +175,39 @@ fn head(page: &mut Page, inspection: &Inspection) {
             page.styled(ALARM, format_args!("LWP {} received {}", thread.lwp, words::signal(signal)));
         }
     }
+}
+
+/// How many threads of how many pools share how many processors.
+fn crowd(page: &mut Page, inspection: &Inspection) {
+    let crowd = process::crowd(&inspection.runtimes);
+    if crowd.threads == 0 {
+        return;
+    }
+    let mut text = words::count(crowd.threads, "OpenMP thread");
+    if let Some(cpus) = &inspection.process.cpus {
+        let _ = write!(text, " on {}", words::count(cpus.allowed as usize, "cpu"));
+        if let Some(quota) = cpus.quota.filter(|quota| *quota < f64::from(cpus.allowed)) {
+            let _ = write!(text, " (its control group may use {quota:.1})");
+        }
+    }
+    if crowd.pools > 0 {
+        let _ = write!(text, " in {}", words::count(crowd.pools, "pool"));
+    }
+    if crowd.gone > 0 {
+        let _ = write!(
+            text,
+            "; {} of its pools {} not exist in this process (a fork leaves them behind)",
+            words::count(crowd.gone, "thread"),
+            if crowd.gone == 1 { "does" } else { "do" }
+        );
+    }
+    page.wrapped("", Style::new(), &text, 0);
+}
+
+/// A short name that tells one runtime of a process from another: that of its file.
+fn runtime_name(snapshot: &RuntimeSnapshot) -> String {
+    let path = &snapshot.instance.path;
+    escape(path.rsplit('/').next().unwrap_or(path))
 }
 
 /// Says that there is none only if every mapped file was looked at.

@@ -79,7 +79,10 @@ fn member(page: &Page, snapshot: &RuntimeSnapshot, team: usize, lwp: Option<i32>
         Some(TeamId(inner)) if inner != team => format!("in team {}", child_towards(snapshot, team, inner)),
         _ => {
             let task = thread.task.get().and_then(|id| snapshot.task(id));
-            let doing = page.doing(thread);
+            let mut doing = page.doing(thread);
+            if let Some(elsewhere) = page.elsewhere(snapshot, thread) {
+                doing.push_str(&format!("; {elsewhere}"));
+            }
             match task {
                 Some(task) if matches!(task.kind.get(), Some(TaskKind::Explicit | TaskKind::Undeferred)) => {
                     let code =

@@ -28,7 +28,10 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
                     _ => words::or_unknown(&thread.icvs.levels),
                 },
                 task(snapshot, thread).and_then(|t| t.kind.get()).map_or("-", TaskKind::word).to_owned(),
-                page.doing(thread),
+                match page.elsewhere(snapshot, thread) {
+                    Some(elsewhere) => format!("{}; {elsewhere}", page.doing(thread)),
+                    None => page.doing(thread),
+                },
             ]
         })
         .collect();
@@ -66,6 +69,7 @@ fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
         Some(wait) => format!("{}, object {}", words::waiting(&wait), wait.object),
         None => page.doing(thread),
     });
+    let elsewhere = page.elsewhere(snapshot, thread);
     let lines = [
         ("role", words::at_length(&thread.role.clone().map(|role| role.word().to_owned()))),
         ("team", words::at_length(&team)),
@@ -75,7 +79,7 @@ fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
         ("state", words::at_length(&thread.state.clone().map(|s| format!("{} ({:#x})", s.name(), s.number())))),
         ("doing", words::at_length(&wait)),
     ];
-    for (name, text) in lines {
+    for (name, text) in lines.into_iter().chain(elsewhere.map(|text| ("nested", text))) {
         page.wrapped(&format!("  {name:8}"), anstyle::Style::new(), &text, 10);
     }
 }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+/// The register number of unknown values that were not born in a register.
+pub(super) const NO_REGISTER: u8 = 0xff;
+
 /// Nodes of one expression, counted as a tree; what grows beyond is unknown. Layout expressions have a dozen.
 const MAX_NODES: u32 = 160;
 
@@ -39,7 +42,7 @@ pub enum Kind {
     Const(u64),
     /// Integer or pointer argument, counted from 0.
     Arg(u8),
-    /// The thread pointer (`%fs:0`).
+    /// The thread pointer (`%fs:0`, `tpidr_el0`).
     ThreadPointer,
     /// The stack pointer at entry (0), or after the n-th realignment.
     Stack(u8),
@@ -92,7 +95,7 @@ pub enum Kind {
     Unknown {
         /// Address of the instruction.
         at: u64,
-        /// Number of the register it was written to (16 for memory).
+        /// Number of the register it was written to; vector registers count from 0x40, 0xff is none.
         register: u8,
     },
 }
@@ -135,11 +138,13 @@ impl Callee {
 /// How code reaches a thread-local variable: the GOT entry at an address of the file, and the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TlsSlot {
-    /// The entry holds the offset from the thread pointer (initial exec; `R_X86_64_TPOFF64`).
+    /// The entry holds the offset from the thread pointer (initial exec; `R_X86_64_TPOFF64`,
+    /// `R_AARCH64_TLS_TPREL64`).
     Offset(u64),
-    /// The entry holds the module number, the next one the offset in the module's block (`R_X86_64_DTPMOD64`).
+    /// The entry holds the module number, the next one the offset in the module's block (`R_X86_64_DTPMOD64`,
+    /// `R_AARCH64_TLS_DTPMOD64`).
     Module(u64),
-    /// The entry is a TLS descriptor (`R_X86_64_TLSDESC`).
+    /// The entry is a TLS descriptor (`R_X86_64_TLSDESC`, `R_AARCH64_TLSDESC`).
     Descriptor(u64),
 }
 
@@ -333,7 +338,7 @@ impl Expr {
     /// A compound; `born` names the unknown it becomes if it grew too large.
     fn tree(kind: Kind, parts: &[&Expr], born: u64) -> Expr {
         let nodes = parts.iter().fold(1u32, |n, p| n.saturating_add(p.0.nodes));
-        if nodes > MAX_NODES { Expr::unknown(born, 16) } else { Expr::new(kind, nodes) }
+        if nodes > MAX_NODES { Expr::unknown(born, NO_REGISTER) } else { Expr::new(kind, nodes) }
     }
 
     pub(super) fn load(size: u8, addr: &Expr, at: u64) -> Expr {
@@ -425,15 +430,77 @@ impl Expr {
         }
     }
 
+    /// `self & other`. The field that a shift and a mask take out is brought to one form, the shift first, so that a
+    /// subscript taken out together with its scale is still one.
+    pub(super) fn and(&self, other: &Expr, at: u64) -> Expr {
+        let (a, b) = self.constant_last(other);
+        let Some(mask) = b.as_const() else {
+            return if a == b { a.clone() } else { Expr::op(Op::And, a, b, at) };
+        };
+        if let Some(value) = a.as_const() {
+            return Expr::constant(value & mask);
+        }
+        if mask == 0 {
+            return Expr::constant(0);
+        }
+        if mask.checked_add(1).is_none_or(u64::is_power_of_two) && a.bits() <= mask.trailing_ones() {
+            return a.clone();
+        }
+        let low = u64::from(mask.trailing_zeros());
+        if low > 0
+            && let Some((value, count)) = a.as_op(Op::Shr)
+            && let Some(count) = count.as_const().and_then(|n| n.checked_add(low)).filter(|n| *n < 64)
+        {
+            let field = Expr::op(Op::Shr, value, &Expr::constant(count), at).and(&Expr::constant(mask >> low), at);
+            return field.times(1 << low, at);
+        }
+        Expr::op(Op::And, a, b, at)
+    }
+
+    /// `self | other`.
+    pub(super) fn or(&self, other: &Expr, at: u64) -> Expr {
+        let (a, b) = self.constant_last(other);
+        match (a.as_const(), b.as_const()) {
+            (Some(x), Some(y)) => Expr::constant(x | y),
+            (None, Some(0)) => a.clone(),
+            _ if a == b => a.clone(),
+            _ => Expr::op(Op::Or, a, b, at),
+        }
+    }
+
+    /// `self ^ other`.
+    pub(super) fn xor(&self, other: &Expr, at: u64) -> Expr {
+        let (a, b) = self.constant_last(other);
+        match (a.as_const(), b.as_const()) {
+            (Some(x), Some(y)) => Expr::constant(x ^ y),
+            (None, Some(0)) => a.clone(),
+            _ if a == b => Expr::constant(0),
+            _ => Expr::op(Op::Xor, a, b, at),
+        }
+    }
+
+    fn constant_last<'e>(&'e self, other: &'e Expr) -> (&'e Expr, &'e Expr) {
+        if self.as_const().is_some() { (other, self) } else { (self, other) }
+    }
+
+    /// Bits that may be set, counted up to the highest; all above are known to be zero.
+    fn bits(&self) -> u32 {
+        match self.kind() {
+            Kind::Const(value) => u64::BITS - value.leading_zeros(),
+            Kind::Load { size, .. } => u32::from(*size).saturating_mul(8).min(u64::BITS),
+            Kind::Op { op: Op::Set, .. } => 1,
+            Kind::Op { op: Op::And, left, right } => left.bits().min(right.bits()),
+            Kind::Op { op: Op::Shr, left, right } => {
+                let count = right.as_const().map_or(0, |n| u32::try_from(n).unwrap_or(0));
+                left.bits().saturating_sub(count)
+            }
+            _ => u64::BITS,
+        }
+    }
+
     /// True if the upper bits beyond `bytes` bytes are known to be zero.
     pub(super) fn fits(&self, bytes: u8) -> bool {
-        match self.kind() {
-            Kind::Const(value) => bytes >= 8 || value >> (u32::from(bytes) * 8) == 0,
-            Kind::Load { size, .. } => *size <= bytes,
-            Kind::Op { op: Op::Set, .. } => true,
-            Kind::Op { op: Op::And, right, .. } => right.as_const().is_some() && right.fits(bytes),
-            _ => bytes >= 8,
-        }
+        self.bits() <= u32::from(bytes).saturating_mul(8)
     }
 }
 
@@ -513,6 +580,22 @@ mod tests {
         let found = Expr::constant(0x4000).add(&i.times(4, 0), 0).as_indexed().expect("an array element");
         assert_eq!((found.base.as_const(), found.scale, found.offset), (Some(0), 4, 0x4000));
         assert_eq!(i.times(0, 0).as_const(), Some(0));
+    }
+
+    #[test]
+    fn fields_of_words_have_one_form() {
+        let word = Expr::load(4, &arg(0), 0);
+        let shifted = |by: u64| Expr::op(Op::Shr, &word, &Expr::constant(by), 0);
+        // (word >> 8) & 0xfffff8 is (word >> 11) * 8: the subscript of an array of pointers.
+        let scaled = shifted(8).and(&Expr::constant(0xff_fff8), 0);
+        assert_eq!(scaled, shifted(11).times(8, 0));
+        assert_eq!(shifted(3).and(&Expr::constant(1), 0).to_string(), "And(Shr([4 arg0], 0x3), 0x1)");
+        // Masks that take nothing away.
+        assert_eq!(word.and(&Expr::constant(0xffff_ffff), 0), word);
+        assert_eq!(Expr::constant(0xff).and(&word, 0).to_string(), "And([4 arg0], 0xff)");
+        assert_eq!(word.and(&Expr::constant(u64::MAX), 0), word);
+        assert_eq!(word.and(&Expr::constant(0), 0).as_const(), Some(0));
+        assert_eq!((word.or(&Expr::constant(0), 0), word.xor(&word, 0).as_const()), (word, Some(0)));
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub enum Slot {
 
 /// An image whose instructions can be looked at. All addresses are the file's own (SVMA).
 pub trait CodeImage {
-    /// True if the instructions are x86-64.
-    fn is_x86_64(&self) -> bool;
+    /// The instruction set.
+    fn machine(&self) -> Machine;
     /// Up to `len` bytes of an executable segment from `addr` on, fewer at its end; `None` outside.
     fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]>;
     /// `len` bytes of the file's image at `addr`, of any segment: constants.
@@ -44,20 +44,44 @@ pub trait CodeImage {
     fn executable(&self) -> Vec<Range<u64>>;
 }
 
+/// What a relocation leaves in the word it patches.
+enum Patch {
+    Relative,
+    Symbol,
+    TlsOffset,
+    TlsModule,
+    TlsDescriptor,
+}
+
 /// Relocation types of the x86-64 psABI, table 4.9.
-mod r_x86_64 {
-    pub const ADDRESS: u32 = 1;
-    pub const GLOB_DAT: u32 = 6;
-    pub const JUMP_SLOT: u32 = 7;
-    pub const RELATIVE: u32 = 8;
-    pub const DTPMOD64: u32 = 16;
-    pub const TPOFF64: u32 = 18;
-    pub const TLSDESC: u32 = 36;
+fn x86_64_patch(kind: u32) -> Option<Patch> {
+    match kind {
+        8 => Some(Patch::Relative),
+        // R_X86_64_64, GLOB_DAT, JUMP_SLOT
+        1 | 6 | 7 => Some(Patch::Symbol),
+        16 => Some(Patch::TlsModule),
+        18 => Some(Patch::TlsOffset),
+        36 => Some(Patch::TlsDescriptor),
+        _ => None,
+    }
+}
+
+/// Relocation types of "ELF for the Arm 64-bit Architecture", section 5.7.12.
+fn aarch64_patch(kind: u32) -> Option<Patch> {
+    match kind {
+        1027 => Some(Patch::Relative),
+        // R_AARCH64_ABS64, GLOB_DAT, JUMP_SLOT
+        257 | 1025 | 1026 => Some(Patch::Symbol),
+        1028 => Some(Patch::TlsModule),
+        1030 => Some(Patch::TlsOffset),
+        1031 => Some(Patch::TlsDescriptor),
+        _ => None,
+    }
 }
 
 impl CodeImage for ElfFile {
-    fn is_x86_64(&self) -> bool {
-        self.arch().machine == Machine::X86_64
+    fn machine(&self) -> Machine {
+        self.arch().machine
     }
 
     fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
@@ -71,19 +95,25 @@ impl CodeImage for ElfFile {
 
     fn slot(&self, addr: u64) -> Option<Slot> {
         let reloc = self.relocations().get(&addr)?;
-        match reloc.kind {
-            r_x86_64::RELATIVE => Some(Slot::Address(reloc.addend as u64)),
-            r_x86_64::ADDRESS | r_x86_64::GLOB_DAT | r_x86_64::JUMP_SLOT => {
-                let name = reloc.symbol.as_deref()?;
+        let patch = match self.arch().machine {
+            Machine::X86_64 => x86_64_patch(reloc.kind),
+            Machine::Aarch64 => aarch64_patch(reloc.kind),
+            Machine::Other(_) => None,
+        }?;
+        Some(match patch {
+            Patch::Relative => Slot::Address(reloc.addend as u64),
+            Patch::Symbol => {
                 let here = reloc.symbol_value != 0;
                 let address = here.then(|| reloc.symbol_value.wrapping_add(reloc.addend as u64));
-                Some(Slot::Symbol { name: name.into(), address })
+                match reloc.symbol.as_deref() {
+                    Some(name) => Slot::Symbol { name: name.into(), address },
+                    None => Slot::Address(address?),
+                }
             }
-            r_x86_64::TPOFF64 => Some(Slot::TlsOffset),
-            r_x86_64::DTPMOD64 => Some(Slot::TlsModule),
-            r_x86_64::TLSDESC => Some(Slot::TlsDescriptor),
-            _ => None,
-        }
+            Patch::TlsOffset => Slot::TlsOffset,
+            Patch::TlsModule => Slot::TlsModule,
+            Patch::TlsDescriptor => Slot::TlsDescriptor,
+        })
     }
 
     fn function(&self, addr: u64) -> Option<Range<u64>> {
@@ -102,8 +132,8 @@ impl CodeImage for ElfFile {
 /// All functions whose extent is known, in address order. Of functions that lie within each other the walk is given up
 /// where they add up to several times the code.
 pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_ {
-    // Compilers align functions to 16 bytes; gaps without one are stepped through.
-    const ALIGN: u64 = 16;
+    // Compilers align functions to 16 bytes on x86-64; gaps without one are stepped through.
+    let align: u64 = if image.machine() == Machine::X86_64 { 16 } else { 4 };
     // Only aliases and parts with symbols of their own are seen twice.
     const OVERLAP: u64 = 4;
     image.executable().into_iter().flat_map(move |segment| {
@@ -117,7 +147,7 @@ pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_
                         left = left.checked_sub(range.end - range.start)?;
                         return Some(range);
                     }
-                    _ => at = (at | (ALIGN - 1)).checked_add(1)?,
+                    _ => at = (at | (align - 1)).checked_add(1)?,
                 }
             }
             None

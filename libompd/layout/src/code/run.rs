@@ -53,9 +53,9 @@ pub struct Store {
     pub size: u8,
     /// Where.
     pub addr: Expr,
-    /// What. For `cmpxchg` the new value.
+    /// What. For a compare-and-exchange the new value.
     pub value: Expr,
-    /// True for atomic instructions (`lock`, `xchg`).
+    /// True for atomic instructions (`lock`, `xchg`; on aarch64 also exclusive and releasing stores).
     pub locked: bool,
 }
 
@@ -68,7 +68,7 @@ impl Store {
     }
 }
 
-/// A comparison (`cmp`, `test`, `bt`).
+/// A comparison (`cmp`, `test`, `bt`; on aarch64 also `ccmp`, whether or not its condition holds, `cbz` and `tbz`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Compare {
     /// Address of the instruction.
@@ -77,9 +77,9 @@ pub struct Compare {
     pub size: u8,
     /// First operand.
     pub left: Expr,
-    /// Second operand. `test x, x` is a comparison of x with 0.
+    /// Second operand. `test x, x` and `cbz x` are comparisons of x with 0.
     pub right: Expr,
-    /// True for `test` of two different values: the bits of `left` selected by `right` are compared with 0.
+    /// True for `test` of two different values, and for tests of one bit: the bits of `left` selected by `right` are compared with 0.
     pub mask: bool,
 }
 
@@ -90,7 +90,7 @@ pub struct Call {
     pub at: u64,
     /// The function.
     pub callee: Callee,
-    /// The six integer argument registers; how many are meant is the callee's business.
+    /// The first six integer argument registers; how many are meant is the callee's business.
     pub args: [Expr; 6],
     /// True for a jump that replaces the frame.
     pub tail: bool,
@@ -159,8 +159,9 @@ impl fmt::Display for Stop {
 }
 
 /// The result of a symbolic run: events in the order they were first seen, and which path saw which.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Run {
+    entry: u64,
     events: Vec<Event>,
     known: HashMap<Event, u32>,
     paths: Vec<Vec<u32>>,
@@ -169,6 +170,15 @@ pub struct Run {
 }
 
 impl Run {
+    pub(super) fn new(entry: u64) -> Run {
+        Run { entry, events: Vec::new(), known: HashMap::new(), paths: Vec::new(), stops: Vec::new(), instructions: 0 }
+    }
+
+    /// Address of the function in the file.
+    pub fn entry(&self) -> u64 {
+        self.entry
+    }
+
     /// Values returned, each once.
     pub fn returned(&self) -> impl Iterator<Item = &Expr> {
         self.returns().map(|r| &r.value)

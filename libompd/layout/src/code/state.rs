@@ -1,18 +1,28 @@
-//! State of one path of x86-64 execution: registers, stack, the way it came.
+//! State of one path of execution: registers, stack, the way it came.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use iced_x86::Register as R;
+use super::expr::{Expr, Kind, NO_REGISTER, Op};
 
-use super::expr::{Expr, Kind, Op};
+/// General and vector registers of a path; no instruction set has more of either.
+pub(super) const REGISTERS: usize = 32;
+/// Numbers of vector registers in unknown values start here, above those of the general ones.
+const VECTORS: u8 = 0x40;
 
-/// General registers by their number in the encoding.
-pub(super) const RAX: usize = 0;
-pub(super) const RSP: usize = 4;
-pub(super) const RBP: usize = 5;
-/// Integer argument registers of the System V ABI: rdi, rsi, rdx, rcx, r8, r9.
-pub(super) const ARGUMENTS: [usize; 6] = [7, 6, 2, 1, 8, 9];
+/// What calls do to registers, as the platform's ABI has it. Registers go by their number in the encoding.
+pub(super) struct Convention {
+    /// The stack pointer.
+    pub(super) stack: usize,
+    /// Where an integer result is returned.
+    pub(super) result: usize,
+    /// Integer arguments, first to last.
+    pub(super) arguments: &'static [usize],
+    /// What a callee may change. It may change all vector registers.
+    pub(super) volatile: &'static [usize],
+    /// Bytes of return address that a call leaves on the stack.
+    pub(super) pushed: u8,
+}
 
 /// One caller waiting for an inlined function.
 #[derive(Clone)]
@@ -30,8 +40,8 @@ pub(super) struct Path {
     pub(super) callers: Vec<Frame>,
     /// Functions followed by call or tail jump so far on the way down.
     pub(super) depth: u8,
-    pub(super) registers: [Expr; 16],
-    pub(super) vectors: [Expr; 16],
+    pub(super) registers: [Expr; REGISTERS],
+    pub(super) vectors: [Expr; REGISTERS],
     pub(super) flags: Option<(Expr, Expr)>,
     /// Stack contents by realignment and offset.
     pub(super) stack: BTreeMap<(u8, i64), (u8, Expr)>,
@@ -42,19 +52,19 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(entry: u64, function: Option<Range<u64>>) -> Path {
+    pub(super) fn new(entry: u64, function: Option<Range<u64>>, convention: &Convention) -> Path {
         let mut registers = std::array::from_fn(|n| Expr::unknown(entry, n as u8));
-        for (n, &register) in ARGUMENTS.iter().enumerate() {
+        for (n, &register) in convention.arguments.iter().enumerate() {
             registers[register] = Expr::leaf(Kind::Arg(n as u8));
         }
-        registers[RSP] = Expr::leaf(Kind::Stack(0));
+        registers[convention.stack] = Expr::leaf(Kind::Stack(0));
         Path {
             pc: entry,
             function,
             callers: Vec::new(),
             depth: 0,
             registers,
-            vectors: std::array::from_fn(|n| Expr::unknown(entry, 17 + n as u8)),
+            vectors: std::array::from_fn(|n| Expr::unknown(entry, VECTORS + n as u8)),
             flags: None,
             stack: BTreeMap::new(),
             escaped: None,
@@ -69,19 +79,20 @@ impl Path {
         *count = count.saturating_add(1);
         *count <= limit
     }
-}
 
-pub(super) fn register(p: &Path, r: R) -> Expr {
-    let full = r.full_register();
-    if matches!(r, R::AH | R::BH | R::CH | R::DH) {
-        return Expr::unknown(p.pc, full.number() as u8);
+    /// A value born here of which nothing is known.
+    pub(super) fn unknown(&self) -> Expr {
+        Expr::unknown(self.pc, NO_REGISTER)
     }
-    if full.is_gpr64() {
-        p.registers[full.number()].clone()
-    } else if full.is_vector_register() && full.number() < 16 {
-        p.vectors[full.number()].clone()
-    } else {
-        Expr::unknown(p.pc, 16)
+
+    /// The value of a register becomes unknown.
+    pub(super) fn forget(&mut self, register: usize) {
+        self.registers[register] = Expr::unknown(self.pc, register as u8);
+    }
+
+    /// The value of a vector register becomes unknown.
+    pub(super) fn forget_vector(&mut self, register: usize) {
+        self.vectors[register] = Expr::unknown(self.pc, VECTORS + register as u8);
     }
 }
 
@@ -91,7 +102,7 @@ pub(super) fn stack_slot(addr: &Expr) -> Option<(u8, i64)> {
 }
 
 pub(super) fn stack_read(p: &Path, slot: (u8, i64), size: u8) -> Expr {
-    let unknown = || Expr::unknown(p.pc, 16);
+    let unknown = || p.unknown();
     // The youngest slot at or below the address.
     let Some((&(base, start), (stored, value))) = p.stack.range(..=slot).next_back() else { return unknown() };
     let Ok(skip) = u8::try_from(slot.1 - start) else { return unknown() };
@@ -125,7 +136,7 @@ pub(super) fn escape(p: &mut Path, value: &Expr) {
     }
 }
 
-/// `and rsp, -64`: a new base below everything pushed so far.
+/// The stack pointer after `and sp, sp, -64`: a new base below everything pushed so far.
 pub(super) fn realigned(sp: &Expr) -> Expr {
     match stack_slot(sp) {
         Some((n, _)) => Expr::leaf(Kind::Stack(n.saturating_add(1))),
@@ -133,8 +144,25 @@ pub(super) fn realigned(sp: &Expr) -> Expr {
     }
 }
 
+/// The low `size` bytes.
 pub(super) fn mask(size: u8) -> u64 {
     if size >= 8 || size == 0 { u64::MAX } else { (1u64 << (u32::from(size) * 8)) - 1 }
+}
+
+/// The number in the low `size` bytes as a signed one.
+pub(super) fn sign_extend(value: u64, size: u8) -> u64 {
+    let unused = 64 - u32::from(size.clamp(1, 8)) * 8;
+    (((value << unused) as i64) >> unused) as u64
+}
+
+/// A number as the signed immediate it is to sums; anything else unchanged.
+pub(super) fn signed(value: &Expr, size: u8) -> Expr {
+    value.as_const().map_or_else(|| value.clone(), |v| Expr::constant(sign_extend(v, size)))
+}
+
+/// Numbers cut to the width of the operation that computed them; anything else unchanged.
+pub(super) fn cut(value: Expr, size: u8) -> Expr {
+    value.as_const().map_or(value, |number| Expr::constant(number & mask(size)))
 }
 
 pub(super) fn masked(value: &Expr, size: u8, at: u64) -> Expr {

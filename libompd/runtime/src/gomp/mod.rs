@@ -10,7 +10,7 @@ pub mod schema;
 
 use std::sync::OnceLock;
 
-use ompd_layout::profile::Profile;
+use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
@@ -36,18 +36,17 @@ pub struct Gomp {
 }
 
 /// The layouts shipped for this family.
-pub fn profiles() -> &'static [Profile] {
-    static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
+pub fn profiles() -> &'static Profiles {
+    static PROFILES: OnceLock<Profiles> = OnceLock::new();
+    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
 }
 
 const PROFILE_TEXTS: &[&str] = &[
-    include_str!("profiles/libgomp-gcc9-x86_64.json"),
-    include_str!("profiles/libgomp-gcc10-x86_64.json"),
-    include_str!("profiles/libgomp-gcc11-x86_64.json"),
-    include_str!("profiles/libgomp-gcc12-x86_64.json"),
-    include_str!("profiles/libgomp-gcc13-x86_64.json"),
-    include_str!("profiles/libgomp-gcc14-x86_64.json"),
+    include_str!("profiles/libgomp-class-c.json"),
+    include_str!("profiles/libgomp-class-d.json"),
+    include_str!("profiles/libgomp-class-e.json"),
+    include_str!("profiles/libgomp-class-f.json"),
+    include_str!("profiles/libgomp-class-g.json"),
 ];
 
 /// What the layout of this family can be had from.
@@ -149,17 +148,13 @@ mod tests {
         let module = live.modules().iter().find(|m| Gomp::is_in(&live, m)).expect("libgomp is loaded").clone();
 
         let right = Gomp::open(&live, &module, &[]);
-        let wrong: Vec<Profile> = profiles()
-            .iter()
-            .cloned()
-            .map(|mut profile| {
-                // No instruction that is decoded tells this one.
-                let field = profile.facts.fields.get_mut("gomp_team").and_then(|f| f.get_mut("master_release"));
-                field.expect("every profile has it").offset += 4;
-                profile
-            })
-            .collect();
-        let origins = FamilyOrigins { profiles: Box::leak(wrong.into_boxed_slice()), ..origins() };
+        let mut wrong = profiles().clone();
+        for profile in &mut wrong.classes {
+            // No instruction that is decoded tells this one.
+            let field = profile.facts.fields.get_mut("gomp_team").and_then(|f| f.get_mut("master_release"));
+            field.expect("every profile has it").offset += 4;
+        }
+        let origins = FamilyOrigins { profiles: Box::leak(Box::new(wrong)), ..origins() };
         let wrong = Gomp::with(&live, &module, &origins, &[]);
         assert!(wrong.info.missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info.origins);
 

@@ -12,7 +12,7 @@ pub mod schema;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
-use ompd_layout::profile::Profile;
+use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
@@ -36,20 +36,26 @@ pub struct Kmp {
 }
 
 /// The layouts shipped for this family.
-pub fn profiles() -> &'static [Profile] {
-    static PROFILES: OnceLock<Vec<Profile>> = OnceLock::new();
-    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS))
+pub fn profiles() -> &'static Profiles {
+    static PROFILES: OnceLock<Profiles> = OnceLock::new();
+    PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
 }
 
 const PROFILE_TEXTS: &[&str] = &[
-    include_str!("profiles/libomp-11-x86_64.json"),
-    include_str!("profiles/libomp-13-x86_64.json"),
-    include_str!("profiles/libomp-14-x86_64.json"),
-    include_str!("profiles/libomp-15-x86_64.json"),
-    include_str!("profiles/libomp-16-x86_64.json"),
-    include_str!("profiles/libomp-17-x86_64.json"),
-    include_str!("profiles/libomp-18-x86_64.json"),
-    include_str!("profiles/libomp-19-x86_64.json"),
+    include_str!("profiles/libomp-11.json"),
+    include_str!("profiles/libomp-13.json"),
+    include_str!("profiles/libomp-14.json"),
+    include_str!("profiles/libomp-15.json"),
+    include_str!("profiles/libomp-16.json"),
+    include_str!("profiles/libomp-17.json"),
+    include_str!("profiles/libomp-18.json"),
+    include_str!("profiles/libomp-19.json"),
+    include_str!("profiles/libiomp5-2024.1.json"),
+    include_str!("profiles/libiomp5-2024.2.json"),
+    include_str!("profiles/libiomp5-2025.1.json"),
+    include_str!("profiles/libiomp5-2025.3.json"),
+    include_str!("profiles/libiomp5-2026.0.json"),
+    include_str!("profiles/libiomp5-2026.2.json"),
 ];
 
 /// What the layout of this family can be had from.
@@ -169,3 +175,47 @@ fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Ad
 
 /// Prefix of the variables compilers make for named criticals (clang/lib/CodeGen/CGOpenMPRuntime.cpp, gcc/omp-low.cc).
 const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_target::{Live, OpenOptions};
+    use test_programs::{Env, Opt, Running, build, combinations};
+
+    /// A profile that fits by all that can be seen in the file, and yet is wrong: the process itself tells.
+    #[test]
+    fn a_profile_that_memory_contradicts_is_not_used() {
+        let on_libomp = combinations().into_iter().find(|(_, runtime)| *runtime == test_programs::Runtime::Libomp14);
+        let Some((toolchain, runtime)) = on_libomp else { return };
+        let executable = build("nested", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Running::start(&executable, runtime, Env::Settled).expect("it starts");
+        let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be inspected");
+        let module = live.modules().iter().find(|m| Kmp::is_in(&live, m)).expect("libomp is loaded").clone();
+
+        let right = Kmp::open(&live, &module, &[]);
+        let mut wrong = profiles().clone();
+        for profile in &mut wrong.classes {
+            // No instruction that is decoded tells this one.
+            let field = profile.facts.fields.get_mut("kmp_base_info").and_then(|f| f.get_mut("th_info.ds.ds_gtid"));
+            field.expect("every profile has it").offset += 4;
+        }
+        let origins = FamilyOrigins { profiles: Box::leak(Box::new(wrong)), ..origins() };
+        let wrong = Kmp::with(&live, &module, &origins, &[]);
+        assert!(wrong.info.missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info.origins);
+
+        live.stop().expect("it can be stopped");
+        let (right, wrong) = (right.snapshot(&live), wrong.snapshot(&live));
+        live.resume();
+        assert!(right.issues.is_empty() && !right.teams.is_empty(), "{:?}", right.issues);
+        let why = &wrong.issues.first().expect("an issue").text;
+        assert!(why.contains("is not used: the table of threads has entries"), "{why}");
+        // What the code tells is still there, and the same.
+        let numbers = |s: &RuntimeSnapshot| -> Vec<_> {
+            s.threads.iter().map(|t| (t.lwp, t.thread_num.get(), t.team.get())).collect()
+        };
+        assert_eq!(numbers(&right), numbers(&wrong));
+        assert!(wrong.instance.missing.iter().any(|l| l.names.contains(&"kmp_base_info.th_bar".to_owned())));
+        assert!(wrong.instance.origins.iter().all(|o| o.origin != Origin::Profile || o.values == 0));
+        running.release().expect("the program goes on");
+    }
+}

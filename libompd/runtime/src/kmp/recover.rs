@@ -213,15 +213,28 @@ impl Recipes<'_> {
     }
 
     /// `ompd_init`: `ompd_access__T__M = (uint64_t)&(((T *)0)->M);` for the members of [`ACCESS`], then the masks of
-    /// [`BITS`], then `ompd_sizeof__T__M = sizeof(…);` for the same members, then the sizes of [`SIZES`]. In a stripped
-    /// build the function has no name: it is the one whose constants can be nothing else.
+    /// [`BITS`], then `ompd_sizeof__T__M = sizeof(…);` for the same members, then the sizes of [`SIZES`]. The variables are
+    /// declared with the sizes of members before the masks. In a stripped build the function has no name: it is the one
+    /// whose constants can be nothing else.
     fn ompd_init(&mut self) {
         let image = self.decoder.image();
         // A constant of eight bytes takes at least as many bytes of code to store.
         let candidates = code::functions(image).filter(|f| f.end - f.start >= 8 * OmpdTable::length(0) as u64);
-        let stores = candidates.map(|f| code::immediate_stores(image, f).into_iter().filter(|s| s.size == 8).collect());
-        let mut tables = stores.filter_map(|s: Vec<ImmediateStore>| OmpdTable::new(&s));
+        let mut tables = candidates.filter_map(|f| {
+            let mut stores = code::immediate_stores(image, f);
+            stores.retain(|s| s.size == 8);
+            let executed = OmpdTable::new(&stores, Order::Executed);
+            stores.sort_by_key(|s| s.addr);
+            let declared = OmpdTable::new(&stores, Order::Declared);
+            match (executed, declared) {
+                (Some(one), Some(other)) => Some(one.where_both_agree(&other)),
+                (one, other) => one.or(other),
+            }
+        });
         match (tables.next(), tables.next()) {
+            (Some(table), None) if table.contradicts(&self.decoder) => {
+                self.decoder.failure("ompd_init: its constants are not what the accessor functions use");
+            }
             (Some(table), None) => table.file(&mut self.decoder),
             (None, _) => self.decoder.failure("ompd_init: not found (LLVM 13 and later have it)"),
             (Some(_), Some(_)) => self.decoder.failure("ompd_init: two functions could be it"),
@@ -237,12 +250,23 @@ fn internal(call: &Call) -> Option<u64> {
     }
 }
 
-/// The constants of `ompd_init`, in the order of the source.
+/// In which order the constants of `ompd_init` are taken. Compilers need not fill the variables in the order of the source
+/// (clang for aarch64 does not), nor lay them out in the order of their declaration (GCC does not). Where both orders give
+/// a table that can be right, only what they agree on is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// That of the instructions: offsets, masks, sizes of members, sizes.
+    Executed,
+    /// That of the variables in memory: offsets, sizes of members, masks, sizes.
+    Declared,
+}
+
+/// The constants of `ompd_init`; nothing where it is not certain which one it is.
 struct OmpdTable {
-    offsets: Vec<u64>,
-    masks: Vec<u64>,
-    member_sizes: Vec<u64>,
-    sizes: Vec<u64>,
+    offsets: Vec<Option<u64>>,
+    member_sizes: Vec<Option<u64>>,
+    masks: Vec<Option<u64>>,
+    sizes: Vec<Option<u64>>,
 }
 
 impl OmpdTable {
@@ -252,37 +276,66 @@ impl OmpdTable {
     }
 
     /// Splits the constants up; `None` if they cannot be what they are taken for: then the list is another one.
-    fn new(stores: &[ImmediateStore]) -> Option<OmpdTable> {
+    fn new(stores: &[ImmediateStore], order: Order) -> Option<OmpdTable> {
         // Intel's builds have one more member, after the others, and one more size among those of the globals.
-        [0, 1].into_iter().find_map(|extra| OmpdTable::with(stores.get(..OmpdTable::length(extra))?, extra))
+        [0, 1].into_iter().find_map(|extra| OmpdTable::with(stores.get(..OmpdTable::length(extra))?, extra, order))
     }
 
-    fn with(stores: &[ImmediateStore], extra: usize) -> Option<OmpdTable> {
+    fn with(stores: &[ImmediateStore], extra: usize, order: Order) -> Option<OmpdTable> {
         let places: std::collections::BTreeSet<u64> = stores.iter().map(|s| s.addr).collect();
         let mut values = stores.iter().map(|s| s.value);
         let mut next = |n: usize| -> Vec<u64> { values.by_ref().take(n).collect() };
         let members = ACCESS.len() + extra;
-        let table = OmpdTable {
-            offsets: next(members),
-            masks: next(BITS.len()),
-            member_sizes: next(members),
-            sizes: next(SIZES.len() + extra),
+        let offsets = next(members);
+        let (masks, member_sizes) = match order {
+            Order::Executed => (next(BITS.len()), next(members)),
+            Order::Declared => {
+                let sizes = next(members);
+                (next(BITS.len()), sizes)
+            }
         };
+        let sizes = next(SIZES.len() + extra);
         let distinct = places.len() == stores.len();
-        let bits = table.masks.iter().fold(0, |all, mask| all | mask);
-        let one_bit_each = table.masks.iter().all(|mask| mask.is_power_of_two() && *mask < 1 << 32)
+        let bits = masks.iter().fold(0, |all, mask| all | mask);
+        let one_bit_each = masks.iter().all(|mask| mask.is_power_of_two() && *mask < 1 << 32)
             && bits.count_ones() as usize == BITS.len();
-        let sized = table.member_sizes.iter().all(|size| (1..=0x4000).contains(size));
+        let sized = member_sizes.iter().all(|size| (1..=0x4000).contains(size));
         // Members of unions lie at their start, and `int` and `char` are what they are.
-        let starts =
-            ACCESS.iter().zip(&table.offsets).filter(|((of, _), _)| UNIONS.contains(of)).all(|(_, at)| *at == 0);
-        let c_types = table.sizes[C_TYPES + extra..][..2] == [4, 1];
-        (distinct && one_bit_each && sized && starts && c_types).then_some(table)
+        let starts = ACCESS.iter().zip(&offsets).filter(|((of, _), _)| UNIONS.contains(of)).all(|(_, at)| *at == 0);
+        let c_types = sizes[C_TYPES + extra..][..2] == [4, 1];
+        let known = |values: Vec<u64>| values.into_iter().map(Some).collect();
+        (distinct && one_bit_each && sized && starts && c_types).then(|| OmpdTable {
+            offsets: known(offsets),
+            member_sizes: known(member_sizes),
+            masks: known(masks),
+            sizes: known(sizes),
+        })
+    }
+
+    /// What two readings of the same constants have in common.
+    fn where_both_agree(&self, other: &OmpdTable) -> OmpdTable {
+        let both = |a: &[Option<u64>], b: &[Option<u64>]| -> Vec<Option<u64>> {
+            a.iter().zip(b).map(|(a, b)| if a == b { *a } else { None }).collect()
+        };
+        OmpdTable {
+            offsets: both(&self.offsets, &other.offsets),
+            member_sizes: both(&self.member_sizes, &other.member_sizes),
+            masks: both(&self.masks, &other.masks),
+            sizes: both(&self.sizes, &other.sizes),
+        }
+    }
+
+    /// True if a function that was decoded uses another offset for a member of the table.
+    fn contradicts(&self, decoder: &Decoder<'_>) -> bool {
+        ACCESS.iter().zip(&self.offsets).any(|((of, member), offset)| {
+            let known = decoder.known(schema_name(of), member);
+            known.zip(*offset).is_some_and(|(known, offset)| known.offset != offset)
+        })
     }
 
     fn offset_of(&self, of: &str, member: &str) -> Option<(u64, u64)> {
         let n = ACCESS.iter().position(|(s, m)| *s == of && *m == member)?;
-        Some((self.offsets[n], self.member_sizes[n]))
+        self.offsets[n].zip(self.member_sizes[n])
     }
 
     fn file(&self, decoder: &mut Decoder<'_>) {
@@ -306,10 +359,15 @@ impl OmpdTable {
         }
         // The first sizes are those of structs.
         for (name, size) in SIZES.iter().zip(&self.sizes).take(STRUCT_SIZES) {
-            decoder.size(schema_name(name), *size);
+            if let Some(size) = size {
+                decoder.size(schema_name(name), *size);
+            }
         }
+        let Some(unit) = self.sizes[FLAGS] else { return };
         for (name, mask) in BITS.iter().zip(&self.masks) {
-            decoder.bit("kmp_tasking_flags", name, self.sizes[FLAGS], mask.trailing_zeros() as u8);
+            if let Some(mask) = mask {
+                decoder.bit("kmp_tasking_flags", name, unit, mask.trailing_zeros() as u8);
+            }
         }
     }
 }

@@ -9,9 +9,9 @@ use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
 use super::{Allowance, ElfFile, by_class};
-use crate::arch::ByteOrder;
+use crate::arch::{ByteOrder, Machine};
 
-/// A dynamic relocation with explicit addend.
+/// A dynamic relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reloc {
     /// Relocation type of the machine (`R_X86_64_TPOFF64` is 18).
@@ -60,10 +60,18 @@ impl ElfFile {
         Some(frames[at].clone()).filter(|r| r.contains(&svma))
     }
 
-    /// Dynamic relocations with addend (`.rela.dyn`, `.rela.plt`) by the address they patch. `SHT_RELR` entries, which
-    /// name no symbol, are not included.
+    /// Dynamic relocations by the address they patch: those with addend (`.rela.dyn`, `.rela.plt`), and the packed
+    /// ones (`.relr.dyn`) as the relative relocations they are, their addend read from where they lie.
     pub fn relocations(&self) -> &BTreeMap<u64, Reloc> {
-        self.relocations.get_or_init(|| by_class!(self, read_relocations, self.bytes()).unwrap_or_default())
+        self.relocations.get_or_init(|| {
+            let mut all = by_class!(self, read_relocations, self.bytes()).unwrap_or_default();
+            // A malformed section gives none; nothing else depends on it.
+            let packed = by_class!(self, read_packed_relocations, self).unwrap_or_default();
+            for (place, reloc) in packed {
+                all.entry(place).or_insert(reloc);
+            }
+            all
+        })
     }
 }
 
@@ -93,6 +101,39 @@ fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec
     }
     ranges.sort_by_key(|r| r.start);
     Some(ranges)
+}
+
+/// Type of the machine's relocation that adds the load bias to a word: `R_X86_64_RELATIVE`, `R_AARCH64_RELATIVE`.
+fn relative(machine: Machine) -> Option<u32> {
+    match machine {
+        Machine::X86_64 => Some(8),
+        Machine::Aarch64 => Some(1027),
+        Machine::Other(_) => None,
+    }
+}
+
+/// `SHT_RELR` sections: addresses, and bit maps of the words behind the last address. Each entry patches a word of the
+/// file, so there are no more of them than the file has words.
+fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> object::Result<BTreeMap<u64, Reloc>> {
+    let mut out = BTreeMap::new();
+    let Some(kind) = relative(file.arch.machine) else { return Ok(out) };
+    let data = file.bytes();
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let mut left = Allowance::of(data);
+    for section in header.sections(endian, data)?.iter().filter(|s| s.sh_flags(endian).contains(SHF_ALLOC)) {
+        let Some(places) = section.relr(endian, data)? else { continue };
+        for place in places.map(Into::<u64>::into) {
+            // A section of a few bits for each place, and more than one may name the same places.
+            if left.take(2 * usize::from(file.arch.pointer_bytes)).is_none() {
+                return Ok(BTreeMap::new());
+            }
+            let Some(word) = file.bytes_at(place, file.arch.pointer_bytes.into()) else { continue };
+            let addend = file.arch.byte_order.uint(word) as i64;
+            out.insert(place, Reloc { kind, symbol: None, symbol_value: 0, addend });
+        }
+    }
+    Ok(out)
 }
 
 fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<BTreeMap<u64, Reloc>> {

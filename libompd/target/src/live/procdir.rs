@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use procfs::process::{MMPermissions, MemoryMaps, Stat, Status};
-use procfs::{FromBufRead, FromRead};
+use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Stat, Status};
+use procfs::{FromBufRead, FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::error::{DenialCause, OpenError};
 use crate::image::Mapping;
@@ -63,11 +63,26 @@ impl ProcDir {
         Status::from_buf_read(format!("Name:\t-\n{rest}").as_bytes()).map_err(io::Error::other)
     }
 
+    /// The control groups it is in, one of each hierarchy.
+    pub fn control_groups(&self) -> io::Result<Vec<ProcessCGroup>> {
+        let groups = ProcessCGroups::from_buf_read(self.text("cgroup")?.as_bytes()).map_err(io::Error::other)?;
+        Ok(groups.0)
+    }
+
+    /// What is mounted where in the process's mount namespace.
+    pub fn mounts(&self) -> io::Result<Vec<MountInfo>> {
+        Ok(MountInfos::from_buf_read(self.text("mountinfo")?.as_bytes()).map_err(io::Error::other)?.0)
+    }
+
     /// `TracerPid` of one of its threads.
     pub fn task_tracer(&self, tid: i32) -> Option<i32> {
+        self.task_line(tid, "TracerPid:")?.parse().ok().filter(|pid| *pid != 0)
+    }
+
+    /// One line of `status` of one of its threads, which is all that is wanted of thousands of threads.
+    pub fn task_line(&self, tid: i32, key: &str) -> Option<String> {
         let text = self.text(&format!("task/{tid}/status")).ok()?;
-        let line = text.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
-        line.trim().parse().ok().filter(|pid| *pid != 0)
+        Some(text.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned())
     }
 
     /// Thread ids, as listed now.

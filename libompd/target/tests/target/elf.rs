@@ -98,6 +98,34 @@ fn code_ranges_and_relocations_serve_a_decoder() {
 }
 
 #[test]
+fn packed_relocations_are_those_the_linker_lists() {
+    let path = support::scratch().join("packed.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/packed.c");
+    let mut linker = Command::new("cc");
+    linker.args(["-shared", "-fPIC", "-Wl,-z,pack-relative-relocs", "-o"]).arg(&path).arg(&source);
+    let out = linker.output().expect("cc");
+    // `readelf` prints one address per line below "Relocation section '.relr.dyn' ..." and "... offsets".
+    let listed = readelf(&["--relocs", "--wide"], &path);
+    let packed = listed.split("'.relr.dyn'").nth(1).unwrap_or_default();
+    let places: Vec<u64> = packed.lines().skip(2).map_while(|line| u64::from_str_radix(line.trim(), 16).ok()).collect();
+    if !out.status.success() || places.is_empty() {
+        support::skip("this linker does not pack relocations");
+        return;
+    }
+    let file = open(&path);
+    for place in &places {
+        assert!(file.relocations().contains_key(place), "{place:#x}");
+    }
+    // An array of pointers to the elements of another one, far longer than one map of bits.
+    let (table, values) = (file.symbol("table").expect("table"), file.symbol("values").expect("values"));
+    for n in 0..200 {
+        let reloc = file.relocations().get(&(table.addr.0 + 8 * n)).expect("every element is relocated");
+        assert_eq!((reloc.symbol.as_deref(), reloc.addend as u64), (None, values.addr.0 + 4 * n));
+        assert!(reloc.kind == 8 || reloc.kind == 1027, "{reloc:?}");
+    }
+}
+
+#[test]
 fn compressed_debug_sections_are_unpacked() {
     assert!(open(library()).has_dwarf());
     let plain = open(library()).section(".debug_info").expect("plain").into_owned();

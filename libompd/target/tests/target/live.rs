@@ -414,3 +414,44 @@ fn a_denied_access_names_the_user() {
     assert!(out.contains("it runs as uid 0, this program as uid 65534"), "{out}");
     assert!(out.contains("remedy: run this program as uid 0"), "{out}");
 }
+
+/// Confines a thread (0: the calling one) to the given processors.
+fn confine(tid: i32, cpus: &[usize]) -> std::io::Result<()> {
+    // SAFETY: a set of processors is plain bits, for which all zeros is a value; CPU_SET and the system call stay
+    // within it, as its size says.
+    let done = unsafe {
+        let mut set: nix::libc::cpu_set_t = std::mem::zeroed();
+        cpus.iter().for_each(|cpu| nix::libc::CPU_SET(*cpu, &mut set));
+        nix::libc::sched_setaffinity(tid, size_of_val(&set), &set)
+    };
+    if done == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// The processors this test may run on, as the kernel says.
+fn own_cpus() -> Vec<usize> {
+    // SAFETY: as in `confine`.
+    unsafe {
+        let mut set: nix::libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(nix::libc::sched_getaffinity(0, size_of_val(&set), &mut set), 0);
+        (0..nix::libc::CPU_SETSIZE as usize).filter(|cpu| nix::libc::CPU_ISSET(*cpu, &set)).collect()
+    }
+}
+
+#[test]
+fn processors_are_those_any_thread_may_use() {
+    use std::os::unix::process::CommandExt;
+    let cpus = own_cpus();
+    let count = |subject: &Subject| open(subject.pid()).process().cpus.clone().map(|c| c.allowed);
+    let subject = Subject::start(&["threads", "2"]);
+    assert_eq!(count(&subject), Some(cpus.len() as u32));
+
+    let one = cpus[..1].to_vec();
+    let mut command = std::process::Command::new(support::subject());
+    // SAFETY: only makes a system call between fork and exec.
+    unsafe { command.args(["threads", "2"]).pre_exec(move || confine(0, &one)) };
+    let subject = Subject::spawn(&mut command);
+    assert_eq!(count(&subject), Some(1));
+    let Some(second) = cpus.get(1) else { return support::skip("there is only one processor") };
+    confine(subject.waiters[1].tid, &[*second]).expect("move a thread");
+    assert_eq!(count(&subject), Some(2));
+}

@@ -1,8 +1,10 @@
 //! Live processes, cores and ELF files, all real: compiled, run, stopped, dumped and damaged here.
 
 mod core;
+mod debuginfod;
 mod elf;
 mod hostile;
 mod live;
+mod needed;
 mod support;
 mod synthetic;

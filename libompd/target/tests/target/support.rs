@@ -46,14 +46,19 @@ pub fn copy_program(from: &Path, to: &Path) {
     run(Command::new("cp").arg(from).arg(to));
 }
 
-/// The example `hold`, which cargo builds along with the tests.
-pub fn holder(args: &[&str]) -> Command {
+/// An example of this crate, which cargo builds along with the tests.
+pub fn example(name: &str, args: &[&str]) -> Command {
     let own = std::env::current_exe().expect("own path");
-    let path = own.parent().and_then(Path::parent).expect("target directory").join("examples/hold");
+    let path = own.parent().and_then(Path::parent).expect("target directory").join("examples").join(name);
     assert!(path.exists(), "{} is missing: run `cargo test` without --test", path.display());
     let mut command = Command::new(path);
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped());
     command
+}
+
+/// The example that holds a process.
+pub fn holder(args: &[&str]) -> Command {
+    example("hold", args)
 }
 
 /// Compiles `tests/programs/<source>` with `flags` to `<scratch>/<name>`.

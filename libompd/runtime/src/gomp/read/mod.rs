@@ -56,6 +56,7 @@ pub(super) struct Reader<'a> {
     team_ids: HashMap<Addr, TeamId>,
     team_order: Vec<Addr>,
     pools: BTreeMap<Addr, View>,
+    pool_threads: Vec<Pool>,
     tasks: Vec<Task>,
     task_ids: HashMap<Addr, TaskId>,
     icv_addrs: HashMap<TaskId, Addr>,
@@ -77,6 +78,7 @@ impl<'a> Reader<'a> {
             team_ids: HashMap::new(),
             team_order: Vec::new(),
             pools: BTreeMap::new(),
+            pool_threads: Vec::new(),
             tasks: Vec::new(),
             task_ids: HashMap::new(),
             icv_addrs: HashMap::new(),
@@ -94,8 +96,8 @@ impl<'a> Reader<'a> {
         reader.collect_places();
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
-        let (tasks, issues) = (reader.tasks, reader.issues);
-        (RuntimeSnapshot { instance: gomp.info.clone(), threads, teams, tasks, issues }, reader.check)
+        let Reader { tasks, pool_threads: pools, issues, check, .. } = reader;
+        (RuntimeSnapshot { instance: gomp.info.clone(), threads, teams, tasks, pools, issues }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -188,15 +190,18 @@ impl<'a> Reader<'a> {
                 Err(why) => self.issue(format!("thread pool {addr}"), why),
             }
         }
+        let by_addr: HashMap<Addr, i32> = self.threads.iter().map(|t| (t.addr, t.lwp)).collect();
         let mut workers: HashSet<Addr> = HashSet::new();
         let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
         let mut issues = Vec::new();
         for (addr, view) in &self.pools {
             match self.pool_threads(view) {
                 Ok(entries) => {
-                    let living = entries.iter().any(|e| self.threads.iter().any(|t| t.addr == *e));
-                    if !entries.is_empty() {
+                    let lwps: Vec<Option<i32>> = entries.iter().map(|e| by_addr.get(e).copied()).collect();
+                    if !lwps.is_empty() {
+                        let living = lwps.iter().any(Option::is_some);
                         self.check.note("no thread of a pool is a thread of the process", living);
+                        self.pool_threads.push(Pool { threads: lwps });
                     }
                     // Entry 0 is the initial thread.
                     workers.extend(entries.into_iter().skip(1));

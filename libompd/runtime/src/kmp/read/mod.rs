@@ -107,8 +107,11 @@ impl<'a> Reader<'a> {
         }
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
-        let (tasks, issues) = (reader.tasks, reader.issues);
-        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, issues }, reader.check)
+        // Free threads serve whichever contention group asks first, so all are one pool.
+        let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
+        let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
+        let Reader { tasks, issues, check, .. } = reader;
+        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, pools, issues }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -145,7 +148,10 @@ impl<'a> Reader<'a> {
         for (gtid, addr) in entries {
             let view = View::read(self.target, addr, s.size);
             // An entry that does not name its own index is no thread: the table has ended.
-            if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid)) {
+            if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid))
+                // That index 0 is zero would prove nothing.
+                && gtid > 0
+            {
                 self.check.note("the table of threads has entries that do not name their own index", own == gtid);
             }
             match view.as_ref().map(|v| v.uint(&s.ds_gtid)) {

@@ -76,6 +76,7 @@ impl Reader<'_> {
             if !queue.is_null()
                 && seen.insert(queue)
                 && let Err(why) = self.read_queues(queue)
+                && !why.is_layout()
             {
                 self.issue(format!("task queues {queue}"), why);
             }
