@@ -134,6 +134,6 @@ impl CodeImage for Image<'_> {
     }
 
     fn executable(&self) -> Vec<Range<u64>> {
-        vec![BASE..self.end()]
+        Vec::from([BASE..self.end()])
     }
 }

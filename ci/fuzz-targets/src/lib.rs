@@ -16,8 +16,11 @@ pub mod seeds;
 
 use ompd_layout::Facts;
 
+/// Feeds any bytes to a parser.
+pub type Check = fn(&[u8]);
+
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+pub const TARGETS: [(&str, Check); 5] = [
     ("code", code::check),
     ("core", core::check),
     ("dwarf", dwarf::check),

@@ -76,8 +76,16 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
     for (name, bytes) in cores::make() {
         add("core", name, bytes);
     }
-    for profile in ompd_runtime::gomp::profiles().iter().chain(ompd_runtime::kmp::profiles()) {
-        add("profile", profile.name.clone(), thinned(profile).to_json()?.into_bytes());
+    for shipped in [ompd_runtime::gomp::profiles(), ompd_runtime::kmp::profiles()] {
+        for profile in &shipped.classes {
+            add("profile", profile.name.clone(), thinned(profile).to_json()?.into_bytes());
+        }
+        let mut vocabulary = shipped.vocabulary.clone();
+        for names in [&mut vocabulary.names, &mut vocabulary.version_nodes] {
+            *names = std::mem::take(names).into_iter().take(3).collect();
+        }
+        let family = shipped.classes.first().map_or("no", |profile| &profile.family);
+        add("profile", format!("{family}-vocabulary"), vocabulary.to_text().into_bytes());
     }
     Ok(seeds)
 }
@@ -150,9 +158,16 @@ fn fetched(machine: &str, name: &str) -> Option<PathBuf> {
 /// A profile with a little of everything.
 fn thinned(profile: &Profile) -> Profile {
     let mut thin = profile.clone();
-    let print = &mut thin.fingerprint;
-    for list in [&mut print.exports, &mut print.no_exports, &mut print.version_nodes, &mut print.no_version_nodes] {
-        list.truncate(2);
+    thin.builds.truncate(2);
+    for build in &mut thin.builds {
+        build.build_ids.truncate(1);
+        let print = &mut build.fingerprint;
+        for list in [&mut print.exports, &mut print.no_exports, &mut print.version_nodes] {
+            list.truncate(2);
+        }
+        for sizes in [&mut print.export_sizes, &mut print.no_export_sizes] {
+            *sizes = std::mem::take(sizes).into_iter().take(1).collect();
+        }
     }
     let facts = &mut thin.facts;
     facts.sizes = std::mem::take(&mut facts.sizes).into_iter().take(2).collect();
