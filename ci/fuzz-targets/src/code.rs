@@ -134,6 +134,6 @@ impl CodeImage for Image<'_> {
     }
 
     fn executable(&self) -> Vec<Range<u64>> {
-        Vec::from([BASE..self.end()])
+        std::iter::once(BASE..self.end()).collect()
     }
 }
