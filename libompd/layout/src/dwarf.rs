@@ -3,14 +3,18 @@
 //! Only what the schema names is resolved. Units are walked in file order, of each unit only the children of the root
 //! are looked at, and the walk ends as soon as every struct and global was found; for a large C++ runtime that is a
 //! few milliseconds. Debug information is as hostile as any other file: type chains are capped in depth, and the
-//! number of entries visited is capped as a whole.
+//! work as a whole is capped in proportion to the size of the sections.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
-use gimli::{AttributeValue as Value, DwTag, EndianSlice, Operation, RunTimeEndian, UnitType, constants as dw};
+use gimli::{
+    Abbreviations, AttributeValue as Value, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugStrOffsetsBase, DwTag,
+    DwarfFileType, EndianSlice, Operation, Reader as _, RunTimeEndian, Section as _, UnitType, constants as dw,
+};
 use ompd_target::ByteOrder;
 use ompd_target::elf::ElfFile;
 
@@ -19,8 +23,13 @@ use crate::schema::{FieldSchema, Schema, StructSchema};
 
 /// Typedefs, qualifiers, anonymous members and wrappers followed below one member.
 const MAX_DEPTH: u32 = 24;
-/// Entries read while resolving types. All structs of a large runtime need a few thousand.
-const MAX_STEPS: u32 = 2_000_000;
+/// Entries and attributes read while resolving types. All structs of a large runtime need some ten thousand.
+const MAX_STEPS: u64 = 4_000_000;
+/// The same while looking through the units, for each byte of debug information. An entry takes one at least, and so do
+/// nearly all attributes; those without any could otherwise make a short file a long one.
+const MAX_STEPS_PER_BYTE: u64 = 4;
+/// Bytes of a name that are looked through in the time of one step.
+const NAME_BYTES_PER_STEP: u64 = 64;
 
 /// Why debug information gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +51,8 @@ pub enum DwarfError {
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 type Unit<'d> = gimli::Unit<Slice<'d>>;
+type UnitHeader<'d> = gimli::UnitHeader<Slice<'d>>;
+type Cursor<'a, 'd> = gimli::EntriesCursor<'a, Slice<'d>>;
 type Entry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
 
 /// Answers as much of `schema` as the debug information can.
@@ -117,16 +128,27 @@ struct Member {
     of_type: Option<Type>,
 }
 
+/// Where a table of abbreviations begins, and what was read there.
+struct AbbreviationTable {
+    /// In the supplementary file?, at which offset.
+    place: (bool, usize),
+    read: OnceCell<Arc<Abbreviations>>,
+}
+
 struct Extractor<'a, 'd> {
     dwarf: &'a gimli::Dwarf<Slice<'d>>,
     order: ByteOrder,
     /// Units of the file, its type units, then those of the supplementary file; each by ascending offset.
-    headers: Vec<gimli::UnitHeader<Slice<'d>>>,
+    headers: Vec<UnitHeader<'d>>,
     /// Which of them are units in `.debug_info` of the file, and which in that of the supplementary file.
     own: Range<usize>,
     supplementary: Range<usize>,
     parsed: Vec<OnceCell<Unit<'d>>>,
-    steps: Cell<u32>,
+    /// All tables of abbreviations, in order.
+    abbreviations: Vec<AbbreviationTable>,
+    /// Types in units of their own, by signature.
+    type_units: HashMap<u64, Type>,
+    steps_left: Cell<u64>,
 }
 
 impl<'a, 'd> Extractor<'a, 'd> {
@@ -153,7 +175,20 @@ impl<'a, 'd> Extractor<'a, 'd> {
             return Err(DwarfError::Absent);
         }
         let parsed = headers.iter().map(|_| OnceCell::new()).collect();
-        Ok(Extractor { dwarf, order, headers, own, supplementary, parsed, steps: Cell::new(0) })
+        let place = |(n, h): (usize, &UnitHeader<'d>)| (supplementary.contains(&n), h.debug_abbrev_offset().0);
+        let places: BTreeSet<(bool, usize)> = headers.iter().enumerate().map(place).collect();
+        let abbreviations =
+            places.into_iter().map(|place| AbbreviationTable { place, read: OnceCell::new() }).collect();
+        let mut type_units = HashMap::new();
+        for (unit, header) in headers.iter().enumerate() {
+            if let UnitType::Type { type_signature, type_offset } = header.type_() {
+                type_units.entry(type_signature.0).or_insert(Type { unit, at: type_offset });
+            }
+        }
+        let of_file = |d: &gimli::Dwarf<Slice<'d>>| d.debug_info.reader().len() + d.debug_types.reader().len();
+        let bytes = of_file(dwarf) + dwarf.sup().map_or(0, of_file);
+        let steps_left = Cell::new(MAX_STEPS + MAX_STEPS_PER_BYTE * bytes as u64);
+        Ok(Extractor { dwarf, order, headers, own, supplementary, parsed, abbreviations, type_units, steps_left })
     }
 
     fn run(&self, schema: &Schema) -> Result<Facts, DwarfError> {
@@ -193,6 +228,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
             return Ok(imported);
         }
         while let Some(entry) = cursor.current() {
+            self.step(entry)?;
             match entry.tag() {
                 dw::DW_TAG_structure_type
                 | dw::DW_TAG_union_type
@@ -225,7 +261,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
                 }
                 _ => {}
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         let mut done = Vec::new();
         for (wanted, best) in structs.iter().zip(seen) {
@@ -312,12 +348,12 @@ impl<'a, 'd> Extractor<'a, 'd> {
         }
         cursor.next_entry()?;
         while let Some(entry) = cursor.current() {
-            self.step()?;
+            self.step(entry)?;
             let data = entry.tag() == dw::DW_TAG_member || entry.tag() == dw::DW_TAG_inheritance;
             if data && !is_flagged(entry, dw::DW_AT_declaration) && !is_flagged(entry, dw::DW_AT_external) {
                 found.push(entry.clone());
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         Ok(found)
     }
@@ -415,14 +451,14 @@ impl<'a, 'd> Extractor<'a, 'd> {
         }
         cursor.next_entry()?;
         while let Some(entry) = cursor.current() {
-            self.step()?;
+            self.step(entry)?;
             if entry.tag() == dw::DW_TAG_subrange_type {
                 let count = constant(entry, dw::DW_AT_count)
                     .or_else(|| constant(entry, dw::DW_AT_upper_bound).map(|last| last.wrapping_add(1)))
                     .unwrap_or(0);
                 total = total.and_then(|t| t.checked_mul(count));
             }
-            cursor.next_sibling()?;
+            self.sibling(&mut cursor)?;
         }
         Ok(total)
     }
@@ -431,8 +467,8 @@ impl<'a, 'd> Extractor<'a, 'd> {
     fn strip(&self, ty: Type) -> Result<Option<(Type, Entry<'d>)>, DwarfError> {
         let mut ty = ty;
         for _ in 0..MAX_DEPTH {
-            self.step()?;
             let entry = self.unit(ty.unit)?.entry(ty.at)?;
+            self.step(&entry)?;
             match entry.tag() {
                 dw::DW_TAG_typedef
                 | dw::DW_TAG_const_type
@@ -468,14 +504,7 @@ impl<'a, 'd> Extractor<'a, 'd> {
                 let own = !self.supplementary.contains(&index);
                 own.then(|| self.entry_at(&self.supplementary, offset)).flatten()
             }
-            Some(Value::DebugTypesRef(wanted)) => {
-                self.headers.iter().enumerate().find_map(|(unit, header)| match header.type_() {
-                    UnitType::Type { type_signature, type_offset } if type_signature == wanted => {
-                        Some(Type { unit, at: type_offset })
-                    }
-                    _ => None,
-                })
-            }
+            Some(Value::DebugTypesRef(signature)) => self.type_units.get(&signature.0).copied(),
             _ => None,
         })
     }
@@ -528,7 +557,11 @@ impl<'a, 'd> Extractor<'a, 'd> {
         match entry.attr_value(dw::DW_AT_name) {
             // The supplementary file is not at hand: as if nameless would be wrong, so no match at all.
             Some(Value::DebugStrRefSup(_)) if self.dwarf_of(index).sup().is_none() => Ok(Some(b"")),
-            Some(value) => Ok(Some(self.dwarf_of(index).attr_string(self.unit(index)?, value)?.slice())),
+            Some(value) => {
+                let name = self.dwarf_of(index).attr_string(self.unit(index)?, value)?.slice();
+                self.steps(name.len() as u64 / NAME_BYTES_PER_STEP)?;
+                Ok(Some(name))
+            }
             None => Ok(None),
         }
     }
@@ -537,14 +570,84 @@ impl<'a, 'd> Extractor<'a, 'd> {
         if let Some(unit) = self.parsed[index].get() {
             return Ok(unit);
         }
-        let unit = self.dwarf_of(index).unit(self.headers[index])?;
+        let unit = self.parse(index)?;
         Ok(self.parsed[index].get_or_init(|| unit))
     }
 
-    fn step(&self) -> Result<(), DwarfError> {
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        if steps > MAX_STEPS { Err(DwarfError::TooComplex) } else { Ok(()) }
+    /// What `gimli::Unit::new` does, without names and line tables: nothing here needs them, and one long table that
+    /// many units share would be read and kept for each.
+    fn parse(&self, index: usize) -> Result<Unit<'d>, DwarfError> {
+        let header = self.headers[index];
+        let encoding = header.encoding();
+        let mut unit = Unit {
+            abbreviations: self.abbreviations_of(index)?,
+            name: None,
+            comp_dir: None,
+            low_pc: 0,
+            str_offsets_base: DebugStrOffsetsBase::default_for_encoding_and_file(encoding, DwarfFileType::Main),
+            addr_base: DebugAddrBase(0),
+            loclists_base: gimli::DebugLocListsBase(0),
+            rnglists_base: gimli::DebugRngListsBase(0),
+            line_program: None,
+            dwo_id: None,
+            header,
+        };
+        let mut cursor = unit.entries();
+        cursor.next_entry()?;
+        let root = cursor.current().ok_or(gimli::Error::MissingUnitDie)?.clone();
+        self.step(&root)?;
+        for attribute in root.attrs() {
+            match (attribute.name(), attribute.value()) {
+                (dw::DW_AT_str_offsets_base, Value::DebugStrOffsetsBase(base)) => unit.str_offsets_base = base,
+                (dw::DW_AT_addr_base | dw::DW_AT_GNU_addr_base, Value::DebugAddrBase(base)) => unit.addr_base = base,
+                _ => {}
+            }
+        }
+        Ok(unit)
+    }
+
+    /// The abbreviations of a unit. They end where those of another unit begin, at the latest: all together they are
+    /// read once, and not once for each unit.
+    fn abbreviations_of(&self, index: usize) -> Result<Arc<Abbreviations>, DwarfError> {
+        let wanted = (self.supplementary.contains(&index), self.headers[index].debug_abbrev_offset().0);
+        let number = self.abbreviations.partition_point(|table| table.place < wanted);
+        let read = &self.abbreviations[number].read;
+        if let Some(known) = read.get() {
+            return Ok(Arc::clone(known));
+        }
+        let section = self.dwarf_of(index).debug_abbrev.reader();
+        let next = self.abbreviations.get(number + 1).filter(|next| next.place.0 == wanted.0);
+        let end = next.map_or(section.len(), |next| section.len().min(next.place.1));
+        let bytes = section.slice().get(wanted.1..end).ok_or(gimli::Error::UnexpectedEof(gimli::ReaderOffsetId(0)))?;
+        let new = Arc::new(DebugAbbrev::new(bytes, section.endian()).abbreviations(DebugAbbrevOffset(0))?);
+        Ok(Arc::clone(read.get_or_init(|| new)))
+    }
+
+    /// Moves on to the next entry of the same parent, as `next_sibling` does, but counts what is read on the way.
+    fn sibling(&self, cursor: &mut Cursor<'_, 'd>) -> Result<(), DwarfError> {
+        let Some(entry) = cursor.current() else { return Ok(()) };
+        let depth = entry.depth();
+        let skips = |at: gimli::UnitOffset| at.0 > entry.offset().0;
+        if matches!(entry.attr_value(dw::DW_AT_sibling), Some(Value::UnitRef(at)) if skips(at)) {
+            cursor.next_sibling()?;
+            return Ok(());
+        }
+        while cursor.next_entry()? && cursor.depth() != depth {
+            if let Some(entry) = cursor.current() {
+                self.step(entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, entry: &Entry<'d>) -> Result<(), DwarfError> {
+        self.steps(1 + entry.attrs().len() as u64)
+    }
+
+    fn steps(&self, count: u64) -> Result<(), DwarfError> {
+        let left = self.steps_left.get().checked_sub(count).ok_or(DwarfError::TooComplex)?;
+        self.steps_left.set(left);
+        Ok(())
     }
 }
 

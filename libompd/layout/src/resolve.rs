@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Facts, Field, Source};
+use crate::facts::{BitRange, Facts, Field, Source};
 
 /// A struct, field or global that no origin could give.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -145,12 +145,15 @@ fn agree(a: &Field, b: &Field) -> bool {
     let sizes = a.size == b.size || a.size == 0 || b.size == 0;
     match (a.bits, b.bits) {
         // The same bit may be counted from differently sized storage units.
-        (Some(x), Some(y)) => {
-            a.offset * 8 + u64::from(x.shift) == b.offset * 8 + u64::from(y.shift) && x.width == y.width
-        }
+        (Some(x), Some(y)) => first_bit(a, x) == first_bit(b, y) && x.width == y.width,
         (None, None) => a.offset == b.offset && sizes,
         _ => false,
     }
+}
+
+/// In bits from the start of the struct. No real offset takes more than 64 bits here, but one of a profile may.
+fn first_bit(f: &Field, bits: BitRange) -> u128 {
+    u128::from(f.offset) * 8 + u128::from(bits.shift)
 }
 
 fn describe(f: &Field) -> String {

@@ -370,3 +370,104 @@ fn damaged_sections_never_panic() {
     }
     assert!(failures > 0, "damage was never noticed");
 }
+
+/// Sections made by hand: one unit of DWARF 5 or many.
+struct Hostile {
+    info: Vec<u8>,
+    abbrev: Vec<u8>,
+    line: Vec<u8>,
+    str: Vec<u8>,
+}
+
+impl Hostile {
+    /// A unit whose abbreviations begin at `abbrev`.
+    fn unit(&mut self, abbrev: u32, entries: &[u8]) {
+        self.info.extend((8 + entries.len() as u32).to_le_bytes());
+        self.info.extend([5, 0, 1, 8]);
+        self.info.extend(abbrev.to_le_bytes());
+        self.info.extend(entries);
+    }
+
+    fn extract(&self) -> Result<Facts, DwarfError> {
+        let section = |name: &str| match name {
+            ".debug_info" => Some(Cow::Borrowed(&self.info[..])),
+            ".debug_abbrev" => Some(Cow::Borrowed(&self.abbrev[..])),
+            ".debug_line" => Some(Cow::Borrowed(&self.line[..])),
+            ".debug_str" => Some(Cow::Borrowed(&self.str[..])),
+            _ => None,
+        };
+        dwarf::extract(section, ByteOrder::Little, &SCHEMA)
+    }
+}
+
+fn hostile() -> Hostile {
+    Hostile { info: Vec::new(), abbrev: Vec::new(), line: Vec::new(), str: Vec::new() }
+}
+
+// Abbreviations: code, tag, children, pairs of attribute and form, two zeros.
+const COMPILE_UNIT: u8 = 0x11;
+const STRUCTURE: u8 = 0x13;
+const NAME: u8 = 0x03;
+const STRP: u8 = 0x0e;
+const DECLARATION: u8 = 0x3c;
+const FLAG_PRESENT: u8 = 0x19;
+
+#[test]
+fn line_tables_are_not_read() {
+    let mut h = hostile();
+    // DW_AT_stmt_list in DW_FORM_sec_offset: 10,000 units that share one table of 20,000 files.
+    h.abbrev = vec![1, COMPILE_UNIT, 0, 0x10, 0x17, 0, 0, 0];
+    for _ in 0..10_000 {
+        h.unit(0, &[1, 0, 0, 0, 0]);
+    }
+    // What follows version and length: no opcodes, no directories, files with a name and three numbers.
+    let mut header = vec![1, 1, 1, 0xfb, 14, 1, 0];
+    header.extend([b'f', 0, 0, 0, 0].repeat(20_000));
+    header.push(0);
+    h.line.extend((header.len() as u32 + 6).to_le_bytes());
+    h.line.extend([4, 0]);
+    h.line.extend((header.len() as u32).to_le_bytes());
+    h.line.extend(header);
+    assert_eq!(h.extract(), Ok(Facts::default()));
+}
+
+#[test]
+fn abbreviations_are_not_read_once_for_each_unit() {
+    let mut h = hostile();
+    // Every unit's table is the rest of everyone's: 20,000 times up to 20,000 abbreviations, each with its own code.
+    for n in 1..=20_000u32 {
+        let code = [0x80 | (n & 0x7f) as u8, 0x80 | (n >> 7 & 0x7f) as u8, (n >> 14) as u8];
+        h.unit(h.abbrev.len() as u32, &code);
+        h.abbrev.extend(code);
+        h.abbrev.extend([COMPILE_UNIT, 0, 0, 0]);
+    }
+    assert_eq!(h.extract(), Ok(Facts::default()));
+}
+
+#[test]
+fn attributes_that_take_no_bytes_are_counted() {
+    let mut h = hostile();
+    h.abbrev = vec![1, COMPILE_UNIT, 1, 0, 0, 2, STRUCTURE, 0];
+    h.abbrev.extend([DECLARATION, FLAG_PRESENT].repeat(50_000));
+    h.abbrev.extend([0, 0, 3, STRUCTURE, 1, 0, 0, 0]);
+    // As children of the root, and as children of one child.
+    for first in [&[1][..], &[1, 3]] {
+        h.info.clear();
+        let mut entries = first.to_vec();
+        entries.resize(100_000, 2);
+        h.unit(0, &entries);
+        assert_eq!(h.extract(), Err(DwarfError::TooComplex));
+    }
+}
+
+#[test]
+fn names_that_all_are_one_long_name_are_counted() {
+    let mut h = hostile();
+    h.abbrev = vec![1, COMPILE_UNIT, 1, 0, 0, 2, STRUCTURE, 0, NAME, STRP, 0, 0, 0];
+    let mut entries = vec![1];
+    entries.extend([2, 0, 0, 0, 0].repeat(100_000));
+    h.unit(0, &entries);
+    h.str = vec![b'x'; 4 << 20];
+    h.str.push(0);
+    assert_eq!(h.extract(), Err(DwarfError::TooComplex));
+}

@@ -103,8 +103,16 @@ impl Core {
         let missing = stored.map(|p| p.p_offset.saturating_add(p.p_filesz)).max().unwrap_or(0).saturating_sub(size);
 
         let mut notes = Notes::default();
+        // Segments that lie on each other could make more threads of a file than it has bytes.
+        let mut left = self.data.len();
         for p in headers.segments.iter().filter(|p| p.p_type == PT_NOTE) {
-            notes.read(headers, clip(&self.data, p.p_offset, p.p_filesz));
+            let data = clip(&self.data, p.p_offset, p.p_filesz);
+            let Some(rest) = left.checked_sub(data.len()) else {
+                self.issues.push("the core has more notes than bytes: the rest of them is not read".into());
+                break;
+            };
+            left = rest;
+            notes.read(headers, data);
         }
         notes.finish();
         if notes.threads.is_empty() {
@@ -136,6 +144,12 @@ impl Core {
             .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: None })
             .collect();
         mappings.sort_by_key(|m| m.start);
+        let all = mappings.len();
+        // What is looked up by address further on is one mapping.
+        mappings.dedup_by(|next, previous| next.start < previous.end);
+        if mappings.len() < all {
+            self.issues.push(format!("{} mapped files lie on others: they are left out", all - mappings.len()));
+        }
         if mappings.len() > MAX_MAPPINGS {
             self.issues.push(format!("of {} mapped files only {MAX_MAPPINGS} are considered", mappings.len()));
             mappings.truncate(MAX_MAPPINGS);

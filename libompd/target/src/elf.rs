@@ -39,6 +39,10 @@ const MAX_FILE: u64 = 64 << 30;
 const MAX_SECTION: u64 = 1 << 30;
 /// The most `.gnu_debugdata` may decompress to.
 const MAX_MINI_DEBUG: u64 = 64 << 20;
+/// Segments of one file; more are not looked at. Linkers write a dozen.
+const MAX_LOADS: usize = 1024;
+/// Segments that together are so many times as long as the file show the same bytes over and over: the rest is left out.
+const MAX_OVERLAP: u64 = 4;
 /// Memory the xz decoder may use, in KiB (its dictionary size comes from the file).
 const XZ_MEMORY_KIB: u32 = 128 << 10;
 
@@ -90,7 +94,7 @@ pub enum ElfError {
     },
 }
 
-/// A loadable segment (`PT_LOAD`).
+/// A loadable segment (`PT_LOAD`), as far as the file has its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     vaddr: u64,
@@ -218,15 +222,22 @@ impl ElfFile {
         };
         let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(|id| BuildId(id.to_vec()));
         let headers = elf.elf_program_headers();
+        let size = self.bytes().len() as u64;
+        let mut left = size.saturating_mul(MAX_OVERLAP);
         let loads = headers
             .iter()
             .filter(|p| p.p_type(endian) == PT_LOAD)
-            .map(|p| Load {
-                vaddr: p.p_vaddr(endian).into(),
-                offset: p.p_offset(endian).into(),
-                filesz: p.p_filesz(endian).into(),
-                exec: p.p_flags(endian).contains(PF_X),
+            .map(|p| {
+                let (vaddr, offset): (u64, u64) = (p.p_vaddr(endian).into(), p.p_offset(endian).into());
+                let filesz = Into::<u64>::into(p.p_filesz(endian)).min(size.saturating_sub(offset));
+                Load { vaddr, offset, filesz, exec: p.p_flags(endian).contains(PF_X) }
             })
+            .filter(|load| load.filesz > 0)
+            .map_while(|load| {
+                left = left.checked_sub(load.filesz)?;
+                Some(load)
+            })
+            .take(MAX_LOADS)
             .collect();
         let tls = headers
             .iter()
@@ -439,6 +450,33 @@ impl ElfFile {
     }
 }
 
+/// How much may be made of a file's tables. Each entry refers to a name anywhere in the file: without a bound they could
+/// all be one that is as long as the file.
+struct Allowance(u64);
+
+impl Allowance {
+    /// In bytes for each byte of the file: real names are seldom longer than a few times the entry that refers to them.
+    const PER_BYTE: u64 = 8;
+    /// What a failed search for a name's end counts, as part of the file.
+    const FAILURE: u64 = 16;
+
+    fn of(data: &[u8]) -> Allowance {
+        Allowance(Allowance::PER_BYTE * data.len() as u64)
+    }
+
+    /// `None` when there is nothing left.
+    fn take(&mut self, bytes: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(bytes as u64)?;
+        Some(())
+    }
+
+    /// Counts a name.
+    fn name<'a, E>(&mut self, name: Result<&'a [u8], E>, data: &[u8]) -> Option<Option<&'a [u8]>> {
+        self.take(name.as_ref().map_or(data.len() / Allowance::FAILURE as usize, |name| name.len()))?;
+        Some(name.ok())
+    }
+}
+
 fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &[u8], tag: object::elf::DynamicTag) -> Vec<String> {
     let read = || -> object::Result<Vec<String>> {
         let header = E::parse(data)?;
@@ -448,8 +486,10 @@ fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &[u8], tag: object:
         let strings = sections.strings(endian, data, link)?;
         let ends = entries.iter().take_while(|d| d.tag(endian) != object::elf::DT_NULL);
         let wanted = ends.filter(|d| d.tag(endian) == tag);
+        let mut left = Allowance::of(data);
         Ok(wanted
-            .filter_map(|d| d.string(endian, strings).ok())
+            .map_while(|d| left.name(d.string(endian, strings), data))
+            .flatten()
             .map(|s| String::from_utf8_lossy(s).into_owned())
             .collect())
     };
@@ -463,13 +503,15 @@ fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Res
     let mut names = Vec::new();
     let Some((mut definitions, link)) = sections.gnu_verdef(endian, data)? else { return Ok(names) };
     let strings = sections.strings(endian, data, link)?;
+    let mut left = Allowance::of(data);
     while let Some((definition, mut auxiliaries)) = definitions.next()? {
         if definition.vd_flags.get(endian).contains(object::elf::VER_FLG_BASE) {
             continue;
         }
         // The first auxiliary entry is the name itself, the others are the versions it inherits from.
         if let Some(name) = auxiliaries.next()? {
-            names.push(String::from_utf8_lossy(name.name(endian, strings)?).into_owned());
+            let Some(name) = left.name(Ok::<_, ()>(name.name(endian, strings)?), data).flatten() else { break };
+            names.push(String::from_utf8_lossy(name).into_owned());
         }
     }
     Ok(names)

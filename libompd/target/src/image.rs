@@ -27,6 +27,8 @@ const PAGE: u64 = 4096;
 const MAX_IMAGES: usize = 8192;
 /// A note segment of an image that is larger than this is not read.
 const MAX_NOTES: u64 = 64 << 10;
+/// Note segments of an image beyond these are not read. Linkers write two.
+const MAX_NOTE_SEGMENTS: usize = 8;
 
 /// One mapping of a file, in the target's address space.
 #[derive(Debug, Clone)]
@@ -126,7 +128,13 @@ fn arch_of(header: &ElfHeader) -> Result<(Arch, Ctx), String> {
 /// Reads target memory, all or nothing.
 pub(crate) type ReadMemory<'a> = &'a dyn Fn(u64, &mut [u8]) -> bool;
 
-/// Finds the ELF images among `mappings` (sorted by address).
+/// The one of `mappings` (sorted, none on another) that contains `addr`.
+fn mapping_at(mappings: &[Mapping], addr: u64) -> Option<&Mapping> {
+    let place = mappings.partition_point(|m| m.start <= addr).checked_sub(1)?;
+    mappings.get(place).filter(|m| addr < m.end)
+}
+
+/// Finds the ELF images among `mappings` (sorted by address, none on another).
 ///
 /// An image begins at a mapping whose bytes are an ELF header and whose executable segment is mapped executable: a
 /// program that merely reads a library as data does not count as having loaded it. Executable mappings of files
@@ -135,11 +143,9 @@ pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Ima
     let mut images: Vec<Image> =
         mappings.iter().filter_map(|m| parse_image(m, mappings, read)).take(MAX_IMAGES).collect();
     let mut headless: BTreeMap<&str, Vec<&Mapping>> = BTreeMap::new();
-    for m in mappings {
-        let known = |i: &Image| i.ranges.iter().any(|r| r.start < m.end && m.start < r.end);
-        if !images.iter().any(known) {
-            headless.entry(&m.path).or_default().push(m);
-        }
+    let known = Union::of(images.iter().flat_map(|i| i.ranges.iter().cloned()).collect());
+    for m in mappings.iter().filter(|m| !known.overlaps(m.start..m.end)) {
+        headless.entry(&m.path).or_default().push(m);
     }
     for (path, maps) in headless {
         let (path, deleted) = split_deleted(path);
@@ -166,6 +172,28 @@ pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Ima
     images
 }
 
+/// Addresses, as ranges in order that do not touch.
+struct Union(Vec<Range<u64>>);
+
+impl Union {
+    fn of(mut ranges: Vec<Range<u64>>) -> Union {
+        ranges.sort_by_key(|r| r.start);
+        ranges.dedup_by(|next, previous| {
+            let touch = next.start <= previous.end;
+            if touch {
+                previous.end = previous.end.max(next.end);
+            }
+            touch
+        });
+        Union(ranges)
+    }
+
+    fn overlaps(&self, range: Range<u64>) -> bool {
+        let place = self.0.partition_point(|r| r.end <= range.start);
+        self.0.get(place).is_some_and(|r| r.start < range.end)
+    }
+}
+
 fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> Option<Image> {
     let mut head = vec![0u8; (first.end - first.start).min(HEAD) as usize];
     if first.offset != 0 || !read(first.start, &mut head) || !head.starts_with(b"\x7fELF") {
@@ -190,13 +218,15 @@ fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> O
     }
     let executable = loads.iter().filter(|p| p.p_flags & PF_X != 0).all(|p| {
         let at = bias.wrapping_add(p.p_vaddr);
-        mappings.iter().any(|m| m.exec != Some(false) && m.path == first.path && (m.start..m.end).contains(&at))
+        mapping_at(mappings, at).is_some_and(|m| m.exec != Some(false) && m.path == first.path)
     });
     if ranges.is_empty() || !executable {
         return None;
     }
     ranges.sort_by_key(|r| r.start);
-    let build_id = headers.segments.iter().filter(|p| p.p_type == PT_NOTE && p.p_memsz <= MAX_NOTES).find_map(|p| {
+    let mut notes =
+        headers.segments.iter().filter(|p| p.p_type == PT_NOTE && p.p_memsz <= MAX_NOTES).take(MAX_NOTE_SEGMENTS);
+    let build_id = notes.find_map(|p| {
         let mut data = vec![0u8; p.p_memsz as usize];
         if !read(bias.wrapping_add(p.p_vaddr), &mut data) {
             return None;

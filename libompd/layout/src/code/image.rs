@@ -129,17 +129,22 @@ impl CodeImage for ElfFile {
     }
 }
 
-/// All functions whose extent is known, in address order.
+/// All functions whose extent is known, in address order. Of functions that lie within each other the walk is given up
+/// where they add up to several times the code.
 pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_ {
     // Compilers align functions to 16 bytes on x86-64; gaps without one are stepped through.
     let align: u64 = if image.machine() == Machine::X86_64 { 16 } else { 4 };
+    // Only aliases and parts with symbols of their own are seen twice.
+    const OVERLAP: u64 = 4;
     image.executable().into_iter().flat_map(move |segment| {
         let mut at = segment.start;
+        let mut left = (segment.end - segment.start).saturating_mul(OVERLAP);
         std::iter::from_fn(move || {
             while at < segment.end {
                 match image.function(at) {
                     Some(range) if range.end > at => {
                         at = range.end;
+                        left = left.checked_sub(range.end - range.start)?;
                         return Some(range);
                     }
                     _ => at = (at | (align - 1)).checked_add(1)?,

@@ -8,7 +8,7 @@ use object::elf::{FileHeader32, FileHeader64, SHF_ALLOC, SHT_RELA};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
-use super::{ElfFile, by_class};
+use super::{Allowance, ElfFile, by_class};
 use crate::arch::{ByteOrder, Machine};
 
 /// A dynamic relocation.
@@ -120,9 +120,14 @@ fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -
     let data = file.bytes();
     let header = E::parse(data)?;
     let endian = header.endian()?;
+    let mut left = Allowance::of(data);
     for section in header.sections(endian, data)?.iter().filter(|s| s.sh_flags(endian).contains(SHF_ALLOC)) {
         let Some(places) = section.relr(endian, data)? else { continue };
         for place in places.map(Into::<u64>::into) {
+            // A section of a few bits for each place, and more than one may name the same places.
+            if left.take(2 * usize::from(file.arch.pointer_bytes)).is_none() {
+                return Ok(BTreeMap::new());
+            }
             let Some(word) = file.bytes_at(place, file.arch.pointer_bytes.into()) else { continue };
             let addend = file.arch.byte_order.uint(word) as i64;
             out.insert(place, Reloc { kind, symbol: None, symbol_value: 0, addend });
@@ -137,6 +142,7 @@ fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::
     let mips = header.is_mips64el(endian);
     let sections = header.sections(endian, data)?;
     let mut out = BTreeMap::new();
+    let mut left = Allowance::of(data);
     for section in sections.iter().filter(|s| s.sh_type(endian) == SHT_RELA && s.sh_flags(endian).contains(SHF_ALLOC)) {
         let Some((entries, link)) = section.rela(endian, data)? else { continue };
         // A statically linked program has relocations (IRELATIVE) without a symbol table.
@@ -144,7 +150,11 @@ fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::
         for entry in entries {
             let named = entry.symbol(endian, mips).zip(symbols.as_ref());
             let symbol = named.and_then(|(index, table)| Some((table.symbol(index).ok()?, table)));
-            let name = symbol.and_then(|(s, table)| table.symbol_name(endian, s).ok()).filter(|n| !n.is_empty());
+            let name = symbol.map_or(Ok(&[][..]), |(s, table)| table.symbol_name(endian, s));
+            // Sections may lie on each other.
+            let allowed = left.take(size_of::<E::Rela>()).and_then(|()| left.name(name, data));
+            let Some(name) = allowed else { return Ok(BTreeMap::new()) };
+            let name = name.filter(|n| !n.is_empty());
             out.insert(
                 entry.r_offset(endian).into(),
                 Reloc {

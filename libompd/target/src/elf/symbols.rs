@@ -4,6 +4,11 @@ use object::elf as raw;
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, SymbolIndex};
 
+use super::Allowance;
+
+/// Symbols looked at for one that covers an address. Those that do are next to it, but for what they contain.
+const MAX_CONTAINED: usize = 4096;
+
 /// A defined symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
@@ -47,7 +52,8 @@ pub(super) struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// Reads `.symtab` (`dynamic == false`) or `.dynsym` of the ELF file in `data`. A missing table is an empty one.
+    /// Reads `.symtab` (`dynamic == false`) or `.dynsym` of the ELF file in `data`. A missing table is an empty one, and
+    /// so is one whose names are longer than the file can have them.
     ///
     /// # Errors
     /// The parser's message if the table is malformed.
@@ -59,6 +65,7 @@ impl SymbolTable {
         let symbols = sections.symbols(endian, data, kind)?;
         let versions = if dynamic { sections.versions(endian, data)? } else { None };
         let mut entries = Vec::new();
+        let mut left = Allowance::of(data);
         for (index, symbol) in symbols.enumerate() {
             let kind = symbol.st_type();
             let place = symbol.st_shndx(endian);
@@ -66,7 +73,10 @@ impl SymbolTable {
             if place == raw::SHN_UNDEF || place == raw::SHN_ABS || kind == raw::STT_SECTION || kind == raw::STT_FILE {
                 continue;
             }
-            let Ok(name) = symbols.symbol_name(endian, symbol) else { continue };
+            let Some(name) = left.name(symbols.symbol_name(endian, symbol), data) else {
+                return Ok(SymbolTable::default());
+            };
+            let Some(name) = name else { continue };
             let full = String::from_utf8_lossy(name);
             let (name, suffix_old) = match full.split_once('@') {
                 Some((name, version)) => (name, !version.starts_with('@')),
@@ -116,9 +126,10 @@ impl SymbolTable {
     }
 
     /// The innermost symbol that covers `addr`. A symbol without a size covers only its own address.
-    pub fn covering(&self, addr: u64, wanted: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+    pub fn covering(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
         let mut at = self.by_addr.partition_point(|i| self.entries[*i as usize].addr <= addr);
-        while at > 0 {
+        let last = at.saturating_sub(MAX_CONTAINED);
+        while at > last {
             at -= 1;
             let entry = &self.entries[self.by_addr[at] as usize];
             if (entry.addr == addr || addr < entry.end()) && wanted(entry) {
@@ -174,6 +185,18 @@ mod tests {
         let table = SymbolTable::index(vec![old, local, entry("f", 0x30, 4), entry("g", 0x30, 4)]);
         assert_eq!(table.find("f").map(|e| e.addr), Some(0x30));
         assert!(table.find("e").is_none() && table.find("h").is_none());
+    }
+
+    #[test]
+    fn the_search_for_what_covers_an_address_ends() {
+        let table = SymbolTable::index((0..3 * MAX_CONTAINED as u64).map(|n| entry("all", n, u64::MAX)).collect());
+        let mut seen = 0;
+        let found = table.covering(4 * MAX_CONTAINED as u64, |_| {
+            seen += 1;
+            false
+        });
+        assert!(found.is_none());
+        assert_eq!(seen, MAX_CONTAINED);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod core;
 mod debuginfod;
 mod elf;
+mod hostile;
 mod live;
 mod needed;
 mod support;

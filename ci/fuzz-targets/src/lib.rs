@@ -1,0 +1,39 @@
+//! Fuzz targets: everything that parses bytes of the target, one module each.
+//!
+//! Each has a function `check` that takes any bytes, feeds them to the parser the way the program does, and looks at
+//! all that comes back. It must return: no panic, no endless walk, no memory out of proportion to the input. What the
+//! documentation promises of the result beyond that is asserted.
+//!
+//! `ci/fuzz` runs them under libFuzzer, from the inputs that [`seeds`] makes. Each can be called without it, which is
+//! what the tests do: with the seeds, and with cut and damaged ones.
+
+pub mod code;
+pub mod core;
+pub mod dwarf;
+pub mod elf;
+pub mod profile;
+pub mod seeds;
+
+use ompd_layout::Facts;
+
+/// Feeds any bytes to a parser.
+pub type Check = fn(&[u8]);
+
+/// The targets by the names `ci/fuzz` knows them under.
+pub const TARGETS: [(&str, Check); 5] = [
+    ("code", code::check),
+    ("core", core::check),
+    ("dwarf", dwarf::check),
+    ("elf", elf::check),
+    ("profile", profile::check),
+];
+
+/// What holds for facts from debug information, whatever it is.
+fn check_extracted(facts: &Facts) {
+    for field in facts.fields.values().flat_map(|fields| fields.values()) {
+        if let Some(bits) = field.bits {
+            let inside = u64::from(bits.shift) + u64::from(bits.width) <= field.size * 8;
+            assert!((1..=8).contains(&field.size) && bits.width > 0 && inside, "{field:?}");
+        }
+    }
+}

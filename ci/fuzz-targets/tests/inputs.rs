@@ -1,0 +1,54 @@
+//! What `ci/fuzz` starts from works, and the targets survive it, whole, cut and damaged.
+
+use fuzz_targets::{TARGETS, seeds};
+use ompd_target::{Core, OpenOptions, Target};
+
+fn all() -> Vec<seeds::Seed> {
+    seeds::make().expect("seeds")
+}
+
+#[test]
+fn every_target_has_seeds() {
+    let seeds = all();
+    for (target, _) in TARGETS {
+        assert!(seeds.iter().any(|seed| seed.target == target && seed.bytes.len() > 64), "{target}");
+    }
+}
+
+#[test]
+fn seeds_say_what_they_should() {
+    let seeds = all();
+    let of = |target: &'static str| seeds.iter().filter(move |seed| seed.target == target);
+    for seed in of("core") {
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(path.path(), &seed.bytes).expect("write");
+        let core = Core::open(path.path(), &OpenOptions::default()).unwrap_or_else(|e| panic!("{}: {e}", seed.name));
+        assert_eq!((core.threads().len(), core.process().pid), (3, Some(70)), "{}", seed.name);
+        assert!(core.modules().iter().any(|m| m.name() == "prog" && m.build_id.is_some()), "{}: {core:?}", seed.name);
+    }
+    for (target, schema) in [("elf", &ompd_runtime::gomp::schema::SCHEMA), ("elf", &ompd_runtime::kmp::schema::SCHEMA)]
+    {
+        let found = of(target).filter(|seed| {
+            let file = ompd_target::ElfFile::from_bytes(&seed.name, seed.bytes.clone()).expect("an ELF file");
+            ompd_layout::dwarf::extract_elf(&file, schema).is_ok_and(|facts| facts.fields.len() >= 3)
+        });
+        assert!(found.count() > 0, "no seed has structs of {}", schema.family);
+    }
+}
+
+#[test]
+fn seeds_and_what_is_left_of_damaged_ones_do_no_harm() {
+    for seed in all() {
+        let (_, check) = TARGETS.into_iter().find(|(name, _)| *name == seed.target).expect("a target");
+        check(&seed.bytes);
+        for n in 0..12 {
+            check(&seed.bytes[..seed.bytes.len() * n / 12]);
+            // Every twelfth-so-many bytes one is overwritten, each time others, with numbers that lie at an edge.
+            let mut damaged = seed.bytes.clone();
+            for at in (n..damaged.len()).step_by(97) {
+                damaged[at] = [0, 1, 0x7f, 0x80, 0xff][(at + n) % 5];
+            }
+            check(&damaged);
+        }
+    }
+}
