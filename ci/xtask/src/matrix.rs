@@ -203,7 +203,9 @@ fn document(rows: &[Row], without: &[String], has_libc: bool) -> Result<String> 
          reported as unknown, and so is every value that depends on a part of the layout nobody knows.\n"
     )?;
     let machine = std::env::consts::ARCH;
-    write!(text, "Made on {machine}, Linux {}, glibc {glibc}.", kernel.trim())?;
+    // The rest names the build, which is nobody's business.
+    let kernel = kernel.split('-').next().unwrap_or_default().trim();
+    write!(text, "Made on {machine}, Linux {kernel}, glibc {glibc}.")?;
     if has_libc {
         write!(text, " Programs on runtimes that need a newer glibc use the one of Debian trixie.")?;
     }
