@@ -23,6 +23,7 @@ use std::fmt;
 use std::io::Write as _;
 
 mod build;
+mod compare;
 mod launch;
 mod observe;
 mod running;
@@ -30,6 +31,7 @@ mod runtime;
 mod truth;
 
 pub use build::{Executable, Opt, Toolchain, build};
+pub use compare::{Comparison, compare};
 pub use launch::{Env, Launch};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};

@@ -5,6 +5,7 @@
 //! seen to have done the whole work.
 
 mod floor;
+mod resolve;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -73,13 +74,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
 
-    let limits = judge(&commands, &pauses);
+    let resolutions = resolve::measure(arguments.rounds)?;
+    let mut limits = judge(&commands, &pauses);
+    limits.extend(resolutions.iter().map(resolve::Resolution::limit));
     let mut text = machine(arguments.rounds, &load)?;
     text += &commands_table(&commands);
     text += &pauses_table(&pauses);
+    text += &resolve::table(&resolutions);
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };
-        writeln!(text, "- {}: {:.2} × ({verdict})", limit.what, limit.measured)?;
+        writeln!(text, "- {}: {:.2} {} ({verdict})", limit.what, limit.measured, limit.unit)?;
     }
     print!("{text}");
     if arguments.write {
@@ -93,9 +97,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The program that cargo put where it put this one.
-fn built_beside(name: &str) -> Result<PathBuf> {
+pub(crate) fn built_beside(name: &str) -> Result<PathBuf> {
     let file = std::env::current_exe().context("where this program is")?.with_file_name(name);
-    ensure!(file.is_file(), "{name} is not built; start ci/bench, which builds it");
+    ensure!(file.is_file(), "{name} is not built; ci/bench and ci/matrix build it");
     Ok(file)
 }
 
@@ -334,6 +338,7 @@ impl Pauses {
 struct Limit {
     what: String,
     measured: f64,
+    unit: &'static str,
     kept: bool,
 }
 
@@ -342,7 +347,7 @@ fn judge(commands: &[(usize, Vec<Row>)], pauses: &[(&'static str, usize, Pauses)
     for (runtime, _, pauses) in pauses.iter().filter(|(_, threads, _)| *threads == JUDGED) {
         let what = format!("pause at {JUDGED} threads on {runtime}, at most {MOST_PAUSE} × the floor");
         let measured = pauses.ratio();
-        limits.push(Limit { what, measured, kept: measured <= MOST_PAUSE });
+        limits.push(Limit { what, measured, unit: "×", kept: measured <= MOST_PAUSE });
     }
     for (_, rows) in commands.iter().filter(|(threads, _)| *threads == JUDGED) {
         let (Some(ours), Some(gdb)) = (rows.first(), rows.iter().find(|row| row.shown == GDB_THREADS)) else {
@@ -350,7 +355,7 @@ fn judge(commands: &[(usize, Vec<Row>)], pauses: &[(&'static str, usize, Pauses)
         };
         let what = format!("gdb's `info threads` at {JUDGED} threads, at least {LEAST_LEAD} × our wall time");
         let measured = gdb.wall().0 / ours.wall().0;
-        limits.push(Limit { what, measured, kept: measured >= LEAST_LEAD });
+        limits.push(Limit { what, measured, unit: "×", kept: measured >= LEAST_LEAD });
     }
     limits
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod layout;
+mod matrix;
 
 use std::process::ExitCode;
 
@@ -23,11 +24,14 @@ enum Task {
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
+    /// How well each fetched runtime is read (start it with `ci/matrix`).
+    Matrix(matrix::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
+        Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

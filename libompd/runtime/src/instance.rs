@@ -251,7 +251,7 @@ pub(crate) fn resolve(
             if !chosen.by_build_id {
                 facts.globals.clear();
             }
-            let how = if chosen.by_build_id { "matched by build-id" } else { "matched by fingerprint" };
+            let how = if chosen.by_build_id { "a build that is known" } else { "fits by what it exports" };
             let note = format!("{how}, {} values confirmed by other origins", chosen.confirmed);
             asked.add(chosen.profile.source(), facts, Some(note));
         }
@@ -299,7 +299,7 @@ fn conclude(
             detail: source.detail.to_string(),
         })
         .collect();
-    let missing = missing(&layout, of);
+    let missing = missing(&layout, of, &asked.answers);
     let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
     if count > 0 {
         let text = format!("{count} values of the layout are not known; `ompd-inspect doctor` says what that costs");
@@ -360,18 +360,28 @@ pub(crate) fn checked(
     plain
 }
 
-/// What no origin gave, by what it costs.
-fn missing(layout: &Layout, of: &FamilyOrigins) -> Vec<Lack> {
-    let fields = of.schema.structs.iter().flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)));
+/// What no origin gave, by what it costs. Members that this release does not have are not among it.
+fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> Vec<Lack> {
+    // Debug information, and the profiles made from it, have either a struct with all its members or none of it.
+    let whole = |s: &str| {
+        let knows = |(source, facts): &(Source, Facts)| {
+            matches!(source.origin, Origin::Dwarf | Origin::Profile) && facts.sizes.contains_key(s)
+        };
+        answers.iter().any(knows)
+    };
+    let fields = of.schema.structs.iter().filter(|s| !whole(s.name));
+    let fields = fields.flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)));
     let fields = fields.filter(|(s, f)| layout.field(s, f).is_err()).map(|(s, f)| format!("{s}.{f}"));
     let globals = of.schema.globals.iter().filter(|g| layout.global(g.name).is_err()).map(|g| g.name.to_owned());
     // Most structs are read no further than their last known field; of the others it is said what their size is for.
     let sizes = of.schema.structs.iter().filter(|s| layout.size_of(s.name).is_err());
     let sizes = sizes.map(|s| format!("sizeof({})", s.name)).filter(|name| of.costs.iter().any(|c| c.of == name));
     let all: Vec<String> = fields.chain(globals).chain(sizes).collect();
-    let lacks = |name: &str| all.iter().any(|m| m == name);
-    let needless: Vec<&str> =
-        of.alternatives.iter().filter(|pair| !pair.iter().all(|name| lacks(name))).flatten().copied().collect();
+    let known = |name: &&str| match name.split_once('.') {
+        Some((of, field)) => layout.field(of, field).is_ok(),
+        None => layout.global(name).is_ok(),
+    };
+    let needless: Vec<&str> = of.alternatives.iter().filter(|pair| pair.iter().any(known)).flatten().copied().collect();
     let mut missing: Vec<Lack> = Vec::new();
     for name in all.iter().filter(|name| !needless.contains(&name.as_str())) {
         let cost = cost_of(name, of.costs);
@@ -465,7 +475,7 @@ mod tests {
         for of in [crate::gomp::origins(), crate::kmp::origins()] {
             let nothing = Layout::default();
             let mut names = Vec::new();
-            for lack in missing(&nothing, &of) {
+            for lack in missing(&nothing, &of, &[]) {
                 assert_ne!(lack.cost, cost_of("", &[]), "{:?}", lack.names);
                 names.extend(lack.names);
             }

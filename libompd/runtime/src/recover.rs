@@ -51,7 +51,16 @@ impl<'a> Decoder<'a> {
 
     /// Executes an exported function symbolically.
     pub(crate) fn run(&mut self, function: &str) -> Option<Run> {
-        match code::run_symbol(self.image, function, &Limits::default()) {
+        self.run_within(function, &Limits::default())
+    }
+
+    /// The same for a function whose many branches all have to be seen.
+    pub(crate) fn run_far(&mut self, function: &str) -> Option<Run> {
+        self.run_within(function, &Limits { paths: 256, ..Limits::default() })
+    }
+
+    fn run_within(&mut self, function: &str, limits: &Limits) -> Option<Run> {
+        match code::run_symbol(self.image, function, limits) {
             Ok(run) => Some(run),
             Err(why) => {
                 self.out.failures.push(Failure { text: format!("{function}: {why}"), dump: Vec::new() });

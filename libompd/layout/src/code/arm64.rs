@@ -448,7 +448,7 @@ fn read(p: &Path, o: &Operand) -> Expr {
             shifted(&value, style, amount, if width == SizeCode::W { 4 } else { 8 }, p)
         }
         Operand::SIMDRegister(width, n) | Operand::SIMDRegisterElements(width, n, _) => {
-            narrowed(&p.vectors[usize::from(n & 31)], 0, vector_bytes(width), p)
+            narrowed(&p.vector(usize::from(n & 31)), 0, vector_bytes(width), p)
         }
         _ => number(o).map_or_else(|| p.unknown(), Expr::constant),
     }
@@ -459,7 +459,9 @@ fn write(p: &mut Path, o: &Operand, value: Expr) {
     match *o {
         Operand::Register(_, 31) => {}
         Operand::Register(_, n) | Operand::RegisterOrSP(_, n) => p.registers[usize::from(n & 31)] = value,
-        Operand::SIMDRegister(_, n) | Operand::SIMDRegisterElements(_, n, _) => p.vectors[usize::from(n & 31)] = value,
+        Operand::SIMDRegister(_, n) | Operand::SIMDRegisterElements(_, n, _) => {
+            p.set_vector(usize::from(n & 31), value)
+        }
         _ => {}
     }
 }
@@ -481,7 +483,7 @@ fn lane(p: &Path, o: &Operand) -> Expr {
     let Operand::SIMDRegisterElementsLane(_, n, width, number) = *o else { return p.unknown() };
     let bytes = vector_bytes(width);
     match number.checked_mul(bytes) {
-        Some(skip) if skip < 16 => narrowed(&p.vectors[usize::from(n & 31)], skip, bytes, p),
+        Some(skip) if skip < 16 => narrowed(&p.vector(usize::from(n & 31)), skip, bytes, p),
         _ => p.unknown(),
     }
 }

@@ -1,13 +1,13 @@
 //! The walk through a function, the same for every instruction set: paths and forks, calls, stack, what is noted.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::image::{CodeImage, Slot};
 use super::run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
-use super::state::{Convention, Frame, Path, REGISTERS, escape, stack_read, stack_slot, stack_write};
+use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
 
 /// Arguments of a call that are noted: as many as x86-64 passes in registers.
 const ARGUMENTS: usize = 6;
@@ -72,9 +72,9 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
         run: Run::new(entry),
         waiting: vec![Path::new(entry, image.function(entry), &I::CONVENTION)],
         forks: true,
-        decoded: HashMap::new(),
-        reached: HashSet::new(),
-        callees: HashMap::new(),
+        decoded: FxHashMap::default(),
+        reached: FxHashSet::default(),
+        callees: FxHashMap::default(),
     };
     while let Some(path) = engine.next_path() {
         if engine.run.path_count() >= limits.paths || engine.run.instructions() >= limits.instructions {
@@ -90,7 +90,7 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
 /// known: nothing at the targets of jumps and behind jumps. Empty if there is a jump whose targets are not known.
 pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Range<u64>) -> Run {
     let mut code = Vec::new();
-    let mut targets = HashSet::new();
+    let mut targets = FxHashSet::default();
     let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
     let mut bytes = image.code_at(range.start, length).unwrap_or_default();
     let mut at = range.start;
@@ -117,9 +117,9 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
         waiting: Vec::new(),
         // The other sides of branches come as instructions of their own.
         forks: false,
-        decoded: HashMap::new(),
-        reached: HashSet::new(),
-        callees: HashMap::new(),
+        decoded: FxHashMap::default(),
+        reached: FxHashSet::default(),
+        callees: FxHashMap::default(),
     };
     // All registers are forgotten at once, so what is unknown twice never meets itself.
     let nothing_known = Path::new(range.start, Some(range.clone()), &I::CONVENTION);
@@ -146,9 +146,9 @@ pub(super) struct Engine<'i, I: InstructionSet> {
     waiting: Vec<Path>,
     /// False where only one path is of interest.
     forks: bool,
-    decoded: HashMap<u64, I::Instruction>,
-    reached: HashSet<u64>,
-    callees: HashMap<u64, Callee>,
+    decoded: FxHashMap<u64, I::Instruction>,
+    reached: FxHashSet<u64>,
+    callees: FxHashMap<u64, Callee>,
 }
 
 impl<I: InstructionSet> Engine<'_, I> {
@@ -286,9 +286,7 @@ impl<I: InstructionSet> Engine<'_, I> {
         for &register in convention.volatile {
             p.forget(register);
         }
-        for vector in 0..REGISTERS {
-            p.forget_vector(vector);
-        }
+        p.forget_vectors();
         p.registers[convention.result] = result;
         p.flags = None;
         if let Some(from) = p.escaped {

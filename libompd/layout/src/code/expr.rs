@@ -1,8 +1,10 @@
 //! Expressions over a function's inputs.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use rustc_hash::FxHasher;
 
 /// The register number of unknown values that were not born in a register.
 pub(super) const NO_REGISTER: u8 = 0xff;
@@ -322,7 +324,7 @@ impl Expr {
     }
 
     fn new(kind: Kind, nodes: u32) -> Expr {
-        let mut hasher = DefaultHasher::new();
+        let mut hasher = FxHasher::default();
         kind.hash(&mut hasher);
         Expr(Arc::new(Node { hash: hasher.finish(), kind, nodes }))
     }

@@ -1,7 +1,8 @@
 //! What a symbolic run saw.
 
-use std::collections::HashMap;
 use std::fmt;
+
+use rustc_hash::FxHashMap;
 
 use super::expr::{Callee, Expr};
 
@@ -22,7 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { paths: 192, instructions: 40_000, visits: 2, inline_depth: 0, inline_bytes: 512 }
+        Limits { paths: 64, instructions: 40_000, visits: 2, inline_depth: 0, inline_bytes: 512 }
     }
 }
 
@@ -163,7 +164,7 @@ impl fmt::Display for Stop {
 pub struct Run {
     entry: u64,
     events: Vec<Event>,
-    known: HashMap<Event, u32>,
+    known: FxHashMap<Event, u32>,
     paths: Vec<Vec<u32>>,
     stops: Vec<Stop>,
     instructions: usize,
@@ -171,7 +172,14 @@ pub struct Run {
 
 impl Run {
     pub(super) fn new(entry: u64) -> Run {
-        Run { entry, events: Vec::new(), known: HashMap::new(), paths: Vec::new(), stops: Vec::new(), instructions: 0 }
+        Run {
+            entry,
+            events: Vec::new(),
+            known: FxHashMap::default(),
+            paths: Vec::new(),
+            stops: Vec::new(),
+            instructions: 0,
+        }
     }
 
     /// Address of the function in the file.

@@ -1,7 +1,9 @@
 //! State of one path of execution: registers, stack, the way it came.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use rustc_hash::FxHashMap;
 
 use super::expr::{Expr, Kind, NO_REGISTER, Op};
 
@@ -41,14 +43,22 @@ pub(super) struct Path {
     /// Functions followed by call or tail jump so far on the way down.
     pub(super) depth: u8,
     pub(super) registers: [Expr; REGISTERS],
-    pub(super) vectors: [Expr; REGISTERS],
+    vectors: Vectors,
     pub(super) flags: Option<(Expr, Expr)>,
     /// Stack contents by realignment and offset.
     pub(super) stack: BTreeMap<(u8, i64), (u8, Expr)>,
     /// Lowest stack address whose value was handed out: callees may write from there on.
     pub(super) escaped: Option<(u8, i64)>,
-    visits: HashMap<u64, u8>,
+    visits: FxHashMap<u64, u8>,
     pub(super) trace: Vec<u32>,
+}
+
+/// Vector registers. Code that is looked at uses one or two, and paths are copied at every branch.
+#[derive(Clone)]
+struct Vectors {
+    known: BTreeMap<u8, Expr>,
+    /// Where the others became unknown.
+    unknown_since: u64,
 }
 
 impl Path {
@@ -64,11 +74,11 @@ impl Path {
             callers: Vec::new(),
             depth: 0,
             registers,
-            vectors: std::array::from_fn(|n| Expr::unknown(entry, VECTORS + n as u8)),
+            vectors: Vectors { known: BTreeMap::new(), unknown_since: entry },
             flags: None,
             stack: BTreeMap::new(),
             escaped: None,
-            visits: HashMap::new(),
+            visits: FxHashMap::default(),
             trace: Vec::new(),
         }
     }
@@ -90,9 +100,25 @@ impl Path {
         self.registers[register] = Expr::unknown(self.pc, register as u8);
     }
 
+    /// The value of a vector register.
+    pub(super) fn vector(&self, register: usize) -> Expr {
+        let unknown = || Expr::unknown(self.vectors.unknown_since, VECTORS + register as u8);
+        self.vectors.known.get(&(register as u8)).cloned().unwrap_or_else(unknown)
+    }
+
+    /// Sets a vector register.
+    pub(super) fn set_vector(&mut self, register: usize, value: Expr) {
+        self.vectors.known.insert(register as u8, value);
+    }
+
     /// The value of a vector register becomes unknown.
     pub(super) fn forget_vector(&mut self, register: usize) {
-        self.vectors[register] = Expr::unknown(self.pc, VECTORS + register as u8);
+        self.set_vector(register, Expr::unknown(self.pc, VECTORS + register as u8));
+    }
+
+    /// The values of all vector registers become unknown.
+    pub(super) fn forget_vectors(&mut self) {
+        self.vectors = Vectors { known: BTreeMap::new(), unknown_since: self.pc };
     }
 }
 

@@ -341,7 +341,7 @@ impl Engine<'_, X86> {
                 } else if full.is_gpr64() {
                     p.registers[full.number()] = value;
                 } else if full.is_vector_register() && full.number() < 16 {
-                    p.vectors[full.number()] = value;
+                    p.set_vector(full.number(), value);
                 }
             }
             OpKind::Memory => {
@@ -389,7 +389,7 @@ fn register(p: &Path, r: R) -> Expr {
     if full.is_gpr64() {
         p.registers[full.number()].clone()
     } else if full.is_vector_register() && full.number() < 16 {
-        p.vectors[full.number()].clone()
+        p.vector(full.number())
     } else {
         p.unknown()
     }

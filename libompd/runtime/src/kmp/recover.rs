@@ -200,7 +200,8 @@ impl Recipes<'_> {
     /// `__kmp_i_lock_table.table[index / KMP_I_LOCK_CHUNK]`: the table's first member is the array of rows.
     fn lock_table(&mut self) {
         let function = "__kmpc_init_lock";
-        let Some(run) = self.decoder.run(function) else { return };
+        // Every kind of lock has a way of its own through the function.
+        let Some(run) = self.decoder.run_far(function) else { return };
         let found = run.loads().find_map(|load| {
             let row = load.addr.as_indexed().filter(|row| row.scale == 8 && row.offset == 0)?;
             row.index.as_op(Op::Shr)?;
@@ -218,11 +219,18 @@ impl Recipes<'_> {
     /// whose constants can be nothing else.
     fn ompd_init(&mut self) {
         let image = self.decoder.image();
-        // A constant of eight bytes takes at least as many bytes of code to store.
-        let candidates = code::functions(image).filter(|f| f.end - f.start >= 8 * OmpdTable::length(0) as u64);
-        let mut tables = candidates.filter_map(|f| {
-            let mut stores = code::immediate_stores(image, f);
+        // Two constants stored at once take 14 bytes of code on x86-64, one by itself on aarch64 up to 24.
+        let least = OmpdTable::length(0) as u64;
+        let candidates = code::functions(image).filter(|f| (7 * least..32 * least).contains(&(f.end - f.start)));
+        let words = |range| {
+            let mut stores = code::immediate_stores(image, range);
             stores.retain(|s| s.size == 8);
+            stores
+        };
+        // The function begins with them: a look at the first bytes spares most others a whole one.
+        let candidates = candidates.filter(|f| words(f.start..f.start.saturating_add(PROBE)).len() >= PROBED);
+        let mut tables = candidates.filter_map(|f| {
+            let mut stores = words(f);
             let executed = OmpdTable::new(&stores, Order::Executed);
             stores.sort_by_key(|s| s.addr);
             let declared = OmpdTable::new(&stores, Order::Declared);
@@ -241,6 +249,11 @@ impl Recipes<'_> {
         }
     }
 }
+
+/// Bytes at the beginning of a function that are looked at first, and how many constants those of `ompd_init` store: at
+/// least one for each 24 bytes, after a prologue.
+const PROBE: u64 = 256;
+const PROBED: usize = 5;
 
 /// The function called, if it is one of this image without a name.
 fn internal(call: &Call) -> Option<u64> {

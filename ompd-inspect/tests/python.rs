@@ -1,0 +1,202 @@
+//! A Python process with two libgomps that wheels brought along, and a forked child of it that hangs in one of them: the
+//! child has one thread, and the runtime waits for the others, which only the parent has.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use test_programs::{Skip, await_all_blocked, mapped_files};
+
+/// Members of every region; the script says so too.
+const TEAM: u64 = 3;
+
+/// What the parent says.
+#[derive(Debug, Deserialize)]
+struct Parent {
+    child: i32,
+    /// Threads of the parent, which the child has not.
+    threads: usize,
+    /// The libgomp of each package.
+    paths: BTreeMap<String, String>,
+}
+
+/// What the child says before it hangs.
+#[derive(Debug, Deserialize)]
+struct Forked {
+    child: i32,
+    /// What each package's libgomp answers.
+    runtimes: BTreeMap<String, Answers>,
+}
+
+/// The results of the `omp_get_*` functions of these names, outside any region.
+#[derive(Debug, Deserialize)]
+struct Answers {
+    thread_num: u64,
+    num_threads: u64,
+    level: u64,
+    active_level: u64,
+    max_threads: u64,
+}
+
+/// The parent, which ends its child when its standard input ends. Killed when dropped; the kernel then kills the child.
+struct Python {
+    process: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Python {
+    /// Starts the script; the child will hang in what `again` brought along.
+    fn start(again: &str) -> Result<Python, Skip> {
+        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs");
+        let interpreter = home.join("runtimes/venv/bin/python");
+        if !home.join("runtimes/venv/what").is_file() {
+            let missing = interpreter.display();
+            return Err(Skip::because(format!("no Python with wheels ({missing}); \"ci/fetch python\" gets it")));
+        }
+        let mut command = Command::new(interpreter);
+        for (name, _) in std::env::vars_os() {
+            if ["OMP_", "GOMP_", "LD_", "PYTHON"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+                command.env_remove(&name);
+            }
+        }
+        command.arg(home.join("python/fork_child.py")).arg(again);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python starts");
+        let stdin = process.stdin.take();
+        let stdout = BufReader::new(process.stdout.take().expect("a pipe from standard output"));
+        Ok(Python { process, stdin, stdout })
+    }
+
+    /// The two lines, which come in any order.
+    fn facts(&mut self) -> (Parent, Forked) {
+        let mut parent = None;
+        let mut forked = None;
+        for _ in 0..2 {
+            let mut line = String::new();
+            self.stdout.read_line(&mut line).expect("a line from Python");
+            let value: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?} is no fact: {e}"));
+            if value.get("parent").is_some() {
+                parent = Some(serde_json::from_value(value).expect("the parent's facts"));
+            } else {
+                forked = Some(serde_json::from_value(value).expect("the child's facts"));
+            }
+        }
+        (parent.expect("the parent spoke"), forked.expect("the child spoke"))
+    }
+
+    /// Lets both end.
+    fn finish(mut self) {
+        self.stdin = None;
+        let status = self.process.wait().expect("Python ends");
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        // Both fail only when it was reaped already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The module named as the one that needs the runtime is mapped, and needs it.
+fn check_needed_by(pid: i32, needed_by: &Value, runtime: &str) {
+    let chain: Vec<&str> = needed_by["chain"].as_array().expect("a chain").iter().filter_map(Value::as_str).collect();
+    let runtime = Path::new(runtime).file_name().and_then(|name| name.to_str()).expect("a file name");
+    let [.., module, last] = chain.as_slice() else { panic!("a chain of {chain:?}") };
+    assert_eq!(*last, runtime);
+    // Python has loaded it, nothing at the start.
+    assert_eq!(needed_by["loaded_at_start"], false);
+    let mapped = mapped_files(pid).expect("what is mapped");
+    let file = mapped.iter().find(|path| path.ends_with(module)).unwrap_or_else(|| panic!("{module} is not mapped"));
+    let output = Command::new("readelf").arg("-dW").arg(file).output().expect("readelf runs");
+    let needed = String::from_utf8_lossy(&output.stdout);
+    let line = format!("[{runtime}]");
+    assert!(needed.lines().any(|l| l.contains("(NEEDED)") && l.contains(&line)), "{module} needs {needed}");
+}
+
+fn hangs_in(again: &str) {
+    let mut python = match Python::start(again) {
+        Ok(python) => python,
+        Err(skip) => return skip.show(),
+    };
+    let (parent, forked) = python.facts();
+    let child = parent.child;
+    assert_eq!(forked.child, child);
+    assert!(parent.threads > 1, "the parent has no team");
+    // It said so before the call that hangs; having reached the hang, it sleeps and goes on sleeping.
+    await_all_blocked(child, 1, false).expect("the child hangs");
+
+    let (report, status) = common::json(&[&child.to_string()]);
+    assert_eq!((status, &report["issues"]), (0, &json!([])));
+    let lwps: Vec<&Value> = report["os_threads"].as_array().expect("threads").iter().map(|t| &t["lwp"]).collect();
+    assert_eq!(lwps, [child]);
+    let runtimes = report["runtimes"].as_array().expect("runtimes");
+    let ours: Vec<&str> = runtimes.iter().filter_map(|r| r["path"].as_str()).collect();
+    assert_eq!((ours.len(), parent.paths.len()), (2, 2), "{ours:?}, {:?}", parent.paths);
+    assert_eq!(report["crowd"]["gone"], 2 * (TEAM - 1), "{}", report["crowd"]);
+
+    for (package, path) in &parent.paths {
+        let answers = &forked.runtimes[package];
+        let of = format!("{package}'s libgomp");
+        let runtime = runtimes.iter().find(|r| r["path"] == **path).unwrap_or_else(|| panic!("no {path}"));
+        assert_eq!(runtime["family"], "gomp", "{of}");
+        assert_eq!(runtime["missing"], json!([]), "{of}");
+        check_needed_by(child, &runtime["needed_by"], path);
+        // Of the pool, as of the team, only the thread that forked is there.
+        assert_eq!(runtime["pools"], json!([{ "threads": [child, null, null] }]), "{of}");
+        let threads = runtime["threads"].as_array().expect("threads");
+        assert_eq!(threads.len(), 1, "{of}");
+        let thread = &threads[0];
+        assert_eq!(thread["lwp"], child, "{of}");
+        // Its number is 0 in the team it hangs in, as outside.
+        assert_eq!(thread["thread_num"]["value"], answers.thread_num, "{of}");
+        assert_eq!(thread["icvs"]["nthreads"]["value"], answers.max_threads, "{of}");
+        let teams = runtime["teams"].as_array().expect("teams");
+        if package == again {
+            assert_eq!(teams.len(), 1, "{of}");
+            let team = &teams[0];
+            assert_eq!(thread["team"]["value"], 0, "{of}");
+            // What a region gets when it is not told otherwise.
+            assert_eq!(team["size"]["value"], answers.max_threads, "{of}");
+            assert_eq!(answers.max_threads, TEAM, "{of}");
+            assert_eq!(team["level"]["value"], answers.level + 1, "{of}");
+            assert_eq!(team["active_level"]["value"], answers.active_level + 1, "{of}");
+            assert_eq!(team["members"], json!([child, null, null]), "{of}");
+            let wait = &thread["wait"]["value"];
+            assert!(wait["kind"] == "barrier" || wait["kind"] == "end of region", "{of}: {}", thread["wait"]);
+            assert_eq!(wait["team"], 0, "{of}");
+        } else {
+            assert_eq!(teams.len(), 0, "{of}");
+            assert_eq!((answers.level, answers.num_threads), (0, 1), "{of}");
+            assert_eq!(thread["team"].get("value"), Some(&Value::Null), "{of}");
+            assert_eq!(thread["wait"].get("value"), Some(&Value::Null), "{of}");
+        }
+    }
+
+    let pid = child.to_string();
+    let (summary, _, _) = common::texts(&common::run(&[&pid]));
+    assert!(summary.contains("SUSPECT") || summary.contains("DEADLOCK"), "{summary}");
+    let (doctor, _, status) = common::texts(&common::run(&["doctor", &pid]));
+    assert_eq!((status, doctor.matches("needed by").count()), (0, 2), "{doctor}");
+    for path in parent.paths.values() {
+        assert!(doctor.contains(path), "{path} is not in {doctor}");
+    }
+    python.finish();
+}
+
+#[test]
+fn the_child_hangs_in_faiss() {
+    hangs_in("faiss");
+}
+
+#[test]
+fn the_child_hangs_in_scikit_learn() {
+    hangs_in("sklearn");
+}
