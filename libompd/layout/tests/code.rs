@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "skips say why")]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -321,4 +322,39 @@ fn libomp_accessors() {
     assert_eq!(values[65..68], [8, 8, 0x40]);
     assert_eq!(values[119..123], [0x580, 0x140, 0x28, 4]);
     assert!(values.len() >= 145);
+}
+
+/// Code in which every function begins at the beginning.
+struct Nested;
+
+impl code::CodeImage for Nested {
+    fn machine(&self) -> Machine {
+        Machine::X86_64
+    }
+    fn code_at(&self, _: u64, _: usize) -> Option<&[u8]> {
+        None
+    }
+    fn data_at(&self, _: u64, _: usize) -> Option<&[u8]> {
+        None
+    }
+    fn slot(&self, _: u64) -> Option<code::Slot> {
+        None
+    }
+    fn function(&self, addr: u64) -> Option<Range<u64>> {
+        Some(0x1000..addr + 16)
+    }
+    fn symbol(&self, _: &str) -> Option<u64> {
+        None
+    }
+    fn executable(&self) -> Vec<Range<u64>> {
+        std::iter::once(0x1000..0x10_1000).collect()
+    }
+}
+
+#[test]
+fn functions_within_each_other_do_not_multiply() {
+    let found: Vec<_> = functions(&Nested).collect();
+    assert_eq!(found.first(), Some(&(0x1000..0x1010)));
+    let sum: u64 = found.iter().map(|f| f.end - f.start).sum();
+    assert!(sum <= 4 * 0x10_0000, "{sum} bytes of functions in {} of code", 0x10_0000);
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, select};
-use ompd_layout::{BitRange, Facts, Field};
+use ompd_layout::{BitRange, Facts, Field, Layout, Origin, Source};
 use ompd_target::elf::ElfFile;
 
 #[derive(Default, Clone)]
@@ -255,4 +255,19 @@ fn a_debug_link_stands_in_for_a_build_id() {
         run(Command::new("objcopy").arg("--add-gnu-debuglink").arg(at("its.dbg")).arg(at(name)));
         assert_eq!(id(), note.or_else(|| Some("debuglink:its.dbg:cbf43926".to_owned())));
     }
+}
+
+#[test]
+fn offsets_at_the_end_of_all_numbers_are_compared_as_well() {
+    let with = |offset| {
+        let mut facts = facts(8);
+        facts.set_field("task", "flag", Field { offset, size: 4, bits: Some(BitRange { shift: 17, width: 1 }) });
+        facts
+    };
+    let far = [(u64::MAX, u64::MAX), (u64::MAX / 8 + 1, 0)].map(|(a, b)| {
+        let origins = [("a", with(a)), ("b", with(b))];
+        let origins = origins.map(|(name, facts)| (Source::new(Origin::Profile, name), facts));
+        Layout::resolve(&origins).1.len()
+    });
+    assert_eq!(far, [0, 1]);
 }
