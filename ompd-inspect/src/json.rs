@@ -85,6 +85,8 @@ pub struct Process {
     /// Command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// True if job control (SIGSTOP) holds it: nothing in it moves until it gets SIGCONT.
+    pub stopped: bool,
     /// Signal that ended it (core files of crashes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
@@ -402,6 +404,7 @@ pub fn report(inspection: &Inspection) -> Report {
             pid: process.pid,
             exe: process.exe.clone(),
             command: process.command.clone(),
+            stopped: process.stopped,
             signal: process.signal,
         },
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),

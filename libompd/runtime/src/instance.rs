@@ -309,6 +309,7 @@ fn conclude(
         family: of.family,
         product,
         path: module.path.clone(),
+        file: module.file.as_ref().ok().map(|file| file.path().display().to_string()),
         base: module.base(),
         build_id: module.build_id.clone(),
         needed_by: needed_by.clone(),

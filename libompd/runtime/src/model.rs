@@ -588,6 +588,8 @@ pub struct InstanceInfo {
     pub product: &'static str,
     /// Path of the module as the target names it.
     pub path: String,
+    /// Path of the file that was read in its stead, as this program sees it; `None` if there was none.
+    pub file: Option<String>,
     /// Lowest mapped address of the module.
     pub base: Addr,
     /// Build-id of the module.

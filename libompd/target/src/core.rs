@@ -172,6 +172,7 @@ impl Core {
             exe: exe.map(|i| images[i].path.clone()),
             command: notes.command,
             signal: notes.signal,
+            stopped: false,
             cpus: None,
         };
         self.threads = notes.threads;
@@ -225,11 +226,15 @@ impl Core {
             self.issues.push("which mapped file is the executable is not known (no usable auxiliary vector)".into());
         }
         if !lost.is_empty() {
-            self.issues.push(format!(
-                "{} mapped files are not at hand ({}): give a copy of the target's file system with --lib-root DIR",
-                lost.len(),
-                lost.join(", ")
-            ));
+            // Names help whoever has few of them missing; who looks at a core of another machine knows.
+            const NAMED: usize = 8;
+            let (count, more) = (lost.len(), lost.len().saturating_sub(NAMED));
+            lost.truncate(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let files = if count == 1 { "1 mapped file is" } else { &format!("{count} mapped files are") };
+            let names = lost.join(", ");
+            let remedy = "give a copy of the target's file system with --lib-root DIR";
+            self.issues.push(format!("{files} not at hand: {remedy} ({names}{more})"));
         }
         self.space.add_below(pieces);
     }

@@ -125,9 +125,9 @@ pub enum DenialCause {
     /// A system call filter of our own process is active, as in many containers.
     #[error("this program runs under a seccomp filter and without CAP_SYS_PTRACE")]
     Seccomp,
-    /// Same user, no Yama, no filter, no capability: the target has made itself unreadable.
+    /// Same user, no Yama, no filter, no capability: the target has more rights, or has made itself unreadable.
     #[error(
-        "it runs as the same user, but has marked itself as not dumpable (a set-user-id program, changed capabilities, or prctl), and this program lacks CAP_SYS_PTRACE"
+        "it runs as the same user, but has capabilities that this program lacks, or is not dumpable (a set-user-id program, changed capabilities, or prctl), and this program lacks CAP_SYS_PTRACE"
     )]
     NotDumpable,
     /// Refused although this program holds CAP_SYS_PTRACE.

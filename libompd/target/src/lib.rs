@@ -48,6 +48,9 @@ pub struct ProcessInfo {
     pub command: Option<String>,
     /// The signal that ended the process (cores of crashes only).
     pub signal: Option<i32>,
+    /// It is stopped by job control (`SIGSTOP`, Ctrl-Z, a shell): nothing in it moves until it gets `SIGCONT`. Never said
+    /// of cores.
+    pub stopped: bool,
     /// The processors it may use, as of opening it. Live processes only: a core does not record them.
     pub cpus: Option<Cpus>,
 }

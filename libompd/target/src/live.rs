@@ -144,7 +144,9 @@ impl Live {
         modules.extend(read_vdso(&mappings, &memory));
         modules.sort_by_key(Module::base);
         let cpus = cpus::usable(&process);
-        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None, cpus };
+        // Stopped by a tracer is another letter: that tracer is a reason to be refused, later.
+        let stopped = stat.state == 'T';
+        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None, stopped, cpus };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);

@@ -29,6 +29,11 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let instance = &snapshot.instance;
     item(page, "base", &instance.base.to_string());
     item(page, "build-id", &instance.build_id.as_ref().map_or_else(|| "none".to_owned(), |id| id.to_string()));
+    // Through /proc it is the very file that is mapped.
+    let elsewhere = instance.file.as_deref().filter(|file| *file != instance.path && !file.starts_with("/proc/"));
+    if let Some(file) = elsewhere {
+        item(page, "read from", &escape(file));
+    }
     if let Some(needed_by) = &instance.needed_by {
         item(page, "needed by", &needed(needed_by));
     }
@@ -55,16 +60,15 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
 /// The chain of modules that brought the runtime in.
 fn needed(by: &ompd_target::NeededBy) -> String {
     let chain: Vec<String> = by.chain.iter().map(|name| escape(name)).collect();
-    let mut text = match (by.loaded_at_start, chain.as_slice()) {
-        (true, [_]) => "nothing: it is part of the executable".to_owned(),
-        (true, chain) => format!("{} (loaded at start)", chain.join(" → ")),
-        (false, [_]) => "no module: it was loaded by dlopen or LD_PRELOAD".to_owned(),
-        (false, chain) => format!("{} (the first by dlopen or LD_PRELOAD)", chain.join(" → ")),
-    };
-    if let Some(doubt) = &by.doubt {
-        text.push_str(&format!("; {}", escape(doubt)));
+    let chain = chain.join(" → ");
+    match (&by.doubt, by.loaded_at_start, by.chain.len()) {
+        (Some(doubt), _, 1) => format!("not known: {}", escape(doubt)),
+        (Some(doubt), _, _) => format!("perhaps {chain}: {}", escape(doubt)),
+        (None, true, 1) => "nothing: it is part of the executable".to_owned(),
+        (None, true, _) => format!("{chain} (loaded at start)"),
+        (None, false, 1) => "no module: it was loaded by dlopen or LD_PRELOAD".to_owned(),
+        (None, false, _) => format!("{chain} (the first by dlopen or LD_PRELOAD)"),
     }
-    text
 }
 
 fn found(snapshot: &RuntimeSnapshot) -> String {
@@ -129,13 +133,20 @@ fn verdict(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let (style, text) = match (lacking, issues) {
         (0, 0) => (Style::new(), "everything of it can be read".to_owned()),
         (0, _) => (ALARM, "its layout is known, but not all could be read; see the issues below".to_owned()),
-        _ => (
-            ALARM,
-            format!(
-                "{} of its layout not known: what depends on them is shown as unknown",
-                words::count(lacking, "value")
-            ),
-        ),
+        _ => (ALARM, unknown_build(instance, lacking)),
     };
     page.wrapped("  verdict    ", style, &text, INDENT);
+}
+
+/// What somebody can do about a build of which not all is known.
+fn unknown_build(instance: &InstanceInfo, lacking: usize) -> String {
+    let lacking = words::count(lacking, "value");
+    let lost = format!("{lacking} of its layout not known: what depends on them is shown as unknown");
+    let has_file = instance.origins.iter().any(|o| o.origin == Origin::Code);
+    let remedy = if has_file {
+        "This build is none of those that are known. Its debug information would tell the rest: --debug-dir, --debuginfod"
+    } else {
+        "Its file is not at hand: say where it is with --lib-root"
+    };
+    format!("{lost}. {remedy}")
 }

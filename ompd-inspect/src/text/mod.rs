@@ -18,6 +18,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use crate::args::View;
 use crate::escape::escape;
 use crate::session::Inspection;
+use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 use ompd_target::TargetKind;
@@ -147,7 +148,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     if view == View::Threads {
         threads::foreign(&mut page, inspection);
     }
-    issues(&mut page, inspection, view);
+    issues(&mut page, inspection);
     page.out
 }
 
@@ -170,6 +171,10 @@ fn head(page: &mut Page, inspection: &Inspection) {
         (TargetKind::Live, None) => "live".to_owned(),
     };
     page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
+    if process.stopped {
+        let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
+        page.wrapped("", ALARM, text, 0);
+    }
     for thread in &inspection.threads {
         if let Some(signal) = thread.signal {
             page.styled(ALARM, format_args!("LWP {} received {}", thread.lwp, words::signal(signal)));
@@ -217,12 +222,22 @@ fn no_runtime(inspection: &Inspection) -> String {
                 libiomp5."
             .to_owned();
     }
-    let names: Vec<String> = inspection.unopened.iter().map(|path| escape(path)).collect();
-    format!(
-        "No OpenMP runtime was found in what could be read; {} could not be looked at: {}",
-        words::count(names.len(), "mapped file"),
-        names.join(", ")
-    )
+    let (likely, others): (Vec<&String>, Vec<&String>) =
+        inspection.unopened.iter().partition(|path| is_named_like_a_runtime(path));
+    let count = words::count(inspection.unopened.len(), "mapped file");
+    let mut text = format!("No OpenMP runtime was found in what could be read; {count} could not be looked at");
+    const NAMED: usize = 8;
+    let named = |paths: &[&String]| {
+        let names: Vec<String> = paths.iter().take(NAMED).map(|path| escape(path)).collect();
+        let more = paths.len().saturating_sub(NAMED);
+        format!("{}{}", names.join(", "), if more > 0 { format!(" and {more} more") } else { String::new() })
+    };
+    if likely.is_empty() {
+        let _ = write!(text, ": {}", named(&others));
+    } else {
+        let _ = write!(text, ". By their names these are runtimes: {}", named(&likely));
+    }
+    text
 }
 
 fn runtime_heading(page: &mut Page, snapshot: &RuntimeSnapshot) {
@@ -238,8 +253,8 @@ fn each(page: &mut Page, inspection: &Inspection, view: fn(&mut Page, &RuntimeSn
     }
 }
 
-/// Issues, the most telling first; many of a kind are cut, `doctor` and JSON have all.
-fn issues(page: &mut Page, inspection: &Inspection, view: View) {
+/// Issues, the most telling first; many of a kind are cut, `-v` and JSON have all.
+fn issues(page: &mut Page, inspection: &Inspection) {
     const SHOWN: usize = 5;
     let all: Vec<_> = inspection.all_issues().collect();
     if all.is_empty() {
@@ -247,7 +262,7 @@ fn issues(page: &mut Page, inspection: &Inspection, view: View) {
     }
     page.blank();
     page.styled(ALARM, format_args!("Incomplete: {}", words::count(all.len(), "issue")));
-    let shown = if view == View::Doctor || page.verbose { all.len() } else { SHOWN };
+    let shown = if page.verbose { all.len() } else { SHOWN };
     for issue in all.iter().take(shown) {
         page.wrapped("  ", Style::new(), &format!("{}: {}", escape(&issue.subject), escape(&issue.text)), 4);
     }

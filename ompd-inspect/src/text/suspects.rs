@@ -48,8 +48,8 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         if !standing.unclear.is_empty() {
             text.push_str(&format!(", not known: {}", threads(&standing.unclear)));
         }
-        // As long as all that are missing run, they may just be slow.
-        let alarm = standing.elsewhere.iter().any(|number| !is_running(page, snapshot, team, *number));
+        // As long as nobody is known to be held up, the missing may just be slow.
+        let alarm = standing.elsewhere.iter().any(|number| is_held_up(page, snapshot, team, *number));
         headline(page, alarm, &text);
         members(page, snapshot, team, &standing.elsewhere);
     }
@@ -117,12 +117,12 @@ fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
     })
 }
 
-/// True if the member was executing instructions, neither waiting nor blocked in a system call.
-fn is_running(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
-    member(snapshot, team, number).is_some_and(|thread| {
-        let blocked = thread.lwp.is_some_and(|lwp| page.calls.contains_key(&lwp));
-        matches!(thread.wait, Fact::Known { value: None, .. }) && !blocked
-    })
+/// True if the member is known not to get on at this moment: it waits for something in the runtime, is blocked in a
+/// system call, or does not exist. Who executes the runtime's code may be on its way.
+fn is_held_up(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
+    let Some(thread) = member(snapshot, team, number) else { return true };
+    let blocked = thread.lwp.is_some_and(|lwp| page.calls.contains_key(&lwp));
+    blocked || thread.wait.value().is_some_and(Option::is_some)
 }
 
 /// A team no member of which can release another: each waits for a lock.
@@ -160,19 +160,22 @@ fn absent(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> 
                 Some(inner) if inner.descriptor != team.descriptor => ", in an inner team,",
                 _ => "",
             };
-            format!("thread {number} (LWP {lwp}){inner} {}", predicate(page, thread))
+            format!("thread {number} (LWP {lwp}){inner} {}", predicate(page, snapshot, thread))
         }
         None => format!("thread {number} (LWP {lwp}): its state could not be read"),
     }
 }
 
-fn predicate(page: &Page, thread: &Thread) -> String {
+fn predicate(page: &Page, snapshot: &RuntimeSnapshot, thread: &Thread) -> String {
     match &thread.wait {
         Fact::Known { value: Some(wait), .. } => {
-            let owner = if is_lock(wait.kind) { " (this runtime does not record who holds it)" } else { "" };
+            let owner = if is_lock(wait.kind) { " (who holds it is not known)" } else { "" };
             format!("{}{owner}", words::waiting(wait))
         }
-        Fact::Known { value: None, .. } => format!("is not in the OpenMP runtime: {}", page.doing(thread)),
+        Fact::Known { value: None, .. } => match page.elsewhere(snapshot, thread) {
+            Some(elsewhere) => format!("is in a region of another runtime ({elsewhere}): {}", page.doing(thread)),
+            None => format!("is not in the OpenMP runtime: {}", page.doing(thread)),
+        },
         Fact::Unknown { why } => format!("may be running or waiting: {why}"),
     }
 }
