@@ -216,15 +216,26 @@ impl<I: InstructionSet> Engine<'_, I> {
         if !p.may_visit(self.limits.visits) {
             return Flow::End;
         }
-        let mut other = p.clone();
-        other.pc = target;
-        self.fork(other);
+        // Copying a path costs more than a few of its steps: not one that would be dropped.
+        if self.has_room(target) {
+            let mut other = p.clone();
+            other.pc = target;
+            self.waiting.push(other);
+        } else {
+            self.give_up(target, StopReason::Limit);
+        }
         Flow::Next
+    }
+
+    /// True if a path to this place may wait for its turn: ways to places already reached are dropped once as many wait as
+    /// will be followed.
+    fn has_room(&self, pc: u64) -> bool {
+        self.waiting.len() + self.run.path_count() < self.limits.paths || !self.reached.contains(&pc)
     }
 
     /// Leaves the other side of a branch for later. Ways to places already reached are dropped once many wait.
     pub(super) fn fork(&mut self, other: Path) {
-        if self.waiting.len() < self.limits.paths || !self.reached.contains(&other.pc) {
+        if self.has_room(other.pc) {
             self.waiting.push(other);
         } else {
             self.give_up(other.pc, StopReason::Limit);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHasher;
@@ -14,7 +15,7 @@ const MAX_NODES: u32 = 160;
 
 /// A value as the function computes it. Cheap to clone; compared by structure.
 #[derive(Clone)]
-pub struct Expr(Arc<Node>);
+pub struct Expr(Rc<Node>);
 
 struct Node {
     kind: Kind,
@@ -25,7 +26,7 @@ struct Node {
 
 impl PartialEq for Expr {
     fn eq(&self, other: &Expr) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.kind == other.0.kind)
+        Rc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.kind == other.0.kind)
     }
 }
 
@@ -326,7 +327,7 @@ impl Expr {
     fn new(kind: Kind, nodes: u32) -> Expr {
         let mut hasher = FxHasher::default();
         kind.hash(&mut hasher);
-        Expr(Arc::new(Node { hash: hasher.finish(), kind, nodes }))
+        Expr(Rc::new(Node { hash: hasher.finish(), kind, nodes }))
     }
 
     pub(super) fn leaf(kind: Kind) -> Expr {
