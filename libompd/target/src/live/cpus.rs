@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 use procfs::ProcessCGroup;
 use procfs::process::MountInfo;
 
@@ -18,11 +21,24 @@ const MAX_CPU: u32 = 1 << 16;
 /// `None` if not a single thread's affinity could be read.
 pub(super) fn usable(process: &ProcDir) -> Option<Cpus> {
     let mut allowed = BTreeSet::new();
+    let mut last = None;
     // Threads that end meanwhile are passed over.
-    let masks = process.tasks().ok()?.into_iter().filter_map(|tid| process.task_line(tid, "Cpus_allowed_list:"));
-    // Most threads have the same one.
-    for mask in masks.collect::<BTreeSet<String>>() {
-        allowed.extend(parse_list(&mask)?);
+    for tid in process.tasks().ok()? {
+        match sched_getaffinity(Pid::from_raw(tid)) {
+            // Most threads have the same one.
+            Ok(set) if last == Some(set) => {}
+            Ok(set) => {
+                allowed.extend((0..CpuSet::count()).filter(|cpu| set.is_set(*cpu) == Ok(true)).map(|cpu| cpu as u32));
+                last = Some(set);
+            }
+            Err(Errno::ESRCH) => {}
+            // More processors than fit into the set: as text there is no limit.
+            Err(_) => {
+                if let Some(mask) = process.task_line(tid, "Cpus_allowed_list:") {
+                    allowed.extend(parse_list(&mask)?);
+                }
+            }
+        }
     }
     // A mask may name processors that the machine could have and has not.
     if let Some(online) = fs::read_to_string(ONLINE).ok().and_then(|text| parse_list(&text)) {
