@@ -38,7 +38,11 @@ impl Reader<'_> {
                     self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
                 } else {
                     self.tasks[id.0].thread = lwp;
-                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team) {
+                    // Entering and leaving a region, a thread changes its team and its task one after the other.
+                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
+                        && !self.encloses(own, team)
+                        && !self.encloses(team, own)
+                    {
                         self.check.note("a thread executes a task of a team it is not in", own == team);
                     }
                     self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
@@ -81,6 +85,12 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+    }
+
+    /// True if one team is the parent of the other.
+    fn encloses(&self, outer: Addr, inner: Addr) -> bool {
+        let parent = self.kmp.structs.team.parent.offset().ok().map(|at| self.target.read_ptr(inner.offset(at)));
+        matches!(parent, Some(Ok(parent)) if parent == outer && !outer.is_null())
     }
 
     /// Reads one task and files it.
