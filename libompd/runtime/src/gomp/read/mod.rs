@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
     }
 
     /// False if there is a thread whose OpenMP data cannot be found: it may be any that is not met otherwise.
-    fn knows_all_threads(&self) -> bool {
+    pub(super) fn knows_all_threads(&self) -> bool {
         self.target.threads().iter().all(|t| t.thread_pointer().is_some())
     }
 
@@ -515,7 +515,7 @@ impl<'a> Reader<'a> {
             };
         }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
-        let role = role_slot.fact(Ok(self.role(raw)));
+        let role = role_slot.fact(self.role(raw));
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
@@ -549,22 +549,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost.
-    fn role(&self, raw: &RawThread) -> Role {
+    /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost. Where a team on the way
+    /// is not known, neither is this.
+    fn role(&self, raw: &RawThread) -> Result<Role, Why> {
         if raw.idle {
-            return Role::IdleWorker;
+            return Ok(Role::IdleWorker);
         }
         let s = &self.gomp.structs.team;
         let (mut team, mut number) = (raw.team, raw.team_id);
         for _ in 0..limits::TEAM_DEPTH {
-            let Some(outer) = self.teams.get(&team) else { break };
-            if number != 0 {
-                return Role::Worker;
+            if team.is_null() {
+                return Ok(Role::Initial);
             }
-            number = outer.view.u32(&s.prev_team_id).unwrap_or(0);
-            team = outer.view.ptr(&s.prev_team).unwrap_or(Addr::NULL);
+            if number != 0 {
+                return Ok(Role::Worker);
+            }
+            let Some(outer) = self.teams.get(&team) else {
+                return Err(Why::Inconsistent(format!("the team at {team} could not be read")));
+            };
+            (number, team) = (outer.view.u32(&s.prev_team_id)?, outer.view.ptr(&s.prev_team)?);
         }
-        Role::Initial
+        Err(Why::Inconsistent("the chain of enclosing teams has no end".to_owned()))
     }
 
     fn state_of(

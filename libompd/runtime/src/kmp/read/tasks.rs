@@ -85,6 +85,25 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+        self.doubt_suspended();
+    }
+
+    /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
+    fn doubt_suspended(&mut self) {
+        let mut doubtful = HashSet::new();
+        let mut all = false;
+        for thread in self.threads.iter().filter(|t| !matches!(t.idle, Idle::Yes(_))) {
+            match thread.view.ptr(&self.kmp.structs.info.current_task) {
+                Ok(task) if matches!(thread.idle, Idle::Unsure(_)) => drop(doubtful.insert(task)),
+                Ok(_) => {}
+                Err(_) => all = true,
+            }
+        }
+        for task in &mut self.tasks {
+            if task.state.get() == Some(TaskState::Suspended) && (all || doubtful.contains(&task.descriptor)) {
+                task.state = Fact::unknown("a thread whose task is not known may be executing it");
+            }
+        }
     }
 
     /// True if one team is the parent of the other.
