@@ -149,3 +149,35 @@ fn three_runtimes_nested() {
     assert_eq!(doctor.matches("verdict everything of it can be read").count(), 3, "{doctor}");
     running.release().expect("it goes on to its end");
 }
+
+/// Two copies of one file name in two directories: a thread in both is told apart by the whole path, and no place is
+/// said to be around itself.
+#[test]
+fn nested_copies_of_one_name() {
+    let system = Runtime::Libgomp.library().expect("the system's libgomp");
+    let directory = tempfile::tempdir().expect("a directory for the copies");
+    let copy = |folder: &str| {
+        let folder = directory.path().join(folder);
+        std::fs::create_dir(&folder).expect("a directory for a copy");
+        let path = folder.join("libgomp.so.1");
+        std::fs::copy(&system, &path).expect("copying the library");
+        path.canonicalize().expect("the copy").to_str().expect("a plain path").to_owned()
+    };
+    let (a, b) = (copy("a"), copy("b"));
+    let program = build("nested_runtimes", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+    let running = launch.argument(&a).argument(&b).start().expect("it starts");
+    let lwp = |role: &str| running.truth.threads.iter().find(|t| t.role == role).expect("a thread of that role").lwp;
+    let output = common::command().args(["teams", &running.pid.to_string()]).output().expect("it runs");
+    // Paths are longer than a line: words are compared, not lines.
+    let text: String = String::from_utf8(output.stdout).expect("text").split_whitespace().collect();
+    let says = |what: String| {
+        let what: String = what.split_whitespace().collect();
+        assert!(text.contains(&what), "{what} is not in {text}");
+    };
+    let (middle, inner) = (lwp("own 1, a 0"), lwp("a 2, b 0"));
+    says(format!("0 (LWP {inner}) waits at a barrier; around it, thread 2 of team 0 in {a}"));
+    says(format!("2 (LWP {inner}) in system call futex; inside, thread 0 of team 0 in {b}"));
+    says(format!("1 (LWP {middle}) in system call futex; inside, thread 0 of team 0 in {a}"));
+    running.release().expect("it goes on to its end");
+}

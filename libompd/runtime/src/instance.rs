@@ -155,6 +155,18 @@ impl Asked {
         Some(asked)
     }
 
+    /// The profile for an image. Builds configured otherwise (without OMPT, say) export the same and have another layout:
+    /// for a build that is not listed, at least one value has to be confirmed by somebody else. Who forbids to look at
+    /// the code has decided otherwise.
+    fn select(&self, of: &FamilyOrigins, image: &impl ExportView) -> Result<Selection<'static>, Vec<Rejection>> {
+        let chosen = profile::select(of.profiles, image, &self.all())?;
+        if chosen.by_build_id || chosen.confirmed > 0 || self.ignore.contains(&Origin::Code) {
+            return Ok(chosen);
+        }
+        let why = "fits by what the image exports, but no value is confirmed by its code".to_owned();
+        Err(vec![Rejection { profile: chosen.profile.name.clone(), why, mismatches: Vec::new() }])
+    }
+
     /// What they know together; where two know the same, the word of the more trusted one.
     fn all(&self) -> Facts {
         let mut all = Facts::default();
@@ -202,7 +214,7 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
         file.relocations().get(&at).map(|r| r.symbol_value.wrapping_add(r.addend as u64))
     });
     asked.symbols_and_code(file, &path, of);
-    let profile = profile::select(of.profiles, file, &asked.all());
+    let profile = asked.select(of, file);
     Analysis { family: of.family, schema: of.schema, origins: asked.answers, reports: asked.reports, profile }
 }
 
@@ -240,8 +252,8 @@ pub(crate) fn resolve(
     }
 
     let selected = match file {
-        Some(file) => profile::select(of.profiles, file, &asked.all()),
-        None => profile::select(of.profiles, &WithoutFile(module, target.arch()), &asked.all()),
+        Some(file) => asked.select(of, file),
+        None => asked.select(of, &WithoutFile(module, target.arch())),
     };
     match selected {
         Ok(chosen) => {

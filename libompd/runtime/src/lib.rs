@@ -11,6 +11,8 @@ pub mod kmp;
 mod limits;
 pub mod model;
 mod names;
+#[cfg(test)]
+mod partial;
 pub mod process;
 mod recover;
 

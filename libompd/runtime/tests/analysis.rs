@@ -94,3 +94,31 @@ fn libiomp5() {
         assert!(equal >= least, "{origin}: only {equal}");
     }
 }
+
+/// Builds configured otherwise export the same names and have another layout. Where the code tells nothing, nobody
+/// knows which of them a file is.
+#[test]
+fn a_layout_that_nothing_confirms_is_not_used() {
+    let path = Path::new("/usr/lib/x86_64-linux-gnu/libgomp.so.1");
+    let Ok(file) = ElfFile::open(path) else { return println!("skipped: no {}", path.display()) };
+    let mut bytes = std::fs::read(path).expect("the library");
+    let note = file.section(".note.gnu.build-id").expect("the section").to_vec();
+    let at = bytes.windows(note.len()).position(|window| window == &note[..]).expect("its place in the file");
+    // Behind the header and the owner's name.
+    bytes[at + 16..at + note.len()].fill(1);
+    let directory = tempfile::tempdir().expect("a directory");
+    let other = directory.path().join("libgomp.so.1");
+    std::fs::write(&other, &bytes).expect("a build that is not listed");
+    let found = runtime(&other).expect("the copy");
+    assert!(found.profile.is_ok_and(|chosen| !chosen.by_build_id && chosen.confirmed >= 39));
+
+    const RET: u8 = 0xc3;
+    let text = file.section(".text").expect("the section").to_vec();
+    let at = bytes.windows(64).position(|window| window == &text[..64]).expect("its place in the file");
+    bytes[at..at + text.len()].fill(RET);
+    std::fs::write(&other, &bytes).expect("a build whose code tells nothing");
+    let found = runtime(&other).expect("the copy");
+    assert!(of(&found, Origin::Code).fields.is_empty());
+    let why: Vec<String> = found.profile.expect_err("nothing confirms it").iter().map(ToString::to_string).collect();
+    assert!(why.iter().any(|why| why.contains("no value is confirmed")), "{why:?}");
+}

@@ -130,7 +130,11 @@ fn verdict(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let instance = &snapshot.instance;
     let lacking: usize = instance.missing.iter().map(|lack| lack.names.len()).sum();
     let issues = instance.issues.len() + snapshot.issues.len();
+    let lost = snapshot.threads.iter().filter(|t| t.team.get().is_none()).count();
     let (style, text) = match (lacking, issues) {
+        (0, 0) if lost > 0 => {
+            (ALARM, format!("its layout is known, but not the team of {}", words::count(lost, "thread")))
+        }
         (0, 0) => (Style::new(), "everything of it can be read".to_owned()),
         (0, _) => (ALARM, "its layout is known, but not all could be read; see the issues below".to_owned()),
         _ => (ALARM, unknown_build(instance, lacking)),

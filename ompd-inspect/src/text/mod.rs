@@ -21,7 +21,7 @@ use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
-use ompd_target::TargetKind;
+use ompd_target::{Addr, TargetKind};
 
 const HEADING: Style = Style::new().bold();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
@@ -44,8 +44,8 @@ pub struct Page {
     calls: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
     nested: Vec<Nested>,
-    /// What each runtime is called where there are several.
-    names: Vec<String>,
+    /// What each runtime is called where there are several, and where it begins: two files may be called the same.
+    names: Vec<(Addr, String)>,
 }
 
 impl Page {
@@ -57,12 +57,12 @@ impl Page {
     /// In which teams of other runtimes a thread is, seen from its team in this one.
     fn elsewhere(&self, snapshot: &RuntimeSnapshot, thread: &Thread) -> Option<String> {
         let nested = self.nested.iter().find(|n| Some(n.lwp) == thread.lwp)?;
-        let here = self.names.iter().position(|name| *name == runtime_name(snapshot))?;
+        let here = self.names.iter().position(|(base, _)| *base == snapshot.instance.base)?;
         let others = nested.places.iter().filter(|place| place.runtime != here);
         let others: Vec<String> = others
             .map(|place| {
                 let number = place.thread_num.map_or_else(|| "a thread".to_owned(), |n| format!("thread {n}"));
-                format!("{number} of team {} in {}", place.team.0, self.names[place.runtime])
+                format!("{number} of team {} in {}", place.team.0, self.names[place.runtime].1)
             })
             .collect();
         // Seen from the outermost, the others are inside; seen from inside, only the outermost is known to be around.
@@ -129,7 +129,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         verbose,
         calls,
         nested: process::nested(&inspection.runtimes),
-        names: inspection.runtimes.iter().map(runtime_name).collect(),
+        names: runtime_names(&inspection.runtimes),
     };
     head(&mut page, inspection);
     crowd(&mut page, inspection);
@@ -201,7 +201,7 @@ fn crowd(page: &mut Page, inspection: &Inspection) {
     if crowd.gone > 0 {
         let _ = write!(
             text,
-            "; {} of its pools {} not exist in this process (a fork leaves them behind)",
+            "; {} in its pools {} not exist in this process (a fork leaves them behind)",
             words::count(crowd.gone, "thread"),
             if crowd.gone == 1 { "does" } else { "do" }
         );
@@ -209,10 +209,16 @@ fn crowd(page: &mut Page, inspection: &Inspection) {
     page.wrapped("", Style::new(), &text, 0);
 }
 
-/// A short name that tells one runtime of a process from another: that of its file.
-fn runtime_name(snapshot: &RuntimeSnapshot) -> String {
-    let path = &snapshot.instance.path;
-    escape(path.rsplit('/').next().unwrap_or(path))
+/// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
+/// file is called the same.
+fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
+    let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let files: Vec<String> = runtimes.iter().map(file).collect();
+    let name = |(runtime, name): (&RuntimeSnapshot, &String)| {
+        let alone = files.iter().filter(|other| *other == name).count() == 1;
+        (runtime.instance.base, escape(if alone { name } else { &runtime.instance.path }))
+    };
+    runtimes.iter().zip(&files).map(name).collect()
 }
 
 /// Says that there is none only if every mapped file was looked at.

@@ -80,7 +80,7 @@ impl Gomp {
         Gomp::with(target, module, &origins(), ignore)
     }
 
-    fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
+    pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(Gomp::bind(module, &layout, info)));
         Gomp { without_profile: plain, ..Gomp::bind(module, &resolved.layout, resolved.info) }

@@ -89,7 +89,7 @@ impl Kmp {
         Kmp::with(target, module, &origins(), ignore)
     }
 
-    fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
+    pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
         let resolved = instance::resolve(target, module, product, origins, ignore);

@@ -40,6 +40,9 @@ struct RawTeam {
     active_level: u32,
 }
 
+/// Why nothing is said of a thread whose team has no thread 0, or does not list it.
+const UNSETTLED: &str = "it is on its way into or out of a region, or thread 0 of its team was left behind by a fork";
+
 /// What a futex address stands for.
 #[derive(Clone)]
 struct Place {
@@ -197,10 +200,11 @@ impl<'a> Reader<'a> {
         for (addr, view) in &self.pools {
             match self.pool_threads(view) {
                 Ok(entries) => {
-                    let lwps: Vec<Option<i32>> = entries.iter().map(|e| by_addr.get(e).copied()).collect();
-                    if !lwps.is_empty() {
-                        let living = lwps.iter().any(Option::is_some);
-                        self.check.note("no thread of a pool is a thread of the process", living);
+                    let lwps = self.pool_members(*addr, &entries, &by_addr);
+                    if !entries.is_empty() {
+                        // In the child of a fork they may all be gone: threads of nested teams are in no pool's array.
+                        let known = !lwps.is_empty() || !self.knows_all_threads();
+                        self.check.note("no thread of a pool knows the pool", known);
                         self.pool_threads.push(Pool { threads: lwps });
                     }
                     // Entry 0 is the initial thread.
@@ -235,6 +239,27 @@ impl<'a> Reader<'a> {
         let s = &self.gomp.structs.pool;
         let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
         if array.is_null() { Ok(Vec::new()) } else { self.pointers(array, used) }
+    }
+
+    /// LWPs of a pool's threads. `gomp_team_start` counts new threads before they have entered themselves
+    /// (`gomp_thread_start`): until then their entries are what the array held before, at worst the address of a thread
+    /// that has ended. A thread that a fork left behind still names the pool as its own, one that ended does not.
+    fn pool_members(&self, pool: Addr, entries: &[Addr], living: &HashMap<Addr, i32>) -> Vec<Option<i32>> {
+        let left_behind = |thread: Addr| {
+            let own = self.gomp.structs.thread.thread_pool.offset().map(|at| self.target.read_ptr(thread.offset(at)));
+            self.knows_all_threads() && matches!(own, Ok(Ok(own)) if own == pool)
+        };
+        let mut seen = HashSet::new();
+        let member = |thread: &Addr| match living.get(thread) {
+            Some(lwp) => Some(Some(*lwp)),
+            None => left_behind(*thread).then_some(None),
+        };
+        entries.iter().filter(|thread| seen.insert(**thread)).filter_map(member).collect()
+    }
+
+    /// False if there is a thread whose OpenMP data cannot be found: it may be any that is not met otherwise.
+    pub(super) fn knows_all_threads(&self) -> bool {
+        self.target.threads().iter().all(|t| t.thread_pointer().is_some())
     }
 
     /// An array of `count` pointers.
@@ -339,7 +364,7 @@ impl<'a> Reader<'a> {
             };
             if unsettled {
                 let thread = &mut self.threads[index];
-                thread.unsettled = Some("it is on its way into or out of a region".to_owned());
+                thread.unsettled = Some(UNSETTLED.to_owned());
                 thread.idle = true;
             }
         }
@@ -490,7 +515,7 @@ impl<'a> Reader<'a> {
             };
         }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
-        let role = role_slot.fact(Ok(self.role(raw)));
+        let role = role_slot.fact(self.role(raw));
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
@@ -524,22 +549,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost.
-    fn role(&self, raw: &RawThread) -> Role {
+    /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost. Where a team on the way
+    /// is not known, neither is this.
+    fn role(&self, raw: &RawThread) -> Result<Role, Why> {
         if raw.idle {
-            return Role::IdleWorker;
+            return Ok(Role::IdleWorker);
         }
         let s = &self.gomp.structs.team;
         let (mut team, mut number) = (raw.team, raw.team_id);
         for _ in 0..limits::TEAM_DEPTH {
-            let Some(outer) = self.teams.get(&team) else { break };
-            if number != 0 {
-                return Role::Worker;
+            if team.is_null() {
+                return Ok(Role::Initial);
             }
-            number = outer.view.u32(&s.prev_team_id).unwrap_or(0);
-            team = outer.view.ptr(&s.prev_team).unwrap_or(Addr::NULL);
+            if number != 0 {
+                return Ok(Role::Worker);
+            }
+            let Some(outer) = self.teams.get(&team) else {
+                return Err(Why::Inconsistent(format!("the team at {team} could not be read")));
+            };
+            (number, team) = (outer.view.u32(&s.prev_team_id)?, outer.view.ptr(&s.prev_team)?);
         }
-        Role::Initial
+        Err(Why::Inconsistent("the chain of enclosing teams has no end".to_owned()))
     }
 
     fn state_of(

@@ -31,6 +31,12 @@ impl Reader<'_> {
         (distance % size == 0 && index < nthreads).then_some((*team, index as u32))
     }
 
+    /// False if implicit tasks cannot be told by their addresses.
+    fn knows_implicit_tasks(&self) -> bool {
+        let s = &self.gomp.structs;
+        s.task.size.get().is_ok() && s.team.implicit_task.offset().is_ok() && s.team.nthreads.offset().is_ok()
+    }
+
     /// Current tasks with their ancestors, then what is queued in each team.
     pub(super) fn read_tasks(&mut self) {
         let current: Vec<(i32, Addr, Addr)> = self
@@ -85,6 +91,8 @@ impl Reader<'_> {
                                 Some(Ok(outer)) => self.team_at(outer, &s.prev_team),
                                 _ => Fact::unknown("its team could not be read"),
                             };
+                        } else if !self.knows_implicit_tasks() {
+                            in_team = Fact::unknown("which tasks are implicit ones of which team is not known");
                         }
                         at = parent;
                     }
@@ -104,6 +112,25 @@ impl Reader<'_> {
                 && !why.is_layout()
             {
                 self.issue(format!("task queue of team {addr}"), why);
+            }
+        }
+        self.doubt_suspended();
+    }
+
+    /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
+    fn doubt_suspended(&mut self) {
+        let mut doubtful = HashSet::new();
+        let mut all = !self.knows_all_threads();
+        for thread in self.threads.iter().filter(|t| !t.idle || t.unsettled.is_some()) {
+            match thread.view.ptr(&self.gomp.structs.thread.task) {
+                Ok(task) if thread.unsettled.is_some() => drop(doubtful.insert(task)),
+                Ok(_) => {}
+                Err(_) => all = true,
+            }
+        }
+        for task in &mut self.tasks {
+            if task.state.get() == Some(TaskState::Suspended) && (all || doubtful.contains(&task.descriptor)) {
+                task.state = Fact::unknown("a thread whose task is not known may be executing it");
             }
         }
     }
@@ -181,7 +208,12 @@ impl Reader<'_> {
         self.icv_addrs.insert(id, view.addr_of(&s.icv).unwrap_or(Addr::NULL));
         self.tasks.push(Task {
             descriptor: addr,
-            kind: s.kind.fact(Ok(kind)),
+            kind: match kind {
+                TaskKind::Implicit if implicit.is_none() && team.value().is_none() => {
+                    Fact::unknown("whether it is an initial task or the implicit one of a team is not known")
+                }
+                _ => s.kind.fact(Ok(kind)),
+            },
             state: s.kind.fact(Ok(state)),
             function,
             location: Fact::unknown("libgomp does not store source positions"),

@@ -173,7 +173,15 @@ impl Reader<'_> {
                 (WaitKind::RegionStart, self.team_id(raw.team), name)
             }
             Some(Place { kind, team, name }) => (kind, team.and_then(|t| self.team_id(t)), name),
-            None if self.gomp.owns(self.target, object) || self.in_team(object) => {
+            // Only where the words of a team that stand for something are known, the others are known to stand for nothing.
+            None if self.in_team(object) => match self.team_words() {
+                Ok(()) => (WaitKind::RuntimeInternal, None, None),
+                Err(why) => return why.into(),
+            },
+            None if self.gomp.owns(self.target, object) => {
+                if self.gomp.default_lock.is_none() || self.gomp.atomic_lock.is_none() {
+                    return Fact::unknown("it sleeps on a variable of libgomp, perhaps that of a critical or atomic");
+                }
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
@@ -183,6 +191,12 @@ impl Reader<'_> {
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)
+    }
+
+    /// Whether all words of a team are known that threads sleep on.
+    fn team_words(&self) -> Result<(), Why> {
+        let s = &self.gomp.structs.team;
+        [&s.barrier_generation, &s.master_release, &s.task_lock].iter().try_for_each(|slot| slot.offset().map(drop))
     }
 
     pub(super) fn in_team(&self, addr: Addr) -> bool {

@@ -38,7 +38,11 @@ impl Reader<'_> {
                     self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
                 } else {
                     self.tasks[id.0].thread = lwp;
-                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team) {
+                    // Entering and leaving a region, a thread changes its team and its task one after the other.
+                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
+                        && !self.encloses(own, team)
+                        && !self.encloses(team, own)
+                    {
                         self.check.note("a thread executes a task of a team it is not in", own == team);
                     }
                     self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
@@ -81,6 +85,31 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+        self.doubt_suspended();
+    }
+
+    /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
+    fn doubt_suspended(&mut self) {
+        let mut doubtful = HashSet::new();
+        let mut all = false;
+        for thread in self.threads.iter().filter(|t| !matches!(t.idle, Idle::Yes(_))) {
+            match thread.view.ptr(&self.kmp.structs.info.current_task) {
+                Ok(task) if matches!(thread.idle, Idle::Unsure(_)) => drop(doubtful.insert(task)),
+                Ok(_) => {}
+                Err(_) => all = true,
+            }
+        }
+        for task in &mut self.tasks {
+            if task.state.get() == Some(TaskState::Suspended) && (all || doubtful.contains(&task.descriptor)) {
+                task.state = Fact::unknown("a thread whose task is not known may be executing it");
+            }
+        }
+    }
+
+    /// True if one team is the parent of the other.
+    fn encloses(&self, outer: Addr, inner: Addr) -> bool {
+        let parent = self.kmp.structs.team.parent.offset().ok().map(|at| self.target.read_ptr(inner.offset(at)));
+        matches!(parent, Some(Ok(parent)) if parent == outer && !outer.is_null())
     }
 
     /// Reads one task and files it.

@@ -189,8 +189,11 @@ impl Reader<'_> {
     /// the tasks of the group; while there are both, memory does not tell which it is.
     pub(super) fn taskwait_kind(&self, task: &View) -> WaitKind {
         let s = &self.kmp.structs;
-        let group = task.ptr(&s.taskdata.taskgroup).ok().filter(|group| !group.is_null());
-        let Some(group) = group else { return WaitKind::Taskwait };
+        let group = match task.ptr(&s.taskdata.taskgroup) {
+            Ok(group) if group.is_null() => return WaitKind::Taskwait,
+            Ok(group) => group,
+            Err(_) => return WaitKind::TaskwaitOrTaskgroup,
+        };
         let in_group = View::read(self.target, group, s.taskgroup.size).and_then(|g| g.uint(&s.taskgroup.count));
         match (task.int(&s.taskdata.incomplete_children), in_group) {
             (Ok(1..), Ok(0)) => WaitKind::Taskwait,

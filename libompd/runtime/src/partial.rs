@@ -1,0 +1,151 @@
+//! What a missing value of the layout does to the others: it may make them unknown, and never wrong.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use ompd_layout::Origin;
+use ompd_target::elf::ElfFile;
+use ompd_target::{Addr, Live, Module, OpenOptions, Target};
+use test_programs::{Env, Opt, Running, Toolchain, build};
+
+use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::model::{RuntimeSnapshot, TaskId, TeamId};
+use crate::recover::Recovered;
+use crate::{gomp, kmp};
+
+thread_local! {
+    /// Struct and field, or a struct whose size is lacking, or no struct and a global.
+    static LACKING: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
+}
+
+/// All that the shipped layout and the code know, but for one value.
+fn all_but_one(image: &ElfFile, origins: &FamilyOrigins) -> Recovered {
+    let known = instance::analyse(image, origins);
+    let mut found = (origins.recover)(image);
+    let profile = &known.profile.expect("a shipped layout fits").profile.facts;
+    (found.facts.fields, found.facts.sizes) = (profile.fields.clone(), profile.sizes.clone());
+    LACKING.with_borrow(|lack| match lack {
+        Some((of, None)) => drop(found.facts.sizes.remove(of)),
+        Some((of, Some(global))) if of.is_empty() => drop(found.facts.globals.remove(global)),
+        Some((of, Some(field))) => drop(found.facts.fields.get_mut(of).and_then(|f| f.remove(field))),
+        None => {}
+    });
+    found
+}
+
+/// What is known of each object, by address: ids depend on what else was found.
+fn known(s: &RuntimeSnapshot) -> BTreeMap<(Addr, &'static str), String> {
+    let mut all = BTreeMap::new();
+    let mut file = |at: Addr, what, value: Option<String>| {
+        if let Some(value) = value.filter(|_| !at.is_null()) {
+            all.insert((at, what), value);
+        }
+    };
+    let team = |id: &Option<TeamId>| format!("{:?}", id.map(|id| s.teams[id.0].descriptor));
+    let task = |id: TaskId| s.tasks[id.0].descriptor.to_string();
+    for t in &s.threads {
+        file(t.descriptor, "role", t.role.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "number", t.thread_num.value().map(u32::to_string));
+        file(t.descriptor, "team", t.team.value().map(team));
+        file(t.descriptor, "task", t.task.value().map(|v| task(*v)));
+        file(t.descriptor, "nthreads", t.icvs.nthreads.value().map(u64::to_string));
+        file(t.descriptor, "wait", t.wait.value().map(|v| format!("{:?}", v.as_ref().map(|w| w.kind))));
+        file(t.descriptor, "level", t.icvs.levels.value().map(u32::to_string));
+        file(t.descriptor, "schedule", t.icvs.schedule.value().map(|v| format!("{v:?}")));
+    }
+    for t in &s.teams {
+        file(t.descriptor, "size", t.size.value().map(u32::to_string));
+        file(t.descriptor, "level", t.level.value().map(u32::to_string));
+        file(t.descriptor, "parent", t.parent.value().map(team));
+        file(t.descriptor, "primary", t.primary_num.value().map(u32::to_string));
+        file(t.descriptor, "serialized", t.serialized.value().map(bool::to_string));
+        file(t.descriptor, "barrier", t.barrier.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "function", t.function.value().map(|v| format!("{v:?}")));
+    }
+    for t in &s.tasks {
+        file(t.descriptor, "kind", t.kind.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "state", t.state.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "of team", t.team.value().map(team));
+        file(t.descriptor, "function", t.function.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "generating", t.generating.value().map(|v| format!("{:?}", v.map(task))));
+    }
+    all
+}
+
+fn check(
+    program: &str,
+    on: test_programs::Runtime,
+    toolchain: Toolchain,
+    origins: FamilyOrigins,
+    open: fn(&Live, &Module, &FamilyOrigins) -> Box<dyn Runtime>,
+) {
+    let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
+    let running = Running::start(&executable, on, Env::Settled).expect("it starts");
+    let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be inspected");
+    let module = live.modules().iter().find(|m| match on {
+        test_programs::Runtime::Libgomp => gomp::Gomp::is_in(&live, m),
+        _ => kmp::Kmp::is_in(&live, m),
+    });
+    let module = module.expect("the runtime is loaded").clone();
+    LACKING.set(None);
+    let all = (origins.recover)(module.file.as_deref().expect("its file")).facts;
+    let fields = all.fields.iter().flat_map(|(of, fields)| fields.keys().map(move |f| (of.clone(), Some(f.clone()))));
+    let globals = all.globals.keys().map(|global| (String::new(), Some(global.clone())));
+    let lacks: Vec<_> = fields.chain(globals).chain(all.sizes.keys().map(|of| (of.clone(), None))).collect();
+    assert!(lacks.len() > 50, "{lacks:?}");
+    let right = open(&live, &module, &origins);
+    let partial: Vec<_> = lacks
+        .iter()
+        .map(|lack| {
+            LACKING.set(Some(lack.clone()));
+            open(&live, &module, &origins)
+        })
+        .collect();
+    live.stop().expect("it can be stopped");
+    let right = known(&right.snapshot(&live));
+    let partial: Vec<_> = partial.iter().map(|p| known(&p.snapshot(&live))).collect();
+    live.resume();
+    assert!(right.len() > 10, "{right:?}");
+    let mut wrong = Vec::new();
+    for (lack, found) in lacks.iter().zip(&partial) {
+        for (key, value) in found.iter().filter(|(key, value)| right.get(key) != Some(value)) {
+            // Less may be known of which kind a barrier or a wait for tasks is.
+            let less = match (key.1, value.as_str()) {
+                ("wait", "Some(Barrier)") => ["Some(RegionEnd)", "Some(BarrierTasks)"],
+                ("wait", "Some(TaskwaitOrTaskgroup)") => ["Some(Taskwait)", "Some(Taskgroup)"],
+                _ => [""; 2],
+            };
+            if right.get(key).is_some_and(|truth| less.contains(&truth.as_str())) {
+                continue;
+            }
+            wrong.push(format!("without {lack:?}: {key:?} is {value}, in truth {:?}", right.get(key)));
+        }
+    }
+    assert!(wrong.is_empty(), "{program}: {} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    running.release().expect("the program goes on");
+}
+
+/// Only what `recover` says counts.
+const OTHERS: [Origin; 4] = [Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol];
+
+#[test]
+fn libgomp() {
+    for program in ["nested", "tasks", "idle", "lock", "region_end"] {
+        let origins = FamilyOrigins { recover: |image| all_but_one(image, &gomp::origins()), ..gomp::origins() };
+        check(program, test_programs::Runtime::Libgomp, Toolchain::Gcc, origins, |live, module, origins| {
+            Box::new(gomp::Gomp::with(live, module, origins, &OTHERS))
+        });
+    }
+}
+
+#[test]
+fn libomp() {
+    let on = test_programs::Runtime::Libomp14;
+    let Some((toolchain, _)) = test_programs::combinations().into_iter().find(|(_, r)| *r == on) else { return };
+    for program in ["nested", "tasks", "idle", "serialized", "lock", "region_end"] {
+        let origins = FamilyOrigins { recover: |image| all_but_one(image, &kmp::origins()), ..kmp::origins() };
+        check(program, on, toolchain, origins, |live, module, origins| {
+            Box::new(kmp::Kmp::with(live, module, origins, &OTHERS))
+        });
+    }
+}
