@@ -51,12 +51,16 @@ impl<'a> Decoder<'a> {
 
     /// Executes an exported function symbolically.
     pub(crate) fn run(&mut self, function: &str) -> Option<Run> {
-        self.run_within(function, &Limits::default())
+        // Helpers of a few instructions (`gomp_thread`) are calls where the compiler was told not to inline.
+        self.run_within(function, &Limits { inline_depth: 2, inline_bytes: 128, ..Limits::default() })
     }
 
-    /// The same for a function whose many branches all have to be seen.
+    /// The same for a function all of whose branches have to be seen, and its loops gone through more than once.
     pub(crate) fn run_far(&mut self, function: &str) -> Option<Run> {
-        self.run_within(function, &Limits { paths: 256, ..Limits::default() })
+        self.run_within(
+            function,
+            &Limits { paths: 256, visits: 4, inline_depth: 2, inline_bytes: 128, ..Limits::default() },
+        )
     }
 
     fn run_within(&mut self, function: &str, limits: &Limits) -> Option<Run> {

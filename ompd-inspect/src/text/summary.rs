@@ -39,8 +39,12 @@ fn rest(page: &mut Page, snapshot: &RuntimeSnapshot) {
         .iter()
         .filter(|t| matches!(t.team, Fact::Known { value: None, .. }) && t.role.get() != Some(Role::IdleWorker))
         .count();
-    if idle + outside > 0 {
+    let unknown = snapshot.threads.iter().filter(|t| t.team.value().is_none()).count();
+    if idle + outside + unknown > 0 {
         page.blank();
+    }
+    if unknown > 0 {
+        page.line(format_args!("{} whose team is not known (`threads -v` says why)", words::count(unknown, "thread")));
     }
     if outside > 0 {
         page.line(format_args!("{} outside all parallel regions", words::count(outside, "thread")));

@@ -4,6 +4,8 @@
 //! Only what the code computes counts, not its instructions. What a recipe found helps the next one: that something is
 //! a `gomp_team` is known by the field of `gomp_thread` it was reached through.
 
+use std::collections::BTreeSet;
+
 use ompd_layout::code::{Call, Callee, Chain, Expr, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
@@ -120,7 +122,7 @@ impl Recipes<'_> {
     /// `prev_ts` is a `struct gomp_team_state` just like `ts`: where one member lies in both tells where all do.
     fn ancestors(&mut self) {
         let function = "omp_get_ancestor_thread_num";
-        let Some(run) = self.decoder.run(function) else { return };
+        let Some(run) = self.decoder.run_far(function) else { return };
         let chains = || run.returned().filter_map(|value| self.chain_from_thread(value));
         let own = chains().find_map(|c| c.offsets([4])).map(|[id]| id);
         let outer = chains().filter_map(|c| c.offsets([8, 4])).find(|[team, _]| Some(*team) == self.team);
@@ -336,9 +338,10 @@ impl Recipes<'_> {
     fn team_end(&mut self) {
         let function = "GOMP_parallel_end";
         let Some(run) = self.decoder.run(function) else { return };
-        let tails: Vec<u64> = run.calls().filter(|c| c.tail).filter_map(internal).collect();
+        // It is the function's end, and jumped to where the compiler makes jumps of last calls.
+        let called: BTreeSet<u64> = run.calls().filter_map(internal).collect();
         let mut found = None;
-        for entry in tails {
+        for entry in called {
             let Some(run) = self.decoder.run_at("gomp_team_end", entry) else { continue };
             let kept = run.stores().filter(|s| s.size == 8 && self.team.is_some()).find_map(|s| {
                 // The team that ended, into what some other member of gomp_thread points to.
