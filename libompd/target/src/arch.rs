@@ -12,6 +12,19 @@ pub enum ByteOrder {
 impl ByteOrder {
     /// Decodes an unsigned integer of up to eight bytes; longer input uses its eight least significant bytes.
     pub fn uint(self, bytes: &[u8]) -> u64 {
+        // Whole words are most of what is read, while a process is held.
+        if let Ok(word) = <[u8; 8]>::try_from(bytes) {
+            return match self {
+                ByteOrder::Little => u64::from_le_bytes(word),
+                ByteOrder::Big => u64::from_be_bytes(word),
+            };
+        }
+        if let Ok(half) = <[u8; 4]>::try_from(bytes) {
+            return match self {
+                ByteOrder::Little => u32::from_le_bytes(half).into(),
+                ByteOrder::Big => u32::from_be_bytes(half).into(),
+            };
+        }
         let fold = |acc: u64, b: &u8| (acc << 8) | u64::from(*b);
         match self {
             ByteOrder::Little => bytes.iter().rev().fold(0, fold),

@@ -40,6 +40,14 @@ struct RawThread {
     registers: Option<Result<Registers, String>>,
 }
 
+/// What was read of teams while looking for idle threads: most threads share them.
+#[derive(Default)]
+struct SeenTeams {
+    views: HashMap<Addr, Result<View, Why>>,
+    /// The teams that a primary thread is in, by its address.
+    chains: HashMap<Addr, Result<HashSet<Addr>, Why>>,
+}
+
 /// Whether a thread waits for its next region.
 enum Idle {
     No,
@@ -64,6 +72,8 @@ pub(super) struct Reader<'a> {
     teams: BTreeMap<Addr, View>,
     regions: Vec<Region>,
     region_ids: HashMap<Region, TeamId>,
+    /// The innermost region of each team that stands for any.
+    innermost: HashMap<Addr, TeamId>,
     tasks: Vec<Task>,
     task_ids: HashMap<Addr, TaskId>,
     task_views: Vec<View>,
@@ -86,6 +96,7 @@ impl<'a> Reader<'a> {
             teams: BTreeMap::new(),
             regions: Vec::new(),
             region_ids: HashMap::new(),
+            innermost: HashMap::new(),
             tasks: Vec::new(),
             task_ids: HashMap::new(),
             task_views: Vec::new(),
@@ -221,7 +232,7 @@ impl<'a> Reader<'a> {
     fn find_idle(&mut self) {
         let s = &self.kmp.structs;
         let mut ubers: HashMap<Addr, Option<Addr>> = HashMap::new();
-        let mut chains: HashMap<Addr, Result<HashSet<Addr>, Why>> = HashMap::new();
+        let mut seen = SeenTeams::default();
         for index in 0..self.threads.len() {
             let thread = &self.threads[index];
             let uber = match thread.view.ptr(&s.info.root) {
@@ -232,7 +243,7 @@ impl<'a> Reader<'a> {
             let idle = match (thread.view.flag(&s.info.in_pool), is_uber) {
                 (Ok(true), _) => idle(s.info.in_pool, &thread.view),
                 (_, Some(true)) => Idle::No,
-                _ => match self.is_member(thread, &mut chains) {
+                _ => match self.is_member(thread, &mut seen) {
                     Ok(true) => Idle::No,
                     Ok(false) => idle(s.team.threads, &thread.view),
                     Err(why) => Idle::Unsure(why.to_string()),
@@ -247,27 +258,24 @@ impl<'a> Reader<'a> {
     /// True if the thread is in the team it points to, and that team lives: its thread 0 is in it, directly or through
     /// regions nested in it. When a region ends, thread 0 goes back to the enclosing team (`__kmp_join_call`); the others
     /// keep pointing to the team they may be needed for again.
-    fn is_member(
-        &self,
-        thread: &RawThread,
-        chains: &mut HashMap<Addr, Result<HashSet<Addr>, Why>>,
-    ) -> Result<bool, Why> {
+    fn is_member(&self, thread: &RawThread, seen: &mut SeenTeams) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         let (team, number) = (thread.team, thread.view.count(&s.info.ds_tid)?);
         if team.is_null() {
             return Ok(false);
         }
-        let view = View::read(self.target, team, s.team.size)?;
+        let read = |addr| View::read(self.target, addr, s.team.size);
+        let view = seen.views.entry(team).or_insert_with(|| read(team)).clone()?;
         if !self.lists(&view, number, thread)? {
             // Ending a region, thread 0 takes back its number in the enclosing team before it takes back that team.
             let outer = view.ptr(&s.team.parent)?;
-            if !outer.is_null() && self.lists(&View::read(self.target, outer, s.team.size)?, number, thread)? {
+            if !outer.is_null() && self.lists(&read(outer)?, number, thread)? {
                 return Err(Why::Inconsistent("it is on its way into or out of a region".to_owned()));
             }
             return Ok(false);
         }
         let primary = self.target.read_ptr(view.ptr(&s.team.threads)?)?;
-        let chain = chains.entry(primary).or_insert_with(|| self.teams_of(primary));
+        let chain = seen.chains.entry(primary).or_insert_with(|| self.teams_of(primary));
         match chain {
             Ok(teams) => Ok(teams.contains(&team)),
             Err(why) => Err(why.clone()),
@@ -383,6 +391,8 @@ impl<'a> Reader<'a> {
         regions.sort_unstable();
         self.region_ids = regions.iter().enumerate().map(|(i, r)| (*r, TeamId(i))).collect();
         self.regions = regions;
+        let innermost = |team: &Addr| Some((*team, *self.region_ids.get(self.regions_of(*team).last()?)?));
+        self.innermost = self.teams.keys().filter_map(innermost).collect();
     }
 
     /// The innermost region of the team at `addr`, an address read through `slot`; NULL and level 0 stand for none.
@@ -396,7 +406,7 @@ impl<'a> Reader<'a> {
 
     /// The innermost region of a team.
     fn innermost(&self, team: Addr) -> Option<TeamId> {
-        self.region_ids.get(self.regions_of(team).last()?).copied()
+        self.innermost.get(&team).copied()
     }
 
     /// Source position out of an `ident_t`; the text is `;file;function;line;end line;;`.
