@@ -185,7 +185,7 @@ impl Asked {
     }
 }
 
-/// What can be said of a runtime's layout from its file alone, without a process: see [`analyse`].
+/// What can be said of a runtime's layout from its file alone, without a process: see [`crate::analyse`].
 #[derive(Debug)]
 pub struct Analysis {
     /// Its family.
