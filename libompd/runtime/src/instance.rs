@@ -7,6 +7,7 @@ use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
+use crate::bind::Why;
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
 
@@ -108,6 +109,7 @@ impl Asked {
     fn described(
         &mut self,
         file: &ElfFile,
+        path: &str,
         of: &FamilyOrigins,
         bytes: &dyn Fn(u64, u64) -> Result<Vec<u8>, String>,
         address: &dyn Fn(u64, u64) -> Option<u64>,
@@ -125,7 +127,7 @@ impl Asked {
             Ok(facts) => (facts, None),
             Err(why) => (Facts::default(), Some(why)),
         };
-        self.add(Source::new(Origin::Table, described.symbol), facts, note);
+        self.add(Source::new(Origin::Table, format!("{} of {path}", described.symbol)), facts, note);
     }
 
     /// From whatever symbol tables are left, and from the instructions.
@@ -210,7 +212,7 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
         Ok(bytes.to_vec())
     };
     // In the file the addresses are still to be relocated.
-    asked.described(file, of, &bytes, &|at, _| {
+    asked.described(file, &path, of, &bytes, &|at, _| {
         file.relocations().get(&at).map(|r| r.symbol_value.wrapping_add(r.addend as u64))
     });
     asked.symbols_and_code(file, &path, of);
@@ -244,7 +246,9 @@ pub(crate) fn resolve(
         let note = faults.first().map(|f| format!("{} values could not be read: {f}", faults.len()));
         asked.add(Source::new(Origin::Table, module.path.as_str()), facts, note);
         let bytes = |at, size| target.read_vec(Addr(at).offset(module.bias), size).map_err(|fault| fault.to_string());
-        asked.described(file, of, &bytes, &|_, value| (value != 0).then(|| value.wrapping_sub(module.bias)));
+        asked.described(file, &module.path, of, &bytes, &|_, value| {
+            (value != 0).then(|| value.wrapping_sub(module.bias))
+        });
         asked.symbols_and_code(file, &module.path, of);
     } else if let Err(tried) = &module.file {
         let tried = if tried.is_empty() { "no path was tried".to_owned() } else { tried.join("; ") };
@@ -355,6 +359,22 @@ impl SelfCheck {
         *(if holds { held } else { failed }) += 1;
     }
 
+    /// Files the identities of one team.
+    ///
+    /// # Errors
+    /// The first that does not hold: then nothing of the team may be shown.
+    pub(crate) fn judge(&mut self, identities: &[(&'static str, bool)]) -> Result<(), Why> {
+        for (failing, holds) in identities {
+            self.note(failing, *holds);
+        }
+        match identities.iter().find(|(_, holds)| !holds) {
+            Some((failing, _)) => {
+                Err(Why::Inconsistent(format!("self-check failed: {failing}; nothing of it is shown")))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The first identity that failed wherever it was looked for.
     pub(crate) fn failure(&self) -> Option<String> {
         let (identity, _, failed) = self.seen.iter().find(|(_, held, failed)| *held == 0 && *failed > 0)?;
@@ -368,8 +388,13 @@ pub(crate) fn checked(
     first: (RuntimeSnapshot, SelfCheck),
     plain: Option<impl FnOnce() -> RuntimeSnapshot>,
 ) -> RuntimeSnapshot {
-    let (snapshot, check) = first;
-    let (Some(broken), Some(plain)) = (check.failure(), plain) else { return snapshot };
+    let (mut snapshot, check) = first;
+    let Some(broken) = check.failure() else { return snapshot };
+    let Some(plain) = plain else {
+        // Nobody guessed this layout, so it is the process that is odd, or was caught in the middle of something.
+        snapshot.issues.insert(0, Issue::new("memory", format!("it contradicts itself: {broken}")));
+        return snapshot;
+    };
     let mut plain = plain();
     let profile = snapshot.instance.origins.iter().find(|o| o.origin == Origin::Profile && o.values > 0);
     let name = profile.map_or("profile", |p| &p.detail);

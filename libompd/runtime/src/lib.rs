@@ -53,5 +53,5 @@ pub fn analyse(file: &ElfFile) -> Option<Analysis> {
 /// True if a file is probably an OpenMP runtime, going by its name. For hints alone: copies may be called anything.
 pub fn is_named_like_a_runtime(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
-    ["libgomp", "libomp", "libiomp"].iter().any(|family| name.starts_with(family))
+    gomp::FILES.iter().chain(kmp::FILES).any(|file| name.starts_with(file))
 }

@@ -19,6 +19,9 @@ use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
 use crate::names::Namer;
 use schema::Structs;
 
+/// How its files are called, unless somebody renamed them.
+pub(crate) const FILES: &[&str] = &["libgomp"];
+
 /// One libgomp in one process.
 #[derive(Debug)]
 pub struct Gomp {

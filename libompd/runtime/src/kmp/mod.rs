@@ -21,6 +21,9 @@ use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
 use schema::Structs;
 
+/// How its files are called, unless somebody renamed them.
+pub(crate) const FILES: &[&str] = &["libomp", "libiomp"];
+
 /// One libomp or libiomp5 in one process.
 #[derive(Debug)]
 pub struct Kmp {

@@ -288,12 +288,12 @@ mod tests {
 
     #[test]
     fn a_link_cannot_climb_out_of_the_root_it_lies_in() {
-        let roots = [PathBuf::from("/root"), PathBuf::from("/root/inner")];
+        let roots = [PathBuf::from("/image"), PathBuf::from("/image/inner")];
         let join = |dir: &str, path: &str| join_below(Path::new(dir), Path::new(path), &roots);
-        assert_eq!(join("/root/a/b", "../../.dwz/x"), Path::new("/root/.dwz/x"));
-        assert_eq!(join("/root/a", "../../../../etc/x"), Path::new("/root/etc/x"));
-        assert_eq!(join("/root/inner/a", "../../../x"), Path::new("/root/inner/x"));
-        assert_eq!(join("/root", "/usr/lib/debug/x"), Path::new("/root/usr/lib/debug/x"));
+        assert_eq!(join("/image/a/b", "../../.dwz/x"), Path::new("/image/.dwz/x"));
+        assert_eq!(join("/image/a", "../../../../etc/x"), Path::new("/image/etc/x"));
+        assert_eq!(join("/image/inner/a", "../../../x"), Path::new("/image/inner/x"));
+        assert_eq!(join("/image", "/usr/lib/debug/x"), Path::new("/image/usr/lib/debug/x"));
         assert_eq!(join("/usr/lib/debug/.build-id/ab", "../../.dwz/./x"), Path::new("/usr/lib/debug/.dwz/x"));
         assert_eq!(join("/usr", "../../../x"), Path::new("/x"));
     }

@@ -300,13 +300,7 @@ impl<'a> Reader<'a> {
                 }
                 let step = View::read(self.target, addr, s.size).and_then(|view| {
                     let identities = self.identities(addr, &view)?;
-                    for (failing, holds) in &identities {
-                        self.check.note(failing, *holds);
-                    }
-                    if let Some((failing, _)) = identities.iter().find(|(_, holds)| !holds) {
-                        let text = format!("self-check failed: {failing}; nothing of it is shown");
-                        return Err(Why::Inconsistent(text));
-                    }
+                    self.check.judge(&identities)?;
                     view.u32(&s.prev_team_id)?;
                     let next = (view.ptr(&s.prev_team)?, view.u32(&s.prev_level)?, view.u32(&s.prev_active_level)?);
                     Ok((view, next))

@@ -328,13 +328,7 @@ impl<'a> Reader<'a> {
                 let s = &self.kmp.structs.team;
                 let read = View::read(self.target, at, s.size).and_then(|view| {
                     let identities = self.identities(&view)?;
-                    for (failing, holds) in &identities {
-                        self.check.note(failing, *holds);
-                    }
-                    if let Some((failing, _)) = identities.iter().find(|(_, holds)| !holds) {
-                        let text = format!("self-check failed: {failing}; nothing of it is shown");
-                        return Err(Why::Inconsistent(text));
-                    }
+                    self.check.judge(&identities)?;
                     // Needed to tell how many regions the team stands for.
                     view.count(&s.serialized)?;
                     let parent = view.ptr(&s.parent)?;
