@@ -1,4 +1,4 @@
-//! What a missing value of the layout does to the others: it may make them unknown, and never wrong.
+//! What a missing or wrong value of the layout does to the others: it may make them unknown, and never wrong.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -148,4 +148,69 @@ fn libomp() {
             Box::new(kmp::Kmp::with(live, module, origins, &OTHERS))
         });
     }
+}
+
+/// A profile that fits by all that can be seen in the file, and yet is wrong in a value that no instruction tells: the
+/// process itself contradicts it, and it is not used.
+fn contradicted(
+    (toolchain, on): (Toolchain, test_programs::Runtime),
+    origins: fn() -> FamilyOrigins,
+    (of, name): (&str, &str),
+    open: fn(&Live, &Module, &FamilyOrigins) -> Box<dyn Runtime>,
+    failing: &str,
+) {
+    let executable = build("nested", toolchain, Opt::O2, &[]).expect("the program builds");
+    let running = Running::start(&executable, on, Env::Settled).expect("it starts");
+    let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be inspected");
+    let library = on.library().expect("it is here").canonicalize().expect("a file");
+    let module = live.modules().iter().find(|m| *m.path == *library.to_string_lossy()).expect("it is loaded").clone();
+
+    let right = open(&live, &module, &origins());
+    let mut profiles = origins().profiles.clone();
+    for profile in &mut profiles.classes {
+        let field = profile.facts.fields.get_mut(of).and_then(|fields| fields.get_mut(name));
+        field.expect("every profile has it").offset += 4;
+    }
+    let wrong = FamilyOrigins { profiles: Box::leak(Box::new(profiles)), ..origins() };
+    let wrong = open(&live, &module, &wrong);
+    assert!(wrong.info().missing.is_empty(), "the wrong profile is chosen: {:?}", wrong.info().origins);
+
+    live.stop().expect("it can be stopped");
+    let (right, wrong) = (right.snapshot(&live), wrong.snapshot(&live));
+    live.resume();
+    assert!(right.issues.is_empty() && !right.teams.is_empty(), "{:?}", right.issues);
+    let why = &wrong.issues.first().expect("an issue").text;
+    assert!(why.contains(&format!("is not used: {failing}")), "{why}");
+    // What the code tells is still there, and the same.
+    let numbers = |s: &RuntimeSnapshot| -> Vec<_> {
+        s.threads.iter().map(|t| (t.lwp, t.thread_num.get(), t.team.get())).collect()
+    };
+    assert_eq!(numbers(&right), numbers(&wrong));
+    assert!(!wrong.instance.missing.is_empty());
+    assert!(wrong.instance.origins.iter().all(|o| o.origin != Origin::Profile || o.values == 0));
+    running.release().expect("the program goes on");
+}
+
+#[test]
+fn a_profile_of_libgomp_that_memory_contradicts() {
+    contradicted(
+        (Toolchain::Gcc, test_programs::Runtime::Libgomp),
+        gomp::origins,
+        ("gomp_team", "master_release"),
+        |live, module, origins| Box::new(gomp::Gomp::with(live, module, origins, &[])),
+        "the first release pointer of a team",
+    );
+}
+
+#[test]
+fn a_profile_of_libomp_that_memory_contradicts() {
+    let mut on_libomp = test_programs::combinations().into_iter();
+    let Some(pair) = on_libomp.find(|(_, runtime)| *runtime == test_programs::Runtime::Libomp14) else { return };
+    contradicted(
+        pair,
+        kmp::origins,
+        ("kmp_base_info", "th_info.ds.ds_gtid"),
+        |live, module, origins| Box::new(kmp::Kmp::with(live, module, origins, &[])),
+        "the table of threads has entries",
+    );
 }
