@@ -8,6 +8,7 @@ use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
 use crate::bind::Why;
+use crate::entry::Entry;
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::recover::Recovered;
 
@@ -24,6 +25,17 @@ pub trait Runtime: fmt::Debug {
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
+
+    /// True if the instruction at `addr` belongs to the runtime.
+    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
+
+    /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
+    fn entry(&self, symbol: &str) -> Option<Entry>;
+
+    /// True if a function of the program that is called by a frame of the runtime is the body of a region, and not a task
+    /// or anything else. `function` is the name of that frame's function, if it has one; `outermost` says that it is the
+    /// one the thread began with, C library apart.
+    fn invokes_region(&self, function: Option<&str>, outermost: bool) -> bool;
 }
 
 /// How a family tells what it is made of.

@@ -11,14 +11,15 @@ use crate::model::*;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
-        let current: Vec<(Option<i32>, Addr, Addr)> = self
+        let s = &self.kmp.structs.info;
+        let current: Vec<(Option<i32>, Option<u32>, Addr, Addr)> = self
             .threads
             .iter()
             .filter(|t| matches!(t.idle, Idle::No))
-            .filter_map(|t| Some((t.lwp, t.team, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
-            .filter(|(_, _, task)| !task.is_null())
+            .filter_map(|t| Some((t.lwp, t.view.count(&s.ds_tid).ok(), t.team, t.view.ptr(&s.current_task).ok()?)))
+            .filter(|(.., task)| !task.is_null())
             .collect();
-        for (lwp, team, task) in current {
+        for (lwp, number, team, task) in current {
             let mut child: Option<TaskId> = None;
             let mut at = task;
             for depth in 0.. {
@@ -38,6 +39,9 @@ impl Reader<'_> {
                     self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
                 } else {
                     self.tasks[id.0].thread = lwp;
+                    if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
+                        self.tasks[id.0].member = number;
+                    }
                     // Entering and leaving a region, a thread changes its team and its task one after the other.
                     if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
                         && !self.encloses(own, team)
@@ -149,6 +153,7 @@ impl Reader<'_> {
             generating: Fact::unknown("not read"),
             team: self.team_at(team, &s.taskdata.team),
             thread: None,
+            member: None,
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
         };
         let ident_slot = s.taskdata.ident;
