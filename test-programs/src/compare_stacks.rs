@@ -299,3 +299,234 @@ fn tell(expected: &Expected<'_>) -> String {
     };
     format!("{}{construct} at {}:{line}", frame.function, frame.file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Three threads of one region. What 7 generated, and left, 8 executes; what 9 generated it executes itself, where it
+    /// waits for it.
+    fn truth() -> Truth {
+        let opener = json!({ "task": 0, "function": "main", "file": "a.c", "line": 10 });
+        let body = |task: u32, line: u32| {
+            json!({ "task": task, "function": "main", "file": "a.c", "line": line,
+                    "construct": "parallel for", "construct_line": 10 })
+        };
+        let frame = |task: u32, function: &str, line: u32| json!({ "task": task, "function": function, "file": "a.c", "line": line });
+        let mut relax = frame(3, "ns::relax", 30);
+        relax["inlined"] = json!(true);
+        let task = |task: u32, line: u32| {
+            json!({ "task": task, "function": "solve", "file": "a.c", "line": line,
+                    "construct": "task", "construct_line": 5 })
+        };
+        let mut last = frame(4, "last", 50);
+        last["tail"] = json!(true);
+        let thread = |role: &str, lwp: i32, wait: &str| json!({ "thread": { "role": role, "lwp": lwp, "pthread": format!("{lwp:#x}"), "wait": wait } });
+        let lines = [
+            json!({ "program": { "name": "stacks_test", "pid": 7, "openmp": 1 } }),
+            thread("generator", 7, "pipe"),
+            thread("executor", 8, "pipe"),
+            thread("waiter", 9, "pipe"),
+            thread("parked", 6, "idle"),
+            json!({ "stack_task": { "id": 0, "kind": "initial", "lwp": 7, "finished": false, "at": [opener] } }),
+            json!({ "stack_task": { "id": 1, "kind": "implicit", "lwp": 7, "finished": false, "at": [body(1, 12)] } }),
+            json!({ "stack_task": { "id": 2, "kind": "implicit", "lwp": 9, "finished": false,
+                                    "at": [frame(2, "wait", 41), body(2, 14)] } }),
+            json!({ "stack_task": { "id": 3, "kind": "explicit", "lwp": 8, "finished": false, "at": [] } }),
+            json!({ "stack_task": { "id": 4, "kind": "explicit", "lwp": 9, "finished": false, "at": [] } }),
+            json!({ "stack": { "lwp": 7, "frames": [body(1, 12), opener] } }),
+            json!({ "stack": { "lwp": 8, "frames": [relax, task(3, 6), frame(1, "solve", 5), body(1, 11), opener] } }),
+            json!({ "stack": { "lwp": 9, "frames": [last, task(4, 7), frame(2, "solve", 5), body(2, 13), opener] } }),
+            json!({ "ready": true, "coordinator": 7 }),
+        ];
+        Truth::read(&mut lines.iter().map(|line| Ok(line.to_string()))).expect("a truth")
+    }
+
+    fn report() -> Value {
+        let main = json!({ "function": "main", "file": "/src/a.c", "line": 10, "lwp": 7 });
+        let body = |line: u32, lwp: i32| {
+            json!({ "function": "main", "construct": "parallel", "construct_line": 10, "file": "/src/a.c",
+                    "line": line, "lwp": lwp })
+        };
+        let task = |line: u32, lwp: i32| {
+            json!({ "function": "solve", "construct": "task", "construct_line": 5, "file": "/src/a.c", "line": line,
+                    "lwp": lwp })
+        };
+        let read = json!({ "function": "read", "module": "libc.so.6" });
+        let end = json!({ "complete": true, "reason": "main" });
+        json!({ "stacks": [
+            { "lwp": 7, "frames": [body(12, 7), main], "end": end },
+            { "lwp": 8, "end": end, "frames": [
+                read,
+                { "function": "helper", "file": "/src/b.c", "line": 1 },
+                { "function": "void ns::relax(int (*)(int)) const", "file": "a.c", "line": 30, "lwp": 8, "inlined": true },
+                task(6, 8),
+                body(77, 7),
+                main,
+            ] },
+            { "lwp": 9, "end": end, "frames": [
+                read,
+                { "function": "last", "file": "a.c", "line": 50, "lwp": 9 },
+                task(7, 9),
+                { "function": "wait", "file": "a.c", "line": 41, "lwp": 9 },
+                body(14, 9),
+                main,
+            ] },
+            { "lwp": 6, "frames": [], "end": end },
+        ] })
+    }
+
+    fn compare_at(opt: Opt, report: &Value) -> Comparison {
+        compare_stacks(&truth(), report, Runtime::Libgomp, Toolchain::Gcc, opt)
+    }
+
+    fn compare(report: &Value) -> Comparison {
+        compare_at(Opt::O0, report)
+    }
+
+    #[test]
+    fn the_truth_is_sound() {
+        assert_eq!(truth().contradictions(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_true_report_passes() {
+        let all = compare(&report());
+        assert!(all.differences.is_empty() && all.unknown.is_empty(), "{all:#?}");
+        // 11 frames, each with a name, a file, a line and an LWP, 5 of constructs, the line of one not compared.
+        assert!(all.compared > 50, "{all:#?}");
+    }
+
+    /// Each frame of the report that is in the truth.
+    fn frames() -> impl Iterator<Item = String> {
+        let stacks = [(0, 0..2), (1, 2..6), (2, 1..6)];
+        stacks.into_iter().flat_map(|(stack, frames)| frames.map(move |f| format!("/stacks/{stack}/frames/{f}")))
+    }
+
+    #[test]
+    fn a_wrong_value_is_a_difference() {
+        let mut tried = 0;
+        for frame in frames() {
+            for (field, wrong) in [
+                ("function", json!("other")),
+                ("construct", json!("taskloop")),
+                ("construct_line", json!(99)),
+                ("file", json!("b.c")),
+                ("line", json!(99)),
+                ("lwp", json!(99)),
+                ("inlined", json!(false)),
+            ] {
+                let mut report = report();
+                let found = report.pointer_mut(&frame).expect("a frame");
+                // Of the generating task that has gone on no line is certain.
+                if found[field].is_null() && field != "construct" || field == "line" && found["line"] == 77 {
+                    continue;
+                }
+                found[field] = wrong;
+                let all = compare(&report);
+                assert!(!all.differences.is_empty(), "{frame}/{field}: {all:#?}");
+                tried += 1;
+            }
+        }
+        assert_eq!(tried, 60);
+    }
+
+    #[test]
+    fn a_frame_too_few_or_too_many_is_a_difference() {
+        for frame in frames() {
+            let (place, index) = frame.rsplit_once('/').expect("a frame");
+            let index: usize = index.parse().expect("a number");
+            let mut less = report();
+            let mut more = report();
+            less.pointer_mut(place).and_then(Value::as_array_mut).expect("frames").remove(index);
+            let added = json!({ "function": "added", "file": "a.c", "line": 1 });
+            more.pointer_mut(place).and_then(Value::as_array_mut).expect("frames").insert(index, added.clone());
+            assert_eq!(compare(&less).differences.len(), 1, "without {frame}");
+            assert_eq!(compare(&more).differences.len(), 1, "before {frame}");
+        }
+        for (index, frame) in [(0, "GOMP_barrier"), (2, "__kmp_fork_call")] {
+            let mut report = report();
+            let frames = report["stacks"][index]["frames"].as_array_mut().expect("frames");
+            frames.insert(1, json!({ "function": frame }));
+            assert_eq!(compare(&report).differences.len(), 1, "{frame}");
+        }
+        let mut report = report();
+        report["stacks"][0]["frames"]
+            .as_array_mut()
+            .expect("frames")
+            .push(json!({ "function": "main", "file": "a.c" }));
+        assert_eq!(compare(&report).differences.len(), 1);
+    }
+
+    #[test]
+    fn a_stack_too_few_or_too_many() {
+        let mut less = report();
+        less["stacks"].as_array_mut().expect("stacks").remove(1);
+        let all = compare(&less);
+        assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{all:#?}");
+        for (lwp, wrong) in [(7, 1), (5, 1)] {
+            let mut more = report();
+            let stack = json!({ "lwp": lwp, "frames": [], "end": {} });
+            more["stacks"].as_array_mut().expect("stacks").push(stack);
+            assert_eq!(compare(&more).differences.len(), wrong, "{lwp}");
+        }
+        let mut idle = report();
+        idle["stacks"].as_array_mut().expect("stacks").push(json!({ "lwp": 5, "frames": [] }));
+        idle["runtimes"] = json!([{ "family": "gomp", "threads": [{ "lwp": 5, "role": { "value": "idle worker" } }] }]);
+        assert!(compare(&idle).differences.is_empty());
+        assert_eq!(compare(&json!({})).differences.len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_difference() {
+        for field in ["line", "file", "construct_line"] {
+            let mut report = report();
+            report["stacks"][1]["frames"][3].as_object_mut().expect("a frame").remove(field);
+            let all = compare(&report);
+            assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{field}: {all:#?}");
+        }
+        let mut nameless = report();
+        nameless["stacks"][1]["frames"] = json!([{ "address": "0x1", "module": "a.out" }]);
+        let all = compare(&nameless);
+        assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{all:#?}");
+
+        let mut short = report();
+        short["stacks"][2]["frames"].as_array_mut().expect("frames").truncate(4);
+        assert_eq!(compare(&short).differences.len(), 1);
+        short["stacks"][2]["end"] = json!({ "complete": false, "reason": "its generating task has finished" });
+        let all = compare(&short);
+        assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{all:#?}");
+        assert!(all.unknown[0].contains("its generating task has finished"), "{all:#?}");
+    }
+
+    #[test]
+    fn a_frame_that_jumps_may_be_gone_from_optimised_code() {
+        let mut report = report();
+        report["stacks"][2]["frames"].as_array_mut().expect("frames").remove(1);
+        assert_eq!(compare(&report).differences.len(), 1);
+        assert!(compare_at(Opt::O2, &report).differences.is_empty());
+    }
+
+    #[test]
+    fn names_are_compared_without_arguments() {
+        for (found, told) in [
+            ("relax", "relax"),
+            ("solver::relax(int)", "solver::relax"),
+            ("solver::Grid<double>::relax(int) const", "solver::Grid<double>::relax"),
+            ("void solver::sweep<int (*)(int)>(int (*)(int))", "solver::sweep<int (*)(int)>"),
+            ("run(int)::{lambda(int)#1}::operator()(int) const", "run(int)::{lambda(int)#1}::operator()"),
+            (
+                "auto a::b<c>(d const&)::{lambda(auto:1 const&)#1}::operator()<e>(f) const",
+                "a::b<c>(d const&)::{lambda(auto:1 const&)#1}::operator()<e>",
+            ),
+            ("f(", "f("),
+            (")", ")"),
+            ("a>)b(c)", "a>)b"),
+        ] {
+            assert_eq!(without_arguments(found), told);
+            assert!(same_function(found, told));
+        }
+        assert!(!same_function("Grid<double>::relax(int)", "solver::Grid<double>::relax"));
+    }
+}
