@@ -129,8 +129,10 @@ static void print_frames(FILE *out, truth_mark mark, int only_own) {
             continue; /* the frame inside it was printed with the construct */
         if (only_own && mark->task != own)
             return;
-        fprintf(out, "%s{\"task\":%d,\"function\":\"%s\",\"file\":\"%s\",\"line\":%d", comma, mark->task->id,
-                mark->function, mark->file, mark->line);
+        fprintf(out, "%s{\"task\":%d,\"function\":\"%s\",\"file\":\"%s\"", comma, mark->task->id, mark->function,
+                mark->file);
+        if (mark->shape != TRUTH_OVER)
+            fprintf(out, ",\"line\":%d", mark->line);
         truth_mark opened = mark->outer->is_base ? mark->task->opened : NULL;
         if (opened)
             fprintf(out, ",\"construct\":\"%s\",\"construct_line\":%d", opened->construct, opened->line);

@@ -26,6 +26,7 @@ enum truth_shape {
     TRUTH_FRAME = 0,   /* a frame of its own, or inlined, as the compiler likes */
     TRUTH_INLINED = 1, /* inlined at every optimisation level */
     TRUTH_TAIL = 2,    /* the call or wait is the frame's last act: optimised code has no frame then, or no line */
+    TRUTH_OVER = 3,    /* the body of the construct is over, and the thread in the construct's end: on no line */
 };
 
 /* The waits, numbered as in enum truth_wait of truth.h. */
@@ -85,6 +86,7 @@ void truth_stack_await(int flag);
 #define CALL(OUTER) truth_frame((OUTER), __FILE__, __func__, __LINE__, TRUTH_FRAME)
 #define INLINED(OUTER) truth_frame((OUTER), __FILE__, __func__, __LINE__, TRUTH_INLINED)
 #define TAIL(OUTER, LINES_ON) truth_frame((OUTER), __FILE__, __func__, __LINE__ + (LINES_ON), TRUTH_TAIL)
+#define OVER(OUTER) truth_frame((OUTER), __FILE__, __func__, 0, TRUTH_OVER)
 
 /* The frame of this function at the pragma of a construct so many lines further on. */
 #define OPENS(OUTER, CONSTRUCT, LINES_ON)                                                                              \

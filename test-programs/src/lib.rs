@@ -62,7 +62,7 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 ];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 1] = ["stacks"];
+pub const STACK_PROGRAMS: [&str; 2] = ["stacks", "stacks_tail"];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

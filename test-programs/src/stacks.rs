@@ -18,8 +18,8 @@ pub struct StackFrame {
     /// The base name of the source file.
     pub file: String,
     /// The line of the call, of the wait or of the pragma the frame is at; of a frame that has gone on, where it was when
-    /// it made the task further in.
-    pub line: u32,
+    /// it made the task further in. None in the end of a construct, when its body is over.
+    pub line: Option<u32>,
     /// The construct whose body the frame executes: it is the outermost frame of its task then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub construct: Option<String>,
@@ -156,7 +156,7 @@ impl Truth {
                 let last = next.is_none_or(|next| next.task != frame.task);
                 let initial = tasks.get(&frame.task).is_none_or(|task| task.kind == Kind::Initial);
                 require(frame.construct.is_some() == (last && !initial), &|| format!("{of}: {frame:?}: construct"));
-                let pragma = next.filter(|next| next.task != frame.task).map(|next| next.line);
+                let pragma = next.filter(|next| next.task != frame.task).and_then(|next| next.line);
                 require(frame.construct_line == pragma, &|| format!("{of}: {frame:?}: not the line of {next:?}"));
                 let explicit = frame.construct.as_ref().map(|construct| construct.starts_with("task"));
                 let kind = tasks.get(&frame.task).map(|task| task.kind == Kind::Explicit);
