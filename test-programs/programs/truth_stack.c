@@ -18,7 +18,7 @@ struct task {
     atomic_int finished;
 };
 
-struct truth_mark {
+struct truth_mark_data {
     truth_mark outer; /* for an entered construct: the frame that came to it */
     struct task *task;
     int is_base; /* stands for the task, not for a frame */
@@ -43,7 +43,7 @@ static void *zeroed(size_t size) {
 
 static truth_mark new_task(truth_mark opened) {
     struct task *task = zeroed(sizeof *task);
-    struct truth_mark *base = zeroed(sizeof *base);
+    struct truth_mark_data *base = zeroed(sizeof *base);
     task->id = truth_next(&task_count, MAX_TASKS);
     task->lwp = (pid_t)syscall(SYS_gettid);
     task->initial = !opened;
@@ -60,7 +60,7 @@ void truth_stack_init(void) { truth_init(); }
 truth_mark truth_thread_base(void) { return new_task(NULL); }
 
 truth_mark truth_frame(truth_mark outer, const char *file, const char *function, int line, enum truth_shape shape) {
-    struct truth_mark *mark = zeroed(sizeof *mark);
+    struct truth_mark_data *mark = zeroed(sizeof *mark);
     const char *slash = strrchr(file, '/');
     mark->outer = outer;
     mark->task = outer->task;
@@ -73,7 +73,7 @@ truth_mark truth_frame(truth_mark outer, const char *file, const char *function,
 
 truth_mark truth_opens(truth_mark outer, const char *file, const char *function, int line, enum truth_shape shape,
                        const char *construct) {
-    struct truth_mark *mark = (struct truth_mark *)truth_frame(outer, file, function, line, shape);
+    struct truth_mark_data *mark = (struct truth_mark_data *)truth_frame(outer, file, function, line, shape);
     mark->construct = construct;
     atomic_store(&mark->task->at, mark);
     return mark;
@@ -85,21 +85,25 @@ void truth_leave(truth_mark entered) { atomic_store(&entered->task->finished, 1)
 
 void truth_suspends(truth_mark mark) { atomic_store(&mark->task->at, mark); }
 
-static void note(const char *role, enum truth_wait wait, const void *object, truth_mark mark) {
+static void note(const char *role, enum truth_wait wait, const void *object, truth_mark mark, int ask) {
     truth_suspends(mark);
     /* Before the record: when all records are there, so are all marks. */
     atomic_store(&noted[truth_next(&noted_count, MAX_NOTED)], mark);
-    truth_note_with(role, wait, object, TRUTH_NO_BODY, 1);
+    truth_note_with(role, wait, object, TRUTH_NO_BODY, ask);
 }
 
 void truth_stack_note(const char *role, enum truth_stack_wait wait, truth_mark mark) {
-    note(role, (enum truth_wait)wait, NULL, mark);
+    note(role, (enum truth_wait)wait, NULL, mark, 1);
+}
+
+void truth_stack_note_plain(const char *role, enum truth_stack_wait wait, truth_mark mark) {
+    note(role, (enum truth_wait)wait, NULL, mark, 0);
 }
 
 void truth_stack_owns_critical(const char *name, const void *word) { truth_note_lock(name, "critical", word, 1); }
 
 void truth_stack_note_critical(const char *role, const void *word, truth_mark mark) {
-    note(role, TRUTH_CRITICAL, word, mark);
+    note(role, TRUTH_CRITICAL, word, mark, 1);
 }
 
 void truth_stack_note_idle(const char *role) { truth_note_idle(role); }
@@ -112,6 +116,27 @@ void truth_stack_hold(void) {
 void truth_stack_step(void) { truth_step(); }
 void truth_stack_release(void) { truth_release(); }
 void truth_stack_done(void) { truth_done(); }
+
+void truth_stack_return(void) { TRUTH_KEEP_FRAME(); }
+
+static const char *copied(const char *text, int length) {
+    char *copy = zeroed((size_t)length + 1);
+    memcpy(copy, text, (size_t)length);
+    return copy;
+}
+
+truth_mark truth_fortran_mark(truth_mark outer, const char *function, int length, int line, const char *construct,
+                              int construct_length) {
+    static const char file[] = "stacks_fortran.f90";
+    const char *name = copied(function, length);
+    if (construct_length == 0)
+        return truth_frame(outer, file, name, line, TRUTH_FRAME);
+    return truth_opens(outer, file, name, line, TRUTH_FRAME, copied(construct, construct_length));
+}
+
+void truth_fortran_note(const char *role, int length, enum truth_stack_wait wait, truth_mark mark) {
+    truth_stack_note(copied(role, length), wait, mark);
+}
 
 void truth_stack_set(int flag) { atomic_store(&flags[flag], 1); }
 void truth_stack_await(int flag) { truth_wait_for(&flags[flag]); }
@@ -171,4 +196,8 @@ static void print(FILE *out) {
 void truth_stack_ready(const char *program, int expected) {
     truth_more = print;
     truth_ready(program, expected);
+}
+
+void truth_fortran_ready(const char *program, int length, int expected) {
+    truth_stack_ready(copied(program, length), expected);
 }

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-typedef const struct truth_mark *truth_mark;
+typedef const struct truth_mark_data *truth_mark;
 
 /* What a frame may look like in the machine's stack. */
 enum truth_shape {
@@ -57,6 +57,9 @@ void truth_suspends(truth_mark mark);
 /* The calling thread is about to wait at MARK, for good. */
 void truth_stack_note(const char *role, enum truth_stack_wait wait, truth_mark mark);
 
+/* The same of a thread that must not come near OpenMP. */
+void truth_stack_note_plain(const char *role, enum truth_stack_wait wait, truth_mark mark);
+
 /* The calling thread has entered a critical section; WORD is the variable the compiler made for it. */
 void truth_stack_owns_critical(const char *name, const void *word);
 
@@ -76,6 +79,16 @@ void truth_stack_step(void);
 void truth_stack_ready(const char *program, int expected);
 void truth_stack_release(void);
 void truth_stack_done(void);
+
+/* Does nothing: a call after the last call of a function, so that this cannot become a jump. */
+void truth_stack_return(void);
+
+/* For Fortran, whose strings come with a length: of stacks_fortran.f90, a frame, or one that opens a construct if that
+ * has a name. */
+truth_mark truth_fortran_mark(truth_mark outer, const char *function, int length, int line, const char *construct,
+                              int construct_length);
+void truth_fortran_note(const char *role, int length, enum truth_stack_wait wait, truth_mark mark);
+void truth_fortran_ready(const char *program, int length, int expected);
 
 /* Numbered flags (0 to 15) by which one thread waits for another. */
 void truth_stack_set(int flag);

@@ -196,6 +196,8 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         None
     };
 
+    // Where gfortran leaves its description of the modules; nobody needs it.
+    let modules = tempfile::tempdir().context("making a directory for modules")?;
     let path = out()?.join(file_name(&key(compiler)));
     let inputs = [std::slice::from_ref(&source), &helpers, &headers, library.as_slice()].concat();
     make(&path, &inputs, compiler, |command| {
@@ -205,9 +207,15 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         }
         match language {
             Language::C => command.arg("-std=gnu11").arg(&source).args(&helpers),
-            // The C++ compilers take a file for C++ whatever its name says.
-            Language::Cpp => command.arg(&source).args(["-x", "c"]).args(&helpers).args(["-x", "none"]),
-            Language::Fortran => command.arg("-cpp").arg(&source).args(&helpers),
+            // The C++ compilers take a file for C++ whatever its name says; g++ heeds -x for one file only.
+            Language::Cpp => {
+                command.arg(&source);
+                for helper in &helpers {
+                    command.args(["-x", "c"]).arg(helper);
+                }
+                command.args(["-x", "none"])
+            }
+            Language::Fortran => command.arg("-cpp").arg("-J").arg(modules.path()).arg(&source).args(&helpers),
         };
         if let Some(library) = &library {
             // It has no name of its own, so it is looked for at the path it is linked by; and it calls back.

@@ -62,7 +62,8 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 ];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 2] = ["stacks", "stacks_tail"];
+pub const STACK_PROGRAMS: [&str; 7] =
+    ["stacks", "stacks_tail", "stacks_pthread", "stacks_shared", "stacks_cpp", "stacks_fortran", "stacks_signal"];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

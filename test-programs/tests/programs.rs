@@ -339,7 +339,18 @@ fn every_program_has_its_source() -> Result<()> {
     let known = STEADY_PROGRAMS
         .into_iter()
         .chain(STACK_PROGRAMS)
-        .chain(["hang", "crash", "many", "churn", "two_runtimes", "nested_runtimes", "stuck", "allow", "truth_stack"])
+        .chain([
+            "hang",
+            "crash",
+            "many",
+            "churn",
+            "two_runtimes",
+            "nested_runtimes",
+            "stuck",
+            "allow",
+            "truth_stack",
+            "stacks_shared_library",
+        ])
         .map(str::to_owned);
     ensure!(sources == known.collect(), "{sources:?}");
     Ok(())

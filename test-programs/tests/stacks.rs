@@ -60,8 +60,13 @@ fn check_sources(truth: &Truth) -> Result<()> {
         let text = sources.get(&frame.file).context("a source")?;
         let line = |number: u32| text.lines().nth(number as usize - 1).unwrap_or_default().trim();
         if let Some(told) = frame.line.map(line) {
-            let mark_on_line = ["CALL(", "INLINED(", "TAIL(", "call_at("].iter().any(|mark| told.contains(mark));
-            let wait = ["#pragma omp ", "!$omp ", "truth_stack_hold(", "truth_stack_ready("];
+            let marks = ["CALL(", "CALL_IN(", "CALL_AT(", "INLINED(", "TAIL("];
+            let mark_on_line = marks.iter().any(|mark| told.contains(mark));
+            let waits = ["truth_stack_hold(", "truth_stack_ready(", "truth_fortran_ready(", "#pragma omp ", "!$omp "];
+            // What a signal interrupts is no call with a mark.
+            let interrupted = ["raise(", "touch(", "FRAME static void touch("];
+            let wait = [waits.as_slice(), &interrupted].concat();
+            let told = told.trim_start_matches("call ");
             ensure!(mark_on_line || wait.iter().any(|wait| told.starts_with(wait)), "{frame:?}: the line is {told:?}");
         }
         if let (Some(construct), Some(pragma)) = (&frame.construct, frame.construct_line) {
@@ -157,7 +162,7 @@ fn check_with_gdb(running: &Running, opt: Opt) -> Result<()> {
         for frame in truth.beginning(stack) {
             let same = rest.peek().is_some_and(|found| {
                 let named =
-                    if frame.construct.is_some() { found.is_outlined() } else { found.function == frame.function };
+                    if frame.construct.is_some() { found.is_outlined() } else { frame.has_name(&found.function) };
                 named && found.file == frame.file && Some(found.line) == frame.line
             });
             if same {
@@ -184,6 +189,46 @@ fn stacks() -> Result<()> {
 fn stacks_tail() -> Result<()> {
     everywhere("stacks_tail", |running, _| {
         ensure!(running.truth.stacks.len() == 7);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_pthread() -> Result<()> {
+    everywhere("stacks_pthread", |running, _| {
+        ensure!(running.truth.stacks.len() == 7);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_shared() -> Result<()> {
+    everywhere("stacks_shared", |running, _| {
+        ensure!(running.truth.stacks.len() == 5);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_cpp() -> Result<()> {
+    everywhere("stacks_cpp", |running, _| {
+        ensure!(running.truth.stacks.len() == 8);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_fortran() -> Result<()> {
+    everywhere("stacks_fortran", |running, _| {
+        ensure!(running.truth.stacks.len() == 6);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_signal() -> Result<()> {
+    everywhere("stacks_signal", |running, _| {
+        ensure!(running.truth.stacks.len() == 4);
         Ok(())
     })
 }
