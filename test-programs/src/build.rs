@@ -132,7 +132,9 @@ impl Language {
             (Language::Cpp, Toolchain::Gcc) => Ok("g++"),
             (Language::Cpp, Toolchain::Clang) => Ok("clang++-14"),
             (Language::Fortran, Toolchain::Gcc) => Ok("gfortran"),
-            (Language::Fortran, Toolchain::Clang) => Err(Skip::because("clang compiles no Fortran")),
+            (Language::Fortran, Toolchain::Clang) => {
+                Err(Skip::because("programs in Fortran built by clang: it compiles none"))
+            }
         }
     }
 }

@@ -62,8 +62,16 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 ];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 7] =
-    ["stacks", "stacks_tail", "stacks_pthread", "stacks_shared", "stacks_cpp", "stacks_fortran", "stacks_signal"];
+pub const STACK_PROGRAMS: [&str; 8] = [
+    "stacks",
+    "stacks_tail",
+    "stacks_orphan",
+    "stacks_pthread",
+    "stacks_shared",
+    "stacks_cpp",
+    "stacks_fortran",
+    "stacks_signal",
+];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

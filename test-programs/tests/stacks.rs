@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use test_programs::{Env, Opt, Running, Skip, Truth, build, can_build, combinations, thread_states};
+use test_programs::{
+    Env, Opt, Running, Runtime, Skip, Toolchain, Truth, build, can_build, combinations, thread_states,
+};
 
 const OPTS: [Opt; 3] = [Opt::O0, Opt::O2, Opt::O3];
 
@@ -17,7 +19,7 @@ fn everywhere(program: &str, check: impl Fn(&Running, Opt) -> Result<()>) -> Res
     ensure!(!combinations.is_empty(), "no toolchain and no runtime here: nothing was tested");
     for (toolchain, runtime) in combinations {
         if let Err(skip) = can_build(program, toolchain)? {
-            Skip::because(format!("{program} by {toolchain:?} on {runtime:?}: {skip}")).show();
+            skip.show();
             continue;
         }
         for opt in OPTS {
@@ -32,6 +34,40 @@ fn everywhere(program: &str, check: impl Fn(&Running, Opt) -> Result<()>) -> Res
                 Ok(())
             };
             one().with_context(|| format!("{program} by {toolchain:?} {opt:?} on {runtime:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn stripped_and_static_programs_know_the_same() -> Result<()> {
+    for program in ["stacks", "stacks_cpp", "stacks_fortran", "stacks_shared"] {
+        if let Err(skip) = can_build(program, Toolchain::Gcc)? {
+            skip.show();
+            continue;
+        }
+        for flags in [&["-s"][..], &["-static"], &["-static", "-s"]] {
+            // A library is not linked statically; and when a program with a static libgfortran ends, that calls a weak
+            // symbol of pthreads which nothing defines (seen with GCC 12 and glibc 2.36, at address 0).
+            if flags.contains(&"-static") && ["stacks_shared", "stacks_fortran"].contains(&program) {
+                continue;
+            }
+            let executable = match build(program, Toolchain::Gcc, Opt::O2, flags) {
+                Ok(executable) => executable,
+                Err(error) if flags.contains(&"-static") && format!("{error:#}").contains("cannot find -l") => {
+                    Skip::because(format!("no static libraries here: {error:#}")).show();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let one = || -> Result<()> {
+                let running = Running::start(&executable, Runtime::Libgomp, Env::Settled)?;
+                check_any(&running)?;
+                let steps = running.truth.steps();
+                ensure!(running.release()?.progress == steps, "not all of {steps} threads went on");
+                Ok(())
+            };
+            one().with_context(|| format!("{program} {flags:?}"))?;
         }
     }
     Ok(())
@@ -229,6 +265,16 @@ fn stacks_fortran() -> Result<()> {
 fn stacks_signal() -> Result<()> {
     everywhere("stacks_signal", |running, _| {
         ensure!(running.truth.stacks.len() == 4);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_orphan() -> Result<()> {
+    everywhere("stacks_orphan", |running, _| {
+        let truth = &running.truth;
+        ensure!(truth.stacks.len() == 3);
+        ensure!(truth.stack_tasks.iter().filter(|task| task.finished).count() == 1, "{:?}", truth.stack_tasks);
         Ok(())
     })
 }
