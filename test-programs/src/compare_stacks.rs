@@ -100,7 +100,7 @@ impl Pair<'_> {
                 self.ends_early(all, &expected, index);
                 return;
             };
-            if found["function"].is_null() && found["construct"].is_null() {
+            if found["function"].is_null() {
                 let lost = expected.len().saturating_sub(index);
                 all.lacks(format!("{of}: {} has no name; {lost} frames not compared", show(found)));
                 return;
@@ -132,12 +132,16 @@ impl Pair<'_> {
 
     /// No frame of the program's own sources: one the truth does not speak of.
     fn is_foreign(&self, found: &Value) -> bool {
-        found["construct"].is_null()
-            && match found["file"].as_str() {
-                Some(file) => !self.sources.contains(base_name(file)),
-                // Without a name as well, nothing tells whether it is the program's.
-                None => !found["function"].is_null(),
-            }
+        if !found["construct"].is_null() {
+            return false;
+        }
+        match (found["file"].as_str(), found["module"].as_str()) {
+            (Some(file), _) => !self.sources.contains(base_name(file)),
+            (None, _) if !found["function"].is_null() => true,
+            // Without a name as well, it is the program's if it lies in it, or in its library.
+            (None, Some(module)) => !base_name(module).contains(&self.truth.program.name),
+            (None, None) => false,
+        }
     }
 
     /// The function and the construct agree.
@@ -440,10 +444,16 @@ mod tests {
             let all = compare(&report);
             assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{field}: {all:#?}");
         }
-        let mut nameless = report();
-        nameless["stacks"][1]["frames"] = json!([{ "address": "0x1", "module": "a.out" }]);
-        let all = compare(&nameless);
-        assert_eq!((all.differences.len(), all.unknown.len()), (0, 1), "{all:#?}");
+        for (nameless, lost) in [
+            (json!({ "address": "0x1", "module": "/bin/stacks_test-gcc-O2" }), 1),
+            (json!({ "address": "0x1", "module": "/bin/stacks_test-gcc-O2", "construct": "task" }), 1),
+            (json!({ "address": "0x1", "module": "libc.so.6" }), 0),
+        ] {
+            let mut report = report();
+            report["stacks"][1]["frames"].as_array_mut().expect("frames").insert(0, nameless);
+            let all = compare(&report);
+            assert_eq!((all.differences.len(), all.unknown.len()), (0, lost), "{all:#?}");
+        }
 
         let mut short = report();
         short["stacks"][2]["frames"].as_array_mut().expect("frames").truncate(4);
