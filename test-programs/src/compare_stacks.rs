@@ -21,6 +21,8 @@ const RUNTIME_PREFIXES: [&str; 6] = ["GOMP_", "gomp_", "__kmp", "__kmpc_", "kmp_
 ///   library, a signal frame. But none of the runtime.
 /// - the stacks of threads that are idle.
 ///
+/// Of the report may be less where it says so: frames before one that is `around` them.
+///
 /// Names are compared as [`StackFrame::has_name`] says. A file is
 /// compared by its base name. What cannot be told at all, a name or a line in a stripped program, is unknown, no difference;
 /// so is a stack that says of itself that it is not complete, from where it ends.
@@ -108,6 +110,9 @@ impl Pair<'_> {
             if self.is(found, frame) {
                 self.compare_frame(all, found, frame);
                 rest.next();
+            } else if found["via"] == "around" {
+                // It says that what lies between is not known.
+                continue;
             } else if !self.may_be_gone(frame) {
                 all.holds(false, || {
                     format!(
@@ -228,9 +233,9 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Of a combined construct the runtime sees its region only: with a static schedule GCC calls for a `parallel for` what it
-/// calls for a `parallel`.
+/// calls for a `parallel`. What a taskloop generates are tasks.
 fn same_construct(found: &str, told: &str) -> bool {
-    found == told || (found == "parallel" && told.starts_with("parallel "))
+    found == told || (found == "parallel" && told.starts_with("parallel ")) || (found == "task" && told == "taskloop")
 }
 
 /// A reported frame, in words.

@@ -161,7 +161,7 @@ impl Truth {
     ///
     /// A region keeps the task that came to it where it is: all its frames are there, at these lines. The task that
     /// generated an explicit task is where it was, or where it came since, only if it is suspended beneath, on the stack of
-    /// the same thread: then its frames are those it has now. Otherwise nothing of it is certain but its outermost frame,
+    /// the same thread, and the generated one is not over: then its frames are those it has now. Otherwise nothing of it is certain but its outermost frame,
     /// the one whose function cannot have returned before the task ended; and what is outward of that.
     pub(crate) fn expected<'t>(&'t self, stack: &'t Stack) -> Vec<Expected<'t>> {
         let mut expected = Vec::new();
@@ -175,7 +175,7 @@ impl Truth {
             let lwp = (!task.finished).then_some(task.lwp);
             let certain = |frame| Expected { frame, line: Line::Certain, lwp };
             match beneath {
-                Some(inner) if inner.lwp == task.lwp && !task.finished && !task.at.is_empty() => {
+                Some(inner) if inner.lwp == task.lwp && !inner.finished && !task.finished && !task.at.is_empty() => {
                     expected.extend(task.at.iter().map(certain));
                 }
                 Some(_) => {

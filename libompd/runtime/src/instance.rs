@@ -32,10 +32,10 @@ pub trait Runtime: fmt::Debug {
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
     fn entry(&self, symbol: &str) -> Option<Entry>;
 
-    /// True if a function of the program that is called by a frame of the runtime is the body of a region, and not a task
-    /// or anything else. `function` is the name of that frame's function, if it has one; `outermost` says that it is the
-    /// one the thread began with, C library apart.
-    fn invokes_region(&self, function: Option<&str>, outermost: bool) -> bool;
+    /// True if a function of the program that the runtime calls is the body of a region, and not a task or anything else.
+    /// `functions` are the names of the functions of the runtime's frames outward of it, innermost first, where they have
+    /// any; `outermost` says that the first is the one the thread began with, C library apart.
+    fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool;
 }
 
 /// How a family tells what it is made of.

@@ -45,7 +45,9 @@ impl Stacks {
         }
         let threads: Vec<&Registers> = target.threads().iter().filter_map(|t| t.registers.as_ref().ok()).collect();
         let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
-        let ranges: Vec<(Range<u64>, Option<u64>)> = threads.iter().map(|r| extent(target, r.sp.0, limit)).collect();
+        let own = threads.iter().map(|r| extent(target, r.sp.0, limit));
+        let ranges: Vec<(Range<u64>, Option<u64>)> =
+            own.chain(threads.iter().filter_map(|r| interrupted(target, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         target.prefetch(&wanted);
         let mut copies: Vec<Copied> = ranges.into_iter().filter_map(|(range, end)| copy(target, range, end)).collect();
@@ -61,18 +63,22 @@ impl Stacks {
         if self.readable {
             return target.read(addr, buf).map_err(|fault| End::Unreadable(fault.addr));
         }
-        let place = self.copies.partition_point(|c| c.start <= addr.0).checked_sub(1).ok_or(End::Unreadable(addr))?;
-        let copied = &self.copies[place];
-        let from = usize::try_from(addr.0 - copied.start).map_err(|_| End::Unreadable(addr))?;
-        match from.checked_add(buf.len()).and_then(|to| copied.bytes.get(from..to)) {
+        let last = self.copies.partition_point(|c| c.start <= addr.0);
+        // A stack may lie in what was copied of another.
+        let near = &self.copies[last.saturating_sub(2)..last];
+        let bytes = near.iter().rev().find_map(|copied| {
+            let from = usize::try_from(addr.0 - copied.start).ok()?;
+            copied.bytes.get(from..from.checked_add(buf.len())?)
+        });
+        match bytes {
             Some(bytes) => {
                 buf.copy_from_slice(bytes);
                 Ok(())
             }
-            None if copied.end.is_some_and(|end| addr.0 < end) => {
-                Err(End::NotCopied { at: addr, copied: copied.bytes.len() as u64 })
-            }
-            None => Err(End::Unreadable(addr)),
+            None => Err(match near.last().filter(|c| c.end.is_some_and(|end| addr.0 < end)) {
+                Some(copied) => End::NotCopied { at: addr, copied: copied.bytes.len() as u64 },
+                None => End::Unreadable(addr),
+            }),
         }
     }
 
@@ -105,6 +111,16 @@ fn extent(target: &dyn Target, sp: u64, limit: u64) -> (Range<u64>, Option<u64>)
         }
         None => (sp..sp.saturating_add(BLIND), None),
     }
+}
+
+/// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
+/// keeps what the thread pointer points to at the end of the stack it makes for a thread (nptl/allocatestack.c). How much of
+/// that stack is in use only its frames tell.
+fn interrupted(target: &dyn Target, registers: &Registers) -> Option<(Range<u64>, Option<u64>)> {
+    let pointer = registers.thread_pointer?;
+    let mapping = target.mapping(pointer).filter(|m| !m.contains(&registers.sp.0))?;
+    let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
+    Some((start..pointer.0, Some(pointer.0)))
 }
 
 fn copy(target: &dyn Target, range: Range<u64>, end: Option<u64>) -> Option<Copied> {

@@ -19,8 +19,12 @@ const MAX_INLINED: usize = 256;
 pub(crate) struct SourceFrame {
     /// Name as the file has it, linkage name first.
     pub(crate) raw: Option<String>,
-    /// The name as its source has it.
+    /// The name as its source has it; for the body of a construct that of the function that contains the construct.
     pub(crate) function: Option<String>,
+    /// It is the body of a construct.
+    pub(crate) body: bool,
+    /// Language of its unit.
+    pub(crate) language: Option<gimli::DwLang>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
     /// It is inlined into the next one of the list.
@@ -60,6 +64,8 @@ impl DebugInfo {
                 found.push(SourceFrame {
                     function: raw.as_deref().map(|raw| names::source_name(raw, language)),
                     raw,
+                    body: false,
+                    language,
                     file: location.as_ref().and_then(|l| l.file.map(str::to_owned)),
                     line: location.and_then(|l| l.line),
                     inlined: true,

@@ -7,6 +7,7 @@ use ompd_runtime::entry::Role;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TeamId};
 use ompd_target::Addr;
 
+use crate::names;
 use crate::outlined;
 use crate::physical::{Owner, Physical};
 use crate::process::Process;
@@ -57,6 +58,8 @@ pub enum Via {
     /// It is the body of the task, or region, that generated the task before it. Where that is now says nothing about where
     /// it was then: it has no line.
     Generated,
+    /// It is the body of the region in which the task before it was generated; what generated the task is over, or not known.
+    Around,
 }
 
 /// One frame of a logical stack.
@@ -300,7 +303,7 @@ impl Walker<'_, '_> {
                     .find_map(|s| self.found.regions.get(&(thread, s)).filter(|(r, _)| *r == runtime));
                 stack.gap =
                     Some("which of the runtime's tasks this is, and what generated it, is not known".to_owned());
-                *via = Via::Generated;
+                *via = Via::Around;
                 region.map(|(runtime, level)| Position::Region(*runtime, level.team))
             }
         }
@@ -335,6 +338,7 @@ impl Walker<'_, '_> {
                 None => "the task that generated it is over".to_owned(),
             });
             // The region is known all the same.
+            *via = Via::Around;
             return task.team.flat().map(|team| Position::Region(runtime, team));
         };
         let generating = snapshot.task(id)?;
@@ -392,7 +396,7 @@ impl Walker<'_, '_> {
                         construct.name = "task";
                     }
                     // Which function contains the construct, the wrapper's name may tell.
-                    body.function = body.function.take().or_else(|| outlined::outlined(outer)?.function.map(Arc::from));
+                    body.function = body.function.take().or_else(|| source.function.as_deref().map(Arc::from));
                     *name = raw;
                     continue;
                 }
@@ -405,10 +409,7 @@ impl Walker<'_, '_> {
                     line: None,
                     begins: false,
                 });
-                let function = match &body {
-                    Some(body) => body.function.clone().map(Arc::from),
-                    None => source.function.as_deref().map(Arc::from),
-                };
+                let function = source.function.as_deref().map(Arc::from);
                 frames.push((
                     LogicalFrame {
                         function,
@@ -435,6 +436,11 @@ impl Walker<'_, '_> {
             self.name_construct(thread, index, last.lookup(), outermost);
             let _ = raw;
         }
+        for (frame, _) in &mut frames {
+            if let Some(construct) = frame.construct.as_ref().filter(|_| frame.file.is_none()) {
+                frame.file = construct.file.clone();
+            }
+        }
         if !only_outermost {
             self.correct_call(stack, thread, index, *via, &mut frames);
         }
@@ -452,7 +458,7 @@ impl Walker<'_, '_> {
     /// just left: what is known of that construct is better than what debug information says of the call.
     fn correct_call(
         &self,
-        stack: &LogicalStack,
+        stack: &mut LogicalStack,
         thread: usize,
         index: usize,
         via: Via,
@@ -471,10 +477,23 @@ impl Walker<'_, '_> {
         };
         let pc = physical.backtrace.frames[physical.segments[index].frames.start].pc;
         let own = frames.iter().take_while(|(frame, _)| frame.addr == Some(pc));
-        let container = body.function.clone();
-        match own.clone().position(|(frame, _)| container.is_some() && frame.function == container) {
+        let (container, construct) = (body.function.clone(), construct.clone());
+        let outer = frames.iter().skip(1).map(|(_, raw)| raw.as_deref()).chain([None]);
+        let contains = |(frame, outer): (&LogicalFrame, Option<&str>)| match (&frame.function, &container) {
+            (Some(own), Some(container)) => names::is_called(container, own, outer),
+            _ => false,
+        };
+        let found = own.map(|(frame, _)| frame).zip(outer).position(contains);
+        match found {
             // If the statement before was inlined, it seems that the function inlined there makes the call.
-            Some(seeming) => drop(frames.drain(..seeming)),
+            Some(seeming) => {
+                drop(frames.drain(..seeming));
+                // What the compiler calls it, the body of the construct has for a name; the source's is better.
+                let name = frames.first().and_then(|(frame, _)| frame.function.clone());
+                for inner in stack.frames.iter_mut().filter(|f| f.function == container && f.construct.is_some()) {
+                    inner.function = name.clone();
+                }
+            }
             // The function that contains the construct was inlined, and the call has lost its place in it.
             None if container.is_some() => {
                 let Some((outer, raw)) = frames.first_mut() else { return };
@@ -504,7 +523,9 @@ impl Walker<'_, '_> {
             (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
         } else if next.entry.is_none_or(|e| e.role != Role::Other) {
             let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| snapshot.task(*id));
-            ("task", task.and_then(|t| located(&t.location)))
+            // A task that is executed at once is executed by the call that generates it.
+            let generating = next.entry.filter(|e| e.role == Role::GeneratesTask);
+            (generating.map_or("task", |e| e.construct), task.and_then(|t| located(&t.location)))
         } else {
             return;
         };
@@ -548,7 +569,7 @@ impl Walker<'_, '_> {
         };
         if let Some(start) = function {
             let source = self.process.source(start);
-            let named = source.last().and_then(|s| outlined::outlined(s.raw.as_deref()?)?.function);
+            let named = source.last().filter(|s| s.body).and_then(|s| s.function.as_deref());
             frame.function = named.map(Arc::from);
         }
         fill(&mut frame, construct, line);
@@ -571,6 +592,7 @@ fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, 
         // A name that is not one of an outlined function is the compiler's own.
         frame.function = None;
     }
+    frame.file = frame.file.take().or_else(|| file.clone());
     frame.construct = Some(Construct { name, file, line: number, begins });
     frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
 }
@@ -583,8 +605,7 @@ fn borrow_names(frames: &mut [LogicalFrame]) {
         let (inner, outer) = (&mut inner[index], &outer[0]);
         let Some(construct) = &mut inner.construct else { continue };
         // Called by the program itself, it stands in what calls it.
-        let region = outer.via == Via::Region || outer.via == Via::Call && construct.name == "parallel";
-        if !region {
+        if !matches!(outer.via, Via::Region | Via::Call) {
             continue;
         }
         if inner.function.is_none() {

@@ -1,12 +1,10 @@
 //! Functions that compilers make of the bodies of constructs.
 
-use crate::names;
-
 /// What the name of such a function tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outlined {
-    /// The function of the source that contains the construct, where the name has it.
-    pub(crate) function: Option<String>,
+pub(crate) struct Outlined<'n> {
+    /// The function that contains the construct, as symbol tables have it, where the name tells.
+    pub(crate) container: Option<&'n str>,
     /// It only prepares the call of another one that has the body: the next function further in belongs to the same
     /// construct.
     pub(crate) wrapper: Wrapper,
@@ -27,7 +25,7 @@ pub(crate) enum Wrapper {
 /// `F.omp_outlined`, each with a suffix that makes it unique; `.omp_task_entry.`; with debug information the body is in a
 /// function of its own, `.omp_outlined._debug__` or `F.omp_outlined_debug__` (clang/lib/CodeGen/{CGOpenMPRuntime.cpp,
 /// CGStmtOpenMP.cpp}). flang: `F..omp_par` (mlir and LLVM's OMPIRBuilder.cpp).
-pub(crate) fn outlined(raw: &str) -> Option<Outlined> {
+pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
     const MARKS: &[(&str, Wrapper)] = &[
         ("._omp_fn.", Wrapper::Debug),
         (".omp_task_entry.", Wrapper::Task),
@@ -36,8 +34,7 @@ pub(crate) fn outlined(raw: &str) -> Option<Outlined> {
     ];
     let (at, wrapper) =
         MARKS.iter().filter_map(|(mark, wrapper)| Some((raw.find(mark)?, *wrapper))).min_by_key(|m| m.0)?;
-    let function = (at > 0).then(|| names::source_name(&raw[..at], None));
-    Some(Outlined { function, wrapper })
+    Some(Outlined { container: Some(&raw[..at]).filter(|name| !name.is_empty()), wrapper })
 }
 
 /// True if `inner`, called by `outer` directly, has the body of the same construct.
@@ -52,12 +49,13 @@ pub(crate) fn is_body_of(inner: &str, outer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names;
 
     #[test]
     fn names_of_outlined_functions() {
-        let function = |raw| outlined(raw).map(|o| o.function.unwrap_or_default());
+        let function = |raw| outlined(raw).map(|o| names::source_name(o.container.unwrap_or_default(), None));
         assert_eq!(function("main._omp_fn.0").as_deref(), Some("main"));
-        assert_eq!(function("_ZN4Grid5relaxEi._omp_fn.1.constprop.0").as_deref(), Some("Grid::relax(int)"));
+        assert_eq!(function("_ZN4Grid5relaxEi._omp_fn.1.constprop.0").as_deref(), Some("Grid::relax"));
         assert_eq!(function("__m_MOD_step._omp_fn.3").as_deref(), Some("m::step"));
         assert_eq!(function(".omp_outlined..5").as_deref(), Some(""));
         assert_eq!(function("solve.omp_outlined_debug__.3").as_deref(), Some("solve"));

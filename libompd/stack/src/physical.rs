@@ -71,10 +71,10 @@ impl Physical {
             Owner::Program => {
                 let region = next.filter(|_| !segment.interrupts).is_some_and(|next| {
                     let Owner::Runtime(runtime) = next.owner else { return false };
-                    let caller = &frames[next.frames.start];
-                    let function = process.symbol(caller.lookup()).map(|s| s.name.clone());
                     let only = self.is_only_runtime_frame(process, index + 1);
-                    process.runtimes[runtime].invokes_region(function.as_deref(), only && next_is_last(self, index + 1))
+                    let names = names(process, &frames[next.frames.clone()]);
+                    let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
+                    process.runtimes[runtime].invokes_region(&names, only && next_is_last(self, index + 1))
                 });
                 self.segments[index].region = region;
             }
@@ -115,15 +115,24 @@ impl Physical {
             .iter()
             .filter(|f| process.owner(f.lookup()) == segment.owner)
             .collect();
+        let names: Vec<Option<String>> =
+            own.iter().map(|frame| Some(process.symbol(frame.lookup())?.name.clone())).collect();
+        let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
         own.iter().enumerate().filter(|(_, frame)| !frame.exact).find_map(|(place, frame)| {
-            let function = process.symbol(frame.lookup()).map(|s| s.name.clone());
             let outermost = base && place + 1 == own.len();
-            if !process.runtimes[runtime].invokes_region(function.as_deref(), outermost) {
+            if !process.runtimes[runtime].invokes_region(&names[place..], outermost) {
                 return None;
             }
             process.callee(frame).filter(|addr| process.owner(*addr) == Owner::Program)
         })
     }
+}
+
+/// Names of the functions of the first few frames.
+fn names(process: &Process<'_>, frames: &[Frame]) -> Vec<Option<String>> {
+    const LOOKED_AT: usize = 4;
+    let name = |frame: &Frame| Some(process.symbol(frame.lookup())?.name.clone());
+    frames.iter().take(LOOKED_AT).map(name).collect()
 }
 
 fn next_is_last(physical: &Physical, index: usize) -> bool {

@@ -11,6 +11,7 @@ use crate::calls;
 use crate::debug::SourceFrame;
 use crate::image::{Cache, Images};
 use crate::names;
+use crate::outlined;
 use crate::physical::Owner;
 use crate::unwind::Frame;
 
@@ -105,16 +106,35 @@ impl<'t> Process<'t> {
         if frames.is_empty() {
             frames.push(SourceFrame::default());
         }
-        let outermost = frames.len() - 1;
-        if frames[outermost].raw.is_none()
-            && let Some(symbol) = self.symbol(addr)
-        {
-            frames[outermost].function = Some(names::source_name(&symbol.name, None));
-            frames[outermost].raw = Some(symbol.name.clone());
+        let outermost = frames.last_mut().expect("there is one at least");
+        if let Some(symbol) = self.symbol(addr) {
+            // Debug information has plain names for C++ functions that only their own file knows; symbols say where they
+            // belong.
+            let mangled = symbol.name.starts_with("_Z");
+            let plain = outermost.raw.as_deref().is_some_and(|raw| !raw.starts_with("_Z"));
+            if outermost.raw.is_none() || plain && mangled && outlined::outlined(&symbol.name).is_none() {
+                outermost.function = Some(names::source_name(&symbol.name, None));
+                outermost.raw = Some(symbol.name.clone());
+            }
+        }
+        let bodies =
+            frames.iter_mut().filter(|frame| frame.raw.as_deref().is_some_and(|r| outlined::outlined(r).is_some()));
+        for frame in bodies {
+            let container = frame.raw.as_deref().and_then(outlined::outlined).and_then(|o| o.container);
+            frame.function = container.map(|name| self.container(addr, name, frame.language));
+            frame.body = true;
         }
         let frames: Rc<[SourceFrame]> = frames.into();
         self.sources.borrow_mut().insert(addr, Rc::clone(&frames));
         frames
+    }
+
+    /// The source's name for the function `raw`, which contains a construct whose body lies at `addr`.
+    fn container(&self, addr: Addr, raw: &str, language: Option<gimli::DwLang>) -> String {
+        let symbol = self.images.at(addr).and_then(|image| image.module.symbol(raw));
+        let described = symbol.filter(|s| !s.tls).map(|s| self.source(s.addr));
+        let function = described.as_ref().and_then(|frames| frames.last()?.function.clone());
+        function.unwrap_or_else(|| names::source_name(raw, language))
     }
 
     /// `module` and the offset in it, as tools that read ELF files count: from address 0 of the file.

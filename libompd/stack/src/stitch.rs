@@ -8,7 +8,6 @@ use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, Tas
 use ompd_target::Addr;
 
 use crate::levels::{self, Level};
-use crate::outlined;
 use crate::physical::{Owner, Physical};
 use crate::process::Process;
 
@@ -282,18 +281,15 @@ fn named(process: &Process<'_>, start: Addr) -> CodeRef {
 fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
     let source = process.source(addr);
     let frame = source.first()?;
-    let function = match frame.raw.as_deref().and_then(outlined::outlined) {
-        Some(body) => body.function,
-        None => frame.function.clone(),
-    };
-    Some(SourceLine { file: frame.file.clone()?, function: function.unwrap_or_default(), line: frame.line? })
+    let function = frame.function.clone().unwrap_or_default();
+    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
 }
 
 /// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
 /// left out what comes before the first statement.
 pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
     let source = process.source(start);
-    let frame = source.last()?;
-    let function = outlined::outlined(frame.raw.as_deref()?)?.function;
-    Some(SourceLine { file: frame.file.clone()?, function: function.unwrap_or_default(), line: frame.line? })
+    let frame = source.last().filter(|frame| frame.body)?;
+    let function = frame.function.clone().unwrap_or_default();
+    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
 }

@@ -86,7 +86,8 @@ pub struct Frame {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<String>,
     /// How it relates to the frame before: `call` (it called it), `signal` (a signal interrupted it), `region` (it opened
-    /// the region the frame before is the body of), `generated` (it is the body of what generated the task before).
+    /// the region the frame before is the body of), `generated` (it is the body of what generated the task before), `around` (it is the
+    /// body of the region the task before belongs to; what generated that is over, or not known).
     pub via: &'static str,
 }
 
@@ -124,6 +125,7 @@ fn frame(frame: &LogicalFrame) -> Frame {
             Via::Signal => "signal",
             Via::Region => "region",
             Via::Generated => "generated",
+            Via::Around => "around",
         },
     }
 }

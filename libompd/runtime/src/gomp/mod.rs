@@ -138,8 +138,9 @@ impl Runtime for Gomp {
 
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with
     /// (`gomp_thread_start` in team.c). Tasks are executed further in.
-    fn invokes_region(&self, function: Option<&str>, outermost: bool) -> bool {
-        outermost || function.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
+    fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
+        let first = functions.first().copied().flatten();
+        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
     }
 }
 

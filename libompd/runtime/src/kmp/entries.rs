@@ -46,3 +46,7 @@ pub(crate) const ENTRIES: Table = &[
 
 /// The function through which the runtime calls the bodies of regions (runtime/src/z_Linux_asm.S). It is exported.
 pub(crate) const INVOKES_REGIONS: &str = "__kmp_invoke_microtask";
+
+/// In the names, mangled ones as well, of the functions that call the bodies of regions GCC compiled
+/// (runtime/src/kmp_gsupport.cpp).
+pub(crate) const WRAPS_BODIES: &str = "__kmp_GOMP_";

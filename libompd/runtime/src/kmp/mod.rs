@@ -160,12 +160,18 @@ impl Runtime for Kmp {
         entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gomp::entries::ENTRIES, symbol))
     }
 
-    /// Of programs built by GCC thread 0 calls the body from the function that opened the region (kmp_gsupport.cpp).
-    fn invokes_region(&self, function: Option<&str>, _outermost: bool) -> bool {
-        function.is_some_and(|name| {
-            name == entries::INVOKES_REGIONS
-                || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role == Role::OpensRegion)
-        })
+    /// Of programs built by GCC, thread 0 calls the body from the function that opened the region, the others call it through
+    /// a wrapper, which has no name in a stripped library (kmp_gsupport.cpp).
+    fn invokes_region(&self, functions: &[Option<&str>], _outermost: bool) -> bool {
+        match functions {
+            [Some(name), ..] => {
+                *name == entries::INVOKES_REGIONS
+                    || name.contains(entries::WRAPS_BODIES)
+                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role == Role::OpensRegion)
+            }
+            [None, Some(name), ..] => *name == entries::INVOKES_REGIONS,
+            _ => false,
+        }
     }
 }
 

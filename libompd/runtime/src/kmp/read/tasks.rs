@@ -1,6 +1,6 @@
 //! Tasks: those executed now with their ancestors, and those in the queues.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ompd_target::{Addr, TargetExt};
 
@@ -89,7 +89,29 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+        self.number_implicit();
         self.doubt_suspended();
+    }
+
+    /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
+    /// from one whose number is known, since its thread executes it, follow the numbers of the others.
+    fn number_implicit(&mut self) {
+        let Ok(size) = self.kmp.structs.taskdata.size.get() else { return };
+        let implicit = |task: &Task| task.kind.get() == Some(TaskKind::Implicit);
+        let mut known: HashMap<TeamId, (Addr, u32)> = HashMap::new();
+        for task in self.tasks.iter().filter(|task| implicit(task)) {
+            if let (Some(team), Some(member)) = (task.team.flat(), task.member) {
+                known.insert(team, (task.descriptor, member));
+            }
+        }
+        for task in self.tasks.iter_mut().filter(|task| implicit(task) && task.member.is_none()) {
+            let Some((descriptor, member)) = task.team.flat().and_then(|team| known.get(&team)) else { continue };
+            let first = descriptor.0.wrapping_sub(size.wrapping_mul(u64::from(*member)));
+            let distance = task.descriptor.0.wrapping_sub(first);
+            if size > 0 && distance % size == 0 && distance / size < limits::TEAM_SIZE {
+                task.member = Some((distance / size) as u32);
+            }
+        }
     }
 
     /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
