@@ -45,6 +45,9 @@ impl StackFrame {
     pub fn has_name(&self, name: &str) -> bool {
         let plain = without_arguments(name);
         let told = self.function.as_str();
+        if name == told {
+            return true;
+        }
         if let Some(template) = told.strip_suffix("<{lambda}>") {
             return plain.strip_prefix(template).is_some_and(|rest| rest.starts_with('<') && rest.ends_with('>'));
         }
@@ -56,7 +59,7 @@ impl StackFrame {
             });
         }
         let unqualified = told.rsplit("::").next().filter(|_| self.is_fortran());
-        name == told || plain == told || unqualified == Some(name)
+        plain == told || unqualified == Some(name)
     }
 
     pub(crate) fn is_fortran(&self) -> bool {
@@ -231,10 +234,9 @@ impl Truth {
         }
         let api = |lwp: i32| self.thread(lwp).and_then(|thread| thread.api.as_ref());
         for stack in &self.stacks {
-            // Each region is a level, whatever its number of threads.
-            let tasks_of = stack.frames.iter().filter(|frame| frame.construct.is_some());
-            let levels =
-                tasks_of.filter(|frame| tasks.get(&frame.task).is_some_and(|t| t.kind == Kind::Implicit)).count();
+            // Each parallel region is a level, whatever its number of threads; a league is none.
+            let constructs = stack.frames.iter().filter_map(|frame| frame.construct.as_deref());
+            let levels = constructs.filter(|construct| construct.starts_with("parallel")).count();
             let told = api(stack.lwp).map(|api| usize::try_from(api.level).unwrap_or(usize::MAX));
             require(told.is_none_or(|level| level == levels), &|| {
                 format!("stack of LWP {}: {levels} regions at level {told:?}", stack.lwp)
