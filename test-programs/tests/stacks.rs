@@ -1,5 +1,5 @@
-//! The programs that know their logical stacks: what they say is sound, their sources say the same, and where gdb is here,
-//! so does gdb of each thread by itself.
+//! The programs that know their logical stacks: what they say is sound, their sources say the same, and where gdb is
+//! here, so does gdb of each thread by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
