@@ -104,7 +104,7 @@ FRAME static void ends(truth_mark outer) {
         if (omp_get_thread_num() == 0)
             calls(CALL(in));
         else
-            truth_stack_note("waiter in the end of a region", STACK_BARRIER, OVER(in));
+            truth_stack_note("end waiter", STACK_BARRIER, OVER(in));
         KEEP();
     }
     truth_stack_step();

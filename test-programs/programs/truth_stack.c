@@ -3,7 +3,8 @@
 
 #include "truth.h"
 
-_Static_assert((int)STACK_BARRIER == (int)TRUTH_BARRIER && (int)STACK_TASKWAIT == (int)TRUTH_TASKWAIT && (int)STACK_TASKGROUP == (int)TRUTH_TASKGROUP &&
+_Static_assert((int)STACK_BARRIER == (int)TRUTH_BARRIER && (int)STACK_TASKWAIT == (int)TRUTH_TASKWAIT &&
+                   (int)STACK_TASKGROUP == (int)TRUTH_TASKGROUP &&
                    (int)STACK_PIPE == (int)TRUTH_PIPE,
                "the waits have the same numbers in both headers");
 

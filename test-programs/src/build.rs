@@ -166,8 +166,8 @@ pub fn can_build(program: &str, toolchain: Toolchain) -> Result<Result<(), Skip>
 }
 
 /// Builds `programs/PROGRAM.c` (or `.cc`, `.f90`) with debug information and these extra flags (`-s` strips, `-static`
-/// links statically), or takes the file a former call built, when it is newer than its sources. A library of the program's
-/// own, `programs/PROGRAM_library.c`, is built the same way; the program finds it where it was built.
+/// links statically), or takes the file a former call built, when it is newer than its sources. A library of the
+/// program's own, `programs/PROGRAM_library.c`, is built the same way; the program finds it where it was built.
 ///
 /// Any number of processes may do this at the same time: a file appears under its name when it is complete.
 ///

@@ -34,7 +34,7 @@ mod truth;
 
 pub use build::{Executable, Opt, Toolchain, build, can_build};
 pub use compare::{Comparison, compare};
-pub use compare_stacks::compare_stacks;
+pub use compare_stacks::{compare_stacks, true_stacks};
 pub use launch::{Env, Launch};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
@@ -62,7 +62,7 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 ];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 8] = [
+pub const STACK_PROGRAMS: [&str; 9] = [
     "stacks",
     "stacks_tail",
     "stacks_orphan",
@@ -71,6 +71,7 @@ pub const STACK_PROGRAMS: [&str; 8] = [
     "stacks_cpp",
     "stacks_fortran",
     "stacks_signal",
+    "stacks_teams",
 ];
 
 /// Why something cannot be tried on this machine.

@@ -12,13 +12,13 @@ use crate::{Kind, Truth};
 pub struct StackFrame {
     /// The [`StackTask::id`] of the task it belongs to.
     pub task: u32,
-    /// The function; for the body of a construct the one that contains the construct. In C++ with its namespaces, classes
-    /// and template arguments, without its arguments.
+    /// The function; for the body of a construct the one that contains the construct. In C++ with its namespaces,
+    /// classes and template arguments, without its arguments.
     pub function: String,
     /// The base name of the source file.
     pub file: String,
-    /// The line of the call, of the wait or of the pragma the frame is at; of a frame that has gone on, where it was when
-    /// it made the task further in. None in the end of a construct, when its body is over.
+    /// The line of the call, of the wait or of the pragma the frame is at; of a frame that has gone on, where it was
+    /// when it made the task further in. None in the end of a construct, when its body is over.
     pub line: Option<u32>,
     /// The construct whose body the frame executes: it is the outermost frame of its task then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,14 +37,18 @@ pub struct StackFrame {
 impl StackFrame {
     /// Whether a function that somebody names so is this frame's.
     ///
-    /// The name may have an argument list, and what follows that, and what precedes it: of
-    /// `void solver::Grid<double>::relax(int) const` counts `solver::Grid<double>::relax`, all of it. Compilers and
-    /// demanglers do not agree on names of lambdas: `solver::run::{lambda}` is `operator()`, alone or with anything that
-    /// begins with the enclosing function or with the class's own name (`<lambda(int)>::operator()`);
-    /// `solver::apply<{lambda}>` may have anything in its brackets. A Fortran procedure `bar::relax` is also plainly `relax`.
+    /// The name may have an argument list, and what follows that, and what precedes it: of `void
+    /// solver::Grid<double>::relax(int) const` counts `solver::Grid<double>::relax`, all of it. Compilers and
+    /// demanglers do not agree on names of lambdas: `solver::run::{lambda}` is `operator()`, alone or with anything
+    /// that begins with the enclosing function or with the class's own name (`<lambda(int)>::operator()`);
+    /// `solver::apply<{lambda}>` may have anything in its brackets. A Fortran procedure `bar::relax` is also plainly
+    /// `relax`.
     pub fn has_name(&self, name: &str) -> bool {
         let plain = without_arguments(name);
         let told = self.function.as_str();
+        if name == told {
+            return true;
+        }
         if let Some(template) = told.strip_suffix("<{lambda}>") {
             return plain.strip_prefix(template).is_some_and(|rest| rest.starts_with('<') && rest.ends_with('>'));
         }
@@ -56,7 +60,7 @@ impl StackFrame {
             });
         }
         let unqualified = told.rsplit("::").next().filter(|_| self.is_fortran());
-        name == told || plain == told || unqualified == Some(name)
+        plain == told || unqualified == Some(name)
     }
 
     pub(crate) fn is_fortran(&self) -> bool {
@@ -64,8 +68,8 @@ impl StackFrame {
     }
 }
 
-/// `void a::b<int(*)(int)>::c(int) const` without its return type, its argument list and what follows that. The arguments of
-/// templates, and of functions that contain a lambda, stay.
+/// `void a::b<int(*)(int)>::c(int) const` without its return type, its argument list and what follows that. The
+/// arguments of templates, and of functions that contain a lambda, stay.
 fn without_arguments(name: &str) -> &str {
     let name = name.strip_suffix(" const").unwrap_or(name);
     let inner = match name.strip_suffix(')') {
@@ -117,8 +121,8 @@ pub struct StackTask {
     pub at: Vec<StackFrame>,
 }
 
-/// The logical stack of a thread, as it came about: the frames outward of a construct are those that were there when the
-/// construct was reached.
+/// The logical stack of a thread, as it came about: the frames outward of a construct are those that were there when
+/// the construct was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stack {
@@ -160,9 +164,10 @@ impl Truth {
     /// The frames of a stack that are certain, innermost first.
     ///
     /// A region keeps the task that came to it where it is: all its frames are there, at these lines. The task that
-    /// generated an explicit task is where it was, or where it came since, only if it is suspended beneath, on the stack of
-    /// the same thread, and the generated one is not over: then its frames are those it has now. Otherwise nothing of it is certain but its outermost frame,
-    /// the one whose function cannot have returned before the task ended; and what is outward of that.
+    /// generated an explicit task is where it was, or where it came since, only if it is suspended beneath, on the
+    /// stack of the same thread, and the generated one is not over: then its frames are those it has now. Otherwise
+    /// nothing of it is certain but its outermost frame, the one whose function cannot have returned before the task
+    /// ended; and what is outward of that.
     pub(crate) fn expected<'t>(&'t self, stack: &'t Stack) -> Vec<Expected<'t>> {
         let mut expected = Vec::new();
         let mut rest = stack.frames.as_slice();
@@ -231,10 +236,9 @@ impl Truth {
         }
         let api = |lwp: i32| self.thread(lwp).and_then(|thread| thread.api.as_ref());
         for stack in &self.stacks {
-            // Each region is a level, whatever its number of threads.
-            let tasks_of = stack.frames.iter().filter(|frame| frame.construct.is_some());
-            let levels =
-                tasks_of.filter(|frame| tasks.get(&frame.task).is_some_and(|t| t.kind == Kind::Implicit)).count();
+            // Each parallel region is a level, whatever its number of threads; a league is none.
+            let constructs = stack.frames.iter().filter_map(|frame| frame.construct.as_deref());
+            let levels = constructs.filter(|construct| construct.starts_with("parallel")).count();
             let told = api(stack.lwp).map(|api| usize::try_from(api.level).unwrap_or(usize::MAX));
             require(told.is_none_or(|level| level == levels), &|| {
                 format!("stack of LWP {}: {levels} regions at level {told:?}", stack.lwp)

@@ -1,5 +1,5 @@
-//! The programs that know their logical stacks: what they say is sound, their sources say the same, and where gdb is here,
-//! so does gdb of each thread by itself.
+//! The programs that know their logical stacks: what they say is sound, their sources say the same, and where gdb is
+//! here, so does gdb of each thread by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
 use test_programs::{
-    Env, Opt, Running, Runtime, Skip, Toolchain, Truth, build, can_build, combinations, thread_states,
+    Env, Opt, Running, Runtime, Skip, Toolchain, Truth, build, can_build, combinations, compare_stacks, thread_states,
+    true_stacks,
 };
 
 const OPTS: [Opt; 3] = [Opt::O0, Opt::O2, Opt::O3];
@@ -28,6 +30,7 @@ fn everywhere(program: &str, check: impl Fn(&Running, Opt) -> Result<()>) -> Res
                 let running = Running::start(&executable, runtime, Env::Settled)?;
                 check_any(&running)?;
                 check(&running, opt)?;
+                check_comparison(&running, opt)?;
                 check_with_gdb(&running, opt)?;
                 let steps = running.truth.steps();
                 ensure!(running.release()?.progress == steps, "not all of {steps} threads went on");
@@ -83,6 +86,33 @@ fn check_any(running: &Running) -> Result<()> {
     let there: BTreeSet<i32> = thread_states(running.pid)?.keys().copied().collect();
     ensure!(noted == there, "the process has the threads {there:?}, it told about {noted:?}");
     check_sources(truth)
+}
+
+/// A report of what is certain passes; one that lacks a frame, or has another, does not.
+fn check_comparison(running: &Running, opt: Opt) -> Result<()> {
+    let truth = &running.truth;
+    let report = json!({ "stacks": true_stacks(truth) });
+    let all = compare_stacks(truth, &report, running.runtime, opt);
+    ensure!(all.differences.is_empty() && all.unknown.is_empty(), "{all:#?}");
+    let frames: usize = truth.stacks.iter().map(|stack| stack.frames.len()).sum();
+    ensure!(all.compared > frames, "{} values of {frames} frames", all.compared);
+    for index in 0..truth.stacks.len() {
+        let change = |change: &dyn Fn(&mut Vec<Value>)| -> Result<()> {
+            let mut report = report.clone();
+            change(report["stacks"][index]["frames"].as_array_mut().context("frames")?);
+            let all = compare_stacks(truth, &report, running.runtime, opt);
+            ensure!(!all.differences.is_empty(), "no difference in {}", report["stacks"][index]);
+            Ok(())
+        };
+        change(&|frames| drop(frames.pop()))?;
+        change(&|frames| frames.iter_mut().for_each(|frame| frame["function"] = json!("nobody")))?;
+        change(&|frames| frames.truncate(1))?;
+        change(&|frames| {
+            let last = frames.last().cloned();
+            frames.extend(last);
+        })?;
+    }
+    Ok(())
 }
 
 /// Each frame is in the function and at the kind of line it says, each construct at its pragma.
@@ -275,6 +305,14 @@ fn stacks_orphan() -> Result<()> {
         let truth = &running.truth;
         ensure!(truth.stacks.len() == 3);
         ensure!(truth.stack_tasks.iter().filter(|task| task.finished).count() == 1, "{:?}", truth.stack_tasks);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_teams() -> Result<()> {
+    everywhere("stacks_teams", |running, _| {
+        ensure!(running.truth.stacks.len() == 2);
         Ok(())
     })
 }

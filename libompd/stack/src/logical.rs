@@ -44,6 +44,9 @@ pub struct Construct {
     pub line: Option<u32>,
     /// `line` is that of the first code of the body: the directive itself, or the first statement in it.
     pub begins: bool,
+    /// The frame's function is known from the runtime's record of the construct only, which names lambdas after the function
+    /// they stand in.
+    pub(crate) recorded: bool,
 }
 
 /// How a frame came to be outward of the one before it.
@@ -408,6 +411,7 @@ impl Walker<'_, '_> {
                     file: None,
                     line: None,
                     begins: false,
+                    recorded: false,
                 });
                 let function = source.function.as_deref().map(Arc::from);
                 frames.push((
@@ -593,7 +597,8 @@ fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, 
         frame.function = None;
     }
     frame.file = frame.file.take().or_else(|| file.clone());
-    frame.construct = Some(Construct { name, file, line: number, begins });
+    let recorded = frame.function.is_none();
+    frame.construct = Some(Construct { name, file, line: number, begins, recorded });
     frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
 }
 
@@ -608,7 +613,7 @@ fn borrow_names(frames: &mut [LogicalFrame]) {
         if !matches!(outer.via, Via::Region | Via::Call) {
             continue;
         }
-        if inner.function.is_none() {
+        if construct.recorded && outer.lwp.is_some() && outer.function.is_some() || inner.function.is_none() {
             inner.function = outer.function.clone();
         }
         if construct.line.is_none() {
