@@ -92,6 +92,11 @@ impl Stacks {
         Ok(target.arch().byte_order.uint(&word))
     }
 
+    /// True if what was not copied may have changed since.
+    pub(crate) fn are_copies(&self) -> bool {
+        !self.readable
+    }
+
     /// How many bytes were copied.
     pub fn copied_bytes(&self) -> u64 {
         self.copies.iter().map(|c| c.bytes.len() as u64).sum()

@@ -8,6 +8,7 @@ use gimli::RunTimeEndian;
 use ompd_target::{ByteOrder, ElfFile};
 
 use crate::bytes::Bytes;
+use crate::locals::Described;
 use crate::names;
 use crate::reader::{Meter, Metered};
 
@@ -33,7 +34,7 @@ pub(crate) struct SourceFrame {
 
 /// Debug information of one file, opened.
 pub(crate) struct DebugInfo {
-    context: Option<Context<Metered>>,
+    context: Option<(Context<Metered>, Described)>,
     meter: Rc<Meter>,
 }
 
@@ -49,7 +50,7 @@ impl DebugInfo {
 
     /// The functions at `address` of the file, innermost first. Empty where nothing is known.
     pub(crate) fn frames(&self, address: u64) -> Vec<SourceFrame> {
-        let Some(context) = &self.context else { return Vec::new() };
+        let Some((context, _)) = &self.context else { return Vec::new() };
         self.meter.begin();
         let mut found = Vec::new();
         // Split debug information (.dwo files) is not loaded: what is in the file itself counts.
@@ -77,9 +78,17 @@ impl DebugInfo {
         }
         found
     }
+
+    /// The descriptions of variables, and where in `.debug_info` the unit begins that has the code at `address` of the file.
+    pub(crate) fn described(&self, address: u64) -> Option<(&Described, usize)> {
+        let (context, described) = self.context.as_ref()?;
+        self.meter.begin();
+        let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+        Some((described, unit.header.debug_info_offset()?.0))
+    }
 }
 
-fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<Context<Metered>> {
+fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<(Context<Metered>, Described)> {
     let endian = match file.arch().byte_order {
         ByteOrder::Little => RunTimeEndian::Little,
         ByteOrder::Big => RunTimeEndian::Big,
@@ -96,5 +105,7 @@ fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<Context<Metered>> {
         dwarf.load_sup(|id| load(supplement, id)).ok()?;
     }
     meter.allow(total);
-    Context::from_dwarf(dwarf).ok()
+    let dwarf = Arc::new(dwarf);
+    let described = Described::new(Arc::clone(&dwarf));
+    Some((Context::from_arc_dwarf(dwarf).ok()?, described))
 }

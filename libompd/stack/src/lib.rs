@@ -17,6 +17,7 @@ mod debug;
 pub mod fold;
 mod image;
 mod levels;
+mod locals;
 mod logical;
 mod names;
 mod outlined;
@@ -29,6 +30,7 @@ mod unwind;
 
 pub use capture::Stacks;
 pub use image::Cache;
+pub use locals::{FrameVariables, Locals, Variable};
 pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};
 pub use names::source_name;
 pub use report::{Report, TaskFrames};

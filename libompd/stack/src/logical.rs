@@ -86,6 +86,21 @@ pub struct LogicalFrame {
     pub module: Option<(Arc<str>, u64)>,
     /// Its relation to the frame before.
     pub via: Via,
+    /// Where it is on that stack; `None` if it is on none, or is only known to have been inlined there.
+    pub(crate) place: Option<FramePlace>,
+}
+
+/// One function on the stack of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct FramePlace {
+    /// Index of the thread.
+    pub(crate) thread: usize,
+    /// Index of its frame.
+    pub(crate) frame: usize,
+    /// How many functions are inlined in this one there.
+    pub(crate) inner: usize,
+    /// How many functions the frame has, itself and those inlined.
+    pub(crate) functions: usize,
 }
 
 /// A call into a runtime that has not returned.
@@ -384,8 +399,10 @@ impl Walker<'_, '_> {
         let physical = &self.threads[thread];
         let segment = &physical.segments[index];
         let mut frames: Vec<(LogicalFrame, Option<Arc<str>>)> = Vec::new();
-        for frame in &physical.backtrace.frames[segment.frames.clone()] {
-            for source in self.process.source(frame.lookup()).iter() {
+        for number in segment.frames.clone() {
+            let frame = &physical.backtrace.frames[number];
+            let sources = self.process.source(frame.lookup());
+            for (inner, source) in sources.iter().enumerate() {
                 let raw: Option<Arc<str>> = source.raw.as_deref().map(Arc::from);
                 // A wrapper and the body it calls are one construct: the body has the line.
                 if let (Some((_, Some(inner))), Some(outer)) = (frames.last(), raw.as_deref())
@@ -425,6 +442,7 @@ impl Walker<'_, '_> {
                         addr: Some(frame.pc),
                         module,
                         via: Via::Call,
+                        place: Some(FramePlace { thread, frame: number, inner, functions: sources.len() }),
                     },
                     raw,
                 ));
@@ -501,7 +519,8 @@ impl Walker<'_, '_> {
             // The function that contains the construct was inlined, and the call has lost its place in it.
             None if container.is_some() => {
                 let Some((outer, raw)) = frames.first_mut() else { return };
-                let inlined = LogicalFrame { function: container, construct: None, inlined: true, ..outer.clone() };
+                let inlined =
+                    LogicalFrame { function: container, construct: None, inlined: true, place: None, ..outer.clone() };
                 outer.line = None;
                 let raw = raw.clone();
                 frames.insert(0, (inlined, raw));
@@ -570,6 +589,7 @@ impl Walker<'_, '_> {
             addr: function,
             module: function.and_then(|f| self.process.module(f)).map(|(m, at)| (Arc::from(m), at)),
             via,
+            place: None,
         };
         if let Some(start) = function {
             let source = self.process.source(start);

@@ -17,7 +17,7 @@ use crate::unwind::{self, Backtrace, End};
 pub struct Report {
     /// As the source reads, in the order of the target's threads.
     pub logical: Vec<LogicalStack>,
-    threads: Vec<Physical>,
+    pub(crate) threads: Vec<Physical>,
     found: Found,
 }
 
