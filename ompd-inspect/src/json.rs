@@ -334,7 +334,8 @@ pub struct Team {
     pub serialized: Known<bool>,
     /// Outlined function of the region.
     pub function: Known<Code>,
-    /// Source position of the construct.
+    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
+    /// first statement in it.
     pub location: Known<Location>,
     /// The construct: `parallel`, `parallel for`, `teams`, …
     pub construct: Known<&'static str>,
@@ -361,7 +362,8 @@ pub struct Task {
     pub state: Known<&'static str>,
     /// Function.
     pub function: Known<Code>,
-    /// Source position of the construct.
+    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
+    /// first statement in it.
     pub location: Known<Location>,
     /// Index of the generating task; `null` as value: none, or finished.
     pub generating: Known<Option<usize>>,

@@ -11,7 +11,7 @@ mod instance;
 pub mod kmp;
 mod limits;
 pub mod model;
-mod names;
+pub mod names;
 #[cfg(test)]
 mod partial;
 pub mod process;

@@ -97,8 +97,9 @@ pub struct Node {
     pub children: Vec<Node>,
 }
 
-/// All stacks as one tree. `doing` says what a thread does at the innermost place of its stack.
-pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
+/// All stacks as one tree. `doing` says what a thread does at the innermost place of its stack; those it says nothing of are
+/// left out.
+pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> Option<String>) -> Node {
     // A flat list with indices: stacks may be deeper than this program's own.
     struct Flat {
         label: String,
@@ -109,6 +110,7 @@ pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
     let mut nodes = vec![Flat { label: String::new(), doing: false, threads: Vec::new(), children: Vec::new() }];
     let mut known: HashMap<(usize, String), usize> = HashMap::new();
     for (index, stack) in stacks.iter().enumerate() {
+        let Some(at_end) = doing(index) else { continue };
         let mut at = 0;
         nodes[0].threads.push(index);
         let frames = stack.frames.iter().rev().take(MAX_DEPTH).map(|frame| {
@@ -116,7 +118,7 @@ pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
             (if place.is_empty() { what } else { format!("{what} {place}") }, false)
         });
         let beyond = (stack.frames.len() > MAX_DEPTH).then(|| ("(deeper)".to_owned(), true));
-        for (label, doing) in frames.chain(beyond).chain([(doing(index), true)]) {
+        for (label, doing) in frames.chain(beyond).chain([(at_end, true)]) {
             let next = nodes.len();
             let child = *known.entry((at, label.clone())).or_insert(next);
             if child == next {

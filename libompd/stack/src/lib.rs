@@ -31,5 +31,6 @@ pub use capture::Stacks;
 pub use image::Cache;
 pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};
 pub use names::source_name;
+pub use outlined::container;
 pub use report::{Report, TaskFrames};
 pub use unwind::{Backtrace, End, Frame, RegisterSet};

@@ -252,12 +252,16 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
         }
     }
     for snapshot in snapshots.iter_mut() {
-        let functions: Vec<Fact<CodeRef>> = snapshot.teams.iter().map(|t| t.function.clone()).collect();
+        let teams: Vec<(Fact<CodeRef>, Fact<SourceLine>)> =
+            snapshot.teams.iter().map(|t| (t.function.clone(), t.location.clone())).collect();
         for task in &mut snapshot.tasks {
             match (task.kind.get(), task.team.flat()) {
                 (Some(TaskKind::Implicit), Some(team)) if task.function.value().is_none() => {
-                    if let Some(function) = functions.get(team.0).filter(|f| f.value().is_some()) {
+                    if let Some((function, location)) = teams.get(team.0).filter(|(f, _)| f.value().is_some()) {
                         task.function = function.clone();
+                        if task.location.value().is_none() {
+                            task.location = location.clone();
+                        }
                     }
                 }
                 (Some(kind), _) if kind.is_explicit() && task.location.value().is_none() => {
