@@ -11,7 +11,7 @@ Examples:
   ompd-inspect 4711                    why does process 4711 hang?
   ompd-inspect core.4711               the same, from a core file
   ompd-inspect threads 4711            every thread: team, number, task, wait
-  ompd-inspect stacks 4711             where in the source, threads that are at the same place in one row
+  ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
   ompd-inspect doctor 4711             how each value was found, and what is missing";
 

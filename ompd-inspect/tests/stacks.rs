@@ -59,4 +59,14 @@ macro_rules! programs {
     };
 }
 
-programs!(stacks, stacks_tail, stacks_shared, stacks_pthread, stacks_orphan, stacks_teams, stacks_cpp, stacks_fortran, stacks_signal);
+programs!(
+    stacks,
+    stacks_tail,
+    stacks_shared,
+    stacks_pthread,
+    stacks_orphan,
+    stacks_teams,
+    stacks_cpp,
+    stacks_fortran,
+    stacks_signal
+);

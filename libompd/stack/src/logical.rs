@@ -474,7 +474,7 @@ impl Walker<'_, '_> {
         let body = stack.frames.last().filter(|_| matches!(via, Via::Region | Via::Generated));
         let Some((body, construct)) = body.and_then(|body| Some((body, body.construct.as_ref()?))) else {
             // What kind of call it is, is known all the same: its line is not to be trusted.
-            if let (Role::OpensRegion, Some((frame, _))) = (entry.role, frames.first_mut()) {
+            if let (true, Some((frame, _))) = (entry.role.opens(), frames.first_mut()) {
                 frame.line = None;
             }
             return;

@@ -71,7 +71,7 @@ fn find_regions(
         list
     };
     let primary = outward(primary);
-    let forks: Vec<usize> = forks.into_iter().rev().collect();
+    let forks: Vec<(usize, bool)> = forks.into_iter().rev().collect();
     let assigned = levels::assign(process, snapshot, physical, &primary, &forks);
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;

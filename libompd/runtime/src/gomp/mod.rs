@@ -15,7 +15,7 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
-use crate::entry::{self, Entry, Role};
+use crate::entry::{self, Entry};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
 use crate::names::Namer;
@@ -140,7 +140,7 @@ impl Runtime for Gomp {
     /// (`gomp_thread_start` in team.c). Tasks are executed further in.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
         let first = functions.first().copied().flatten();
-        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
+        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role.opens())
     }
 }
 

@@ -17,7 +17,7 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
-use crate::entry::{self, Entry, Role};
+use crate::entry::{self, Entry};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
@@ -167,7 +167,7 @@ impl Runtime for Kmp {
             [Some(name), ..] => {
                 *name == entries::INVOKES_REGIONS
                     || name.contains(entries::WRAPS_BODIES)
-                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role == Role::OpensRegion)
+                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role.opens())
             }
             [None, Some(name), ..] => *name == entries::INVOKES_REGIONS,
             _ => false,
