@@ -11,6 +11,7 @@ pub mod kmp;
 mod limits;
 pub mod model;
 mod names;
+mod owner;
 #[cfg(test)]
 mod partial;
 pub mod process;

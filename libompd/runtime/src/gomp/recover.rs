@@ -5,16 +5,17 @@
 //! a `gomp_team` is known by the field of `gomp_thread` it was reached through.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use ompd_layout::code::{Call, Callee, Chain, Expr, Run, Store, TlsSlot};
+use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
 use super::schema::{ATOMIC_LOCK, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
 use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
-    let mut recipes =
-        Recipes { decoder: Decoder::new(image, &SCHEMA), thread: None, team: None, task: None, pool: None };
+    let decoder = Decoder::new(image, &SCHEMA);
+    let mut recipes = Recipes { decoder, built_in: built_in(image), thread: None, team: None, task: None, pool: None };
     recipes.thread_numbers();
     recipes.team();
     recipes.ancestors();
@@ -31,9 +32,19 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.decoder.finish()
 }
 
+/// Where `gomp_tls_data` lies in a program that has libgomp built in, in bytes from the thread pointer. Its code has these
+/// distances as constants, from which alone nobody could tell where one variable ends and the next begins.
+fn built_in(image: &ElfFile) -> Option<Range<i64>> {
+    let variable = image.symbol("gomp_tls_data")?;
+    let start = image.thread_pointer_offset(&variable)?;
+    Some(start..start.checked_add_unsigned(variable.size)?)
+}
+
 /// Recipes, and what they have found so far.
 struct Recipes<'a> {
     decoder: Decoder<'a>,
+    /// In a program: where the calling thread's `gomp_thread` lies, in bytes from the thread pointer.
+    built_in: Option<Range<i64>>,
     /// Which thread-local variable `gomp_tls_data` is: the addend of its relocation. Several slots may lead to it.
     thread: Option<i64>,
     /// Offsets in `gomp_thread` of the pointers to the team, the task and the pool.
@@ -56,6 +67,14 @@ impl Recipes<'_> {
     /// Offset in the calling thread's `gomp_thread`, if `addr` lies in it.
     fn in_thread(&self, addr: &Expr) -> Option<i64> {
         let (base, offset) = addr.split();
+        self.offset_in_thread(&base, offset)
+    }
+
+    fn offset_in_thread(&self, base: &Expr, offset: i64) -> Option<i64> {
+        if let Kind::ThreadPointer = base.kind() {
+            let own = self.built_in.as_ref().filter(|own| own.contains(&offset))?;
+            return offset.checked_sub(own.start);
+        }
         let variable = self.variable(base.as_tls()?)?;
         self.thread.is_none_or(|known| known == variable).then_some(offset)
     }
@@ -66,10 +85,11 @@ impl Recipes<'_> {
         (self.in_thread(&at)? == pointer?).then_some(offset)
     }
 
-    /// The pointers followed from `gomp_thread` on, if `value` was reached that way.
+    /// The pointers followed from `gomp_thread` on, if `value` was reached that way: the first offset is one in it.
     fn chain_from_thread(&self, value: &Expr) -> Option<Chain> {
-        let chain = value.chain()?;
-        self.in_thread(&chain.root)?;
+        let mut chain = value.chain()?;
+        let first = chain.steps.first_mut()?;
+        first.offset = self.offset_in_thread(&chain.root, first.offset)?;
         Some(chain)
     }
 
@@ -85,15 +105,15 @@ impl Recipes<'_> {
             let found = run.returned().find_map(|value| {
                 let chain = self.chain_from_thread(value)?;
                 let [offset] = chain.offsets([4])?;
-                Some((chain.root.as_tls()?, offset))
+                Some((chain.root.as_tls(), offset))
             });
             let Some((slot, offset)) = found else {
                 self.decoder.not_found(function, field, &run);
                 continue;
             };
-            self.thread = self.thread.or(self.variable(slot));
+            self.thread = self.thread.or(slot.and_then(|slot| self.variable(slot)));
             // Only a slot with the offset from the thread pointer can be read by somebody else.
-            if let TlsSlot::Offset(at) = slot
+            if let Some(TlsSlot::Offset(at)) = slot
                 && function == "omp_get_thread_num"
             {
                 self.decoder.global(TLS_SLOT, at);
@@ -214,7 +234,7 @@ impl Recipes<'_> {
         }
         // `return thr->task && thr->task->kind != GOMP_TASK_IMPLICIT;` (GCC 13 and later)
         let function = "omp_in_explicit_task";
-        if self.decoder.image().exports(function)
+        if self.decoder.has(function)
             && let Some(run) = self.decoder.run(function)
         {
             let found = unanimous(run.loads().filter(|l| l.size == 4).filter_map(|l| self.behind(self.task, &l.addr)));

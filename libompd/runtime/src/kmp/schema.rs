@@ -4,6 +4,7 @@ use ompd_layout::{GlobalSchema, Schema};
 
 use crate::bind::structs;
 use crate::instance::Cost;
+use crate::owner::OwnNames;
 
 structs! {
     KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t"], "One thread known to the runtime" {
@@ -139,6 +140,50 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: ALL_NTH, meaning: "threads the runtime knows, spread over that table" },
         GlobalSchema { name: THREADS_CAPACITY, meaning: "entries of that table" },
         GlobalSchema { name: LOCK_TABLE, meaning: "table of all locks and criticals of the default kind" },
+    ],
+};
+
+/// How its functions and variables are called. Those with public names are in the vocabulary of the profiles.
+pub(crate) const NAMES: OwnNames = OwnNames {
+    internal: &["__kmp_", "__kmpc_", "__ompt_", "__ompd_"],
+    // C++ functions of the runtime and of the program.
+    shared: &["_Z"],
+    not: &[],
+    // openmp/runtime/src/*.cpp
+    sources: &[
+        "kmp_affinity",
+        "kmp_alloc",
+        "kmp_atomic",
+        "kmp_barrier",
+        "kmp_cancel",
+        "kmp_collapse",
+        "kmp_csupport",
+        "kmp_debug",
+        "kmp_dispatch",
+        "kmp_environment",
+        "kmp_error",
+        "kmp_ftn_cdecl",
+        "kmp_ftn_extra",
+        "kmp_global",
+        "kmp_gsupport",
+        "kmp_i18n",
+        "kmp_io",
+        "kmp_itt",
+        "kmp_lock",
+        "kmp_runtime",
+        "kmp_sched",
+        "kmp_settings",
+        "kmp_str",
+        "kmp_taskdeps",
+        "kmp_tasking",
+        "kmp_threadprivate",
+        "kmp_utility",
+        "kmp_version",
+        "kmp_wait_release",
+        "ompd-specific",
+        "ompt-general",
+        "z_Linux_asm",
+        "z_Linux_util",
     ],
 };
 
