@@ -1,26 +1,47 @@
-//! A runtime inside a statically linked program: found, and what cannot be read of it is said to be so.
+//! A libgomp inside a statically linked program: read like the library as long as the program has its symbols.
 
 mod common;
 
-use test_programs::{Env, Opt, Running, Runtime, Toolchain, build};
+use common::check;
+use test_programs::{Env, Executable, Opt, Running, Runtime, Skip, Toolchain, build};
 
-#[test]
-fn a_static_program_is_not_called_idle() {
-    let program = match build("barrier_missing", Toolchain::Gcc, Opt::O2, &["-static"]) {
-        Ok(program) => program,
-        // The linker's words tell which static library is missing.
-        Err(why) => return test_programs::Skip::because(format!("no static programs here: {why}")).show(),
-    };
-    let running = Running::start(&program, Runtime::Libgomp, Env::Settled).expect("the program starts");
-    let (report, status) = common::json(&[&running.pid.to_string()]);
-    assert_eq!(status, 1);
-    assert_eq!(report["complete"], false);
-    assert_eq!(report["runtimes"][0]["family"], "gomp");
-    assert!(report["issues"].as_array().is_some_and(|issues| !issues.is_empty()));
-    let output = common::run(&[&running.pid.to_string()]);
-    let (text, _, status) = common::texts(&output);
-    assert_eq!(status, 1);
-    assert!(text.contains("its threads could not be found"), "{text}");
-    assert!(!text.contains("no living thread"), "{text}");
-    running.release().expect("it goes on to its end");
+/// The program, linked that way; `None`, with the linker's words, where a static library is missing.
+fn linked(program: &str, opt: Opt, flags: &[&str]) -> Option<Executable> {
+    let built = Toolchain::Gcc.check().map_err(|skip| skip.to_string());
+    let built = built.and_then(|()| build(program, Toolchain::Gcc, opt, flags).map_err(|why| format!("{why:#}")));
+    built.inspect_err(|why| Skip::because(format!("{flags:?} does not link here: {why}")).show()).ok()
 }
+
+/// Every way to link and optimise, live, then from a core file of the same stop.
+fn everywhere(program: &str) {
+    let mut differences = Vec::new();
+    for link in ["-static", "-static-pie"] {
+        for opt in Opt::ALL {
+            let Some(executable) = linked(program, opt, &[link]) else { continue };
+            let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+            let what = format!("{program} {link} {opt:?}");
+            let pid = running.pid.to_string();
+            let compare =
+                |what: &str, target: &str| check(what, &running.truth, Runtime::Libgomp, Toolchain::Gcc, target);
+            differences.extend(compare(&format!("{what}, live"), &pid));
+            let directory = tempfile::tempdir().expect("a directory for the core");
+            match running.gcore(directory.path()).expect("gcore runs") {
+                Ok(core) => {
+                    let core = core.to_str().expect("a plain path");
+                    differences.extend(compare(&format!("{what}, gcore"), core));
+                }
+                Err(skip) => skip.show(),
+            }
+            running.release().expect("the program goes on to its end after the inspections");
+        }
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+macro_rules! programs {
+    ($($name:ident),*) => {
+        $( #[test] fn $name() { everywhere(stringify!($name)); } )*
+    };
+}
+
+programs!(nested, lock, tasks, barrier_missing, region_end, idle, user_pthread, serialized, icvs);

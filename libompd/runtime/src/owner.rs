@@ -17,7 +17,7 @@ use crate::instance::{self, FamilyOrigins};
 pub(crate) enum Owner {
     /// The runtime's code or data.
     Runtime,
-    /// Certainly not the runtime's, as far as it matters to a reader: it neither waits there, nor for something there.
+    /// Not the runtime's; or a part of it that has a name like anybody's, and where it never waits, nor for what lies there.
     Other,
     /// No symbol decides it.
     Unclear,
@@ -32,8 +32,10 @@ pub(crate) struct OwnNames {
     pub(crate) shared: &'static [&'static str],
     /// How names of the program begin that look like internal ones.
     pub(crate) not: &'static [&'static str],
-    /// Its source files, without extension, whose local functions and variables have names like anybody's.
-    pub(crate) sources: &'static [&'static str],
+    /// Local functions it waits in and local variables it waits for, whose names could be anybody's.
+    pub(crate) plain: &'static [&'static str],
+    /// Its source files with such, without extension.
+    pub(crate) files: &'static [&'static str],
 }
 
 impl OwnNames {
@@ -42,10 +44,10 @@ impl OwnNames {
         begins(self.internal) && !begins(self.not)
     }
 
-    fn is_source(&self, file: &str) -> bool {
+    fn is_own_file(&self, file: &str) -> bool {
         let name = file.rsplit('/').next().unwrap_or(file);
         let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        self.sources.contains(&stem)
+        self.files.contains(&stem)
     }
 
     /// Whose the symbol `name` is, which lies at `svma` of `file`.
@@ -60,11 +62,11 @@ impl OwnNames {
             return Owner::Runtime;
         }
         if let Some(source) = file.source_of(svma) {
-            let among_own = source.locals.iter().any(|local| self.is_internal(local));
-            return match source.name {
-                _ if among_own => Owner::Runtime,
-                Some(file) if !self.is_source(file) => Owner::Other,
-                _ => Owner::Unclear,
+            let may_be_own = source.name.is_none_or(|file| self.is_own_file(file));
+            return match source.locals.iter().any(|local| self.is_internal(local)) {
+                true => Owner::Runtime,
+                false if self.plain.contains(&name) && may_be_own => Owner::Unclear,
+                false => Owner::Other,
             };
         }
         match public.is_public(name) {
