@@ -298,10 +298,7 @@ impl Recipes<'_> {
     /// `GOMP_barrier`: `if (team) gomp_team_barrier_wait (&team->barrier);`, and there
     /// `gomp_barrier_wait_start`: `ret = bar->generation & …; if (--bar->awaited == 0) …`.
     fn barrier(&mut self) {
-        let function = "GOMP_barrier";
-        let Some(run) = self.decoder.run(function) else { return };
-        let passed = run.calls().find_map(|call| Some((internal(call)?, self.behind(self.team, &call.args[0])?)));
-        let Some((wait, barrier)) = passed else { return self.decoder.not_found(function, "barrier", &run) };
+        let Some((wait, barrier)) = self.barrier_calls() else { return };
         let Some(run) = self.decoder.run_at("gomp_team_barrier_wait", wait) else { return };
         let Some(awaited) = unanimous(decremented(&run)) else {
             return self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "awaited", &run);
@@ -315,6 +312,30 @@ impl Recipes<'_> {
             }
             None => self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "generation", &run),
         }
+    }
+
+    /// The function that waits at a team's barrier, and where the barrier lies in the team.
+    fn barrier_calls(&mut self) -> Option<(u64, i64)> {
+        let function = "GOMP_barrier";
+        // A program that has libgomp built in may do without, and has the names of the internal functions.
+        let names = ["gomp_team_barrier_wait", "gomp_team_end", "gomp_team_barrier_wait_final"];
+        if !self.decoder.has(function)
+            && let [Some(wait), Some(end), Some(last)] = names.map(|name| self.decoder.entry(name))
+        {
+            let run = self.decoder.run_at("gomp_team_end", end)?;
+            let waits = run.calls().filter(|call| internal(call) == Some(last));
+            let found = unanimous(waits.filter_map(|call| self.behind(self.team, &call.args[0])));
+            if found.is_none() {
+                self.decoder.not_found_at("gomp_team_end", Some(end), "barrier", &run);
+            }
+            return Some((wait, found?));
+        }
+        let run = self.decoder.run(function)?;
+        let found = run.calls().find_map(|call| Some((internal(call)?, self.behind(self.team, &call.args[0])?)));
+        if found.is_none() {
+            self.decoder.not_found(function, "barrier", &run);
+        }
+        found
     }
 
     /// `gomp_team_barrier_wait_end`, called or inlined: the last to arrive does `bar->awaited = bar->total;`
