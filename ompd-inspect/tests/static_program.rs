@@ -5,10 +5,22 @@ mod common;
 use common::check;
 use test_programs::{Env, Executable, Opt, Running, Runtime, Skip, Toolchain, build};
 
+/// Environment variable naming a directory whose `libgomp.a` is linked instead of the compiler's own, so that the same
+/// tests can be run on other releases.
+const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
+
 /// The program, linked that way; `None`, with the linker's words, where a static library is missing.
 fn linked(program: &str, opt: Opt, flags: &[&str]) -> Option<Executable> {
+    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    if let Ok(directory) = std::env::var(LIBGOMP_DIRECTORY) {
+        flags.push(format!("-L{directory}"));
+        // What libraries made for a newer C library call these functions.
+        let newer = ["strtol", "strtoul", "strtoull"].map(|name| format!("-Wl,--defsym=__isoc23_{name}={name}"));
+        flags.extend(newer);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
     let built = Toolchain::Gcc.check().map_err(|skip| skip.to_string());
-    let built = built.and_then(|()| build(program, Toolchain::Gcc, opt, flags).map_err(|why| format!("{why:#}")));
+    let built = built.and_then(|()| build(program, Toolchain::Gcc, opt, &flags).map_err(|why| format!("{why:#}")));
     built.inspect_err(|why| Skip::because(format!("{flags:?} does not link here: {why}")).show()).ok()
 }
 

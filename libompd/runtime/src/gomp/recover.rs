@@ -168,6 +168,9 @@ impl Recipes<'_> {
     /// `task ? &task->icv : &gomp_global_icv`. `nthreads_var` is the first member in every release.
     fn task_and_icvs(&mut self) {
         let function = "omp_get_max_threads";
+        if !self.decoder.has(function) && self.built_in.is_some() {
+            return self.task_by_internal_names();
+        }
         let Some(run) = self.decoder.run(function) else { return };
         let own = values(&run).find_map(|value| two_offsets(&self.chain_from_thread(&value)?));
         let global = values(&run).find_map(|value| value.as_any_load()?.as_const());
@@ -207,6 +210,45 @@ impl Recipes<'_> {
             }
         }
         self.schedule(icv);
+    }
+
+    /// A program that asks for no control variable has no function that tells them, but the names of internal ones.
+    /// `gomp_end_task`: `struct gomp_task *task = thr->task; … thr->task = task->parent;`, and
+    /// `gomp_init_task (task, parent_task, prev_icv)`: `task->icv = *prev_icv;`
+    fn task_by_internal_names(&mut self) {
+        const TASK: u8 = 0;
+        const ICV: u8 = 2;
+        let names = ["gomp_end_task", "gomp_init_task"];
+        let [Some(end), Some(init)] = names.map(|name| self.decoder.entry(name)) else {
+            return self
+                .decoder
+                .failure("neither omp_get_max_threads nor gomp_end_task and gomp_init_task have a name");
+        };
+        let Some(run) = self.decoder.run_at(names[0], end) else { return };
+        let left = run.stores().filter(|s| s.size == 8).filter_map(|s| {
+            let task = self.in_thread(&s.addr)?;
+            let (from, parent) = s.value.as_load(8)?.as_member()?;
+            (self.in_thread(&from)? == task).then_some((task, parent))
+        });
+        let Some((task, parent)) = unanimous(left) else {
+            return self.decoder.not_found_at(names[0], Some(end), "task", &run);
+        };
+        self.task = Some(task);
+        self.decoder.field("gomp_thread", "task", task, 8);
+        self.decoder.field("gomp_task", "parent", parent, 8);
+
+        let Some(run) = self.decoder.run_at(names[1], init) else { return };
+        let copied = run.stores().filter_map(|s| {
+            let ((to, at), (from, offset)) = (s.addr.split(), s.value.as_load(s.size)?.split());
+            (to.as_arg() == Some(TASK) && from.as_arg() == Some(ICV)).then(|| at.checked_sub(offset))?
+        });
+        match unanimous(copied) {
+            Some(icv) => {
+                self.decoder.field("gomp_task", "icv", icv, 0);
+                self.decoder.field("gomp_task_icv", "nthreads_var", 0, 0);
+            }
+            None => self.decoder.not_found_at(names[1], Some(init), "icv", &run),
+        }
     }
 
     /// `*kind = icv->run_sched_var; *chunk_size = icv->run_sched_chunk_size;`
