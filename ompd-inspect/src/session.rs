@@ -8,7 +8,7 @@ use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
-use ompd_target::{Arch, Machine, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+use ompd_target::{Arch, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub struct Inspection {
     pub runtimes: Vec<RuntimeSnapshot>,
     /// Mapped files that could not be looked at (text of the target).
     pub unopened: Vec<String>,
+    /// A program without any symbols is among the mapped files: nobody can tell what is built into it.
+    pub nameless: bool,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
     /// How long a live process was held.
@@ -114,15 +116,29 @@ fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
+    let mut issues: Vec<Issue> = target.issues().iter().map(|text| Issue::new("target", text)).collect();
+    let nameless = nameless(target);
+    issues.extend(nameless.iter().filter(|_| runtimes.is_empty()).map(|path| {
+        let text = "it has no symbols: an OpenMP runtime that is built into it cannot be recognised. Its separate debug \
+                    file would do (--debug-dir)";
+        Issue::new(path.as_str(), text)
+    }));
     Inspection {
         kind: target.kind(),
         process: target.process().clone(),
         threads,
         runtimes: snapshots,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
-        issues: target.issues().iter().map(|text| Issue::new("target", text)).collect(),
+        nameless: !nameless.is_empty(),
+        issues,
         pause,
     }
+}
+
+/// Paths of programs, mostly statically linked ones, that were stripped of all symbols.
+fn nameless(target: &dyn Target) -> Vec<String> {
+    let is_nameless = |module: &&Module| module.file.as_ref().is_ok_and(|f| f.is_program() && !f.has_names());
+    target.modules().iter().filter(is_nameless).map(|module| module.path.clone()).collect()
 }
 
 /// Name of a system call in the table of the target's machine.

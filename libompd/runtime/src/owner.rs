@@ -4,6 +4,8 @@
 //! symbols tell the pieces apart: a name that is the runtime's, or the company a local symbol is in. Where neither
 //! decides, nobody knows, and so it is said.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ompd_layout::profile::{ExportView, Vocabulary};
@@ -95,6 +97,8 @@ struct Program {
     bias: u64,
     names: &'static OwnNames,
     public: &'static Vocabulary,
+    /// By the beginning of the symbol: a thousand threads are in a handful of functions, and the process waits.
+    known: RefCell<HashMap<Addr, Owner>>,
 }
 
 impl Territory {
@@ -105,6 +109,7 @@ impl Territory {
             bias: module.bias,
             names: origins.names,
             public: &origins.profiles.vocabulary,
+            known: RefCell::default(),
         });
         Territory { base: module.base(), built_in }
     }
@@ -116,7 +121,10 @@ impl Territory {
         };
         let at = addr.back(program.bias);
         match program.file.symbol_at(at) {
-            Some((symbol, _)) => program.names.owner(program.public, &program.file, &symbol.name, at.0),
+            Some((symbol, _)) => {
+                let judge = || program.names.owner(program.public, &program.file, &symbol.name, at.0);
+                *program.known.borrow_mut().entry(symbol.addr).or_insert_with(judge)
+            }
             None if here() => Owner::Unclear,
             None => Owner::Other,
         }
@@ -146,5 +154,70 @@ impl ExportView for BuiltIn<'_> {
 
     fn version_nodes(&self) -> Vec<String> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::ops::Range;
+
+    use test_programs::{Opt, Skip, Toolchain, build};
+
+    use super::*;
+
+    /// The sections of code and data the linker says it took out of `libgomp.a`.
+    fn from_archive(map: &str) -> Vec<Range<u64>> {
+        let number = |word: Option<&str>| word.and_then(|w| u64::from_str_radix(w.strip_prefix("0x")?, 16).ok());
+        let section = |line: &str| {
+            // A long section name has the rest on the next line.
+            let mut words = line.split_whitespace().skip_while(|word| word.starts_with('.'));
+            let (at, size) = (number(words.next())?, number(words.next())?);
+            let of_libgomp = words.next()?.contains("/libgomp.a(");
+            (of_libgomp && size > 0 && at > 0).then_some(at..at.checked_add(size)?)
+        };
+        map.lines().filter_map(section).collect()
+    }
+
+    /// What the linker took from libgomp is found to be libgomp's wherever a thread can sleep, and nothing else is.
+    #[test]
+    fn the_symbols_of_a_program_tell_what_is_libgomps() {
+        for program in ["tasks", "lock"] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let map = folder.path().join("map");
+            let flags = ["-static", &format!("-Wl,-Map={}", map.display())];
+            let built = match build(program, Toolchain::Gcc, Opt::O2, &flags) {
+                Ok(built) => built,
+                Err(why) => return Skip::because(format!("no static programs here: {why}")).show(),
+            };
+            let map = std::fs::read_to_string(map).expect("the linker writes its map");
+            let file = ElfFile::open(&built.path).expect("an ELF file");
+            // The map's name is part of the program's, so nobody will ask for it again. What is open stays readable.
+            std::fs::remove_file(&built.path).expect("it can be removed");
+            let archive = from_archive(&map);
+            let (names, public) = (&crate::gomp::schema::NAMES, &crate::gomp::profiles().vocabulary);
+            let (mut own, mut sleeping, mut others, mut plain) = (0, 0, 0, 0);
+            for symbol in file.symbols_with_prefix("").filter(|symbol| !symbol.tls && symbol.size > 0) {
+                let at = symbol.addr.0;
+                let Some((shown, _)) = file.symbol_at(symbol.addr) else { panic!("{symbol:?} covers itself") };
+                let owner = names.owner(public, &file, &shown.name, at);
+                let truth = archive.iter().any(|section| section.contains(&at));
+                let code = file.executable_ranges().iter().any(|range| range.contains(&at));
+                let bytes = file.bytes_at(at, symbol.size).filter(|_| code).unwrap_or_default();
+                let sleeps = bytes.windows(2).any(|pair| pair == [0x0f, 0x05]);
+                match (truth, owner) {
+                    (true, Owner::Runtime) => (own, sleeping) = (own + 1, sleeping + usize::from(sleeps)),
+                    (true, _) if sleeps => panic!("{program}: {} makes system calls and is {owner:?}", symbol.name),
+                    (true, _) => plain += 1,
+                    (false, Owner::Runtime) => panic!("{program}: {} is not libgomp's", symbol.name),
+                    (false, _) => others += 1,
+                }
+            }
+            let line = format!(
+                "{program}: {own} of libgomp's found, {sleeping} with system calls; {plain} have names like anybody's, {others} are not its"
+            );
+            let _ = writeln!(std::io::stderr(), "{line}");
+            assert!(own > 4 * plain && sleeping >= 8 && others > 500, "{line}");
+        }
     }
 }

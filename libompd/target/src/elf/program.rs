@@ -72,6 +72,12 @@ impl ElfFile {
         by_class!(self, is_program, self.bytes()).unwrap_or(false)
     }
 
+    /// True if some table, of the file or its debug file, names at least one thing that is defined here. A static program
+    /// that is stripped has no name left.
+    pub fn has_names(&self) -> bool {
+        self.first_in_tables(|table| table.entries().first()).is_some()
+    }
+
     /// For a thread-local variable of a program: its distance from the thread pointer in bytes, the same in every thread
     /// and every process (the local-exec model). `None` for libraries, whose place is found when they are loaded.
     pub fn thread_pointer_offset(&self, variable: &Symbol) -> Option<i64> {
