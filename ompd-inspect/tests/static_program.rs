@@ -101,6 +101,32 @@ fn the_code_of_a_small_program_tells_its_tasks() {
     }
 }
 
+/// The program's own debug information is not libgomp's: a struct and a variable of the program that are called like one of
+/// libgomp's do not mislead.
+#[test]
+fn what_the_program_calls_like_something_of_libgomp_is_its_own() {
+    let directory = tempfile::tempdir().expect("a directory for a header");
+    let header = directory.path().join("own.h");
+    let own = "struct priority_node { int priority; struct priority_node *next; };\n\
+        __attribute__((used)) struct priority_node own_queue;\n\
+        __attribute__((used)) int default_lock, atomic_lock;\n\
+        __attribute__((used, noinline)) static int gomp_critical_user_own(int n) { return n; }\n";
+    std::fs::write(&header, own).expect("the header is written");
+    let include = header.to_str().expect("a plain path");
+    // Several definitions of the variables: the first source alone would do, but all get the header.
+    let flags = ["-static", "-include", include, "-Wl,-z,muldefs"];
+    let Some(executable) = linked("tasks", Opt::O2, &flags) else { return };
+    let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let pid = running.pid.to_string();
+    let mut wrong = check("own names", &running.truth, Runtime::Libgomp, Toolchain::Gcc, &pid);
+    let (report, _) = common::json(&[&pid]);
+    let origins = report["runtimes"][0]["origins"].as_array().expect("origins");
+    wrong.extend(origins.iter().filter(|o| o["origin"] == "dwarf" && o["values"] != 0).map(Value::to_string));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    running.release().expect("it goes on to its end");
+    std::fs::remove_file(&executable.path).expect("nobody can ask for it again");
+}
+
 /// Stripped, such a program names nothing. It is not said to be without a runtime; with its debug file it is read.
 #[test]
 fn a_stripped_program_is_said_to_be_unreadable() {

@@ -111,10 +111,13 @@ impl Asked {
             Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
             _ => path.to_owned(),
         };
-        let (facts, note) = match dwarf::extract_elf(file, of.schema) {
+        let (mut facts, note) = match dwarf::extract_elf(file, of.schema) {
             Ok(facts) => (facts, file.missing_supplement()),
             Err(why) => (Facts::default(), Some(why.to_string())),
         };
+        if file.is_program() {
+            of.names.only_own(&mut facts);
+        }
         self.add(Source::new(Origin::Dwarf, detail), facts, note);
         self.details(file.debug_search().into_iter().map(|place| format!("looked at {place}")).collect());
     }

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ompd_layout::Facts;
 use ompd_layout::profile::{ExportView, Vocabulary};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Module, Target};
@@ -36,7 +37,9 @@ pub(crate) struct OwnNames {
     pub(crate) not: &'static [&'static str],
     /// Local functions it waits in and local variables it waits for, whose names could be anybody's.
     pub(crate) plain: &'static [&'static str],
-    /// Its source files with such, without extension.
+    /// Structs it has whose names could be anybody's.
+    pub(crate) structs: &'static [&'static str],
+    /// Its source files with plain names, without extension.
     pub(crate) files: &'static [&'static str],
 }
 
@@ -44,6 +47,13 @@ impl OwnNames {
     pub(crate) fn is_internal(&self, name: &str) -> bool {
         let begins = |list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
         begins(self.internal) && !begins(self.not)
+    }
+
+    /// Takes out what the debug information of a program tells of things that may be the program's own.
+    pub(crate) fn only_own(&self, facts: &mut Facts) {
+        facts.sizes.retain(|name, _| !self.structs.contains(&name.as_str()));
+        facts.fields.retain(|name, _| !self.structs.contains(&name.as_str()));
+        facts.globals.retain(|name, _| self.is_internal(name));
     }
 
     fn is_own_file(&self, file: &str) -> bool {

@@ -167,6 +167,7 @@ pub(crate) const NAMES: OwnNames = OwnNames {
         "futex_wake",
         "register_lock",
     ],
+    structs: &["priority_node", "prio_splay_tree_node_s"],
     files: &["atomic", "bar", "critical", "lock", "mutex", "oacc-init", "ptrlock", "sem", "target"],
 };
 

@@ -150,6 +150,7 @@ pub(crate) const NAMES: OwnNames = OwnNames {
     shared: &["_Z"],
     not: &[],
     plain: &[],
+    structs: &["ident"],
     files: &[],
 };
 
