@@ -8,7 +8,7 @@ use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
-use ompd_target::{Arch, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub struct Inspection {
     pub runtimes: Vec<RuntimeSnapshot>,
     /// Mapped files that could not be looked at (text of the target).
     pub unopened: Vec<String>,
-    /// A program without any symbols is among the mapped files: nobody can tell what is built into it.
+    /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
     pub nameless: bool,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
@@ -135,9 +135,11 @@ fn finish(
     }
 }
 
-/// Paths of programs, mostly statically linked ones, that were stripped of all symbols.
+/// Paths of statically linked programs that were stripped of all symbols. That a program which needs libraries has a
+/// runtime built in nevertheless is too rare to say it of every stripped one.
 fn nameless(target: &dyn Target) -> Vec<String> {
-    let is_nameless = |module: &&Module| module.file.as_ref().is_ok_and(|f| f.is_program() && !f.has_names());
+    let nameless = |file: &ElfFile| file.is_program() && file.needed().is_empty() && !file.has_names();
+    let is_nameless = |module: &&Module| module.file.as_deref().is_ok_and(nameless);
     target.modules().iter().filter(is_nameless).map(|module| module.path.clone()).collect()
 }
 

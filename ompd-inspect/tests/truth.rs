@@ -4,7 +4,7 @@
 mod common;
 
 use common::check;
-use test_programs::{Env, Opt, Running, Toolchain, build, combinations};
+use test_programs::{Env, Opt, Running, build, combinations};
 
 /// Every compiler, optimisation level and runtime at hand; live, then from a core file of the same stop.
 fn everywhere(program: &str) {

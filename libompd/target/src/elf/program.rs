@@ -29,7 +29,7 @@ impl TlsSegment {
     /// Where the block of a program begins, in bytes from the thread pointer. The linker knows it, for the block lies
     /// next to the thread control block and with the alignment of its segment ("ELF Handling For Thread-Local Storage",
     /// 3.4: variant II below the thread pointer, variant I above two words that are the runtime's).
-    fn from_thread_pointer(self, machine: Machine) -> Option<i64> {
+    fn distance(self, machine: Machine) -> Option<i64> {
         /// Bytes between the thread pointer and the first block on aarch64.
         const CONTROL_BLOCK: u64 = 16;
         let align = self.align.max(1);
@@ -86,7 +86,7 @@ impl ElfFile {
         if end > tls.memsz {
             return None;
         }
-        tls.from_thread_pointer(self.arch.machine)?.checked_add_unsigned(variable.addr.0)
+        tls.distance(self.arch.machine)?.checked_add_unsigned(variable.addr.0)
     }
 
     /// Names defined for the whole program or library, exported or not: the global symbols of `.symtab`, or of the
@@ -122,7 +122,7 @@ fn is_program<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result
     let sections = header.sections(endian, data)?;
     let Some((entries, _)) = sections.dynamic(endian, data)? else { return Ok(false) };
     let flags = entries.iter().find(|d| d.tag(endian) == DT_FLAGS_1);
-    Ok(flags.is_some_and(|d| Into::<u64>::into(d.d_val(endian)) & u64::from(DF_1_PIE.0) != 0))
+    Ok(flags.is_some_and(|d| Into::<u64>::into(d.d_val(endian)) & DF_1_PIE.0 != 0))
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn blocks_lie_next_to_the_thread_pointer() {
-        let at = |machine, vaddr, memsz, align| TlsSegment { vaddr, memsz, align }.from_thread_pointer(machine);
+        let at = |machine, vaddr, memsz, align| TlsSegment { vaddr, memsz, align }.distance(machine);
         let x86 = |vaddr, memsz, align| at(Machine::X86_64, vaddr, memsz, align);
         let arm = |vaddr, memsz, align| at(Machine::Aarch64, vaddr, memsz, align);
         // As linkers place them: the end of the block is aligned on x86-64, its beginning on aarch64.
