@@ -190,7 +190,7 @@ impl Asked {
     /// What is shipped for a program that has the runtime built in: see [`profile::common`]. Its code has to confirm some
     /// of it whatever else is not to be looked at, for there is no fingerprint that could.
     fn common(&self, of: &FamilyOrigins, file: &ElfFile) -> Result<Shipped, Vec<Rejection>> {
-        let common = profile::common(of.profiles, &BuiltIn(file), &self.all())?;
+        let common = profile::common(of.profiles, &BuiltIn::of(file), &self.all())?;
         let source = common.source();
         if common.confirmed == 0 {
             let why = "may be the one of a built-in runtime, but no value is confirmed by its code".to_owned();

@@ -5,7 +5,7 @@
 //! decides, nobody knows, and so it is said.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ompd_layout::Facts;
@@ -142,7 +142,16 @@ impl Territory {
 }
 
 /// The public names of a runtime that is built into a program: all its global symbols count, exported or not.
-pub(crate) struct BuiltIn<'f>(pub(crate) &'f ElfFile);
+pub(crate) struct BuiltIn<'f> {
+    file: &'f ElfFile,
+    names: HashSet<&'f str>,
+}
+
+impl<'f> BuiltIn<'f> {
+    pub(crate) fn of(file: &'f ElfFile) -> BuiltIn<'f> {
+        BuiltIn { file, names: file.global_names().collect() }
+    }
+}
 
 impl ExportView for BuiltIn<'_> {
     fn build_id(&self) -> Option<String> {
@@ -150,16 +159,16 @@ impl ExportView for BuiltIn<'_> {
     }
 
     fn machine(&self) -> &str {
-        ExportView::machine(self.0)
+        ExportView::machine(self.file)
     }
 
     fn export_size(&self, name: &str) -> Option<u64> {
-        self.0.global_names().find(|global| *global == name)?;
-        self.0.symbol(name).map(|symbol| symbol.size)
+        self.names.get(name)?;
+        self.file.symbol(name).map(|symbol| symbol.size)
     }
 
     fn exported_names(&self) -> Vec<&str> {
-        self.0.global_names().collect()
+        self.names.iter().copied().collect()
     }
 
     fn version_nodes(&self) -> Vec<String> {

@@ -293,6 +293,9 @@ fn damaged_files_do_no_harm() {
         opened += 1;
         let _ = (file.soname(), file.needed(), file.version_nodes(), file.has_dwarf(), file.section(".debug_info"));
         let _ = (file.symbol("secret"), file.symbol("mark"), file.exports("caller"), file.exported_names().count());
+        let _ = (file.is_program(), file.has_names(), file.global_names().count());
+        let _ = file.symbol("mark").and_then(|mark| file.thread_pointer_offset(&mark));
+        let _ = file.symbol("secret").and_then(|secret| file.source_of(secret.addr.0).map(|s| s.locals.len()));
         for range in file.executable_ranges() {
             let _ =
                 (file.symbol_at(Addr(range.start)), file.function_range(range.start), file.bytes_at(range.start, 64));
