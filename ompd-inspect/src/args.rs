@@ -53,8 +53,24 @@ pub enum Command {
     Tasks(TargetArg),
     /// Internal control variables in force for each thread.
     Icvs(TargetArg),
+    /// Stacks as the source reads: runtime frames folded, workers continued in the thread that opened their region, threads
+    /// that read the same in one row.
+    Stacks(StacksArgs),
     /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
     Doctor(TargetArg),
+}
+
+/// Arguments of `stacks`.
+#[derive(Debug, Clone, Args)]
+pub struct StacksArgs {
+    #[command(flatten)]
+    pub target: TargetArg,
+    /// One row for each thread.
+    #[arg(long, conflicts_with = "tree")]
+    pub all: bool,
+    /// All stacks as one tree, outermost frames first.
+    #[arg(long)]
+    pub tree: bool,
 }
 
 /// The positional argument.
@@ -143,6 +159,17 @@ pub enum Color {
     Never,
 }
 
+/// The ways to show stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StackView {
+    /// Threads that read the same in one row.
+    Rows,
+    /// One row for each thread.
+    All,
+    /// One tree.
+    Tree,
+}
+
 /// The view asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -156,6 +183,8 @@ pub enum View {
     Tasks,
     /// `icvs`.
     Icvs,
+    /// `stacks`.
+    Stacks(StackView),
     /// `doctor`.
     Doctor,
 }
@@ -173,6 +202,14 @@ impl Cli {
             Some(Command::Tasks(arg)) => (View::Tasks, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
+            Some(Command::Stacks(args)) => {
+                let view = match (args.all, args.tree) {
+                    (true, _) => StackView::All,
+                    (_, true) => StackView::Tree,
+                    _ => StackView::Rows,
+                };
+                (View::Stacks(view), &args.target)
+            }
         };
         Some((view, arg.target.as_str())).filter(|(_, target)| !target.is_empty())
     }

@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use crate::session::Inspection;
 
+mod stacks;
+
 /// Name and version of the format, the value of the key `schema`.
 pub const SCHEMA: &str = "ompd-inspect/1";
 
@@ -22,7 +24,7 @@ pub enum Known<T> {
     Value {
         /// The value.
         value: T,
-        /// `dwarf`, `table`, `symbol`, `code`, `profile`, `registers` or `os`.
+        /// `dwarf`, `table`, `symbol`, `code`, `profile`, `registers`, `stack` or `os`.
         origin: &'static str,
     },
     /// Not known.
@@ -69,6 +71,8 @@ pub struct Report {
     pub crowd: Crowd,
     /// Threads that are in teams of several runtimes at once.
     pub nested_runtimes: Vec<Nested>,
+    /// The stack of every thread as its source reads.
+    pub stacks: Vec<stacks::Stack>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -332,6 +336,8 @@ pub struct Team {
     pub function: Known<Code>,
     /// Source position of the construct.
     pub location: Known<Location>,
+    /// The construct: `parallel`, `parallel for`, `teams`, …
+    pub construct: Known<&'static str>,
     /// LWP of each member by thread number; `null` where not found.
     pub members: Vec<Option<i32>>,
     /// Members that have arrived at a barrier inside the region, as counted by the runtime.
@@ -422,6 +428,7 @@ pub fn report(inspection: &Inspection) -> Report {
         runtimes: inspection.runtimes.iter().map(runtime).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
+        stacks: inspection.stacks.logical.iter().map(stacks::stack).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
     }
 }
@@ -535,6 +542,7 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         serialized: copied(&team.serialized),
         function: known(&team.function, code),
         location: known(&team.location, location),
+        construct: copied(&team.construct),
         members: team.members.clone(),
         barrier_arrived: team.barrier.value().and_then(|b| b.inside),
         end_arrived: team.barrier.value().and_then(|b| b.at_end),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::{Origin, Runtime, discover};
+use ompd_stack::{Cache, Stacks};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
 use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
@@ -36,6 +37,8 @@ pub struct Inspection {
     pub threads: Vec<OsThread>,
     /// Every OpenMP runtime.
     pub runtimes: Vec<RuntimeSnapshot>,
+    /// Every thread's stack.
+    pub stacks: ompd_stack::Report,
     /// Mapped files that could not be looked at (text of the target).
     pub unopened: Vec<String>,
     /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
@@ -79,8 +82,9 @@ pub fn inspect(target: &str, options: &OpenOptions, ignore: &[Origin]) -> Result
 fn inspect_core(path: &Path, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
     let core = Core::open(path, options)?;
     let runtimes = discover(&core, ignore);
+    let stacks = Stacks::capture(&core);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
-    Ok(finish(&core, &runtimes, snapshots, None))
+    Ok(finish(&core, &runtimes, snapshots, &stacks, None))
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
@@ -89,17 +93,20 @@ fn inspect_live(pid: i32, options: &OpenOptions, ignore: &[Origin]) -> Result<In
     let runtimes = discover(&live, ignore);
     let began = Instant::now();
     live.stop()?;
+    let stacks = Stacks::capture(&live);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
     let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    Ok(finish(&live, &runtimes, snapshots, Some(pause)))
+    Ok(finish(&live, &runtimes, snapshots, &stacks, Some(pause)))
 }
 
 fn finish(
     target: &dyn Target,
     runtimes: &[Box<dyn Runtime>],
     mut snapshots: Vec<RuntimeSnapshot>,
+    stacks: &Stacks,
     pause: Option<Duration>,
 ) -> Inspection {
+    let stacks = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &Cache::default());
     for (runtime, snapshot) in runtimes.iter().zip(&mut snapshots) {
         runtime.name(target, snapshot);
     }
@@ -128,6 +135,7 @@ fn finish(
         process: target.process().clone(),
         threads,
         runtimes: snapshots,
+        stacks,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
         issues,

@@ -108,6 +108,7 @@ static struct truth_thread truth_threads[TRUTH_MAX_THREADS];
 static char truth_facts[TRUTH_MAX_FACTS][256]; /* finished lines about locks and tasks */
 static atomic_int truth_thread_count, truth_fact_count, truth_progress;
 static int truth_hold_pipe[2] = {-1, -1};
+static void (*truth_more)(FILE *); /* prints further records, if there are any */
 
 static inline void truth_fail(const char *what) {
     fprintf(stderr, "truth: %s\n", what);
@@ -391,6 +392,8 @@ __attribute__((noinline, unused)) static int truth_ready(const char *program, in
         truth_print_thread(out, &truth_threads[i]);
     for (int i = 0; i < atomic_load(&truth_fact_count); i++)
         fprintf(out, "%s\n", truth_facts[i]);
+    if (truth_more)
+        truth_more(out);
     fprintf(out, "{\"ready\":true,\"coordinator\":%d}\n", (int)self);
     if (fflush(out) != 0)
         truth_fail("the truth could not be written");

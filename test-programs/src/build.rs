@@ -54,16 +54,19 @@ pub enum Opt {
     O0,
     /// `-O2`.
     O2,
+    /// `-O3 -fomit-frame-pointer`.
+    O3,
 }
 
 impl Opt {
-    /// Both.
+    /// Not at all, and as far as most users go.
     pub const ALL: [Opt; 2] = [Opt::O0, Opt::O2];
 
-    fn flag(self) -> &'static str {
+    fn flags(self) -> &'static [&'static str] {
         match self {
-            Opt::O0 => "-O0",
-            Opt::O2 => "-O2",
+            Opt::O0 => &["-O0"],
+            Opt::O2 => &["-O2"],
+            Opt::O3 => &["-O3", "-fomit-frame-pointer"],
         }
     }
 }
@@ -101,43 +104,146 @@ pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Builds `programs/PROGRAM.c` with debug information and these extra flags (`-s` strips, `-static` links statically),
-/// or takes the file a former call built, when it is newer than its sources.
+/// The languages of the programs, by the ending of their sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    C,
+    Cpp,
+    Fortran,
+}
+
+impl Language {
+    /// That of `programs/PROGRAM.*`, and the file.
+    fn of(program: &str) -> Result<(Language, PathBuf)> {
+        let sources = home().join("programs");
+        for (language, extension) in [(Language::C, "c"), (Language::Cpp, "cc"), (Language::Fortran, "f90")] {
+            let source = sources.join(format!("{program}.{extension}"));
+            if fs::exists(&source).with_context(|| format!("looking at {}", source.display()))? {
+                return Ok((language, source));
+            }
+        }
+        bail!("there is no program {program}")
+    }
+
+    /// The command of a toolchain that compiles it, and links.
+    fn command(self, toolchain: Toolchain) -> Result<&'static str, Skip> {
+        match (self, toolchain) {
+            (Language::C, _) => Ok(toolchain.command()),
+            (Language::Cpp, Toolchain::Gcc) => Ok("g++"),
+            (Language::Cpp, Toolchain::Clang) => Ok("clang++-14"),
+            (Language::Fortran, Toolchain::Gcc) => Ok("gfortran"),
+            (Language::Fortran, Toolchain::Clang) => {
+                Err(Skip::because("programs in Fortran built by clang: it compiles none"))
+            }
+        }
+    }
+}
+
+/// Whether this machine can build the program with this toolchain, in the language it is written in.
+///
+/// # Errors
+/// When there is no such program; the inner error is the reason why it cannot be built here.
+pub fn can_build(program: &str, toolchain: Toolchain) -> Result<Result<(), Skip>> {
+    if let Err(skip) = toolchain.check() {
+        return Ok(Err(skip));
+    }
+    let (language, _) = Language::of(program)?;
+    let command = match language.command(toolchain) {
+        Ok(command) => command,
+        Err(skip) => return Ok(Err(skip)),
+    };
+    // Clang takes the C++ library of gcc; without it the command is there and finds no headers.
+    let arguments: &[&str] = match language {
+        Language::C => return Ok(Ok(())),
+        Language::Cpp => &["-include", "stdexcept", "-E", "-x", "c++", "/dev/null"],
+        Language::Fortran => &["-E", "-x", "f95-cpp-input", "/dev/null"],
+    };
+    Ok(match Command::new(command).args(arguments).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(_) => Err(Skip::because(format!("{command} does not work; ci/setup gets what it needs"))),
+        Err(error) => Err(Skip::because(format!("{command} cannot be run ({error}); ci/setup gets it"))),
+    })
+}
+
+/// Builds `programs/PROGRAM.c` (or `.cc`, `.f90`) with debug information and these extra flags (`-s` strips, `-static`
+/// links statically), or takes the file a former call built, when it is newer than its sources. A library of the
+/// program's own, `programs/PROGRAM_library.c`, is built the same way; the program finds it where it was built.
 ///
 /// Any number of processes may do this at the same time: a file appears under its name when it is complete.
 ///
 /// # Errors
-/// When there is no such program, or the compiler cannot be run, fails, or warns.
+/// When there is no such program, or the compiler cannot be run, fails, or warns. [`can_build`] tells what is missing.
 pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> Result<Executable> {
+    let (language, source) = Language::of(program)?;
+    let compiler = language.command(toolchain).map_err(|skip| anyhow::anyhow!("{skip}"))?;
     let sources = home().join("programs");
-    let source = sources.join(format!("{program}.c"));
-    let inputs = [source.clone(), sources.join("allow.c"), sources.join("truth.h")];
+    let mut helpers = Vec::from([sources.join("allow.c")]);
+    let mut headers = Vec::from([sources.join("truth.h")]);
+    if program.starts_with("stacks") {
+        helpers.push(sources.join("truth_stack.c"));
+        headers.push(sources.join("truth_stack.h"));
+    }
+    let key = |compiler: &str| format!("{program}-{compiler}{}", [opt.flags(), flags].concat().join(" "));
 
-    let mut key = format!("{program}-{}{}", toolchain.command(), opt.flag());
-    for flag in flags {
-        key.push(' ');
-        key.push_str(flag);
-    }
-    let path = out()?.join(file_name(&key));
-    let executable = Executable { path, program: program.to_owned(), toolchain, opt };
-    if is_newer(&executable.path, &inputs)? {
-        return Ok(executable);
-    }
+    let library = sources.join(format!("{program}_library.c"));
+    let library = if fs::exists(&library).with_context(|| format!("looking at {}", library.display()))? {
+        let file = out()?.join(format!("lib{}.so", file_name(&key(toolchain.command()))));
+        let inputs = [std::slice::from_ref(&library), headers.as_slice()].concat();
+        make(&file, &inputs, toolchain.command(), |command| {
+            command.args(WARNINGS).args(["-std=gnu11", "-shared", "-fPIC", "-fopenmp"]).args(opt.flags());
+            command.arg(&library).args(flags);
+        })?;
+        Some(file)
+    } else {
+        None
+    };
 
-    let temporary = temporary_beside(&executable.path);
-    let mut command = Command::new(toolchain.command());
-    command.args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread", opt.flag()]);
-    if program != "not_openmp" {
-        command.arg("-fopenmp");
+    // Where gfortran leaves its description of the modules; nobody needs it.
+    let modules = tempfile::tempdir().context("making a directory for modules")?;
+    let path = out()?.join(file_name(&key(compiler)));
+    let inputs = [std::slice::from_ref(&source), &helpers, &headers, library.as_slice()].concat();
+    make(&path, &inputs, compiler, |command| {
+        command.args(WARNINGS).arg("-pthread").args(opt.flags());
+        if program != "not_openmp" {
+            command.arg("-fopenmp");
+        }
+        match language {
+            Language::C => command.arg("-std=gnu11").arg(&source).args(&helpers),
+            // The C++ compilers take a file for C++ whatever its name says; g++ heeds -x for one file only.
+            Language::Cpp => {
+                command.arg(&source);
+                for helper in &helpers {
+                    command.args(["-x", "c"]).arg(helper);
+                }
+                command.args(["-x", "none"])
+            }
+            Language::Fortran => command.arg("-cpp").arg("-J").arg(modules.path()).arg(&source).args(&helpers),
+        };
+        if let Some(library) = &library {
+            // It has no name of its own, so it is looked for at the path it is linked by; and it calls back.
+            command.arg("-rdynamic").arg(library);
+        }
+        command.args(flags);
+    })?;
+    Ok(Executable { path, program: program.to_owned(), toolchain, opt })
+}
+
+const WARNINGS: [&str; 4] = ["-g", "-Wall", "-Wextra", "-Werror"];
+
+/// Runs a compiler that makes `path`, if this is older than one of the inputs.
+fn make(path: &Path, inputs: &[PathBuf], compiler: &str, arguments: impl FnOnce(&mut Command)) -> Result<()> {
+    if is_newer(path, inputs)? {
+        return Ok(());
     }
-    command.args(&inputs[..2]).args(flags).arg("-o").arg(&temporary);
-    let output = command.output().with_context(|| format!("running {}", toolchain.command()))?;
+    let temporary = temporary_beside(path);
+    let mut command = Command::new(compiler);
+    arguments(&mut command);
+    let output = command.arg("-o").arg(&temporary).output().with_context(|| format!("running {compiler}"))?;
     if !output.status.success() {
         // The compiler removes what it could not finish; if it did not, the name says it is waste.
         bail!("{command:?} failed:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    fs::rename(&temporary, &executable.path).with_context(|| format!("naming {}", executable.path.display()))?;
-    Ok(executable)
+    fs::rename(&temporary, path).with_context(|| format!("naming {}", path.display()))
 }
 
 /// A file name for a key, different for different keys.

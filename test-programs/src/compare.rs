@@ -23,7 +23,7 @@ impl Comparison {
         self.holds(ours == truth, || format!("{what}: reported {ours:?}, in truth {truth:?}"));
     }
 
-    fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) {
+    pub(crate) fn holds(&mut self, holds: bool, what: impl FnOnce() -> String) {
         self.compared += 1;
         if !holds {
             self.differences.push(what());
@@ -48,14 +48,14 @@ impl Comparison {
         }
     }
 
-    fn lacks(&mut self, what: String) {
+    pub(crate) fn lacks(&mut self, what: String) {
         self.compared += 1;
         self.unknown.push(what);
     }
 }
 
 /// The elements of a list of the report; a list that is not there has none.
-fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -370,7 +370,15 @@ mod tests {
             api: Some(api),
         };
         let program = ProgramFacts { name: "one".to_owned(), pid: 7, openmp: 201_511 };
-        Truth { program, threads: Vec::from([thread]), locks: Vec::new(), tasks: Vec::new(), coordinator: 7 }
+        Truth {
+            program,
+            threads: Vec::from([thread]),
+            locks: Vec::new(),
+            tasks: Vec::new(),
+            coordinator: 7,
+            stacks: Vec::new(),
+            stack_tasks: Vec::new(),
+        }
     }
 
     fn report() -> Value {

@@ -24,18 +24,22 @@ use std::io::Write as _;
 
 mod build;
 mod compare;
+mod compare_stacks;
 mod launch;
 mod observe;
 mod running;
 mod runtime;
+mod stacks;
 mod truth;
 
-pub use build::{Executable, Opt, Toolchain, build};
+pub use build::{Executable, Opt, Toolchain, build, can_build};
 pub use compare::{Comparison, compare};
+pub use compare_stacks::{compare_stacks, true_stacks};
 pub use launch::{Env, Launch};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
 pub use runtime::{Runtime, combinations};
+pub use stacks::{Stack, StackFrame, StackTask};
 pub use truth::{
     Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,
 };
@@ -55,6 +59,19 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
     "icvs",
     "not_openmp",
     "progress",
+];
+
+/// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
+pub const STACK_PROGRAMS: [&str; 9] = [
+    "stacks",
+    "stacks_tail",
+    "stacks_orphan",
+    "stacks_pthread",
+    "stacks_shared",
+    "stacks_cpp",
+    "stacks_fortran",
+    "stacks_signal",
+    "stacks_teams",
 ];
 
 /// Why something cannot be tried on this machine.

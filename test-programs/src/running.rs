@@ -98,7 +98,15 @@ impl Launch {
         let Process { child, stdin, stdout, stderr } = self.spawn()?;
         let pid = i32::try_from(child.id())?;
         let program = ProgramFacts { name: self.executable.program.clone(), pid, openmp: 0 };
-        let truth = Truth { program, threads: Vec::new(), locks: Vec::new(), tasks: Vec::new(), coordinator: pid };
+        let truth = Truth {
+            program,
+            threads: Vec::new(),
+            locks: Vec::new(),
+            tasks: Vec::new(),
+            coordinator: pid,
+            stacks: Vec::new(),
+            stack_tasks: Vec::new(),
+        };
         let (executable, runtime) = (self.executable.clone(), self.runtime);
         Ok(Running { pid, truth, executable, runtime, child, stdin: Some(stdin), stdout, stderr })
     }

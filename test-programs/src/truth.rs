@@ -6,6 +6,8 @@ use std::fmt;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::{Stack, StackTask};
+
 /// An address in the program, written as a hex string.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address(pub u64);
@@ -221,6 +223,10 @@ pub struct Truth {
     pub tasks: Vec<UnstartedTask>,
     /// The LWP that told all this; it is in `read` on standard input.
     pub coordinator: i32,
+    /// The logical stacks, of programs that know them.
+    pub stacks: Vec<Stack>,
+    /// The tasks, finished ones too, that frames of [`Truth::stacks`] belong to.
+    pub stack_tasks: Vec<StackTask>,
 }
 
 #[derive(Deserialize)]
@@ -230,6 +236,8 @@ enum Line {
     Thread(Thread),
     Lock(Lock),
     Task(UnstartedTask),
+    Stack(Stack),
+    StackTask(StackTask),
     #[serde(untagged)]
     Ready {
         ready: bool,
@@ -244,6 +252,7 @@ impl Truth {
     /// When the lines end before, or one cannot be understood.
     pub fn read(lines: &mut dyn Iterator<Item = std::io::Result<String>>) -> Result<Truth> {
         let (mut program, mut threads, mut locks, mut tasks) = (None, Vec::new(), Vec::new(), Vec::new());
+        let (mut stacks, mut stack_tasks) = (Vec::new(), Vec::new());
         for line in lines {
             let line = line.context("reading the truth")?;
             match serde_json::from_str(&line).with_context(|| format!("no line of the truth: {line}"))? {
@@ -251,10 +260,12 @@ impl Truth {
                 Line::Thread(thread) => threads.push(thread),
                 Line::Lock(lock) => locks.push(lock),
                 Line::Task(task) => tasks.push(task),
+                Line::Stack(stack) => stacks.push(stack),
+                Line::StackTask(task) => stack_tasks.push(task),
                 Line::Ready { ready: false, .. } => bail!("the program says it is not ready"),
                 Line::Ready { ready: true, coordinator } => {
                     let program = program.context("the truth does not name its program")?;
-                    return Ok(Truth { program, threads, locks, tasks, coordinator });
+                    return Ok(Truth { program, threads, locks, tasks, coordinator, stacks, stack_tasks });
                 }
             }
         }
@@ -303,19 +314,25 @@ impl Truth {
                 thread.wait_object.is_none_or(|object| self.locks.iter().any(|lock| lock.address == object)),
                 format!("{thread:?}: waits for a lock nobody holds"),
             );
-            require(thread.task.is_some() == thread.api.is_some(), format!("{thread:?}: has one of task and API only"));
+            // Programs that know their stacks say nothing of the task's function.
+            let both = thread.task.is_some() == thread.api.is_some();
+            require(both || !self.stacks.is_empty(), format!("{thread:?}: has one of task and API only"));
             if let Some(api) = &thread.api {
                 for fault in api.contradictions() {
                     require(false, format!("LWP {}: {fault}", thread.lwp));
                 }
                 let initial = thread.task.as_ref().is_some_and(|task| task.kind == Kind::Initial);
-                require(initial == (api.level == 0), format!("{thread:?}: initial task and level disagree"));
+                let agree = thread.task.is_none() || initial == (api.level == 0);
+                require(agree, format!("{thread:?}: initial task and level disagree"));
             }
+        }
+        for fault in self.stack_contradictions() {
+            require(false, fault);
         }
         // Threads executing in one team have different numbers; those seen at the same place of the tree of teams, in a
         // program with one initial thread, are in one team.
         let mut members: BTreeMap<Vec<i32>, BTreeSet<i32>> = BTreeMap::new();
-        if self.program.name != "user_pthread" {
+        if !matches!(self.program.name.as_str(), "user_pthread" | "stacks_pthread") {
             for api in self.threads.iter().filter_map(|thread| thread.api.as_ref()) {
                 let path = api.levels.iter().map(|level| level.ancestor_thread_num);
                 let team: Vec<i32> = path.take(api.levels.len().saturating_sub(1)).collect();

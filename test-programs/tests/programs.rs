@@ -6,8 +6,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
-    Env, Kind, Launch, Opt, Running, Runtime, STEADY_PROGRAMS, Skip, TaskState, Toolchain, Truth, Wait, build,
-    combinations, crash_core, mapped_files, thread_states,
+    Env, Kind, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STEADY_PROGRAMS, Skip, TaskState, Toolchain, Truth, Wait,
+    build, combinations, crash_core, mapped_files, thread_states,
 };
 
 /// Runs `check` on one program in every combination; the stock environment only with optimisation, to save time.
@@ -327,18 +327,30 @@ fn a_program_that_fails_is_an_error_with_its_words() -> Result<()> {
 }
 
 #[test]
-fn every_steady_program_has_its_source() -> Result<()> {
+fn every_program_has_its_source() -> Result<()> {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
     let mut sources = BTreeSet::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "c") {
+        if path.extension().is_some_and(|extension| ["c", "cc", "f90"].iter().any(|known| extension == *known)) {
             sources.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }
     let known = STEADY_PROGRAMS
         .into_iter()
-        .chain(["hang", "crash", "many", "churn", "two_runtimes", "nested_runtimes", "stuck", "allow"])
+        .chain(STACK_PROGRAMS)
+        .chain([
+            "hang",
+            "crash",
+            "many",
+            "churn",
+            "two_runtimes",
+            "nested_runtimes",
+            "stuck",
+            "allow",
+            "truth_stack",
+            "stacks_shared_library",
+        ])
         .map(str::to_owned);
     ensure!(sources == known.collect(), "{sources:?}");
     Ok(())

@@ -23,6 +23,8 @@ pub enum Origin {
     Profile,
     /// Registers of a thread.
     Registers,
+    /// The frames on a thread's stack.
+    Stack,
     /// The operating system (procfs, core notes).
     Os,
 }
@@ -37,6 +39,7 @@ impl Origin {
             Origin::Code => "code",
             Origin::Profile => "profile",
             Origin::Registers => "registers",
+            Origin::Stack => "stack",
             Origin::Os => "os",
         }
     }

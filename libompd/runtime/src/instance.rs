@@ -8,6 +8,7 @@ use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
 use crate::bind::Why;
+use crate::entry::Entry;
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -30,6 +31,17 @@ pub trait Runtime: fmt::Debug {
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
+
+    /// True if the instruction at `addr` belongs to the runtime.
+    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
+
+    /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
+    fn entry(&self, symbol: &str) -> Option<Entry>;
+
+    /// True if a function of the program that the runtime calls is the body of a region, and not a task or anything else.
+    /// `functions` are the names of the functions of the runtime's frames outward of it, innermost first, where they have
+    /// any; `outermost` says that the first is the one the thread began with, C library apart.
+    fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool;
 }
 
 /// How a family tells what it is made of.

@@ -403,6 +403,8 @@ pub struct Team {
     pub function: Fact<CodeRef>,
     /// Where the construct stands in the source.
     pub location: Fact<SourceLine>,
+    /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
+    pub construct: Fact<&'static str>,
     /// LWP of each member by thread number, as far as found.
     pub members: Vec<Option<i32>>,
     /// Progress of the team's barrier.
@@ -494,6 +496,8 @@ pub struct Task {
     pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
+    /// For an implicit task: the number of the member of its team whose task it is, where known.
+    pub member: Option<u32>,
     /// `final` clause in force.
     pub is_final: Fact<bool>,
 }

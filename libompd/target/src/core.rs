@@ -9,6 +9,7 @@ mod space;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -270,6 +271,10 @@ impl Target for Core {
             Source::File(index, offset) => slice(self.files.get(index)?.bytes(), offset, len),
             Source::Absent => None,
         })
+    }
+
+    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        self.space.find(addr.0).map(|piece| piece.start..piece.end)
     }
 
     fn modules(&self) -> &[Module] {

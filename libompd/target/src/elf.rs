@@ -388,6 +388,12 @@ impl ElfFile {
         by_class!(self, section, self.bytes(), name)
     }
 
+    /// Where a section lies: its address, and its bytes within [`ElfFile::bytes`]. `None` if there is no such section, it is
+    /// compressed, or it has no bytes in the file.
+    pub fn section_place(&self, name: &str) -> Option<(u64, Range<usize>)> {
+        by_class!(self, section_place, self.bytes(), name)
+    }
+
     /// True if the file itself holds DWARF.
     pub fn has_dwarf(&self) -> bool {
         by_class!(self, has_bytes, self.bytes(), ".debug_info")
@@ -520,6 +526,19 @@ fn section<'a, E: FileHeader<Endian = Endianness>>(data: &'a [u8], name: &str) -
         return None;
     }
     packed.decompress().ok()
+}
+
+fn section_place<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Option<(u64, Range<usize>)> {
+    let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+    let section = elf.section_by_name(name)?;
+    let (offset, size) = section
+        .compressed_file_range()
+        .ok()
+        .filter(|r| r.format == object::CompressionFormat::None)
+        .map(|r| (r.offset, r.compressed_size))?;
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(size).ok()?)?;
+    (start < end && end <= data.len()).then(|| (section.address(), start..end))
 }
 
 fn has_bytes<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> bool {

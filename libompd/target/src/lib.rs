@@ -6,6 +6,8 @@
 //!
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
+use std::ops::Range;
+
 pub mod arch;
 pub mod core;
 pub mod elf;
@@ -26,7 +28,7 @@ pub use live::Live;
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{BuildId, Module, NeededBy, Symbol, SymbolOrigin, needed_by};
 pub use options::OpenOptions;
-pub use thread::{Registers, Syscall, Thread};
+pub use thread::{GENERAL, Registers, Syscall, Thread};
 
 /// What kind of source the bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +86,13 @@ pub trait Target {
     /// system call fetch them together. What cannot be read is passed over; reading it later says why.
     fn prefetch(&self, ranges: &[(Addr, u64)]) {
         let _ = ranges;
+    }
+
+    /// The mapping that contains `addr`, in target addresses; for a live process as of opening it. `None` if there is none,
+    /// or the driver does not know.
+    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        let _ = addr;
+        None
     }
 
     /// ELF images mapped into the target, in address order.

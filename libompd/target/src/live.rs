@@ -11,6 +11,7 @@ mod tracer;
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -229,6 +230,10 @@ impl Target for Live {
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         self.memory.read(addr, buf)
+    }
+
+    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        self.memory.mapping(addr)
     }
 
     fn modules(&self) -> &[Module] {

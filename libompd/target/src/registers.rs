@@ -1,7 +1,7 @@
 //! Decoding the kernel's register sets into [`Registers`].
 
 use crate::memory::Addr;
-use crate::thread::{Registers, Syscall};
+use crate::thread::{GENERAL, Registers, Syscall};
 
 /// Words of `struct user_regs_struct` on x86-64 (linux/arch/x86/include/asm/user_64.h).
 pub(crate) const X86_64_WORDS: usize = 27;
@@ -18,7 +18,10 @@ const RESTARTING: [i64; 4] = [-512, -513, -514, -516];
 /// that has just returned has a number too, but its result in `rax`.
 pub(crate) fn x86_64(words: &[u64; X86_64_WORDS]) -> Registers {
     // r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base ...
-    let [_, _, _, _, rbp, _, _, r10, r9, r8, rax, _, rdx, rsi, rdi, orig_rax, rip, _, _, rsp, _, fs_base, ..] = *words;
+    let [r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi, orig_rax, rip, ..] = *words;
+    let (rsp, fs_base) = (words[19], words[21]);
+    let mut general = [0; GENERAL];
+    general[..17].copy_from_slice(&[rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip]);
     let blocked = orig_rax as i64 >= 0 && RESTARTING.contains(&(rax as i64));
     Registers {
         pc: Addr(rip),
@@ -26,6 +29,7 @@ pub(crate) fn x86_64(words: &[u64; X86_64_WORDS]) -> Registers {
         fp: Addr(rbp),
         thread_pointer: Some(Addr(fs_base)),
         syscall: blocked.then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9] }),
+        general,
     }
 }
 
@@ -35,12 +39,15 @@ pub(crate) fn x86_64(words: &[u64; X86_64_WORDS]) -> Registers {
 /// and restored `x0` (linux/arch/arm64/kernel/signal.c, do_signal), so a thread blocked in a call looks exactly like
 /// one that is about to make it.
 pub(crate) fn aarch64(words: &[u64; AARCH64_WORDS], tls: Option<u64>) -> Registers {
+    let mut general = [0; GENERAL];
+    general.copy_from_slice(&words[..GENERAL]);
     Registers {
         pc: Addr(words[32]),
         sp: Addr(words[31]),
         fp: Addr(words[29]),
         thread_pointer: tls.map(Addr),
         syscall: None,
+        general,
     }
 }
 
@@ -68,9 +75,12 @@ mod tests {
         let words: [u64; X86_64_WORDS] = std::array::from_fn(|i| i as u64);
         let r = x86_64(&words);
         assert_eq!((r.pc.0, r.sp.0, r.fp.0, r.thread_pointer), (16, 19, 4, Some(Addr(21))));
+        // rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip
+        assert_eq!(r.general[..17], [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16]);
         let words: [u64; AARCH64_WORDS] = std::array::from_fn(|i| i as u64);
         let r = aarch64(&words, Some(7));
         assert_eq!((r.pc.0, r.sp.0, r.fp.0, r.thread_pointer), (32, 31, 29, Some(Addr(7))));
+        assert_eq!(r.general, std::array::from_fn(|i| i as u64));
         assert_eq!(aarch64(&words, None).thread_pointer, None);
     }
 }

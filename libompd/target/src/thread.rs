@@ -15,7 +15,14 @@ pub struct Registers {
     pub thread_pointer: Option<Addr>,
     /// Set when the thread is blocked inside a system call.
     pub syscall: Option<Syscall>,
+    /// All general registers by their DWARF number: on x86-64 `rax` to `r15` and the return address column, which holds
+    /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).
+    /// Zero where the machine has no register of that number.
+    pub general: [u64; GENERAL],
 }
+
+/// Room for the general registers of any machine that is decoded.
+pub const GENERAL: usize = 33;
 
 /// A system call the thread was blocked in when it was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

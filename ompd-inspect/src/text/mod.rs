@@ -2,6 +2,7 @@
 
 mod doctor;
 mod icvs;
+mod stacks;
 mod summary;
 mod suspects;
 mod tasks;
@@ -15,7 +16,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::args::View;
+use crate::args::{StackView, View};
 use crate::escape::escape;
 use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
@@ -52,6 +53,11 @@ impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
         words::doing(thread, thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str))
+    }
+
+    /// What a thread is doing that waits for nothing of a runtime's.
+    fn running(&self, lwp: i32) -> String {
+        words::running(self.calls.get(&lwp).map(String::as_str))
     }
 
     /// In which teams of other runtimes a thread is, seen from its team in this one.
@@ -144,6 +150,9 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         View::Teams => each(&mut page, inspection, teams::render),
         View::Tasks => each(&mut page, inspection, tasks::render),
         View::Icvs => each(&mut page, inspection, icvs::render),
+        View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
+        View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),
+        View::Stacks(StackView::Tree) => stacks::render_tree(&mut page, inspection),
     }
     if view == View::Threads {
         threads::foreign(&mut page, inspection);

@@ -66,11 +66,16 @@ pub fn at_length(fact: &Fact<String>) -> String {
 pub fn doing(thread: &Thread, call: Option<&str>) -> String {
     match &thread.wait {
         Fact::Known { value: Some(wait), .. } => waiting(wait),
-        Fact::Known { value: None, .. } => match call {
-            Some(call) => format!("in system call {call}"),
-            None => "running".to_owned(),
-        },
+        Fact::Known { value: None, .. } => running(call),
         Fact::Unknown { why } => format!("unknown: {why}"),
+    }
+}
+
+/// What a thread does that waits for nothing of a runtime's; `call` is the system call it is blocked in.
+pub fn running(call: Option<&str>) -> String {
+    match call {
+        Some(call) => format!("in system call {call}"),
+        None => "running".to_owned(),
     }
 }
 

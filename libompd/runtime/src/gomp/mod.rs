@@ -4,6 +4,7 @@
 //! reached from there. `recover` finds that storage and what else a stripped library gives away, `read` does the
 //! reading. A stripped build's offsets come from a profile, cross-checked with what was decoded.
 
+pub(crate) mod entries;
 mod read;
 mod recover;
 pub mod schema;
@@ -14,6 +15,7 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
+use crate::entry::{self, Entry, Role};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
 use crate::names::Namer;
@@ -147,6 +149,21 @@ impl Runtime for Gomp {
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
         Namer::new(target).name_all(snapshot, name_critical);
+    }
+
+    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
+        self.owns(target, addr)
+    }
+
+    fn entry(&self, symbol: &str) -> Option<Entry> {
+        entry::look_up(entries::ENTRIES, symbol)
+    }
+
+    /// Thread 0 gets there from the function its code called, the others from the one their thread began with
+    /// (`gomp_thread_start` in team.c). Tasks are executed further in.
+    fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
+        let first = functions.first().copied().flatten();
+        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
     }
 }
 

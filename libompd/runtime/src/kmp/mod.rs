@@ -5,6 +5,7 @@
 //! not read at all: without a tool attached the runtime leaves garbage in them.
 
 mod described;
+mod entries;
 mod read;
 mod recover;
 pub mod schema;
@@ -16,6 +17,8 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
+use crate::entry::{self, Entry, Role};
+use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
@@ -157,6 +160,28 @@ impl Runtime for Kmp {
                 wait.name = Some(format!("critical ({name})"));
             }
         });
+    }
+
+    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
+        self.owns(target, addr)
+    }
+
+    fn entry(&self, symbol: &str) -> Option<Entry> {
+        entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gomp::entries::ENTRIES, symbol))
+    }
+
+    /// Of programs built by GCC, thread 0 calls the body from the function that opened the region, the others call it through
+    /// a wrapper, which has no name in a stripped library (kmp_gsupport.cpp).
+    fn invokes_region(&self, functions: &[Option<&str>], _outermost: bool) -> bool {
+        match functions {
+            [Some(name), ..] => {
+                *name == entries::INVOKES_REGIONS
+                    || name.contains(entries::WRAPS_BODIES)
+                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role == Role::OpensRegion)
+            }
+            [None, Some(name), ..] => *name == entries::INVOKES_REGIONS,
+            _ => false,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use nix::errno::Errno;
@@ -216,10 +217,15 @@ impl Memory {
 
     /// Why an address cannot be read: nothing there, or something that may not be read (a guard page).
     fn unreadable(&self, addr: Addr) -> ReadFault {
-        let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
-        match self.maps.get(at).filter(|m| m.mapping.start <= addr.0) {
+        match self.mapping(addr) {
             Some(_) => ReadFault::Denied,
             None => ReadFault::Unmapped,
         }
+    }
+
+    /// The mapping that contains `addr`, as of opening the process.
+    pub fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
+        self.maps.get(at).map(|m| m.mapping.start..m.mapping.end).filter(|m| m.contains(&addr.0))
     }
 }

@@ -459,6 +459,7 @@ impl<'a> Reader<'a> {
                 primary_num: s.team.prev_team_id.fact(raw.view.u32(&s.team.prev_team_id)),
                 function: Fact::unknown("libgomp does not store the function of a region"),
                 location: Fact::unknown("libgomp does not store source positions"),
+                construct: Fact::unknown("the call that opened the region was not seen"),
                 barrier: self.barrier_of(raw),
             });
         }

@@ -149,6 +149,7 @@ impl Reader<'_> {
             generating: slot.fact(Ok(None)),
             team: slot.fact(Ok(None)),
             thread: Some(lwp),
+            member: None,
             is_final: slot.fact(Ok(false)),
         });
         id
@@ -220,6 +221,7 @@ impl Reader<'_> {
             generating: Fact::unknown("not read"),
             team,
             thread: None,
+            member: implicit.map(|(_, member)| member),
             is_final: s.final_task.fact(view.flag(&s.final_task)),
         });
         self.task_ids.insert(addr, id);

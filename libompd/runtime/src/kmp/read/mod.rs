@@ -468,6 +468,7 @@ impl<'a> Reader<'a> {
                 primary_num: s.master_tid.fact(if outermost { view.count(&s.master_tid) } else { Ok(0) }),
                 function: self.region_function(region.team),
                 location,
+                construct: Fact::unknown("the call that opened the region was not seen"),
                 barrier: self.barrier_of(&view),
             });
         }

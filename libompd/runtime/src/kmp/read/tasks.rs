@@ -1,6 +1,6 @@
 //! Tasks: those executed now with their ancestors, and those in the queues.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ompd_target::{Addr, TargetExt};
 
@@ -12,14 +12,15 @@ use crate::owner::Owner;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
-        let current: Vec<(Option<i32>, Addr, Addr)> = self
+        let s = &self.kmp.structs.info;
+        let current: Vec<(Option<i32>, Option<u32>, Addr, Addr)> = self
             .threads
             .iter()
             .filter(|t| matches!(t.idle, Idle::No))
-            .filter_map(|t| Some((t.lwp, t.team, t.view.ptr(&self.kmp.structs.info.current_task).ok()?)))
-            .filter(|(_, _, task)| !task.is_null())
+            .filter_map(|t| Some((t.lwp, t.view.count(&s.ds_tid).ok(), t.team, t.view.ptr(&s.current_task).ok()?)))
+            .filter(|(.., task)| !task.is_null())
             .collect();
-        for (lwp, team, task) in current {
+        for (lwp, number, team, task) in current {
             let mut child: Option<TaskId> = None;
             let mut at = task;
             for depth in 0.. {
@@ -39,6 +40,9 @@ impl Reader<'_> {
                     self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
                 } else {
                     self.tasks[id.0].thread = lwp;
+                    if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
+                        self.tasks[id.0].member = number;
+                    }
                     // Entering and leaving a region, a thread changes its team and its task one after the other.
                     if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
                         && !self.encloses(own, team)
@@ -86,7 +90,29 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+        self.number_implicit();
         self.doubt_suspended();
+    }
+
+    /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
+    /// from one whose number is known, since its thread executes it, follow the numbers of the others.
+    fn number_implicit(&mut self) {
+        let Ok(size) = self.kmp.structs.taskdata.size.get() else { return };
+        let implicit = |task: &Task| task.kind.get() == Some(TaskKind::Implicit);
+        let mut known: HashMap<TeamId, (Addr, u32)> = HashMap::new();
+        for task in self.tasks.iter().filter(|task| implicit(task)) {
+            if let (Some(team), Some(member)) = (task.team.flat(), task.member) {
+                known.insert(team, (task.descriptor, member));
+            }
+        }
+        for task in self.tasks.iter_mut().filter(|task| implicit(task) && task.member.is_none()) {
+            let Some((descriptor, member)) = task.team.flat().and_then(|team| known.get(&team)) else { continue };
+            let first = descriptor.0.wrapping_sub(size.wrapping_mul(u64::from(*member)));
+            let distance = task.descriptor.0.wrapping_sub(first);
+            if size > 0 && distance % size == 0 && distance / size < limits::TEAM_SIZE {
+                task.member = Some((distance / size) as u32);
+            }
+        }
     }
 
     /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
@@ -150,6 +176,7 @@ impl Reader<'_> {
             generating: Fact::unknown("not read"),
             team: self.team_at(team, &s.taskdata.team),
             thread: None,
+            member: None,
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
         };
         let ident_slot = s.taskdata.ident;

@@ -1,0 +1,138 @@
+//! What has to be taken from a process while it is stopped: its threads' stacks, as they are.
+//!
+//! Everything else, following the stacks included, is done with the copy when the process runs again.
+
+use std::ops::Range;
+
+use ompd_target::{Addr, Registers, Target, TargetExt, TargetKind};
+
+use crate::unwind::End;
+
+/// Bytes below the stack pointer that belong to a leaf function (psABI x86-64, 3.2.2); more than other machines have.
+const RED_ZONE: u64 = 128;
+/// Of the stack of one thread so much is copied at least, if it is that deep.
+const LEAST: u64 = 256 << 10;
+/// Of the stack of one thread so much is copied at most.
+const MOST: u64 = 8 << 20;
+/// Of all stacks together so much is copied, if that leaves each its least.
+const TOTAL: u64 = 64 << 20;
+/// Where the end of a stack is not known, this much is tried, then less and less.
+const BLIND: u64 = 64 << 10;
+
+/// The stacks of all threads at one moment.
+#[derive(Debug, Default)]
+pub struct Stacks {
+    /// By address; a thread's stack once, whatever else lies in the same mapping.
+    copies: Vec<Copied>,
+    /// The process does not change, so nothing was copied.
+    readable: bool,
+}
+
+#[derive(Debug)]
+struct Copied {
+    start: u64,
+    bytes: Vec<u8>,
+    /// Where the mapping ends, if it is known.
+    end: Option<u64>,
+}
+
+impl Stacks {
+    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began. Of a core
+    /// file nothing needs to be copied.
+    pub fn capture(target: &dyn Target) -> Stacks {
+        if target.kind() == TargetKind::Core {
+            return Stacks { copies: Vec::new(), readable: true };
+        }
+        let threads: Vec<&Registers> = target.threads().iter().filter_map(|t| t.registers.as_ref().ok()).collect();
+        let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
+        let own = threads.iter().map(|r| extent(target, r.sp.0, limit));
+        let ranges: Vec<(Range<u64>, Option<u64>)> =
+            own.chain(threads.iter().filter_map(|r| interrupted(target, r))).collect();
+        let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
+        target.prefetch(&wanted);
+        let mut copies: Vec<Copied> = ranges.into_iter().filter_map(|(range, end)| copy(target, range, end)).collect();
+        copies.sort_by_key(|c| c.start);
+        Stacks { copies, readable: false }
+    }
+
+    /// Reads `buf.len()` bytes at `addr`, of the copy or of a process that does not change.
+    ///
+    /// # Errors
+    /// [`End::Unreadable`], [`End::NotCopied`].
+    pub fn read(&self, target: &dyn Target, addr: Addr, buf: &mut [u8]) -> Result<(), End> {
+        if self.readable {
+            return target.read(addr, buf).map_err(|fault| End::Unreadable(fault.addr));
+        }
+        let last = self.copies.partition_point(|c| c.start <= addr.0);
+        // A stack may lie in what was copied of another.
+        let near = &self.copies[last.saturating_sub(2)..last];
+        let bytes = near.iter().rev().find_map(|copied| {
+            let from = usize::try_from(addr.0 - copied.start).ok()?;
+            copied.bytes.get(from..from.checked_add(buf.len())?)
+        });
+        match bytes {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(match near.last().filter(|c| c.end.is_some_and(|end| addr.0 < end)) {
+                Some(copied) => End::NotCopied { at: addr, copied: copied.bytes.len() as u64 },
+                None => End::Unreadable(addr),
+            }),
+        }
+    }
+
+    /// Reads a word of eight bytes in the target's byte order.
+    ///
+    /// # Errors
+    /// As [`Stacks::read`].
+    pub fn read_u64(&self, target: &dyn Target, addr: Addr) -> Result<u64, End> {
+        let mut word = [0; 8];
+        self.read(target, addr, &mut word)?;
+        Ok(target.arch().byte_order.uint(&word))
+    }
+
+    /// How many bytes were copied.
+    pub fn copied_bytes(&self) -> u64 {
+        self.copies.iter().map(|c| c.bytes.len() as u64).sum()
+    }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// The used part of the stack at `sp`, as much of it as may be copied, and where its mapping ends.
+fn extent(target: &dyn Target, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
+    match target.mapping(Addr(sp)) {
+        Some(mapping) => {
+            let start = sp.saturating_sub(RED_ZONE).max(mapping.start);
+            (start..mapping.end.min(start.saturating_add(limit)), Some(mapping.end))
+        }
+        None => (sp..sp.saturating_add(BLIND), None),
+    }
+}
+
+/// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
+/// keeps what the thread pointer points to at the end of the stack it makes for a thread (nptl/allocatestack.c). How much of
+/// that stack is in use only its frames tell.
+fn interrupted(target: &dyn Target, registers: &Registers) -> Option<(Range<u64>, Option<u64>)> {
+    let pointer = registers.thread_pointer?;
+    let mapping = target.mapping(pointer).filter(|m| !m.contains(&registers.sp.0))?;
+    let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
+    Some((start..pointer.0, Some(pointer.0)))
+}
+
+fn copy(target: &dyn Target, range: Range<u64>, end: Option<u64>) -> Option<Copied> {
+    let mut wanted = length(&range);
+    while wanted > 0 {
+        if let Ok(bytes) = target.read_vec(Addr(range.start), wanted) {
+            return Some(Copied { start: range.start, bytes, end });
+        }
+        if end.is_some() {
+            return None;
+        }
+        wanted /= 2;
+    }
+    None
+}

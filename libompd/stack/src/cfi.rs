@@ -1,0 +1,255 @@
+//! Call frame information of one file: for an address, how to find the caller's registers.
+//!
+//! `.eh_frame` is in every file that can be loaded, stripped or not; `.debug_frame` is asked for what it does not cover.
+//! gimli parses and runs the call frame instructions; what comes out is a [`Row`], which is kept: a thousand threads
+//! wait at a handful of addresses. (DWARF 5, section 6.4; Linux Standard Base 5.0, 10.6; psABI x86-64, 4.2.4.)
+
+use std::cell::{OnceCell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use gimli::{
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, RegisterRule,
+    RunTimeEndian, UnwindContext, UnwindExpression, UnwindSection, Vendor,
+};
+use ompd_target::{ByteOrder, ElfFile, Machine};
+use rustc_hash::FxHashMap;
+
+use crate::bytes::Bytes;
+
+type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
+
+/// How one register of the caller is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Nothing says what it was.
+    Undefined,
+    /// It has not been changed.
+    Same,
+    /// It was saved so many bytes from the CFA.
+    SavedAt(i64),
+    /// It is the CFA plus so many bytes.
+    CfaPlus(i64),
+    /// Another register holds it.
+    Register(u16),
+    /// It was saved at the address the expression gives.
+    SavedAtExpression(Range<usize>),
+    /// It is what the expression gives.
+    Expression(Range<usize>),
+}
+
+/// How the canonical frame address is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cfa {
+    /// A register plus so many bytes.
+    Register(u16, i64),
+    /// What the expression gives.
+    Expression(Range<usize>),
+}
+
+/// What call frame information says for one address.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) cfa: Cfa,
+    /// Rules by DWARF register; registers without one follow the machine's calling convention.
+    pub(crate) rules: Vec<(u16, Rule)>,
+    /// The register, or pseudo register, that stands for the return address.
+    pub(crate) return_register: u16,
+    /// The frame is a signal trampoline: its caller was interrupted, it did not call.
+    pub(crate) signal: bool,
+    /// The section the expressions lie in.
+    pub(crate) section: Bytes,
+    pub(crate) encoding: Encoding,
+}
+
+/// Why an address has no row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoRow {
+    /// No entry covers the address.
+    Uncovered,
+    /// The entry is malformed.
+    Malformed(gimli::Error),
+}
+
+/// One section with call frame information.
+#[derive(Debug)]
+struct Table {
+    bytes: Bytes,
+    /// `.debug_frame`, not `.eh_frame`.
+    debug: bool,
+    /// `.eh_frame_hdr`: a table of all entries, sorted by address.
+    header: Option<Bytes>,
+    bases: BaseAddresses,
+    /// Extent and offset of every entry, sorted; made where there is no usable header.
+    index: OnceCell<Vec<(Range<u64>, usize)>>,
+}
+
+/// All call frame information of one file.
+pub(crate) struct CallFrames {
+    endian: RunTimeEndian,
+    address_size: u8,
+    vendor: Vendor,
+    file: Arc<ElfFile>,
+    eh_frame: Option<Table>,
+    debug_frame: OnceCell<Option<Table>>,
+    rows: RefCell<FxHashMap<u64, Result<Rc<Row>, NoRow>>>,
+    context: RefCell<UnwindContext<usize>>,
+}
+
+impl CallFrames {
+    pub(crate) fn of(file: &Arc<ElfFile>) -> CallFrames {
+        let arch = file.arch();
+        let endian = match arch.byte_order {
+            ByteOrder::Little => RunTimeEndian::Little,
+            ByteOrder::Big => RunTimeEndian::Big,
+        };
+        let eh_frame = Bytes::section(file, ".eh_frame").map(|(address, bytes)| {
+            let start = |name| file.section_place(name).map_or(0, |(address, _)| address);
+            let header = Bytes::section(file, ".eh_frame_hdr");
+            let bases = BaseAddresses::default()
+                .set_eh_frame(address)
+                .set_eh_frame_hdr(header.as_ref().map_or(0, |(address, _)| *address))
+                .set_text(start(".text"))
+                .set_got(start(".got"));
+            let header = header.map(|(_, bytes)| bytes);
+            Table { bytes, debug: false, header, bases, index: OnceCell::new() }
+        });
+        CallFrames {
+            endian,
+            address_size: arch.pointer_bytes,
+            vendor: if arch.machine == Machine::Aarch64 { Vendor::AArch64 } else { Vendor::Default },
+            file: Arc::clone(file),
+            eh_frame,
+            debug_frame: OnceCell::new(),
+            rows: RefCell::default(),
+            context: RefCell::default(),
+        }
+    }
+
+    /// What is known for `address`, of the file.
+    pub(crate) fn row(&self, address: u64) -> Result<Rc<Row>, NoRow> {
+        if let Some(known) = self.rows.borrow().get(&address) {
+            return known.clone();
+        }
+        let found = self.find(address).map(Rc::new);
+        self.rows.borrow_mut().insert(address, found.clone());
+        found
+    }
+
+    fn find(&self, address: u64) -> Result<Row, NoRow> {
+        let first = match &self.eh_frame {
+            Some(table) => self.find_in(table, address),
+            None => Err(NoRow::Uncovered),
+        };
+        match first {
+            Err(NoRow::Uncovered) => match self.debug_frame() {
+                Some(table) => self.find_in(table, address),
+                None => Err(NoRow::Uncovered),
+            },
+            other => other,
+        }
+    }
+
+    fn debug_frame(&self) -> Option<&Table> {
+        let load = || {
+            let own = Bytes::section(&self.file, ".debug_frame");
+            let companion = || Bytes::section(&self.file.debug_companion()?, ".debug_frame");
+            let (_, bytes) = own.or_else(companion)?;
+            let bases = BaseAddresses::default();
+            Some(Table { bytes, debug: true, header: None, bases, index: OnceCell::new() })
+        };
+        self.debug_frame.get_or_init(load).as_ref()
+    }
+
+    fn find_in(&self, table: &Table, address: u64) -> Result<Row, NoRow> {
+        if table.debug {
+            let mut section = DebugFrame::new(&table.bytes, self.endian);
+            section.set_address_size(self.address_size);
+            section.set_vendor(self.vendor);
+            self.find_entry(table, &section, address)
+        } else {
+            let mut section = EhFrame::new(&table.bytes, self.endian);
+            section.set_address_size(self.address_size);
+            section.set_vendor(self.vendor);
+            self.find_entry(table, &section, address)
+        }
+    }
+
+    fn find_entry<'d, S>(&self, table: &Table, section: &S, address: u64) -> Result<Row, NoRow>
+    where
+        S: UnwindSection<Slice<'d>>,
+        S::Offset: From<usize>,
+    {
+        let by_header = || {
+            let header = EhFrameHdr::new(table.header.as_ref()?, self.endian);
+            let parsed = header.parse(&table.bases, self.address_size).ok()?;
+            let sorted = parsed.table()?;
+            let pointer = sorted.lookup(address, &table.bases).ok()?;
+            sorted.pointer_to_offset(pointer).ok().map(|offset| offset.0)
+        };
+        let fde_at = |offset: usize| {
+            section.fde_from_offset(&table.bases, offset.into(), S::cie_from_offset).map_err(NoRow::Malformed)
+        };
+        let fde = match by_header().map(&fde_at) {
+            Some(Ok(fde)) if fde.contains(address) => fde,
+            // The header need not be right: it comes from the file as well.
+            _ => {
+                let index = table.index.get_or_init(|| index(section, &table.bases));
+                let place = index.partition_point(|(range, _)| range.start <= address).checked_sub(1);
+                let entry = place.map(|place| &index[place]).filter(|(range, _)| range.contains(&address));
+                fde_at(entry.ok_or(NoRow::Uncovered)?.1)?
+            }
+        };
+        let mut context = self.context.borrow_mut();
+        let row =
+            fde.unwind_info_for_address(section, &table.bases, &mut context, address).map_err(NoRow::Malformed)?;
+        let place = |e: &UnwindExpression<usize>| e.offset..e.offset.saturating_add(e.length);
+        Ok(Row {
+            cfa: match row.cfa() {
+                CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
+                CfaRule::Expression(e) => Cfa::Expression(place(e)),
+            },
+            rules: row
+                .registers()
+                .map(|(register, rule)| {
+                    let rule = match rule {
+                        RegisterRule::SameValue => Rule::Same,
+                        RegisterRule::Offset(n) => Rule::SavedAt(*n),
+                        RegisterRule::ValOffset(n) => Rule::CfaPlus(*n),
+                        RegisterRule::Register(r) => Rule::Register(r.0),
+                        RegisterRule::Expression(e) => Rule::SavedAtExpression(place(e)),
+                        RegisterRule::ValExpression(e) => Rule::Expression(place(e)),
+                        _ => Rule::Undefined,
+                    };
+                    (register.0, rule)
+                })
+                .collect(),
+            return_register: fde.cie().return_address_register().0,
+            signal: fde.is_signal_trampoline(),
+            section: table.bytes.clone(),
+            encoding: fde.cie().encoding(),
+        })
+    }
+}
+
+impl std::fmt::Debug for CallFrames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallFrames").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// Every entry of a section. The first malformed one ends the walk: what follows cannot be found without it.
+fn index<'d, S: UnwindSection<Slice<'d>>>(section: &S, bases: &BaseAddresses) -> Vec<(Range<u64>, usize)> {
+    let mut entries = section.entries(bases);
+    let mut all = Vec::new();
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(fde) = partial.parse(S::cie_from_offset) else { continue };
+        if let Some(end) = fde.initial_address().checked_add(fde.len()) {
+            all.push((fde.initial_address()..end, fde.offset()));
+        }
+    }
+    all.sort_by_key(|(range, _)| range.start);
+    all
+}

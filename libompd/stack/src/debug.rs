@@ -1,0 +1,100 @@
+//! Source lines and inlined functions, out of the debug information of one file.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use addr2line::Context;
+use gimli::RunTimeEndian;
+use ompd_target::{ByteOrder, ElfFile};
+
+use crate::bytes::Bytes;
+use crate::names;
+use crate::reader::{Meter, Metered};
+
+/// Functions inlined into each other at one address that are listed.
+const MAX_INLINED: usize = 256;
+
+/// One function at an address: itself, or inlined into the next.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SourceFrame {
+    /// Name as the file has it, linkage name first.
+    pub(crate) raw: Option<String>,
+    /// The name as its source has it; for the body of a construct that of the function that contains the construct.
+    pub(crate) function: Option<String>,
+    /// It is the body of a construct.
+    pub(crate) body: bool,
+    /// Language of its unit.
+    pub(crate) language: Option<gimli::DwLang>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+    /// It is inlined into the next one of the list.
+    pub(crate) inlined: bool,
+}
+
+/// Debug information of one file, opened.
+pub(crate) struct DebugInfo {
+    context: Option<Context<Metered>>,
+    meter: Rc<Meter>,
+}
+
+impl DebugInfo {
+    /// Opens the debug information in `file`, or in the separate debug file found for it.
+    pub(crate) fn of(file: &Arc<ElfFile>) -> DebugInfo {
+        let meter = Rc::new(Meter::default());
+        let companion = if file.has_dwarf() { None } else { file.debug_companion() };
+        let described = companion.as_ref().unwrap_or(file);
+        let context = described.has_dwarf().then(|| open(described, &meter)).flatten();
+        DebugInfo { context, meter }
+    }
+
+    /// The functions at `address` of the file, innermost first. Empty where nothing is known.
+    pub(crate) fn frames(&self, address: u64) -> Vec<SourceFrame> {
+        let Some(context) = &self.context else { return Vec::new() };
+        self.meter.begin();
+        let mut found = Vec::new();
+        // Split debug information (.dwo files) is not loaded: what is in the file itself counts.
+        if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
+            while let Ok(Some(frame)) = frames.next() {
+                if found.len() == MAX_INLINED {
+                    break;
+                }
+                let raw = frame.function.as_ref().and_then(|f| f.raw_name().ok().map(|name| name.into_owned()));
+                let language = frame.function.as_ref().and_then(|f| f.language);
+                let location = frame.location;
+                found.push(SourceFrame {
+                    function: raw.as_deref().map(|raw| names::source_name(raw, language)),
+                    raw,
+                    body: false,
+                    language,
+                    file: location.as_ref().and_then(|l| l.file.map(str::to_owned)),
+                    line: location.and_then(|l| l.line),
+                    inlined: true,
+                });
+            }
+        }
+        if let Some(outermost) = found.last_mut() {
+            outermost.inlined = false;
+        }
+        found
+    }
+}
+
+fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<Context<Metered>> {
+    let endian = match file.arch().byte_order {
+        ByteOrder::Little => RunTimeEndian::Little,
+        ByteOrder::Big => RunTimeEndian::Big,
+    };
+    let supplement = file.debug_supplement();
+    let mut total = 0;
+    let mut load = |file: &Arc<ElfFile>, id: gimli::SectionId| {
+        let bytes = Bytes::section(file, id.name()).map_or_else(Bytes::empty, |(_, bytes)| bytes);
+        total += bytes.len() as u64;
+        Ok::<_, gimli::Error>(Metered::new(bytes, meter, endian))
+    };
+    let mut dwarf = gimli::Dwarf::load(|id| load(file, id)).ok()?;
+    if let Some(supplement) = &supplement {
+        dwarf.load_sup(|id| load(supplement, id)).ok()?;
+    }
+    meter.allow(total);
+    Context::from_dwarf(dwarf).ok()
+}

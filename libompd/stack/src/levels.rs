@@ -1,0 +1,163 @@
+//! Which call on a thread's stack opened which region.
+//!
+//! A thread that is number 0 of a team has the call that opened its region on its stack, and the regions around it in turn
+//! as long as it is their number 0 as well. So the calls on the stack and the levels the runtime keeps are two accounts of
+//! the same thing, and only where they agree is a level given a call.
+
+use ompd_runtime::entry::Role;
+use ompd_runtime::model::{Fact, RuntimeSnapshot, TeamId, Thread};
+use ompd_target::Addr;
+
+use crate::physical::{Owner, Physical};
+use crate::process::Process;
+
+/// Nested regions of one thread that are followed.
+const MAX_LEVELS: usize = 4096;
+
+/// One of the regions a thread is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Level {
+    pub(crate) team: TeamId,
+    /// The thread's number in that team.
+    pub(crate) number: u32,
+}
+
+/// The regions around a thread, as far as it is itself the thread that opened them: innermost first, the last one being
+/// that in which another thread is number 0, if there is one.
+pub(crate) fn levels(snapshot: &RuntimeSnapshot, thread: &Thread) -> Vec<Level> {
+    let mut found = Vec::new();
+    let (mut team, mut number) = (thread.team.flat(), thread.thread_num.get());
+    while let (Some(id), Some(own)) = (team, number) {
+        if found.len() == MAX_LEVELS {
+            break;
+        }
+        found.push(Level { team: id, number: own });
+        let Some(outer) = snapshot.team(id).filter(|_| own == 0) else { break };
+        (team, number) = (outer.parent.flat(), outer.primary_num.get());
+    }
+    found
+}
+
+/// Segments of the stack that are calls which opened regions of runtime `runtime`, innermost first.
+pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<usize> {
+    let segments = physical.segments.iter().enumerate();
+    segments
+        .filter(|(index, segment)| {
+            segment.owner == Owner::Runtime(runtime)
+                && segment.entry.is_some_and(|e| e.role == Role::OpensRegion)
+                && physical.segments.get(index + 1).is_some()
+        })
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// Gives each of `levels` (those in which the thread is number 0) the call that opened it, where that is certain.
+pub(crate) fn assign(
+    process: &Process<'_>,
+    snapshot: &RuntimeSnapshot,
+    physical: &Physical,
+    levels: &[Level],
+    forks: &[usize],
+) -> Vec<Option<usize>> {
+    if levels.len() == forks.len() {
+        return forks.iter().copied().map(Some).collect();
+    }
+    // A region of one thread may have been entered without a call that is still on the stack (`if(0)` with clang).
+    let required = |level: &Level| {
+        !snapshot.team(level.team).is_some_and(|t| t.serialized.get() == Some(true) || t.size.get() == Some(1))
+    };
+    let fits = |level: &Level, fork: usize| {
+        let body = fork.checked_sub(1).map(|s| &physical.segments[s]).filter(|s| s.region && !s.interrupts);
+        let body = body.and_then(|s| outermost_function(process, physical, s.frames.end - 1));
+        let known = snapshot.team(level.team).and_then(|t| t.function.value()).map(|f| f.addr);
+        match (body, known) {
+            (Some(body), Some(known)) => body == known,
+            _ => true,
+        }
+    };
+    // Outermost frames that are missing leave only the innermost to be compared.
+    if !physical.backtrace.end.is_complete() && !levels.iter().all(required) {
+        return vec![None; levels.len()];
+    }
+    align(levels.len(), forks, |level| required(&levels[level]), |level, fork| fits(&levels[level], fork))
+}
+
+/// Where the function of a frame begins.
+pub(crate) fn outermost_function(process: &Process<'_>, physical: &Physical, frame: usize) -> Option<Addr> {
+    process.function_start(physical.backtrace.frames.get(frame)?.lookup())
+}
+
+/// All ways to give each of `forks` one of `levels`, both in order, so that no required level goes without: what they have
+/// in common.
+fn align(
+    levels: usize,
+    forks: &[usize],
+    required: impl Fn(usize) -> bool,
+    fits: impl Fn(usize, usize) -> bool,
+) -> Vec<Option<usize>> {
+    // reachable[l][f]: the first l levels can be matched with the first f forks. finishing[l][f]: the rest can.
+    let width = forks.len() + 1;
+    let at = |level: usize, fork: usize| level * width + fork;
+    let mut reachable = vec![false; (levels + 1) * width];
+    let mut finishing = reachable.clone();
+    reachable[at(0, 0)] = true;
+    for level in 0..levels {
+        for fork in 0..width {
+            if !reachable[at(level, fork)] {
+                continue;
+            }
+            if !required(level) {
+                reachable[at(level + 1, fork)] = true;
+            }
+            if fork < forks.len() && fits(level, forks[fork]) {
+                reachable[at(level + 1, fork + 1)] = true;
+            }
+        }
+    }
+    finishing[at(levels, forks.len())] = true;
+    for level in (0..levels).rev() {
+        for fork in 0..width {
+            let without = !required(level) && finishing[at(level + 1, fork)];
+            let with = fork < forks.len() && fits(level, forks[fork]) && finishing[at(level + 1, fork + 1)];
+            finishing[at(level, fork)] = without || with;
+        }
+    }
+    (0..levels)
+        .map(|level| {
+            let skipped =
+                (0..width).any(|fork| !required(level) && reachable[at(level, fork)] && finishing[at(level + 1, fork)]);
+            let mut with = (0..forks.len()).filter(|fork| {
+                reachable[at(level, *fork)] && fits(level, forks[*fork]) && finishing[at(level + 1, *fork + 1)]
+            });
+            match (skipped, with.next(), with.next()) {
+                (false, Some(only), None) => Some(forks[only]),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// The number of the thread in one of its teams.
+pub(crate) fn is_idle(thread: &Thread) -> bool {
+    matches!(thread.role, Fact::Known { value: ompd_runtime::model::Role::IdleWorker, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::align;
+
+    #[test]
+    fn only_what_all_alignments_agree_on_counts() {
+        // Three levels, the middle one need not have a call.
+        let required = |level: usize| level != 1;
+        assert_eq!(align(3, &[10, 20], required, |_, _| true), [Some(10), None, Some(20)]);
+        // Two that need none, one call: it is that of either.
+        assert_eq!(align(2, &[10], |_| false, |_, _| true), [None, None]);
+        // Unless its body says which.
+        assert_eq!(align(2, &[10], |_| false, |level, _| level == 1), [None, Some(10)]);
+        // More calls than levels, or fewer than needed: nothing fits.
+        assert_eq!(align(1, &[10, 20], |_| true, |_, _| true), [None]);
+        assert_eq!(align(2, &[10], |_| true, |_, _| true), [None, None]);
+        assert_eq!(align(0, &[], |_| true, |_, _| true), []);
+    }
+}

@@ -1,0 +1,35 @@
+//! The stacks of a stopped process as its source reads.
+//!
+//! A thread of an OpenMP program executes code of the runtime most of the time it waits, and code the compiler made of
+//! constructs the rest of it; the stack of a worker ends where the thread began, though the source goes on in the thread that
+//! opened the region. [`Stacks::capture`] copies what is needed while the process is stopped, [`Report::of`] does everything
+//! else when it runs again: follows each stack by call frame information, finds source lines and inlined functions, and
+//! joins the stacks where regions were opened and tasks generated.
+//!
+//! What is proven is kept apart from what is not: a frame needs call frame information, a continuation needs the runtime's
+//! own account of its regions and tasks to agree with the calls on the stacks. Otherwise the stack ends with the reason.
+
+mod bytes;
+mod calls;
+mod capture;
+mod cfi;
+mod debug;
+pub mod fold;
+mod image;
+mod levels;
+mod logical;
+mod names;
+mod outlined;
+mod physical;
+mod process;
+mod reader;
+mod report;
+mod stitch;
+mod unwind;
+
+pub use capture::Stacks;
+pub use image::Cache;
+pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};
+pub use names::source_name;
+pub use report::{Report, TaskFrames};
+pub use unwind::{Backtrace, End, Frame, RegisterSet};

@@ -1,0 +1,623 @@
+//! Stacks as their source reads: runtime frames folded, constructs named, continued where the program says they go on.
+
+use std::sync::Arc;
+
+use ompd_runtime::Origin;
+use ompd_runtime::entry::Role;
+use ompd_runtime::model::{Fact, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TeamId};
+use ompd_target::Addr;
+
+use crate::names;
+use crate::outlined;
+use crate::physical::{Owner, Physical};
+use crate::process::Process;
+use crate::stitch::{self, Found};
+use crate::unwind::End;
+
+/// Changes of stack that one logical stack is followed through. Each leads to a region or task further out.
+const MAX_HOPS: usize = 4096;
+/// Frames of one logical stack.
+const MAX_FRAMES: usize = 32 << 10;
+/// Functions that come before everything the source says: they are left out at the end of a stack.
+const ROOTS: &[&str] = &[
+    "_start",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_main@@GLIBC_2.34",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+    "__clone",
+    "__clone3",
+    "thread_start",
+];
+
+/// The construct a frame is the body of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Construct {
+    /// Its name without `#pragma omp` (`parallel`, `task`, …).
+    pub name: &'static str,
+    /// Its file, as the compiler wrote it.
+    pub file: Option<Arc<str>>,
+    /// Line of the directive, or where `begins` says so, the line at which the code of its body begins.
+    pub line: Option<u32>,
+    /// `line` is that of the first code of the body: the directive itself, or the first statement in it.
+    pub begins: bool,
+    /// The frame's function is known from the runtime's record of the construct only, which names lambdas after the function
+    /// they stand in.
+    pub(crate) recorded: bool,
+}
+
+/// How a frame came to be outward of the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Via {
+    /// It called it, or it is the first.
+    Call,
+    /// A signal interrupted it.
+    Signal,
+    /// It opened the region the frame before it is the body of; it may be another thread's.
+    Region,
+    /// It is the body of the task, or region, that generated the task before it. Where that is now says nothing about where
+    /// it was then: it has no line.
+    Generated,
+    /// It is the body of the region in which the task before it was generated; what generated the task is over, or not known.
+    Around,
+}
+
+/// One frame of a logical stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogicalFrame {
+    /// The function of the source; for the body of a construct that which contains the construct, where it is known.
+    pub function: Option<Arc<str>>,
+    /// Set for bodies of constructs.
+    pub construct: Option<Construct>,
+    /// File of `line`, as the compiler wrote it.
+    pub file: Option<Arc<str>>,
+    /// The line it executes, or calls from.
+    pub line: Option<u32>,
+    /// Inlined into the next frame.
+    pub inlined: bool,
+    /// The thread on whose stack it is; `None` if it is on none: the body ended in a jump, or is over.
+    pub lwp: Option<i32>,
+    /// Address it executes at, or its callee returns to; where it begins, if it is on no stack.
+    pub addr: Option<Addr>,
+    /// Module and offset in it (an address of the file).
+    pub module: Option<(Arc<str>, u64)>,
+    /// Its relation to the frame before.
+    pub via: Via,
+}
+
+/// A call into a runtime that has not returned.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InCall {
+    /// What the program asked for (`barrier`, `taskwait`, …), where the function says so.
+    pub construct: Option<&'static str>,
+    /// The function called.
+    pub function: Option<String>,
+}
+
+/// One thread's stack as its source reads.
+#[derive(Debug, Clone)]
+pub struct LogicalStack {
+    /// The thread.
+    pub lwp: i32,
+    /// Innermost first.
+    pub frames: Vec<LogicalFrame>,
+    /// Set if the thread is inside a call of a runtime's function.
+    pub in_call: Option<InCall>,
+    /// It was made by a runtime and is in no region.
+    pub idle: bool,
+    /// What could not be said, as a sentence without its full stop; the frames before it are right all the same.
+    pub gap: Option<String>,
+    /// How far the thread's own stack could be followed.
+    pub end: End,
+}
+
+enum Position {
+    /// Go on outward from a segment, this one included.
+    Segment(usize, usize),
+    /// Only its outermost frame, then outward.
+    Body(usize, usize),
+    /// A region of which the thread has no frame.
+    Region(usize, TeamId),
+    /// The call that opened a region.
+    Fork(usize, TeamId),
+    /// A task of which there is no frame.
+    Task(usize, TaskId),
+    /// The generating task of a task.
+    Generating(usize, TaskId),
+}
+
+pub(crate) struct Walker<'p, 't> {
+    pub(crate) process: &'p Process<'t>,
+    pub(crate) snapshots: &'p [RuntimeSnapshot],
+    pub(crate) threads: &'p [Physical],
+    pub(crate) found: &'p Found,
+}
+
+impl Walker<'_, '_> {
+    /// The logical stack of a thread.
+    pub(crate) fn walk(&self, thread: usize) -> LogicalStack {
+        let physical = &self.threads[thread];
+        let first = physical.segments.first();
+        let in_call = first
+            .filter(|s| matches!(s.owner, Owner::Runtime(_)) && !s.base)
+            .map(|s| InCall { construct: s.entry.map(|e| e.construct), function: s.called.clone() });
+        let mut stack = LogicalStack {
+            lwp: physical.lwp,
+            frames: Vec::new(),
+            in_call,
+            idle: false,
+            gap: None,
+            end: physical.backtrace.end.clone(),
+        };
+        let mut position = self.start(thread);
+        let mut via = Via::Call;
+        for hop in 0.. {
+            let Some(at) = position else { break };
+            if hop == MAX_HOPS || stack.frames.len() >= MAX_FRAMES {
+                stack.gap = Some("it is too deep to be followed to its end".to_owned());
+                break;
+            }
+            position = self.step(&mut stack, at, &mut via);
+        }
+        stack.idle = stack.frames.is_empty() && self.is_idle(physical.lwp);
+        if let Some(last) = stack.frames.last_mut() {
+            last.inlined = false;
+        }
+        borrow_names(&mut stack.frames);
+        stack
+    }
+
+    fn is_idle(&self, lwp: i32) -> bool {
+        let mut known = self.snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).peekable();
+        known.peek().is_some() && known.any(crate::levels::is_idle)
+    }
+
+    /// Where to begin: at the innermost frame, unless the thread executes a task that has no frame of its own.
+    fn start(&self, thread: usize) -> Option<Position> {
+        let physical = &self.threads[thread];
+        let innermost = physical.segments.first()?;
+        if let Owner::Runtime(runtime) = innermost.owner
+            && let Some(task) = self.found.current.get(&(thread, runtime))
+            && !self.found.tasks.contains_key(&(runtime, *task))
+            && !self.calls_directly(thread, runtime, *task)
+        {
+            return Some(Position::Task(runtime, *task));
+        }
+        Some(Position::Segment(thread, 0))
+    }
+
+    /// True if a frame of the innermost code of the program is the task's function: clang calls that of an undeferred task
+    /// from where the task is generated.
+    fn calls_directly(&self, thread: usize, runtime: usize, task: TaskId) -> bool {
+        let physical = &self.threads[thread];
+        let function = self.snapshots[runtime].task(task).and_then(|t| t.function.value()).map(|f| f.addr);
+        let program = physical.segments.iter().find(|s| s.owner == Owner::Program && !s.interrupts);
+        program.zip(function).is_some_and(|(segment, function)| {
+            let mut frames = physical.backtrace.frames[segment.frames.clone()].iter();
+            frames.any(|f| self.process.function_start(f.lookup()) == Some(function))
+        })
+    }
+
+    fn step(&self, stack: &mut LogicalStack, at: Position, via: &mut Via) -> Option<Position> {
+        match at {
+            Position::Segment(thread, segment) => self.segment(stack, thread, segment, via),
+            Position::Body(thread, segment) => {
+                self.emit(stack, thread, segment, via, true);
+                self.outward(stack, thread, segment, via)
+            }
+            Position::Region(runtime, team) => {
+                self.emit_region(stack, runtime, team, *via);
+                Some(Position::Fork(runtime, team))
+            }
+            Position::Fork(runtime, team) => {
+                *via = Via::Region;
+                match self.found.forks.get(&(runtime, team)) {
+                    Some((thread, segment)) => Some(Position::Segment(*thread, segment + 1)),
+                    None => {
+                        stack.gap = Some(self.why_no_fork(runtime, team));
+                        None
+                    }
+                }
+            }
+            Position::Task(runtime, task) => {
+                self.emit_task(stack, runtime, task, *via);
+                Some(Position::Generating(runtime, task))
+            }
+            Position::Generating(runtime, task) => self.generating(stack, runtime, task, via),
+        }
+    }
+
+    fn segment(&self, stack: &mut LogicalStack, thread: usize, index: usize, via: &mut Via) -> Option<Position> {
+        let physical = &self.threads[thread];
+        let Some(segment) = physical.segments.get(index) else {
+            if !physical.backtrace.end.is_complete() {
+                stack.gap = Some(physical.backtrace.end.to_string());
+            }
+            return None;
+        };
+        match segment.owner {
+            Owner::Program => {
+                self.emit(stack, thread, index, via, false);
+                self.outward(stack, thread, index, via)
+            }
+            // Nothing of the program lies further in: the bodies that would are gone.
+            _ => match self.found.regions.get(&(thread, index)) {
+                Some((runtime, level)) => Some(Position::Region(*runtime, level.team)),
+                None if segment.base => None,
+                None => Some(Position::Segment(thread, index + 1)),
+            },
+        }
+    }
+
+    /// What lies outward of a segment of the program.
+    fn outward(&self, stack: &mut LogicalStack, thread: usize, index: usize, via: &mut Via) -> Option<Position> {
+        let physical = &self.threads[thread];
+        let segment = &physical.segments[index];
+        let next = physical.segments.get(index + 1);
+        if segment.interrupts {
+            *via = Via::Signal;
+            return Some(Position::Segment(thread, index + 1));
+        }
+        let Some(next) = next else {
+            if !physical.backtrace.end.is_complete() {
+                stack.gap = Some(physical.backtrace.end.to_string());
+            }
+            return None;
+        };
+        let Owner::Runtime(runtime) = next.owner else { return Some(Position::Segment(thread, index + 1)) };
+        if segment.region {
+            *via = Via::Region;
+            if let Some((runtime, level)) = self.found.regions.get(&(thread, index)) {
+                return Some(match self.found.forks.get(&(*runtime, level.team)) {
+                    Some((thread, fork)) => Position::Segment(*thread, fork + 1),
+                    None => Position::Fork(*runtime, level.team),
+                });
+            }
+            // Which region of the runtime's it is does not matter for the thread that opened it.
+            if !next.base && physical.segments.get(index + 2).is_some() {
+                return Some(Position::Segment(thread, index + 2));
+            }
+            stack.gap = Some(match physical.backtrace.end.is_complete() {
+                true => "which of the runtime's regions this is the body of is not known".to_owned(),
+                false => physical.backtrace.end.to_string(),
+            });
+            return None;
+        }
+        let role = next.entry.map(|e| e.role);
+        match self.found.task_at.get(&(thread, index)) {
+            // It executes in the midst of the one that generated it.
+            _ if role == Some(Role::GeneratesTask) => {
+                *via = Via::Generated;
+                Some(Position::Segment(thread, index + 2))
+            }
+            Some((runtime, task)) => {
+                if self.is_beneath(*runtime, *task, thread, index + 2) {
+                    *via = Via::Generated;
+                    return Some(Position::Segment(thread, index + 2));
+                }
+                Some(Position::Generating(*runtime, *task))
+            }
+            None => {
+                // Not known which task it is: it belongs to the region that the runtime was called in.
+                let region = (index + 1..physical.segments.len())
+                    .find_map(|s| self.found.regions.get(&(thread, s)).filter(|(r, _)| *r == runtime));
+                stack.gap =
+                    Some("which of the runtime's tasks this is, and what generated it, is not known".to_owned());
+                *via = Via::Around;
+                region.map(|(runtime, level)| Position::Region(*runtime, level.team))
+            }
+        }
+    }
+
+    /// True if the task that generated `task` is what lies at a segment.
+    fn is_beneath(&self, runtime: usize, task: TaskId, thread: usize, segment: usize) -> bool {
+        let snapshot = &self.snapshots[runtime];
+        let Some(generating) = snapshot.task(task).and_then(|t| t.generating.flat()) else { return false };
+        if self.found.tasks.get(&(runtime, generating)) == Some(&(thread, segment)) {
+            return true;
+        }
+        self.implicit_place(runtime, generating) == Some((thread, segment))
+    }
+
+    /// Where the body of an implicit task is.
+    fn implicit_place(&self, runtime: usize, task: TaskId) -> Option<stitch::Place> {
+        let task = self.snapshots[runtime].task(task)?;
+        if task.kind.get() != Some(TaskKind::Implicit) {
+            return None;
+        }
+        self.found.bodies.get(&(runtime, task.team.flat()?, task.member?)).copied()
+    }
+
+    fn generating(&self, stack: &mut LogicalStack, runtime: usize, task: TaskId, via: &mut Via) -> Option<Position> {
+        *via = Via::Generated;
+        let snapshot = &self.snapshots[runtime];
+        let task = snapshot.task(task)?;
+        let Some(id) = task.generating.flat() else {
+            stack.gap = Some(match task.generating.why() {
+                Some(why) => format!("what generated the task is not known: {why}"),
+                None => "the task that generated it is over".to_owned(),
+            });
+            // The region is known all the same.
+            *via = Via::Around;
+            return task.team.flat().map(|team| Position::Region(runtime, team));
+        };
+        let generating = snapshot.task(id)?;
+        match generating.kind.get() {
+            Some(TaskKind::Implicit) => {
+                let team = generating.team.flat();
+                match self.implicit_place(runtime, id) {
+                    Some((thread, segment)) => Some(Position::Body(thread, segment)),
+                    None => team.map(|team| Position::Region(runtime, team)),
+                }
+            }
+            Some(kind) if kind.is_explicit() => match self.found.tasks.get(&(runtime, id)) {
+                Some((thread, segment)) => Some(Position::Body(*thread, *segment)),
+                None => Some(Position::Task(runtime, id)),
+            },
+            _ => None,
+        }
+    }
+
+    fn why_no_fork(&self, runtime: usize, team: TeamId) -> String {
+        let snapshot = &self.snapshots[runtime];
+        let primary = snapshot.team(team).and_then(|t| t.members.first().copied().flatten());
+        let physical = primary.and_then(|lwp| self.threads.iter().find(|t| t.lwp == lwp));
+        match (primary, physical) {
+            (Some(lwp), Some(physical)) if !physical.backtrace.end.is_complete() => {
+                format!(
+                    "the stack of thread {lwp}, which opened the region, cannot be followed: {}",
+                    physical.backtrace.end
+                )
+            }
+            (Some(lwp), Some(_)) => {
+                format!("which call on the stack of thread {lwp} opened the region is not certain")
+            }
+            _ => "the thread that opened the region is not known".to_owned(),
+        }
+    }
+
+    /// Appends the frames of a segment of the program, or only its outermost, without its line.
+    fn emit(&self, stack: &mut LogicalStack, thread: usize, index: usize, via: &mut Via, only_outermost: bool) {
+        let physical = &self.threads[thread];
+        let segment = &physical.segments[index];
+        let mut frames: Vec<(LogicalFrame, Option<Arc<str>>)> = Vec::new();
+        for frame in &physical.backtrace.frames[segment.frames.clone()] {
+            for source in self.process.source(frame.lookup()).iter() {
+                let raw: Option<Arc<str>> = source.raw.as_deref().map(Arc::from);
+                // A wrapper and the body it calls are one construct: the body has the line.
+                if let (Some((_, Some(inner))), Some(outer)) = (frames.last(), raw.as_deref())
+                    && outlined::is_body_of(inner, outer)
+                {
+                    let (body, name) = frames.last_mut().expect("it has just been looked at");
+                    body.inlined = source.inlined;
+                    if outlined::outlined(outer).is_some_and(|o| o.wrapper == outlined::Wrapper::Task)
+                        && let Some(construct) = &mut body.construct
+                    {
+                        construct.name = "task";
+                    }
+                    // Which function contains the construct, the wrapper's name may tell.
+                    body.function = body.function.take().or_else(|| source.function.as_deref().map(Arc::from));
+                    *name = raw;
+                    continue;
+                }
+                let body = source.raw.as_deref().and_then(outlined::outlined);
+                let module = self.process.module(frame.pc).map(|(m, at)| (Arc::from(m), at));
+                let construct = body.as_ref().map(|body| Construct {
+                    // Called by the program itself, it is a region executed by this thread alone, or a task at once.
+                    name: if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" },
+                    file: None,
+                    line: None,
+                    begins: false,
+                    recorded: false,
+                });
+                let function = source.function.as_deref().map(Arc::from);
+                frames.push((
+                    LogicalFrame {
+                        function,
+                        construct,
+                        file: source.file.as_deref().map(Arc::from),
+                        line: source.line,
+                        inlined: source.inlined,
+                        lwp: Some(physical.lwp),
+                        addr: Some(frame.pc),
+                        module,
+                        via: Via::Call,
+                    },
+                    raw,
+                ));
+            }
+        }
+        if index + 1 == physical.segments.len() && physical.backtrace.end.is_complete() {
+            let is_root = |raw: &Option<Arc<str>>| raw.as_deref().is_some_and(|raw| ROOTS.contains(&raw));
+            let kept = frames.iter().rposition(|(_, raw)| !is_root(raw)).map_or(0, |last| last + 1);
+            frames.truncate(kept);
+        }
+        if let Some((outermost, raw)) = frames.last_mut() {
+            let last = &physical.backtrace.frames[segment.frames.end - 1];
+            self.name_construct(thread, index, last.lookup(), outermost);
+            let _ = raw;
+        }
+        for (frame, _) in &mut frames {
+            if let Some(construct) = frame.construct.as_ref().filter(|_| frame.file.is_none()) {
+                frame.file = construct.file.clone();
+            }
+        }
+        if !only_outermost {
+            self.correct_call(stack, thread, index, *via, &mut frames);
+        }
+        let first = if only_outermost { frames.len().saturating_sub(1) } else { 0 };
+        for (mut frame, _) in frames.drain(first..) {
+            frame.via = std::mem::replace(via, Via::Call);
+            if only_outermost {
+                frame.line = None;
+            }
+            stack.frames.push(frame);
+        }
+    }
+
+    /// Puts right the innermost frames of a segment whose call opened the region, or generated the task, that the stack has
+    /// just left: what is known of that construct is better than what debug information says of the call.
+    fn correct_call(
+        &self,
+        stack: &mut LogicalStack,
+        thread: usize,
+        index: usize,
+        via: Via,
+        frames: &mut Vec<(LogicalFrame, Option<Arc<str>>)>,
+    ) {
+        let physical = &self.threads[thread];
+        let entry = index.checked_sub(1).and_then(|call| physical.segments[call].entry);
+        let Some(entry) = entry.filter(|e| e.unplaced) else { return };
+        let body = stack.frames.last().filter(|_| matches!(via, Via::Region | Via::Generated));
+        let Some((body, construct)) = body.and_then(|body| Some((body, body.construct.as_ref()?))) else {
+            // What kind of call it is, is known all the same: its line is not to be trusted.
+            if let (Role::OpensRegion, Some((frame, _))) = (entry.role, frames.first_mut()) {
+                frame.line = None;
+            }
+            return;
+        };
+        let pc = physical.backtrace.frames[physical.segments[index].frames.start].pc;
+        let own = frames.iter().take_while(|(frame, _)| frame.addr == Some(pc));
+        let (container, construct) = (body.function.clone(), construct.clone());
+        let outer = frames.iter().skip(1).map(|(_, raw)| raw.as_deref()).chain([None]);
+        let contains = |(frame, outer): (&LogicalFrame, Option<&str>)| match (&frame.function, &container) {
+            (Some(own), Some(container)) => names::is_called(container, own, outer),
+            _ => false,
+        };
+        let found = own.map(|(frame, _)| frame).zip(outer).position(contains);
+        match found {
+            // If the statement before was inlined, it seems that the function inlined there makes the call.
+            Some(seeming) => {
+                drop(frames.drain(..seeming));
+                // What the compiler calls it, the body of the construct has for a name; the source's is better.
+                let name = frames.first().and_then(|(frame, _)| frame.function.clone());
+                for inner in stack.frames.iter_mut().filter(|f| f.function == container && f.construct.is_some()) {
+                    inner.function = name.clone();
+                }
+            }
+            // The function that contains the construct was inlined, and the call has lost its place in it.
+            None if container.is_some() => {
+                let Some((outer, raw)) = frames.first_mut() else { return };
+                let inlined = LogicalFrame { function: container, construct: None, inlined: true, ..outer.clone() };
+                outer.line = None;
+                let raw = raw.clone();
+                frames.insert(0, (inlined, raw));
+            }
+            None => {}
+        }
+        if let Some((frame, _)) = frames.first_mut() {
+            (frame.file, frame.line) = (construct.file.clone(), construct.line);
+        }
+    }
+
+    /// Says of the outermost frame of a segment which construct it is the body of, if the runtime called it.
+    fn name_construct(&self, thread: usize, index: usize, at: Addr, frame: &mut LogicalFrame) {
+        let physical = &self.threads[thread];
+        let segment = &physical.segments[index];
+        let Some(next) = physical.segments.get(index + 1).filter(|_| !segment.interrupts) else { return };
+        let Owner::Runtime(runtime) = next.owner else { return };
+        let snapshot = &self.snapshots[runtime];
+        let described = || Some((stitch::construct_line(self.process, self.process.function_start(at)?)?, true));
+        let (name, line) = if segment.region {
+            let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| snapshot.team(level.team));
+            let name = team.and_then(|t| t.construct.get()).or_else(|| next.entry.map(|e| e.construct));
+            (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
+        } else if next.entry.is_none_or(|e| e.role != Role::Other) {
+            let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| snapshot.task(*id));
+            // A task that is executed at once is executed by the call that generates it.
+            let generating = next.entry.filter(|e| e.role == Role::GeneratesTask);
+            (generating.map_or("task", |e| e.construct), task.and_then(|t| located(&t.location)))
+        } else {
+            return;
+        };
+        let line = line.or_else(described);
+        fill(frame, name, line);
+    }
+
+    fn emit_region(&self, stack: &mut LogicalStack, runtime: usize, team: TeamId, via: Via) {
+        let Some(team) = self.snapshots[runtime].team(team) else { return };
+        let function = team.function.value();
+        let line = located(&team.location);
+        let line = line.or_else(|| Some((stitch::construct_line(self.process, function?.addr)?, true)));
+        self.emit_absent(stack, team.construct.get().unwrap_or("parallel"), function.map(|f| f.addr), line, via);
+    }
+
+    fn emit_task(&self, stack: &mut LogicalStack, runtime: usize, task: TaskId, via: Via) {
+        let Some(task) = self.snapshots[runtime].task(task) else { return };
+        let function = task.function.value().map(|f| f.addr);
+        self.emit_absent(stack, "task", function, located(&task.location), via);
+    }
+
+    /// A construct whose body is on no stack.
+    fn emit_absent(
+        &self,
+        stack: &mut LogicalStack,
+        construct: &'static str,
+        function: Option<Addr>,
+        line: Option<(SourceLine, bool)>,
+        via: Via,
+    ) {
+        let mut frame = LogicalFrame {
+            function: None,
+            construct: None,
+            file: None,
+            line: None,
+            inlined: false,
+            lwp: None,
+            addr: function,
+            module: function.and_then(|f| self.process.module(f)).map(|(m, at)| (Arc::from(m), at)),
+            via,
+        };
+        if let Some(start) = function {
+            let source = self.process.source(start);
+            let named = source.last().filter(|s| s.body).and_then(|s| s.function.as_deref());
+            frame.function = named.map(Arc::from);
+        }
+        fill(&mut frame, construct, line);
+        stack.frames.push(frame);
+    }
+}
+
+/// A line, and whether it is that of the first code of a body: what the runtime recorded is the directive's.
+fn located(fact: &Fact<SourceLine>) -> Option<(SourceLine, bool)> {
+    Some((fact.value()?.clone(), fact.origin() == Some(Origin::Dwarf)))
+}
+
+fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, bool)>) {
+    let begins = line.as_ref().is_some_and(|(_, begins)| *begins);
+    let (file, number, function) = match line {
+        Some((line, _)) => (Some(Arc::from(line.file)), Some(line.line), Some(line.function)),
+        None => (None, None, None),
+    };
+    if frame.construct.is_none() {
+        // A name that is not one of an outlined function is the compiler's own.
+        frame.function = None;
+    }
+    frame.file = frame.file.take().or_else(|| file.clone());
+    let recorded = frame.function.is_none();
+    frame.construct = Some(Construct { name, file, line: number, begins, recorded });
+    frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
+}
+
+/// The body of a region without a name of its own belongs to the function that opened the region, and its construct stands
+/// where that calls the runtime.
+fn borrow_names(frames: &mut [LogicalFrame]) {
+    for index in (0..frames.len().saturating_sub(1)).rev() {
+        let (inner, outer) = frames.split_at_mut(index + 1);
+        let (inner, outer) = (&mut inner[index], &outer[0]);
+        let Some(construct) = &mut inner.construct else { continue };
+        // Called by the program itself, it stands in what calls it.
+        if !matches!(outer.via, Via::Region | Via::Call) {
+            continue;
+        }
+        if construct.recorded && outer.lwp.is_some() && outer.function.is_some() || inner.function.is_none() {
+            inner.function = outer.function.clone();
+        }
+        if construct.line.is_none() {
+            (construct.file, construct.line) = (outer.file.clone(), outer.line);
+        }
+    }
+}

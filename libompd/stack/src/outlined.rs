@@ -1,0 +1,76 @@
+//! Functions that compilers make of the bodies of constructs.
+
+/// What the name of such a function tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outlined<'n> {
+    /// The function that contains the construct, as symbol tables have it, where the name tells.
+    pub(crate) container: Option<&'n str>,
+    /// It only prepares the call of another one that has the body: the next function further in belongs to the same
+    /// construct.
+    pub(crate) wrapper: Wrapper,
+}
+
+/// Which functions share a construct with the one they call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrapper {
+    /// It calls the body of a task.
+    Task,
+    /// It may call a function of its own name with the mark of a debug version, which has the body.
+    Debug,
+}
+
+/// What `raw`, a name out of a symbol table or debug information, tells of a function; `None` if it is an ordinary one.
+///
+/// GCC: `F._omp_fn.N` (gcc/omp-low.cc, create_omp_child_function_name). clang: `.omp_outlined.`, since LLVM 17
+/// `F.omp_outlined`, each with a suffix that makes it unique; `.omp_task_entry.`; with debug information the body is in a
+/// function of its own, `.omp_outlined._debug__` or `F.omp_outlined_debug__` (clang/lib/CodeGen/{CGOpenMPRuntime.cpp,
+/// CGStmtOpenMP.cpp}). flang: `F..omp_par` (mlir and LLVM's OMPIRBuilder.cpp).
+pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
+    const MARKS: &[(&str, Wrapper)] = &[
+        ("._omp_fn.", Wrapper::Debug),
+        (".omp_task_entry.", Wrapper::Task),
+        (".omp_outlined", Wrapper::Debug),
+        ("..omp_par", Wrapper::Debug),
+    ];
+    let (at, wrapper) =
+        MARKS.iter().filter_map(|(mark, wrapper)| Some((raw.find(mark)?, *wrapper))).min_by_key(|m| m.0)?;
+    Some(Outlined { container: Some(&raw[..at]).filter(|name| !name.is_empty()), wrapper })
+}
+
+/// True if `inner`, called by `outer` directly, has the body of the same construct.
+pub(crate) fn is_body_of(inner: &str, outer: &str) -> bool {
+    match outlined(outer).map(|o| o.wrapper) {
+        Some(Wrapper::Task) => outlined(inner).is_some_and(|i| i.wrapper != Wrapper::Task),
+        Some(Wrapper::Debug) => inner.contains("_debug__") && !outer.contains("_debug__"),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names;
+
+    #[test]
+    fn names_of_outlined_functions() {
+        let function = |raw| outlined(raw).map(|o| names::source_name(o.container.unwrap_or_default(), None));
+        assert_eq!(function("main._omp_fn.0").as_deref(), Some("main"));
+        assert_eq!(function("_ZN4Grid5relaxEi._omp_fn.1.constprop.0").as_deref(), Some("Grid::relax"));
+        assert_eq!(function("__m_MOD_step._omp_fn.3").as_deref(), Some("m::step"));
+        assert_eq!(function(".omp_outlined..5").as_deref(), Some(""));
+        assert_eq!(function("solve.omp_outlined_debug__.3").as_deref(), Some("solve"));
+        assert_eq!(function(".omp_task_entry.").as_deref(), Some(""));
+        assert_eq!(function("solve"), None);
+        assert_eq!(function("_omp_fn"), None);
+    }
+
+    #[test]
+    fn a_wrapper_and_its_body_are_one_construct() {
+        assert!(is_body_of(".omp_outlined._debug__", ".omp_outlined."));
+        assert!(is_body_of(".omp_outlined._debug__.1", ".omp_outlined..5"));
+        assert!(is_body_of(".omp_outlined..3", ".omp_task_entry."));
+        assert!(!is_body_of(".omp_outlined..1", ".omp_outlined."));
+        assert!(!is_body_of("solve", ".omp_task_entry."));
+        assert!(!is_body_of(".omp_task_entry.", ".omp_task_entry..4"));
+    }
+}

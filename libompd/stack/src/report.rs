@@ -1,0 +1,92 @@
+//! All stacks of a process at once.
+
+use ompd_runtime::Runtime;
+use ompd_runtime::model::{RuntimeSnapshot, TaskId, TaskKind};
+use ompd_target::{Addr, Target};
+
+use crate::capture::Stacks;
+use crate::image::Cache;
+use crate::logical::{LogicalStack, Walker};
+use crate::physical::{Owner, Physical};
+use crate::process::Process;
+use crate::stitch::{self, Found};
+use crate::unwind::{self, Backtrace, End};
+
+/// The stacks of all threads.
+#[derive(Debug)]
+pub struct Report {
+    /// As the source reads, in the order of the target's threads.
+    pub logical: Vec<LogicalStack>,
+    threads: Vec<Physical>,
+    found: Found,
+}
+
+/// The frames of a task that border on the runtime, as the addresses the stack pointer had before each was called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskFrames {
+    /// Thread on whose stack they are.
+    pub lwp: i32,
+    /// Of the task's outermost frame: the first that is not the runtime's (OpenMP 5.2, 20.5.8.5: exit frame).
+    pub exit: Addr,
+    /// Of the task's innermost frame, if that called the runtime and has not returned from it (enter frame).
+    pub enter: Option<Addr>,
+}
+
+impl Report {
+    /// Follows all stacks, and adds to the snapshots what only stacks tell: the functions of regions and tasks, where their
+    /// constructs stand and which they are. The process need not be stopped any more.
+    ///
+    /// `snapshots` are those of `runtimes`, in the same order, made in the stop in which `stacks` were captured.
+    pub fn of(
+        target: &dyn Target,
+        runtimes: &[Box<dyn Runtime>],
+        snapshots: &mut [RuntimeSnapshot],
+        stacks: &Stacks,
+        cache: &Cache,
+    ) -> Report {
+        let process = Process::new(target, runtimes, cache);
+        let machine = target.arch().machine;
+        let threads: Vec<Physical> = target
+            .threads()
+            .iter()
+            .map(|thread| {
+                let backtrace = match &thread.registers {
+                    Ok(registers) => {
+                        unwind::unwind(&process.images, machine, registers, &|addr| stacks.read_u64(target, addr))
+                    }
+                    Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
+                };
+                Physical::of(&process, thread.lwp, backtrace)
+            })
+            .collect();
+        let found = stitch::find(&process, snapshots, &threads);
+        stitch::enrich(&process, snapshots, &threads, &found);
+        let walker = Walker { process: &process, snapshots, threads: &threads, found: &found };
+        let logical = (0..threads.len()).map(|index| walker.walk(index)).collect();
+        Report { logical, threads, found }
+    }
+
+    /// The frames of a thread as they are on its stack, those of runtimes included.
+    pub fn physical(&self, lwp: i32) -> Option<&Backtrace> {
+        self.threads.iter().find(|t| t.lwp == lwp).map(|t| &t.backtrace)
+    }
+
+    /// Where a task of the runtime with this index borders on the runtime; `None` if it has no frame of its own on any stack,
+    /// or which it is could not be told.
+    pub fn task_frames(&self, snapshots: &[RuntimeSnapshot], runtime: usize, task: TaskId) -> Option<TaskFrames> {
+        let model = snapshots.get(runtime)?.task(task)?;
+        let (thread, segment) = match model.kind.get()? {
+            TaskKind::Implicit => *self.found.bodies.get(&(runtime, model.team.flat()?, model.member?))?,
+            _ => *self.found.tasks.get(&(runtime, task))?,
+        };
+        let physical = &self.threads[thread];
+        let frames = physical.segments[segment].frames.clone();
+        let inner = segment.checked_sub(1).map(|s| &physical.segments[s]);
+        let entered = inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts);
+        Some(TaskFrames {
+            lwp: physical.lwp,
+            exit: physical.backtrace.frames.get(frames.end - 1)?.cfa?,
+            enter: if entered { physical.backtrace.frames.get(frames.start)?.cfa } else { None },
+        })
+    }
+}

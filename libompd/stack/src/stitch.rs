@@ -1,0 +1,295 @@
+//! Where on the stacks of a process the regions, implicit tasks and explicit tasks of its runtimes are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ompd_runtime::Origin;
+use ompd_runtime::entry::Role;
+use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId};
+use ompd_target::Addr;
+
+use crate::levels::{self, Level};
+use crate::physical::{Owner, Physical};
+use crate::process::Process;
+
+/// A segment on a thread's stack: index of the thread, index of the segment.
+pub(crate) type Place = (usize, usize);
+
+/// What was found on the stacks.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The call that opened a region, by runtime and team.
+    pub(crate) forks: HashMap<(usize, TeamId), Place>,
+    /// The body of a region as executed by a member, by runtime, team and the member's number.
+    pub(crate) bodies: HashMap<(usize, TeamId, u32), Place>,
+    /// The region a segment is the body of, or that was opened by the call a segment is.
+    pub(crate) regions: HashMap<Place, (usize, Level)>,
+    /// Explicit tasks that have been started.
+    pub(crate) tasks: HashMap<(usize, TaskId), Place>,
+    pub(crate) task_at: HashMap<Place, (usize, TaskId)>,
+    /// The region each thread that a runtime made is a member of, by thread.
+    pub(crate) bases: HashMap<usize, (usize, Level)>,
+    /// The task each thread executes, where it is an explicit one: by thread, then runtime.
+    pub(crate) current: BTreeMap<(usize, usize), TaskId>,
+}
+
+/// Finds them.
+pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads: &[Physical]) -> Found {
+    let by_lwp: HashMap<i32, usize> = threads.iter().enumerate().map(|(index, t)| (t.lwp, index)).collect();
+    let mut found = Found::default();
+    for (runtime, snapshot) in snapshots.iter().enumerate() {
+        for thread in &snapshot.threads {
+            let Some(&index) = thread.lwp.as_ref().and_then(|lwp| by_lwp.get(lwp)) else { continue };
+            if levels::is_idle(thread) {
+                continue;
+            }
+            find_regions(process, snapshot, runtime, &threads[index], index, thread, &mut found);
+            let task = thread.task.get().and_then(|id| Some((id, snapshot.task(id)?)));
+            if let Some((id, _)) = task.filter(|(_, task)| task.kind.get().is_some_and(TaskKind::is_explicit)) {
+                found.current.insert((index, runtime), id);
+            }
+        }
+        find_tasks(process, snapshot, runtime, threads, &mut found);
+    }
+    found
+}
+
+fn find_regions(
+    process: &Process<'_>,
+    snapshot: &RuntimeSnapshot,
+    runtime: usize,
+    physical: &Physical,
+    index: usize,
+    thread: &ompd_runtime::model::Thread,
+    found: &mut Found,
+) {
+    let levels = levels::levels(snapshot, thread);
+    let primary: Vec<Level> = levels.iter().copied().filter(|l| l.number == 0).collect();
+    let forks = levels::forks(physical, runtime);
+    // Outermost first, as they were opened.
+    let outward = |mut list: Vec<Level>| {
+        list.reverse();
+        list
+    };
+    let primary = outward(primary);
+    let forks: Vec<usize> = forks.into_iter().rev().collect();
+    let assigned = levels::assign(process, snapshot, physical, &primary, &forks);
+    let body_of = |call: usize| {
+        let body = call.checked_sub(1)?;
+        let segment = physical.segments.get(body)?;
+        (segment.owner == Owner::Program && segment.region && !segment.interrupts).then_some((index, body))
+    };
+    let mut add = |level: Level, call: usize| {
+        found.regions.insert((index, call), (runtime, level));
+        if let Some(body) = body_of(call) {
+            found.bodies.insert((runtime, level.team, level.number), body);
+            found.regions.insert(body, (runtime, level));
+        }
+    };
+    for (level, fork) in primary.iter().zip(&assigned) {
+        if let Some(fork) = fork {
+            add(*level, *fork);
+        }
+    }
+    let base = physical.segments.len().checked_sub(1).filter(|last| physical.segments[*last].base);
+    let base = base.filter(|last| physical.segments[*last].owner == Owner::Runtime(runtime));
+    if let Some(level) = levels.last().filter(|l| l.number != 0)
+        && let Some(base) = base
+    {
+        add(*level, base);
+        found.bases.insert(index, (runtime, *level));
+    }
+    for (level, fork) in primary.iter().zip(assigned) {
+        if let Some(fork) = fork {
+            found.forks.insert((runtime, level.team), (index, fork));
+        }
+    }
+}
+
+/// Segments that are explicit tasks, each with where its function begins: by thread, innermost first.
+fn task_segments(process: &Process<'_>, physical: &Physical, runtime: usize) -> Vec<(usize, Option<Addr>)> {
+    let segments = physical.segments.iter().enumerate();
+    segments
+        .filter(|(index, segment)| {
+            segment.owner == Owner::Program
+                && !segment.region
+                && !segment.interrupts
+                && physical.segments.get(index + 1).is_some_and(|next| {
+                    next.owner == Owner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
+                })
+        })
+        .map(|(index, segment)| (index, levels::outermost_function(process, physical, segment.frames.end - 1)))
+        .collect()
+}
+
+fn find_tasks(
+    process: &Process<'_>,
+    snapshot: &RuntimeSnapshot,
+    runtime: usize,
+    threads: &[Physical],
+    found: &mut Found,
+) {
+    let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.value()).map(|f| f.addr);
+    let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
+    for (index, physical) in threads.iter().enumerate() {
+        let mut segments = task_segments(process, physical, runtime).into_iter().peekable();
+        if let Some(id) = found.current.get(&(index, runtime)).copied()
+            && let Some((segment, start)) = segments.peek().copied()
+        {
+            // It is the innermost: no region's body, and no other task's, lies further in.
+            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts);
+            let same = function(id).is_none_or(|known| Some(known) == start);
+            if innermost && same {
+                found.tasks.insert((runtime, id), (index, segment));
+                found.task_at.insert((index, segment), (runtime, id));
+                segments.next();
+            }
+        }
+        open.extend(segments.map(|(segment, start)| ((index, segment), start)));
+    }
+    // Tasks that wait somewhere for the one executed above them.
+    let suspended = |id: &TaskId| {
+        snapshot.task(*id).is_some_and(|t| {
+            t.kind.get().is_some_and(TaskKind::is_explicit)
+                && !matches!(t.state.get(), Some(TaskState::Ready | TaskState::Detached))
+        })
+    };
+    let taken: Vec<TaskId> = found.tasks.keys().filter(|(r, _)| *r == runtime).map(|(_, id)| *id).collect();
+    let candidates: Vec<TaskId> = (0..snapshot.tasks.len()).map(TaskId).filter(suspended).collect();
+    let mut by_function: BTreeMap<Addr, (Vec<Place>, Vec<TaskId>)> = BTreeMap::new();
+    for (place, start) in open {
+        if let Some(start) = start {
+            by_function.entry(start).or_default().0.push(place);
+        }
+    }
+    let taken: std::collections::HashSet<TaskId> = taken.into_iter().collect();
+    for id in candidates.into_iter().filter(|id| !taken.contains(id)) {
+        if let Some(start) = function(id)
+            && let Some(entry) = by_function.get_mut(&start)
+        {
+            entry.1.push(id);
+        }
+    }
+    for (places, tasks) in by_function.into_values() {
+        for (place, task) in match_suspended(snapshot, &places, tasks) {
+            found.tasks.insert((runtime, task), place);
+            found.task_at.insert(place, (runtime, task));
+        }
+    }
+}
+
+/// Which of `tasks`, all with the same function, is which of `places`: certain if there is one of each, or if all lie on one
+/// stack and descend from each other, since a task begins after those it descends from.
+fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<TaskId>) -> Vec<(Place, TaskId)> {
+    if places.len() != tasks.len() || places.iter().any(|p| p.0 != places[0].0) {
+        return Vec::new();
+    }
+    let wanted: std::collections::HashSet<TaskId> = tasks.iter().copied().collect();
+    // The one all others are ancestors of has the longest chain.
+    let ancestors = |id: TaskId| {
+        let mut chain = Vec::new();
+        let mut at = Some(id);
+        while let Some(id) = at.filter(|_| chain.len() <= snapshot.tasks.len()) {
+            if wanted.contains(&id) {
+                chain.push(id);
+            }
+            at = snapshot.task(id).and_then(|t| t.generating.flat());
+        }
+        chain
+    };
+    let chain = tasks.iter().map(|id| ancestors(*id)).find(|chain| chain.len() == tasks.len());
+    // Places of one stack are in order, innermost first, and so is the chain.
+    chain.map_or_else(Vec::new, |chain| places.iter().copied().zip(chain).collect())
+}
+
+/// Adds to the snapshots what only stacks tell: functions of regions and of tasks, where their constructs stand, and which
+/// they are.
+pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], threads: &[Physical], found: &Found) {
+    let mut bodies: BTreeMap<(usize, TeamId), Vec<Addr>> = BTreeMap::new();
+    for ((runtime, team, _), (thread, segment)) in &found.bodies {
+        let last = threads[*thread].segments[*segment].frames.end - 1;
+        if let Some(start) = levels::outermost_function(process, &threads[*thread], last) {
+            bodies.entry((*runtime, *team)).or_default().push(start);
+        }
+    }
+    for ((thread, segment), (runtime, level)) in &found.regions {
+        if let Some(start) = threads[*thread].segments[*segment].vanished {
+            bodies.entry((*runtime, level.team)).or_default().push(start);
+        }
+    }
+    for ((runtime, team), starts) in bodies {
+        let snapshot = &mut snapshots[runtime];
+        let Some(team) = snapshot.teams.get_mut(team.0).filter(|t| t.function.value().is_none()) else { continue };
+        if starts.iter().all(|start| *start == starts[0]) {
+            team.function = Fact::known(named(process, starts[0]), Origin::Stack);
+        } else {
+            team.function = Fact::unknown("the stacks of its members contradict each other");
+            let text = "its members execute different functions as the body of the region: it is not shown";
+            snapshot.issues.push(Issue::new(format!("team {}", team.descriptor), text));
+        }
+    }
+    for ((runtime, team), (thread, segment)) in &found.forks {
+        let Some(team) = snapshots[*runtime].teams.get_mut(team.0) else { continue };
+        let physical = &threads[*thread];
+        if let Some(entry) = physical.segments[*segment].entry {
+            team.construct = Fact::known(entry.construct, Origin::Stack);
+        }
+        let unplaced = physical.segments[*segment].entry.is_some_and(|e| e.unplaced);
+        let line = match physical.segments.get(segment + 1) {
+            _ if unplaced => team.function.value().and_then(|f| construct_line(process, f.addr)),
+            Some(outer) => line_at(process, physical.backtrace.frames[outer.frames.start].lookup()),
+            None => None,
+        };
+        if let Some(line) = line.filter(|_| team.location.value().is_none()) {
+            team.location = Fact::known(line, Origin::Dwarf);
+        }
+    }
+    for ((runtime, id), (thread, segment)) in &found.tasks {
+        let last = threads[*thread].segments[*segment].frames.end - 1;
+        let start = levels::outermost_function(process, &threads[*thread], last);
+        let Some(task) = snapshots[*runtime].tasks.get_mut(id.0) else { continue };
+        if let Some(start) = start.filter(|_| task.function.value().is_none()) {
+            task.function = Fact::known(named(process, start), Origin::Stack);
+        }
+    }
+    for snapshot in snapshots.iter_mut() {
+        let functions: Vec<Fact<CodeRef>> = snapshot.teams.iter().map(|t| t.function.clone()).collect();
+        for task in &mut snapshot.tasks {
+            match (task.kind.get(), task.team.flat()) {
+                (Some(TaskKind::Implicit), Some(team)) if task.function.value().is_none() => {
+                    if let Some(function) = functions.get(team.0).filter(|f| f.value().is_some()) {
+                        task.function = function.clone();
+                    }
+                }
+                (Some(kind), _) if kind.is_explicit() && task.location.value().is_none() => {
+                    if let Some(line) = task.function.value().and_then(|f| construct_line(process, f.addr)) {
+                        task.location = Fact::known(line, Origin::Dwarf);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn named(process: &Process<'_>, start: Addr) -> CodeRef {
+    let name = process.symbol(start).filter(|s| s.start == start).map(|s| crate::names::source_name(&s.name, None));
+    let name = name.or_else(|| process.module(start).map(|(module, offset)| format!("{module}+{offset:#x}")));
+    CodeRef { addr: start, name }
+}
+
+/// The line at `addr`, with the innermost function there.
+fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
+    let source = process.source(addr);
+    let frame = source.first()?;
+    let function = frame.function.clone().unwrap_or_default();
+    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+}
+
+/// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
+/// left out what comes before the first statement.
+pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
+    let source = process.source(start);
+    let frame = source.last().filter(|frame| frame.body)?;
+    let function = frame.function.clone().unwrap_or_default();
+    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+}

@@ -1,0 +1,330 @@
+//! From the registers of a thread and a copy of its stack to its frames.
+//!
+//! A frame is believed only where call frame information proves it: there is no falling back to frame pointers and no
+//! searching of the stack for addresses that look like code. Where the proof ends, so does the stack, with the reason.
+//! All registers that calls preserve are recovered on the way, not just those that lead to the next frame: arguments
+//! of the runtime's functions and variables of the program live in them.
+
+use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, RunTimeEndian, Value};
+use ompd_target::{Addr, GENERAL, Machine, Registers};
+
+use crate::cfi::{Cfa, NoRow, Row, Rule};
+use crate::image::Images;
+
+/// Frames of one thread that are looked at. A stack of 8 MiB of the smallest frames has more; recursion that deep is the
+/// finding, not its every frame.
+const MAX_FRAMES: usize = 16 << 10;
+/// Operations of one DWARF expression. Compilers need a dozen.
+const MAX_OPERATIONS: u32 = 1000;
+/// Times an expression may ask for memory or a register.
+const MAX_REQUESTS: usize = 64;
+
+/// Register values, as far as they are known, by DWARF number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RegisterSet {
+    values: [u64; GENERAL],
+    known: u64,
+}
+
+impl RegisterSet {
+    fn none() -> Self {
+        RegisterSet { values: [0; GENERAL], known: 0 }
+    }
+
+    /// The value of a register, if it is known.
+    pub fn get(&self, register: u16) -> Option<u64> {
+        let index = usize::from(register);
+        (index < GENERAL && self.known & (1 << index) != 0).then(|| self.values[index])
+    }
+
+    fn set(&mut self, register: u16, value: Option<u64>) {
+        let index = usize::from(register);
+        if index >= GENERAL {
+            return;
+        }
+        match value {
+            Some(value) => {
+                self.values[index] = value;
+                self.known |= 1 << index;
+            }
+            None => self.known &= !(1 << index),
+        }
+    }
+}
+
+impl std::fmt::Debug for RegisterSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let known = (0..GENERAL as u16).filter_map(|n| Some((n, self.get(n)?)));
+        f.debug_map().entries(known).finish()
+    }
+}
+
+/// One frame on a thread's stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Where it executes: the thread's program counter, or the address its callee will return to.
+    pub pc: Addr,
+    /// True if `pc` is the instruction being executed; false if it is the one after a call.
+    pub exact: bool,
+    /// Value of the stack pointer in the caller before it called (canonical frame address); `None` in the last frame of a
+    /// stack that could not be followed further.
+    pub cfa: Option<Addr>,
+    /// Registers while this frame executes, as far as its callees preserved or saved them.
+    pub registers: RegisterSet,
+}
+
+impl Frame {
+    /// The address to look up: a call may be the last instruction of its function or line.
+    pub fn lookup(&self) -> Addr {
+        if self.exact { self.pc } else { self.pc.back(1) }
+    }
+}
+
+/// Why a stack ends where it does.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum End {
+    /// The outermost frame, where the thread began.
+    #[error("the thread began here")]
+    Root,
+    /// No file is mapped at the address.
+    #[error("no mapped file has code at {0}")]
+    NoModule(Addr),
+    /// The file behind the address is not at hand.
+    #[error("the file mapped at {0} is not at hand")]
+    NoFile(Addr),
+    /// No call frame information covers the address.
+    #[error("no call frame information covers {0}")]
+    Uncovered(Addr),
+    /// The call frame information is malformed, or says what this program cannot follow.
+    #[error("the call frame information for {at} cannot be used: {why}")]
+    Unusable {
+        /// The address it is for.
+        at: Addr,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The stack could not be read at an address.
+    #[error("the stack cannot be read at {0}")]
+    Unreadable(Addr),
+    /// The stack goes on beyond what was copied while the process was stopped.
+    #[error("the stack goes on at {at}, beyond the {copied} bytes that were copied of it")]
+    NotCopied {
+        /// Where it goes on.
+        at: Addr,
+        /// How much was copied, in bytes.
+        copied: u64,
+    },
+    /// A frame would lie below or at its callee.
+    #[error("the frame at {0} leads back to itself or further in: the stack is damaged")]
+    NoProgress(Addr),
+    /// More frames than are looked at.
+    #[error("more than {MAX_FRAMES} frames")]
+    TooMany,
+    /// The thread has no registers.
+    #[error("{0}")]
+    NoRegisters(String),
+    /// Stacks of the machine are not followed.
+    #[error("stacks of this machine are not followed")]
+    Machine,
+}
+
+impl End {
+    /// True if all frames are there.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, End::Root)
+    }
+}
+
+/// Frames of a thread, innermost first.
+#[derive(Debug, Clone)]
+pub struct Backtrace {
+    /// The frames.
+    pub frames: Vec<Frame>,
+    /// Why there are no more.
+    pub end: End,
+}
+
+/// What the machine's calling convention says.
+struct Convention {
+    stack_pointer: u16,
+    program_counter: u16,
+    preserved: fn(u16) -> bool,
+    /// Bits of a return address that are one: pointer authentication puts a signature in the others.
+    address_bits: u64,
+}
+
+fn convention(machine: Machine) -> Option<Convention> {
+    match machine {
+        Machine::X86_64 => Some(Convention {
+            stack_pointer: 7,
+            program_counter: 16,
+            // rbx, rbp, r12 to r15 (psABI, 3.2.1).
+            preserved: |n| matches!(n, 3 | 6 | 12..=15),
+            address_bits: u64::MAX,
+        }),
+        Machine::Aarch64 => Some(Convention {
+            stack_pointer: 31,
+            program_counter: 32,
+            // x19 to x29 (AAPCS64, 6.1.1), and the link register until it is overwritten.
+            preserved: |n| matches!(n, 19..=30),
+            address_bits: (1 << 48) - 1,
+        }),
+        Machine::Other(_) => None,
+    }
+}
+
+/// Reads a word of a stack.
+pub(crate) type ReadWord<'a> = &'a dyn Fn(Addr) -> Result<u64, End>;
+
+/// Follows the stack of a thread that has these registers.
+pub(crate) fn unwind(images: &Images<'_>, machine: Machine, registers: &Registers, read: ReadWord<'_>) -> Backtrace {
+    let Some(convention) = convention(machine) else { return Backtrace { frames: Vec::new(), end: End::Machine } };
+    let mut current = RegisterSet { values: registers.general, known: (1 << GENERAL) - 1 };
+    let mut pc = registers.pc;
+    let mut exact = true;
+    let mut frames = Vec::new();
+    // The stack pointer may go back once for each signal handler that has a stack of its own.
+    let end = loop {
+        if frames.len() == MAX_FRAMES {
+            break End::TooMany;
+        }
+        let mut frame = Frame { pc, exact, cfa: None, registers: current };
+        let stepped = step(images, &convention, &frame, read);
+        if let Ok(Some(caller)) = &stepped {
+            frame.cfa = Some(caller.cfa);
+        }
+        frames.push(frame);
+        let caller = match stepped {
+            Ok(Some(caller)) => caller,
+            Ok(None) => break End::Root,
+            Err(end) => break end,
+        };
+        let own_sp = current.get(convention.stack_pointer).unwrap_or(0);
+        let next_sp = caller.registers.get(convention.stack_pointer).unwrap_or(0);
+        // Only a leaf function on a machine with a link register has a caller at the same stack pointer.
+        let leaf = frames.len() == 1 && machine == Machine::Aarch64;
+        if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
+            break End::NoProgress(pc);
+        }
+        (current, pc, exact) = (caller.registers, caller.pc, caller.interrupted);
+    };
+    Backtrace { frames, end }
+}
+
+struct Caller {
+    pc: Addr,
+    cfa: Addr,
+    registers: RegisterSet,
+    interrupted: bool,
+}
+
+/// The caller of a frame; `None` if it has none.
+fn step(
+    images: &Images<'_>,
+    convention: &Convention,
+    frame: &Frame,
+    read: ReadWord<'_>,
+) -> Result<Option<Caller>, End> {
+    let at = frame.lookup();
+    let image = images.at(at).ok_or(End::NoModule(at))?;
+    let info = image.info.as_ref().ok_or(End::NoFile(at))?;
+    let row = info.frames().row(at.back(image.bias).0).map_err(|why| match why {
+        NoRow::Uncovered => End::Uncovered(at),
+        NoRow::Malformed(error) => End::Unusable { at, why: error.to_string() },
+    })?;
+    let unusable = |why: &str| End::Unusable { at, why: why.to_owned() };
+    let cfa = match &row.cfa {
+        Cfa::Register(register, offset) => {
+            let base = frame.registers.get(*register).ok_or_else(|| unusable("its base register is not known"))?;
+            base.wrapping_add_signed(*offset)
+        }
+        Cfa::Expression(place) => evaluate(&row, place.clone(), None, &frame.registers, read)?
+            .ok_or_else(|| unusable("its expression does not give an address"))?,
+    };
+    let mut registers = RegisterSet::none();
+    for n in (0..GENERAL as u16).filter(|n| (convention.preserved)(*n)) {
+        registers.set(n, frame.registers.get(n));
+    }
+    registers.set(convention.stack_pointer, Some(cfa));
+    let mut returns = None;
+    let mut root = false;
+    for (register, rule) in &row.rules {
+        let value = match rule {
+            Rule::Undefined => None,
+            Rule::Same => frame.registers.get(*register),
+            Rule::SavedAt(offset) => Some(read(Addr(cfa.wrapping_add_signed(*offset)))?),
+            Rule::CfaPlus(offset) => Some(cfa.wrapping_add_signed(*offset)),
+            Rule::Register(other) => frame.registers.get(*other),
+            Rule::SavedAtExpression(place) => match evaluate(&row, place.clone(), Some(cfa), &frame.registers, read)? {
+                Some(address) => Some(read(Addr(address))?),
+                None => None,
+            },
+            Rule::Expression(place) => evaluate(&row, place.clone(), Some(cfa), &frame.registers, read)?,
+        };
+        if *register == row.return_register {
+            (returns, root) = (value, *rule == Rule::Undefined);
+        }
+        registers.set(*register, value);
+    }
+    if root {
+        return Ok(None);
+    }
+    let has_rule = row.rules.iter().any(|(register, _)| *register == row.return_register);
+    if !has_rule {
+        // Nothing said: the link register still holds it, as far as it is known.
+        returns = registers.get(row.return_register).filter(|_| (convention.preserved)(row.return_register));
+    }
+    let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & convention.address_bits;
+    if pc == 0 {
+        return Ok(None);
+    }
+    if !row.signal {
+        // A call leaves nothing of the link register to its caller; after a signal all registers are as they were.
+        if row.return_register != convention.program_counter {
+            registers.set(row.return_register, None);
+        }
+    }
+    registers.set(convention.program_counter, Some(pc));
+    Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: row.signal }))
+}
+
+/// Runs an expression of call frame information; `None` where it asks for what an unwinder has not.
+fn evaluate(
+    row: &Row,
+    place: std::ops::Range<usize>,
+    initial: Option<u64>,
+    registers: &RegisterSet,
+    read: ReadWord<'_>,
+) -> Result<Option<u64>, End> {
+    let Some(code) = row.section.get(place) else { return Ok(None) };
+    let mut evaluation = Evaluation::new(EndianSlice::new(code, RunTimeEndian::Little), row.encoding);
+    evaluation.set_max_iterations(MAX_OPERATIONS);
+    if let Some(value) = initial {
+        evaluation.set_initial_value(value);
+    }
+    let mut result = evaluation.evaluate();
+    for _ in 0..MAX_REQUESTS {
+        result = match result {
+            Ok(EvaluationResult::Complete) => {
+                let pieces = evaluation.as_result();
+                return Ok(match pieces {
+                    [only] => match only.location {
+                        Location::Address { address } => Some(address),
+                        _ => None,
+                    },
+                    _ => None,
+                });
+            }
+            Ok(EvaluationResult::RequiresRegister { register, .. }) => match registers.get(register.0) {
+                Some(value) => evaluation.resume_with_register(Value::Generic(value)),
+                None => return Ok(None),
+            },
+            Ok(EvaluationResult::RequiresMemory { address, size: 8, space: None, .. }) => {
+                evaluation.resume_with_memory(Value::Generic(read(Addr(address))?))
+            }
+            _ => return Ok(None),
+        };
+    }
+    Ok(None)
+}

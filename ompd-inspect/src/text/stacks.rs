@@ -1,0 +1,233 @@
+//! Stacks as their source reads, threads that read the same in one row.
+
+use ompd_runtime::model::*;
+use ompd_stack::fold::{self, Node, Row};
+use ompd_stack::{LogicalFrame, LogicalStack, Via};
+
+use super::{FAINT, HEADING, Page, words};
+use crate::escape::escape;
+use crate::session::Inspection;
+
+/// Frames of one stack that are shown before the middle is cut, without `-v`.
+const SHOWN: usize = 60;
+
+/// One row for all threads that read the same, or one for each thread.
+pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
+    let stacks = &inspection.stacks.logical;
+    let doing: Vec<String> = stacks.iter().map(|stack| doing(page, inspection, stack)).collect();
+    let mut rows: Vec<Row> = if all {
+        (0..stacks.len()).map(|index| Row { stack: index, threads: vec![index] }).collect()
+    } else {
+        fold::fold(stacks, |index| doing[index].clone())
+    };
+    let idle = |row: &Row| stacks[row.stack].idle;
+    // Those that do something first: what the others wait for is among them.
+    let waits = |row: &Row| is_waiting(inspection, stacks[row.stack].lwp);
+    rows.sort_by_key(|row| (idle(row), waits(row)));
+    for row in &rows {
+        page.blank();
+        let stack = &stacks[row.stack];
+        title(page, inspection, row, &doing[row.stack]);
+        if !stack.idle {
+            frames(page, stack);
+        }
+    }
+}
+
+/// What a thread does, in a few words: as the runtimes tell, else as its stack tells.
+pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> String {
+    let known = inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(stack.lwp));
+    let mut by_runtime: Vec<&Thread> = known.collect();
+    // Of several runtimes the one it waits in says what it does.
+    by_runtime.sort_by_key(|thread| match &thread.wait {
+        Fact::Known { value: Some(wait), .. } => u8::from(wait.kind == WaitKind::Pool) * 2,
+        Fact::Known { value: None, .. } => 3,
+        Fact::Unknown { .. } => 1,
+    });
+    let call = stack.in_call.as_ref();
+    match by_runtime.first() {
+        Some(thread) => match (&thread.wait, call) {
+            (Fact::Unknown { .. }, Some(call)) => match (&call.construct, &call.function) {
+                (Some(construct), Some(function)) => format!("in {construct} ({})", escape(function)),
+                (_, Some(function)) => format!("in {}", escape(function)),
+                _ => "in the runtime".to_owned(),
+            },
+            (Fact::Unknown { why }, None) if stack.frames.is_empty() => format!("unknown: {}", escape(why)),
+            (Fact::Unknown { .. }, None) => page.running(stack.lwp),
+            _ => page.doing(thread),
+        },
+        None => page.running(stack.lwp),
+    }
+}
+
+fn is_waiting(inspection: &Inspection, lwp: i32) -> bool {
+    let mut known = inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp));
+    known.any(|thread| matches!(thread.wait, Fact::Known { value: Some(_), .. }))
+}
+
+fn title(page: &mut Page, inspection: &Inspection, row: &Row, doing: &str) {
+    let stacks = &inspection.stacks.logical;
+    let lwps: Vec<i32> = row.threads.iter().map(|index| stacks[*index].lwp).collect();
+    let who = match lwps.as_slice() {
+        [one] => format!("LWP {one}"),
+        many => words::count(many.len(), "thread"),
+    };
+    let members = members(inspection, &lwps);
+    let lead = if members.is_empty() { format!("{who}  ") } else { format!("{who}  {members}  ") };
+    page.wrapped(&lead, HEADING, doing, 4);
+    if page.verbose && lwps.len() > 1 {
+        let numbers: Vec<u32> = lwps.iter().filter_map(|lwp| u32::try_from(*lwp).ok()).collect();
+        page.wrapped("    LWP ", FAINT, &words::ranges(&numbers).replace(',', ", "), 8);
+    }
+}
+
+/// Which members of which teams threads are: `team 0: 1-7`.
+fn members(inspection: &Inspection, lwps: &[i32]) -> String {
+    const NAMED: usize = 3;
+    let mut parts = Vec::new();
+    let several = inspection.runtimes.len() > 1;
+    for (runtime, snapshot) in inspection.runtimes.iter().enumerate() {
+        let wanted: std::collections::HashSet<i32> = lwps.iter().copied().collect();
+        let mut teams: std::collections::BTreeMap<usize, Vec<u32>> = std::collections::BTreeMap::new();
+        for thread in snapshot.threads.iter().filter(|t| t.lwp.is_some_and(|lwp| wanted.contains(&lwp))) {
+            if let (Some(team), Some(number)) = (thread.team.flat(), thread.thread_num.get()) {
+                teams.entry(team.0).or_default().push(number);
+            }
+        }
+        for (team, mut numbers) in teams {
+            numbers.sort_unstable();
+            let of = if several { format!(" of runtime {runtime}") } else { String::new() };
+            parts.push(format!("team {team}{of}: {}", words::ranges(&numbers)));
+        }
+    }
+    let more = parts.len().saturating_sub(NAMED);
+    parts.truncate(NAMED);
+    let more = if more > 0 { format!("; and {}", words::count(more, "more team")) } else { String::new() };
+    if parts.is_empty() { String::new() } else { format!("({}{more})", parts.join("; ")) }
+}
+
+fn frames(page: &mut Page, stack: &LogicalStack) {
+    let lines: Vec<Line<'_>> = fold_repeats(&stack.frames);
+    let hidden = if page.verbose || lines.len() <= SHOWN { 0..0 } else { SHOWN * 3 / 4..lines.len() - SHOWN / 4 };
+    let shown = lines.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
+    let described: Vec<(usize, String, String)> = shown
+        .map(|(index, line)| match line {
+            Line::Frame(frame) => {
+                let (what, place) = fold::describe(frame);
+                (index, mark(frame, stack) + &escape(&what), escape(&place))
+            }
+            Line::Repeats(times, length) => {
+                let what = format!("… {} more of {}", words::count(*times, "time"), words::count(*length, "frame"));
+                (index, what, String::new())
+            }
+        })
+        .collect();
+    let wide = described.iter().map(|(_, what, _)| what.chars().count()).max().unwrap_or(0);
+    // Long C++ names must not push the lines out of sight.
+    let wide = wide.min(usize::from(page.width).saturating_sub(30).max(24));
+    let mut cut = false;
+    for (index, what, place) in described {
+        if !hidden.is_empty() && index >= hidden.end && !cut {
+            page.line(format_args!("    … {} more (-v shows all)", words::count(hidden.len(), "frame")));
+            cut = true;
+        }
+        let length = what.chars().count();
+        if place.is_empty() {
+            page.line(format_args!("    {what}"));
+        } else if length > wide {
+            page.line(format_args!("    {what}"));
+            page.line(format_args!("    {:wide$}  {place}", ""));
+        } else {
+            page.line(format_args!("    {what:wide$}  {place}"));
+        }
+        if let (true, Some(Line::Frame(frame))) = (page.verbose, lines.get(index)) {
+            detail(page, frame);
+        }
+    }
+    if let Some(gap) = &stack.gap {
+        page.wrapped("    ? ", FAINT, &escape(gap), 6);
+    }
+}
+
+/// How a frame relates to the one before, where it is not a call.
+fn mark(frame: &LogicalFrame, _stack: &LogicalStack) -> String {
+    match frame.via {
+        Via::Signal => "(interrupted by a signal) ".to_owned(),
+        Via::Generated => "(generated by) ".to_owned(),
+        Via::Around => "(generated in) ".to_owned(),
+        Via::Call | Via::Region => String::new(),
+    }
+}
+
+/// Where a frame is in memory.
+fn detail(page: &mut Page, frame: &LogicalFrame) {
+    let thread = match frame.lwp {
+        Some(lwp) => format!("on LWP {lwp}"),
+        None => "on no stack".to_owned(),
+    };
+    let addr = frame.addr.map(|addr| format!(", {addr}")).unwrap_or_default();
+    let module = frame.module.as_ref().map(|(m, at)| format!(", {}+{at:#x}", escape(m))).unwrap_or_default();
+    let file = frame.file.as_deref().map(|file| format!(", {}", escape(file))).unwrap_or_default();
+    let inlined = if frame.inlined { ", inlined" } else { "" };
+    page.wrapped("        ", FAINT, &format!("{thread}{addr}{module}{file}{inlined}"), 10);
+}
+
+enum Line<'s> {
+    Frame(&'s LogicalFrame),
+    /// The frames before come again so many times, so many frames each.
+    Repeats(usize, usize),
+}
+
+/// Recursion: frames that come again and again are shown once.
+fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line<'_>> {
+    /// Functions that call each other in turn.
+    const LONGEST: usize = 8;
+    /// Fewer repetitions are shown as they are.
+    const LEAST: usize = 4;
+    let same = |a: &LogicalFrame, b: &LogicalFrame| {
+        (&a.function, &a.construct, a.line, a.via, a.inlined) == (&b.function, &b.construct, b.line, b.via, b.inlined)
+    };
+    let mut lines = Vec::new();
+    let mut at = 0;
+    while at < frames.len() {
+        let repeats = |length: usize| {
+            let more = (at + length..frames.len()).take_while(|i| same(&frames[*i], &frames[*i - length])).count();
+            more / length
+        };
+        let best =
+            (1..=LONGEST.min(frames.len() - at)).map(|length| (repeats(length), length)).find(|(n, _)| *n >= LEAST);
+        match best {
+            Some((times, length)) => {
+                lines.extend(frames[at..at + length].iter().map(Line::Frame));
+                lines.push(Line::Repeats(times, length));
+                at += length * (times + 1);
+            }
+            None => {
+                lines.push(Line::Frame(&frames[at]));
+                at += 1;
+            }
+        }
+    }
+    lines
+}
+
+/// All stacks as one tree, outermost frames first.
+pub fn render_tree(page: &mut Page, inspection: &Inspection) {
+    let root = tree(page, inspection);
+    page.blank();
+    let mut open: Vec<(&Node, usize)> = root.children.iter().rev().map(|node| (node, 0)).collect();
+    while let Some((node, depth)) = open.pop() {
+        // A chain without branches keeps its indentation: only where stacks part does it grow.
+        let lead = format!("{}{:>5}  ", "  ".repeat(depth.min(40)), node.threads.len());
+        let hang = lead.chars().count();
+        page.wrapped(&lead, FAINT, &escape(&node.label), hang);
+        let deeper = depth + usize::from(node.children.len() > 1);
+        open.extend(node.children.iter().rev().map(|child| (child, deeper)));
+    }
+}
+
+/// The tree of all stacks.
+pub fn tree(page: &Page, inspection: &Inspection) -> Node {
+    let stacks = &inspection.stacks.logical;
+    fold::tree(stacks, |index| doing(page, inspection, &stacks[index]))
+}
