@@ -83,7 +83,8 @@ fn crash() {
     }
 }
 
-/// A program that asks for no control variable has none of the functions that tell where tasks are. Its internal ones do.
+/// A program that asks for no control variable has none of the functions that tell where tasks are. Its internal ones
+/// do.
 #[test]
 fn the_code_of_a_small_program_tells_its_tasks() {
     let Some(executable) = linked("hang", Opt::O2, &["-static"]) else { return };
@@ -101,8 +102,8 @@ fn the_code_of_a_small_program_tells_its_tasks() {
     }
 }
 
-/// The program's own debug information is not libgomp's: a struct and a variable of the program that are called like one of
-/// libgomp's do not mislead.
+/// The program's own debug information is not libgomp's: a struct and a variable of the program that are called like
+/// one of libgomp's do not mislead.
 #[test]
 fn what_the_program_calls_like_something_of_libgomp_is_its_own() {
     let directory = tempfile::tempdir().expect("a directory for a header");
@@ -160,7 +161,8 @@ fn a_stripped_program_is_said_to_be_unreadable() {
     running.release().expect("it goes on to its end");
 }
 
-/// A public name of its own makes it one of a release that nobody knows: what only shipped layouts tell is then unknown.
+/// A public name of its own makes it one of a release that nobody knows: what only shipped layouts tell is then
+/// unknown.
 #[test]
 fn a_program_with_a_name_like_a_public_one_gets_no_shipped_layout() {
     let Some(executable) = linked("lock", Opt::O2, &["-static", "-Wl,--defsym=omp_of_its_own=main"]) else { return };

@@ -359,7 +359,8 @@ fn functions_within_each_other_do_not_multiply() {
     assert!(sum <= 4 * 0x10_0000, "{sum} bytes of functions in {} of code", 0x10_0000);
 }
 
-/// In a static program thread-local variables are at constants from the thread pointer, and the C library is a part of it.
+/// In a static program thread-local variables are at constants from the thread pointer, and the C library is a part of
+/// it.
 #[test]
 fn static_programs_are_followed_like_libraries() {
     const SOURCE: &str = "#include <stdlib.h>\n\

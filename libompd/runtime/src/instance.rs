@@ -24,15 +24,11 @@ pub trait Runtime: fmt::Debug {
     /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot;
 
-    /// True if the instruction at `addr` (an address of the target) belongs to the runtime, so that a thread that is there
-    /// executes the runtime's code and a frame of its stack that returns there is one of the runtime's. In a program that
-    /// has the runtime built in, the symbols have to say so: false also where they leave it open.
-    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
-
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
 
-    /// True if the instruction at `addr` belongs to the runtime.
+    /// True if the instruction at `addr` (an address of the target) belongs to the runtime. In a program that has the
+    /// runtime built in, the symbols have to say so: false also where they leave it open.
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
 
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
@@ -58,8 +54,8 @@ pub(crate) struct FamilyOrigins {
     pub(crate) alternatives: &'static [[&'static str; 2]],
     /// What tells the runtime from the rest of a program that has it built in.
     pub(crate) names: &'static OwnNames,
-    /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built in
-    /// may have been linked without that function.
+    /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built
+    /// in may have been linked without that function.
     pub(crate) only_with: &'static [(&'static str, &'static str)],
 }
 
@@ -199,8 +195,8 @@ impl Asked {
         Err(vec![Rejection { profile: chosen.profile.name.clone(), why, mismatches: Vec::new() }])
     }
 
-    /// What is shipped for a program that has the runtime built in: see [`profile::common`]. Its code has to confirm some
-    /// of it whatever else is not to be looked at, for there is no fingerprint that could.
+    /// What is shipped for a program that has the runtime built in: see [`profile::common`]. Its code has to confirm
+    /// some of it whatever else is not to be looked at, for there is no fingerprint that could.
     fn common(&self, of: &FamilyOrigins, file: &ElfFile) -> Result<Shipped, Vec<Rejection>> {
         let common = profile::common(of.profiles, &BuiltIn::of(file), &self.all())?;
         let source = common.source();
@@ -515,8 +511,8 @@ fn cost_of(name: &str, costs: &[Cost]) -> &'static str {
     fitting.max_by_key(|cost| cost.of.len()).map_or("what is read from it is unknown", |cost| cost.text)
 }
 
-/// Addresses of the schema's globals from whatever symbol table is left. In a program a name has to be the runtime's own
-/// to count: a variable called `default_lock` may be anybody's.
+/// Addresses of the schema's globals from whatever symbol table is left. In a program a name has to be the runtime's
+/// own to count: a variable called `default_lock` may be anybody's.
 fn from_symbols(file: &ElfFile, of: &FamilyOrigins) -> Facts {
     let mut facts = Facts::default();
     let program = file.is_program();

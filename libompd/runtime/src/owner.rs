@@ -1,7 +1,7 @@
 //! Whose an address is: the runtime's, or somebody else's.
 //!
-//! A library has its module to itself. A program that has the runtime built in has everything in one module, and only its
-//! symbols tell the pieces apart: a name that is the runtime's, or the company a local symbol is in. Where neither
+//! A library has its module to itself. A program that has the runtime built in has everything in one module, and only
+//! its symbols tell the pieces apart: a name that is the runtime's, or the company a local symbol is in. Where neither
 //! decides, nobody knows, and so it is said.
 
 use std::cell::RefCell;
@@ -20,7 +20,8 @@ use crate::instance::{self, FamilyOrigins};
 pub(crate) enum Owner {
     /// The runtime's code or data.
     Runtime,
-    /// Not the runtime's; or a part of it that has a name like anybody's, and where it never waits, nor for what lies there.
+    /// Not the runtime's; or a part of it that has a name like anybody's, and where it never waits, nor for what lies
+    /// there.
     Other,
     /// No symbol decides it.
     Unclear,

@@ -33,7 +33,8 @@ pub fn json(args: &[&str]) -> (Value, i32) {
     (report, status)
 }
 
-/// Compares what the command says of a target with the truth: a line for each value that differs, is unknown or lacking.
+/// Compares what the command says of a target with the truth: a line for each value that differs, is unknown or
+/// lacking.
 pub fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, target: &str) -> Vec<String> {
     let (report, status) = json(&[target]);
     let mut comparison = compare(truth, &report, runtime, toolchain);

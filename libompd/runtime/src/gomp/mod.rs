@@ -143,16 +143,12 @@ impl Runtime for Gomp {
         instance::checked(read::Reader::snapshot(self, target), plain)
     }
 
-    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owner(target, addr) == Owner::Runtime
-    }
-
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
         Namer::new(target).name_all(snapshot, name_critical);
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owns(target, addr)
+        self.owner(target, addr) == Owner::Runtime
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
@@ -160,10 +156,13 @@ impl Runtime for Gomp {
     }
 
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with
-    /// (`gomp_thread_start` in team.c). Tasks are executed further in.
+    /// (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing tells the C library, so
+    /// that the outermost function of libgomp is not known to be that; but it has its name.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
         let first = functions.first().copied().flatten();
-        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
+        outermost
+            || first == Some("gomp_thread_start")
+            || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
     }
 }
 

@@ -32,8 +32,8 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.decoder.finish()
 }
 
-/// Where `gomp_tls_data` lies in a program that has libgomp built in, in bytes from the thread pointer. Its code has these
-/// distances as constants, from which alone nobody could tell where one variable ends and the next begins.
+/// Where `gomp_tls_data` lies in a program that has libgomp built in, in bytes from the thread pointer. Its code has
+/// these distances as constants, from which alone nobody could tell where one variable ends and the next begins.
 fn built_in(image: &ElfFile) -> Option<Range<i64>> {
     let variable = image.symbol("gomp_tls_data")?;
     let start = image.thread_pointer_offset(&variable)?;

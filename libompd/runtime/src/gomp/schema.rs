@@ -80,8 +80,8 @@ structs! {
 /// Name under which the code origin files the place of the thread-local data: the address of the GOT slot that holds
 /// its offset from the thread pointer.
 pub(crate) const TLS_SLOT: &str = "gomp_tls_data@gottpoff";
-/// The same distance itself, in a program that has libgomp built in: there it is known to the linker, and code has it as
-/// a constant (the local-exec model).
+/// The same distance itself, in a program that has libgomp built in: there it is known to the linker, and code has it
+/// as a constant (the local-exec model).
 pub(crate) const TLS_DISTANCE: &str = "gomp_tls_data@tpoff";
 /// Control variables in force for threads without a task.
 pub(crate) const GLOBAL_ICV: &str = "gomp_global_icv";

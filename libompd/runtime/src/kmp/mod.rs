@@ -149,10 +149,6 @@ impl Runtime for Kmp {
         instance::checked(read::Reader::snapshot(self, target), plain)
     }
 
-    fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.territory.owner(target, addr) == Owner::Runtime
-    }
-
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
         let criticals = name_criticals(target, snapshot);
         Namer::new(target).name_all(snapshot, |wait| {
@@ -163,7 +159,7 @@ impl Runtime for Kmp {
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owns(target, addr)
+        self.territory.owner(target, addr) == Owner::Runtime
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {

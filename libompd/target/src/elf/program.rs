@@ -1,5 +1,5 @@
-//! What is particular to a program, the one image of a process that everything else is loaded for: where its thread-local
-//! variables lie, and whose the pieces are that it was linked from.
+//! What is particular to a program, the one image of a process that everything else is loaded for: where its
+//! thread-local variables lie, and whose the pieces are that it was linked from.
 
 use object::Endianness;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, ET_EXEC, FileHeader32, FileHeader64, PT_TLS};
@@ -72,14 +72,15 @@ impl ElfFile {
         by_class!(self, is_program, self.bytes()).unwrap_or(false)
     }
 
-    /// True if some table, of the file or its debug file, names at least one thing that is defined here. A static program
-    /// that is stripped has no name left.
+    /// True if some table, of the file or its debug file, names at least one thing that is defined here. A static
+    /// program that is stripped has no name left.
     pub fn has_names(&self) -> bool {
         self.first_in_tables(|table| table.entries().first()).is_some()
     }
 
-    /// For a thread-local variable of a program: its distance from the thread pointer in bytes, the same in every thread
-    /// and every process (the local-exec model). `None` for libraries, whose place is found when they are loaded.
+    /// For a thread-local variable of a program: its distance from the thread pointer in bytes, the same in every
+    /// thread and every process (the local-exec model). `None` for libraries, whose place is found when they are
+    /// loaded.
     pub fn thread_pointer_offset(&self, variable: &Symbol) -> Option<i64> {
         let tls = self.tls.filter(|_| variable.tls && self.is_program())?;
         let end = variable.addr.0.checked_add(variable.size)?;
@@ -100,8 +101,8 @@ impl ElfFile {
         table.entries().iter().filter(|e| e.global).map(|e| &*e.name)
     }
 
-    /// The source file of the local symbol that covers `svma`; `None` if the symbol is a global one, which no table puts
-    /// down to a file, or there is none.
+    /// The source file of the local symbol that covers `svma`; `None` if the symbol is a global one, which no table
+    /// puts down to a file, or there is none.
     pub fn source_of(&self, svma: u64) -> Option<SourceFile<'_>> {
         let tables = [self.symtab()].into_iter().chain(self.separate_debug_file().map(|file| file.symtab()));
         for table in tables {

@@ -305,8 +305,8 @@ fn damaged_files_do_no_harm() {
     assert!(opened > 1000, "the damage must leave files that open: {opened}");
 }
 
-/// Programs that print how far their thread-local variables lie from the thread pointer, linked in every way that has an
-/// effect on it.
+/// Programs that print how far their thread-local variables lie from the thread pointer, linked in every way that has
+/// an effect on it.
 #[test]
 fn thread_local_variables_of_programs_lie_where_the_linker_puts_them() {
     const SOURCE: &str = "#include <stdio.h>\n\

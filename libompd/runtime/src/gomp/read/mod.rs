@@ -107,8 +107,8 @@ impl<'a> Reader<'a> {
         self.issues.push(Issue::new(subject, text));
     }
 
-    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: known of a program; for a library the dynamic linker
-    /// leaves it in a slot before any code of the library runs. Seen earlier, the slot holds something else.
+    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: known of a program; for a library the dynamic
+    /// linker leaves it in a slot before any code of the library runs. Seen earlier, the slot holds something else.
     fn tls_offset(&self) -> Result<u64, Why> {
         /// Far more than all thread-local variables of a process together.
         const MAX: i64 = 64 << 20;
