@@ -12,6 +12,7 @@ pub mod kmp;
 mod limits;
 pub mod model;
 pub mod names;
+mod owner;
 #[cfg(test)]
 mod partial;
 pub mod process;

@@ -18,8 +18,9 @@ use crate::unwind::End;
 const MAX_HOPS: usize = 4096;
 /// Frames of one logical stack.
 const MAX_FRAMES: usize = 32 << 10;
-/// Functions that come before everything the source says: they are left out at the end of a stack.
-const ROOTS: &[&str] = &[
+/// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
+/// lie among its own.
+pub(crate) const ROOTS: &[&str] = &[
     "_start",
     "__libc_start_main",
     "__libc_start_main_impl",
@@ -286,6 +287,9 @@ impl Walker<'_, '_> {
             });
             return None;
         }
+        if !segment.task {
+            return Some(Position::Segment(thread, index + 1));
+        }
         let role = next.entry.map(|e| e.role);
         match self.found.task_at.get(&(thread, index)) {
             // It executes in the midst of the one that generated it.
@@ -525,7 +529,7 @@ impl Walker<'_, '_> {
             let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| snapshot.team(level.team));
             let name = team.and_then(|t| t.construct.get()).or_else(|| next.entry.map(|e| e.construct));
             (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
-        } else if next.entry.is_none_or(|e| e.role != Role::Other) {
+        } else if segment.task && next.entry.is_none_or(|e| e.role != Role::Other) {
             let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| snapshot.task(*id));
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|e| e.role == Role::GeneratesTask);

@@ -110,9 +110,7 @@ fn task_segments(process: &Process<'_>, physical: &Physical, runtime: usize) -> 
     let segments = physical.segments.iter().enumerate();
     segments
         .filter(|(index, segment)| {
-            segment.owner == Owner::Program
-                && !segment.region
-                && !segment.interrupts
+            segment.task
                 && physical.segments.get(index + 1).is_some_and(|next| {
                     next.owner == Owner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
                 })

@@ -238,6 +238,9 @@ fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
 
 /// Says that there is none only if every mapped file was looked at.
 fn no_runtime(inspection: &Inspection) -> String {
+    if inspection.unopened.is_empty() && inspection.nameless {
+        return "No OpenMP runtime was found in what has symbols.".to_owned();
+    }
     if inspection.unopened.is_empty() {
         return "No OpenMP runtime is loaded in this process: no mapped file defines the functions of libgomp, libomp or \
                 libiomp5."
