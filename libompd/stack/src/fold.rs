@@ -61,16 +61,17 @@ pub fn fold(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Vec<Row
 
 /// A frame in words: the function, or the construct and the function it stands in; then where.
 pub fn describe(frame: &LogicalFrame) -> (String, String) {
-    let function = match (&frame.function, &frame.module) {
-        (Some(function), _) => Some(function.to_string()),
-        (None, Some((module, offset))) => Some(format!("{module}+{offset:#x}")),
-        (None, None) => frame.addr.map(|addr| addr.to_string()),
+    let unnamed = match &frame.module {
+        Some((module, offset)) => Some(format!("{module}+{offset:#x}")),
+        None => frame.addr.map(|addr| addr.to_string()),
     };
-    let what = match (&frame.construct, function) {
-        (Some(construct), Some(function)) => format!("#pragma omp {} in {function}", construct.name),
-        (Some(construct), None) => format!("#pragma omp {}", construct.name),
-        (None, Some(function)) => function,
-        (None, None) => "?".to_owned(),
+    let what = match (&frame.construct, &frame.function, unnamed) {
+        (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name),
+        (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name),
+        (Some(construct), None, None) => format!("#pragma omp {}", construct.name),
+        (None, Some(function), _) => function.to_string(),
+        (None, None, Some(address)) => address,
+        (None, None, None) => "?".to_owned(),
     };
     let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let construct = frame.construct.as_ref().and_then(|c| Some((base(c.file.as_deref()?), c.line?, c.begins)));

@@ -183,23 +183,11 @@ impl Walker<'_, '_> {
         if let Owner::Runtime(runtime) = innermost.owner
             && let Some(task) = self.found.current.get(&(thread, runtime))
             && !self.found.tasks.contains_key(&(runtime, *task))
-            && !self.calls_directly(thread, runtime, *task)
+            && !self.found.direct.contains_key(&(runtime, *task))
         {
             return Some(Position::Task(runtime, *task));
         }
         Some(Position::Segment(thread, 0))
-    }
-
-    /// True if a frame of the innermost code of the program is the task's function: clang calls that of an undeferred task
-    /// from where the task is generated.
-    fn calls_directly(&self, thread: usize, runtime: usize, task: TaskId) -> bool {
-        let physical = &self.threads[thread];
-        let function = self.snapshots[runtime].task(task).and_then(|t| t.function.value()).map(|f| f.addr);
-        let program = physical.segments.iter().find(|s| s.owner == Owner::Program && !s.interrupts);
-        program.zip(function).is_some_and(|(segment, function)| {
-            let mut frames = physical.backtrace.frames[segment.frames.clone()].iter();
-            frames.any(|f| self.process.function_start(f.lookup()) == Some(function))
-        })
     }
 
     fn step(&self, stack: &mut LogicalStack, at: Position, via: &mut Via) -> Option<Position> {
@@ -436,8 +424,12 @@ impl Walker<'_, '_> {
         }
         if index + 1 == physical.segments.len() && physical.backtrace.end.is_complete() {
             let is_root = |raw: &Option<Arc<str>>| raw.as_deref().is_some_and(|raw| ROOTS.contains(&raw));
-            let kept = frames.iter().rposition(|(_, raw)| !is_root(raw)).map_or(0, |last| last + 1);
-            frames.truncate(kept);
+            // Of a stripped program those outward of the C library's have no names.
+            let own = |raw: &Option<Arc<str>>| raw.is_some() && !is_root(raw);
+            let outer = frames.iter().rposition(|(_, raw)| own(raw)).map_or(0, |last| last + 1);
+            if let Some(root) = frames[outer..].iter().position(|(_, raw)| is_root(raw)) {
+                frames.truncate(outer + root);
+            }
         }
         if let Some((outermost, raw)) = frames.last_mut() {
             let last = &physical.backtrace.frames[segment.frames.end - 1];

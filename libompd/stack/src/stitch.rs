@@ -26,6 +26,8 @@ pub(crate) struct Found {
     /// Explicit tasks that have been started.
     pub(crate) tasks: HashMap<(usize, TaskId), Place>,
     pub(crate) task_at: HashMap<Place, (usize, TaskId)>,
+    /// Explicit tasks whose function the program itself calls: the segment and the frame. clang does so for undeferred ones.
+    pub(crate) direct: HashMap<(usize, TaskId), (Place, usize)>,
     /// The region each thread that a runtime made is a member of, by thread.
     pub(crate) bases: HashMap<usize, (usize, Level)>,
     /// The task each thread executes, where it is an explicit one: by thread, then runtime.
@@ -127,6 +129,19 @@ fn find_tasks(
     found: &mut Found,
 ) {
     let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.value()).map(|f| f.addr);
+    for (index, physical) in threads.iter().enumerate() {
+        let Some(id) = found.current.get(&(index, runtime)).copied() else { continue };
+        let mut segments = physical.segments.iter().enumerate();
+        let program = segments.find(|(_, s)| s.owner == Owner::Program && !s.interrupts);
+        if let (Some(start), Some((segment, frames))) = (function(id), program.map(|(n, s)| (n, s.frames.clone()))) {
+            // The outermost frame the runtime calls, or the thread began with.
+            let inner = frames.start..frames.end - 1;
+            let called = inner.clone().find(|f| levels::outermost_function(process, physical, *f) == Some(start));
+            if let Some(frame) = called {
+                found.direct.insert((runtime, id), ((index, segment), frame));
+            }
+        }
+    }
     let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
     for (index, physical) in threads.iter().enumerate() {
         let mut segments = task_segments(process, physical, runtime).into_iter().peekable();
@@ -134,7 +149,8 @@ fn find_tasks(
             && let Some((segment, start)) = segments.peek().copied()
         {
             // It is the innermost: no region's body, and no other task's, lies further in.
-            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts);
+            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts)
+                && !found.direct.contains_key(&(runtime, id));
             let same = function(id).is_none_or(|known| Some(known) == start);
             if innermost && same {
                 found.tasks.insert((runtime, id), (index, segment));

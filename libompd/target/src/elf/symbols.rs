@@ -32,8 +32,8 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Orders aliases: the name a reader would expect comes first.
-    fn rank(&self) -> (bool, bool, bool) {
-        (self.old_version, !self.global, !self.function)
+    fn rank(&self) -> (bool, bool, bool, bool) {
+        (self.old_version, !self.global, !self.function, self.name.starts_with('_'))
     }
 
     fn end(&self) -> u64 {
