@@ -11,6 +11,7 @@ Examples:
   ompd-inspect 4711                    why does process 4711 hang?
   ompd-inspect core.4711               the same, from a core file
   ompd-inspect threads 4711            every thread: team, number, task, wait
+  ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
   ompd-inspect doctor 4711             how each value was found, and what is missing";
 
@@ -65,12 +66,30 @@ pub enum Command {
 pub struct StacksArgs {
     #[command(flatten)]
     pub target: TargetArg,
+    /// How to show them.
+    #[command(flatten)]
+    pub form: StackForm,
+}
+
+/// The forms of `stacks`.
+#[derive(Debug, Clone, Args)]
+#[group(multiple = false)]
+pub struct StackForm {
     /// One row for each thread.
-    #[arg(long, conflicts_with = "tree")]
+    #[arg(long)]
     pub all: bool,
     /// All stacks as one tree, outermost frames first.
     #[arg(long)]
     pub tree: bool,
+    /// The tree for Graphviz.
+    #[arg(long)]
+    pub dot: bool,
+    /// The tree in lines of `frame;frame;frame count`, for flame graph tools.
+    #[arg(long)]
+    pub folded: bool,
+    /// The tree as a flame graph, an SVG picture for any browser.
+    #[arg(long)]
+    pub svg: bool,
 }
 
 /// The positional argument.
@@ -168,6 +187,19 @@ pub enum StackView {
     All,
     /// One tree.
     Tree,
+    /// The tree for other programs.
+    Graph(Graph),
+}
+
+/// Formats other programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Graph {
+    /// Graphviz.
+    Dot,
+    /// Flame graph tools.
+    Folded,
+    /// A picture.
+    Svg,
 }
 
 /// The view asked for.
@@ -203,11 +235,15 @@ impl Cli {
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
             Some(Command::Stacks(args)) => {
-                let view = match (args.all, args.tree) {
-                    (true, _) => StackView::All,
-                    (_, true) => StackView::Tree,
-                    _ => StackView::Rows,
-                };
+                let form = &args.form;
+                let chosen = [
+                    (form.all, StackView::All),
+                    (form.tree, StackView::Tree),
+                    (form.dot, StackView::Graph(Graph::Dot)),
+                    (form.folded, StackView::Graph(Graph::Folded)),
+                    (form.svg, StackView::Graph(Graph::Svg)),
+                ];
+                let view = chosen.iter().find(|(is_set, _)| *is_set).map_or(StackView::Rows, |(_, view)| *view);
                 (View::Stacks(view), &args.target)
             }
         };

@@ -334,7 +334,8 @@ pub struct Team {
     pub serialized: Known<bool>,
     /// Outlined function of the region.
     pub function: Known<Code>,
-    /// Source position of the construct.
+    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
+    /// first statement in it.
     pub location: Known<Location>,
     /// The construct: `parallel`, `parallel for`, `teams`, …
     pub construct: Known<&'static str>,
@@ -361,7 +362,8 @@ pub struct Task {
     pub state: Known<&'static str>,
     /// Function.
     pub function: Known<Code>,
-    /// Source position of the construct.
+    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
+    /// first statement in it.
     pub location: Known<Location>,
     /// Index of the generating task; `null` as value: none, or finished.
     pub generating: Known<Option<usize>>,
@@ -373,6 +375,21 @@ pub struct Task {
     /// `final` is in force.
     #[serde(rename = "final")]
     pub is_final: Known<bool>,
+    /// Its frames that border on the runtime, where they are on a stack and could be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frames: Option<TaskFrames>,
+}
+
+/// Frames of a task that border on the runtime, as the addresses the stack pointer had before each was called.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskFrames {
+    /// Thread on whose stack they are.
+    pub lwp: i32,
+    /// Of its outermost frame.
+    pub exit: String,
+    /// Of its innermost frame, if that called the runtime and has not returned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enter: Option<String>,
 }
 
 /// Internal control variables.
@@ -425,7 +442,7 @@ pub fn report(inspection: &Inspection) -> Report {
                 openmp: !t.foreign,
             })
             .collect(),
-        runtimes: inspection.runtimes.iter().map(runtime).collect(),
+        runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         stacks: inspection.stacks.logical.iter().map(stacks::stack).collect(),
@@ -454,7 +471,8 @@ fn nested(nested: &process::Nested) -> Nested {
     }
 }
 
-fn runtime(snapshot: &RuntimeSnapshot) -> Runtime {
+fn runtime(inspection: &Inspection, index: usize) -> Runtime {
+    let snapshot = &inspection.runtimes[index];
     let instance = &snapshot.instance;
     Runtime {
         family: instance.family.word(),
@@ -482,7 +500,7 @@ fn runtime(snapshot: &RuntimeSnapshot) -> Runtime {
         pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
         threads: snapshot.threads.iter().map(thread).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
-        tasks: snapshot.tasks.iter().map(task).collect(),
+        tasks: (0..snapshot.tasks.len()).map(|id| task(inspection, index, model::TaskId(id))).collect(),
     }
 }
 
@@ -550,7 +568,9 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
     }
 }
 
-fn task(task: &model::Task) -> Task {
+fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task {
+    let task = &inspection.runtimes[runtime].tasks[id.0];
+    let frames = inspection.stacks.task_frames(&inspection.runtimes, runtime, id);
     Task {
         descriptor: hex(task.descriptor),
         kind: known(&task.kind, |k| k.word()),
@@ -561,6 +581,7 @@ fn task(task: &model::Task) -> Task {
         team: known(&task.team, |team| team.map(|t| t.0)),
         lwp: task.thread,
         is_final: copied(&task.is_final),
+        frames: frames.map(|f| TaskFrames { lwp: f.lwp, exit: hex(f.exit), enter: f.enter.map(hex) }),
     }
 }
 

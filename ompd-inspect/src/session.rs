@@ -9,7 +9,7 @@ use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, Stacks};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
-use ompd_target::{Arch, Machine, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct Inspection {
     pub stacks: ompd_stack::Report,
     /// Mapped files that could not be looked at (text of the target).
     pub unopened: Vec<String>,
+    /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
+    pub nameless: bool,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
     /// How long a live process was held.
@@ -121,6 +123,13 @@ fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
+    let mut issues: Vec<Issue> = target.issues().iter().map(|text| Issue::new("target", text)).collect();
+    let nameless = nameless(target);
+    issues.extend(nameless.iter().filter(|_| runtimes.is_empty()).map(|path| {
+        let text = "it has no symbols: an OpenMP runtime that is built into it cannot be recognised. Its separate debug \
+                    file would do (--debug-dir)";
+        Issue::new(path.as_str(), text)
+    }));
     Inspection {
         kind: target.kind(),
         process: target.process().clone(),
@@ -128,9 +137,18 @@ fn finish(
         runtimes: snapshots,
         stacks,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
-        issues: target.issues().iter().map(|text| Issue::new("target", text)).collect(),
+        nameless: !nameless.is_empty(),
+        issues,
         pause,
     }
+}
+
+/// Paths of statically linked programs that were stripped of all symbols. That a program which needs libraries has a
+/// runtime built in nevertheless is too rare to say it of every stripped one.
+fn nameless(target: &dyn Target) -> Vec<String> {
+    let nameless = |file: &ElfFile| file.is_program() && file.needed().is_empty() && !file.has_names();
+    let is_nameless = |module: &&Module| module.file.as_deref().is_ok_and(nameless);
+    target.modules().iter().filter(is_nameless).map(|module| module.path.clone()).collect()
 }
 
 /// Name of a system call in the table of the target's machine.

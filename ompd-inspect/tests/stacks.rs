@@ -59,4 +59,54 @@ macro_rules! programs {
     };
 }
 
-programs!(stacks, stacks_tail, stacks_shared, stacks_pthread, stacks_orphan, stacks_cpp, stacks_fortran, stacks_signal);
+programs!(
+    stacks,
+    stacks_tail,
+    stacks_shared,
+    stacks_pthread,
+    stacks_orphan,
+    stacks_teams,
+    stacks_cpp,
+    stacks_fortran,
+    stacks_signal
+);
+
+/// Statically linked, stripped, and stripped of all but what dynamic linking needs.
+#[test]
+fn static_and_stripped() {
+    let mut differences = Vec::new();
+    for program in ["stacks", "stacks_tail", "stacks_pthread", "stacks_cpp"] {
+        if let Err(skip) = can_build(program, Toolchain::Gcc).expect("the sources are there") {
+            skip.show();
+            continue;
+        }
+        for flags in [&["-static"][..], &["-s"], &["-static", "-s"]] {
+            let executable = match build(program, Toolchain::Gcc, Opt::O2, flags) {
+                Ok(executable) => executable,
+                Err(why) if format!("{why:#}").contains("cannot find -l") => {
+                    test_programs::Skip::because(format!("no static libraries here: {why:#}")).show();
+                    continue;
+                }
+                Err(why) => panic!("{why:#}"),
+            };
+            let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+            let (report, _) = common::json(&[&running.pid.to_string()]);
+            let comparison = compare_stacks(&running.truth, &report, Runtime::Libgomp, Opt::O2);
+            let what = format!("{program} {flags:?}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "{what}: {} values compared, {} differ, {} unknown",
+                comparison.compared,
+                comparison.differences.len(),
+                comparison.unknown.len() + comparison.lacking.len()
+            );
+            differences.extend(comparison.differences.iter().map(|line| format!("{what}: {line}")));
+            if flags == ["-static"] {
+                let unknown = comparison.unknown.iter().chain(&comparison.lacking);
+                differences.extend(unknown.map(|line| format!("{what}: {line}")));
+            }
+            running.release().expect("the program goes on to its end");
+        }
+    }
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}

@@ -3,26 +3,8 @@
 
 mod common;
 
-use std::io::Write as _;
-
-use test_programs::{Env, Opt, Running, Runtime, Toolchain, Truth, build, combinations, compare};
-
-fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, target: &str) -> Vec<String> {
-    let (report, status) = common::json(&[target]);
-    let mut comparison = compare(truth, &report, runtime, toolchain);
-    comparison.equal("exit status of the command", &status, &0);
-    // Directly, so that it is seen for passing tests as well.
-    let _ = writeln!(
-        std::io::stderr(),
-        "{what}: {} threads, {} values compared, {} differ, {} unknown",
-        truth.threads.len(),
-        comparison.compared,
-        comparison.differences.len(),
-        comparison.unknown.len()
-    );
-    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
-}
+use common::check;
+use test_programs::{Env, Opt, Running, build, combinations};
 
 /// Every compiler, optimisation level and runtime at hand; live, then from a core file of the same stop.
 fn everywhere(program: &str) {

@@ -16,6 +16,7 @@ struct task {
     int initial;         /* no construct made it */
     truth_mark opened;   /* the frame that came to the construct; none for initial tasks */
     _Atomic(truth_mark) at; /* where it is while it executes something else, or waits */
+    const void *cfa; /* see truth_enter_at */
     atomic_int finished;
 };
 
@@ -80,7 +81,13 @@ truth_mark truth_opens(truth_mark outer, const char *file, const char *function,
     return mark;
 }
 
-truth_mark truth_enter(truth_mark opened) { return new_task(opened); }
+truth_mark truth_enter_at(truth_mark opened, const void *cfa) {
+    truth_mark entered = new_task(opened);
+    entered->task->cfa = cfa;
+    return entered;
+}
+
+truth_mark(truth_enter)(truth_mark opened) { return truth_enter_at(opened, NULL); }
 
 void truth_leave(truth_mark entered) { atomic_store(&entered->task->finished, 1); }
 
@@ -176,7 +183,8 @@ static void print(FILE *out) {
         const struct task *task = atomic_load(&tasks[i]);
         if (!task)
             continue; /* just being made; nobody's mark refers to it yet */
-        fprintf(out, "{\"stack_task\":{\"id\":%d,\"kind\":\"%s\",\"lwp\":%d,\"finished\":%s,\"at\":[", task->id,
+        fprintf(out, "{\"stack_task\":{\"id\":%d,\"cfa\":\"0x%jx\",\"kind\":\"%s\",\"lwp\":%d,\"finished\":%s,\"at\":[",
+                task->id, (uintmax_t)(uintptr_t)task->cfa,
                 task->initial       ? "initial"
                 : is_explicit(task) ? "explicit"
                                     : "implicit",

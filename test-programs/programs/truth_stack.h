@@ -45,8 +45,13 @@ truth_mark truth_frame(truth_mark outer, const char *file, const char *function,
 truth_mark truth_opens(truth_mark outer, const char *file, const char *function, int line, enum truth_shape shape,
                        const char *construct);
 
-/* The calling thread begins to execute the body of the construct. */
+/* The calling thread begins to execute the body of the construct.  CFA is what the stack pointer was before the function
+ * was called that the compiler made of the body; 0 if it is not known. */
+truth_mark truth_enter_at(truth_mark opened, const void *cfa);
+
+/* The same, for languages that cannot ask for it. */
 truth_mark truth_enter(truth_mark opened);
+#define truth_enter(OPENED) truth_enter_at((OPENED), __builtin_dwarf_cfa())
 
 /* The body has no further frame or scheduling point. */
 void truth_leave(truth_mark entered);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::compare::list;
 use crate::stacks::{Expected, Line};
-use crate::{Comparison, Opt, Runtime, Stack, StackFrame, Truth, Wait};
+use crate::{Comparison, Kind, Opt, Runtime, Stack, StackFrame, Truth, Wait};
 
 /// Beginnings of names of functions that belong to a runtime, and never to a logical stack.
 const RUNTIME_PREFIXES: [&str; 6] = ["GOMP_", "gomp_", "__kmp", "__kmpc_", "kmp_", "omp_"];
@@ -49,6 +49,7 @@ pub fn compare_stacks(truth: &Truth, report: &Value, runtime: Runtime, opt: Opt)
             });
         }
     }
+    compare_task_frames(truth, report, opt, &mut all);
     let sources: BTreeSet<&str> =
         truth.stacks.iter().flat_map(|s| &s.frames).map(|frame| frame.file.as_str()).collect();
     for stack in &truth.stacks {
@@ -84,6 +85,48 @@ pub fn true_stacks(truth: &Truth) -> Value {
         json!({ "lwp": stack.lwp, "frames": frames, "end": { "complete": true } })
     };
     Value::Array(truth.stacks.iter().map(stack).collect())
+}
+
+/// The frames of each thread's task that border on the runtime.
+fn compare_task_frames(truth: &Truth, report: &Value, opt: Opt, all: &mut Comparison) {
+    for stack in &truth.stacks {
+        let told = stack.frames.first().and_then(|frame| truth.stack_task(frame.task));
+        let Some(told) = told.filter(|task| task.cfa.0 != 0 && task.kind != Kind::Initial) else { continue };
+        // Where the last act was a jump, the body may be gone.
+        if stack.frames.iter().take_while(|f| f.task == told.id).any(|f| f.tail || f.line.is_none()) {
+            continue;
+        }
+        let of = format!("task of LWP {}", stack.lwp);
+        let task = list(&report["runtimes"]).iter().find_map(|runtime| {
+            let thread =
+                list(&runtime["threads"]).iter().find(|t| t["lwp"] == stack.lwp && !t["task"]["value"].is_null())?;
+            let index = usize::try_from(thread["task"]["value"].as_u64()?).ok()?;
+            list(&runtime["tasks"]).get(index)
+        });
+        let undeferred = task.is_some_and(|task| task["kind"]["value"] == "undeferred");
+        let Some(frames) = task.map(|task| &task["frames"]).filter(|frames| !frames.is_null()) else {
+            // clang inlines what it calls for an undeferred task: then there is no such frame.
+            if undeferred && opt != Opt::O0 {
+                continue;
+            }
+            all.lacks(format!("{of}: its frames"));
+            continue;
+        };
+        let address = |name: &str| {
+            let digits = frames[name].as_str().and_then(|text| text.strip_prefix("0x"));
+            digits.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        };
+        all.equal(&format!("{of}: thread of its frames"), &frames["lwp"].as_i64(), &Some(i64::from(stack.lwp)));
+        // clang may put a function around the body.
+        all.holds(address("exit").is_some_and(|exit| exit >= told.cfa.0 && exit - told.cfa.0 < 4096), || {
+            format!("{of}: exit frame {}, in truth {:?}", frames["exit"], told.cfa)
+        });
+        let in_program = truth.thread(stack.lwp).is_some_and(|thread| thread.wait == Wait::Pipe);
+        all.holds(address("enter").is_none() == in_program, || format!("{of}: enter frame {}", frames["enter"]));
+        all.holds(address("enter").is_none_or(|enter| Some(enter) <= address("exit")), || {
+            format!("{of}: enter frame {} lies outward of exit frame {}", frames["enter"], frames["exit"])
+        });
+    }
 }
 
 /// The truth says it is parked, or says nothing, and the report has it as an idle worker.

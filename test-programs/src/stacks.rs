@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Address;
 use crate::{Kind, Truth};
 
 /// One frame, as the source has it.
@@ -104,12 +105,19 @@ fn without_return_type(name: &str) -> &str {
     name
 }
 
+fn unknown_address() -> Address {
+    Address(0)
+}
+
 /// A task that frames belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackTask {
     /// A number of the program's own.
     pub id: u32,
+    /// What the stack pointer was before the function was called that the compiler made of its body; 0 if it is not known.
+    #[serde(default = "unknown_address")]
+    pub cfa: Address,
     /// Its kind. The initial task stands for any thread that no construct made.
     pub kind: Kind,
     /// The LWP that executes it, or executed it.

@@ -7,6 +7,9 @@ use ompd_target::{Addr, ElfFile};
 /// More than a file of the sizes tried here can tell apart.
 const MAX_FUNCTIONS: usize = 1 << 20;
 
+/// Lists made of one file.
+const MAX_LISTS: usize = 16;
+
 /// Opens the input as an ELF file and asks it everything.
 pub fn check(data: &[u8]) {
     // The name has no directory that a debug link could be looked for in.
@@ -22,7 +25,13 @@ pub fn check(data: &[u8]) {
     for symbol in file.symbols_with_prefix("") {
         let _ = file.symbol_at(symbol.addr);
         let _ = file.function_range(symbol.addr.0);
+        let _ = file.thread_pointer_offset(&symbol);
     }
+    // Each lists all symbols of a source file.
+    for symbol in file.symbols_with_prefix("").take(MAX_LISTS) {
+        let _ = file.source_of(symbol.addr.0);
+    }
+    let _ = (file.is_program(), file.has_names(), file.global_names().count());
     for at in file.relocations().keys() {
         let _ = (CodeImage::slot(&file, *at), file.symbol_at(Addr(*at)));
     }

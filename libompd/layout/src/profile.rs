@@ -4,6 +4,7 @@
 //! [`Fingerprint`] that says which images count as that build. Version strings never take part: vendors backport whole
 //! runtimes under an old number. [`select`] is how an image gets its profile.
 
+mod common;
 mod select;
 mod vocabulary;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{Facts, Origin, Source};
 use crate::resolve::{Layout, Mismatch};
 
+pub use common::{Common, common};
 pub use select::{Rejection, Selection, select};
 pub use vocabulary::Vocabulary;
 
@@ -195,6 +197,21 @@ impl Fingerprint {
         }
         let exports = self.exports.len() + self.no_exports.len();
         Ok(exports + self.export_sizes.len() + self.no_export_sizes.len() + nodes.len())
+    }
+
+    /// For an image that has only some of the build's public names, as a program that has the runtime built in: whether
+    /// it may be that build. A name that is missing says nothing, one that is there and should not be does.
+    ///
+    /// # Errors
+    /// The condition that failed, as a sentence about the image without its subject.
+    pub fn allows(&self, image: &impl ExportView) -> Result<(), String> {
+        if self.fits_nothing() {
+            return Err("is another build than the listed ones".to_owned());
+        }
+        match self.no_exports.iter().find(|name| image.export_size(name).is_some()) {
+            Some(name) => Err(format!("has {name}")),
+            None => Ok(()),
+        }
     }
 
     /// The number of demanded exports an image has and of forbidden ones it has not.

@@ -358,3 +358,37 @@ fn functions_within_each_other_do_not_multiply() {
     let sum: u64 = found.iter().map(|f| f.end - f.start).sum();
     assert!(sum <= 4 * 0x10_0000, "{sum} bytes of functions in {} of code", 0x10_0000);
 }
+
+/// In a static program thread-local variables are at constants from the thread pointer, and the C library is a part of
+/// it.
+#[test]
+fn static_programs_are_followed_like_libraries() {
+    const SOURCE: &str = "#include <stdlib.h>\n\
+        struct thread { void *team; int id; }; __thread struct thread self;\n\
+        int get_id(void) { return self.id; }\n\
+        int checked(int n) { int value = 7; if (n) { value = 9; abort(); } return value; }\n\
+        int count_down(int *n) { return __atomic_fetch_add(n, -1, __ATOMIC_SEQ_CST); }\n\
+        int main(int n, char **v) { (void)v; return checked(n - 1) + get_id() + count_down(&n); }\n";
+    let dir = tempfile::tempdir().expect("a folder");
+    let source = dir.path().join("program.c");
+    std::fs::write(&source, SOURCE).expect("the source is written");
+    for flags in [["-static", "-O0"], ["-static", "-O2"], ["-static-pie", "-O2"]] {
+        let program = dir.path().join(flags.concat());
+        let gcc = Command::new("gcc").args(flags).arg(&source).arg("-o").arg(&program).output();
+        if !gcc.is_ok_and(|out| out.status.success()) {
+            eprintln!("skipped: gcc {flags:?} does not link here");
+            continue;
+        }
+        let file = ElfFile::open(&program).expect("an ELF file");
+        let variable = file.symbol("self").expect("a thread-local variable");
+        let distance = file.thread_pointer_offset(&variable).expect("a program");
+        let r = run(&file, "get_id");
+        let found = chains(&r).into_iter().find(|c| matches!(c.root.kind(), Kind::ThreadPointer));
+        assert_eq!(found.and_then(|c| c.offsets([4])), Some([distance + 8]), "{flags:?}: {:#?}", r.events());
+        let r = run(&file, "checked");
+        let values: Vec<Option<u64>> = r.returned().map(Expr::as_const).collect();
+        assert_eq!(values, [Some(7)], "{flags:?}: {:#?}", r.events());
+        let r = run(&file, "count_down");
+        assert!(r.stores().any(|s| s.locked && s.increment() == Some(-1)), "{flags:?}: {:#?}", r.events());
+    }
+}

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, select};
+use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, common, select};
 use ompd_layout::{BitRange, Facts, Field, Layout, Origin, Source};
 use ompd_target::elf::ElfFile;
 
@@ -270,4 +270,82 @@ fn offsets_at_the_end_of_all_numbers_are_compared_as_well() {
         Layout::resolve(&origins).1.len()
     });
     assert_eq!(far, [0, 1]);
+}
+
+/// The names of the profiles that may be a program's, and its layout; or why none may.
+fn possible<'p>(
+    profiles: &'p Profiles,
+    image: &Image,
+    decoded: &Facts,
+) -> Result<(Vec<&'p str>, Facts, usize), Vec<String>> {
+    match common(profiles, image, decoded) {
+        Ok(found) => {
+            let names = found.classes.iter().map(|class| class.name.as_str()).collect();
+            Ok((names, found.facts, found.confirmed))
+        }
+        Err(rejected) => Err(rejected.iter().map(ToString::to_string).collect()),
+    }
+}
+
+#[test]
+fn of_several_possible_layouts_only_what_they_agree_on_counts() {
+    let mut newer = facts(8);
+    newer.set_field("task", "late", at(48));
+    newer.set_field("task", "moved", at(16));
+    newer.globals.insert("lock".into(), 0x1000);
+    let mut newest = newer.clone();
+    newest.sizes.insert("task".into(), 72);
+    newest.set_field("task", "moved", at(24));
+    newest.set_field("team", "only_here", at(0));
+    let profiles = open(&[
+        single("old", &["a", "b"], &["c", "d"], facts(0)),
+        single("newer", &["a", "b", "c"], &["d"], newer.clone()),
+        profile(
+            "newest",
+            vec![build(&["a", "b", "c", "d"], &[]), build(&["a", "b", "c", "d", "e"], &[])],
+            newest.clone(),
+        ),
+    ]);
+    let mut decoded = nothing();
+    decoded.set_field("task", "parent", at(8));
+
+    // A name that is missing says nothing; what was decoded contradicts the oldest.
+    let (names, agreed, confirmed) = possible(&profiles, &Image::new(&["a"]), &decoded).expect("two may be");
+    assert_eq!((names, confirmed), (vec!["newer", "newest"], 1));
+    let mut expected = facts(8);
+    expected.sizes.clear();
+    expected.set_field("task", "late", at(48));
+    assert_eq!(agreed, expected);
+
+    // A name that only the newest has, or a value, leaves one.
+    let (names, all, _) = possible(&profiles, &Image::new(&["d"]), &decoded).expect("one may be");
+    assert_eq!(names, ["newest"]);
+    assert_eq!(all, Facts { globals: BTreeMap::new(), ..newest });
+    let mut more = decoded.clone();
+    more.set_field("task", "moved", at(16));
+    let (names, all, confirmed) = possible(&profiles, &Image::new(&["a"]), &more).expect("one may be");
+    assert_eq!((names, confirmed), (vec!["newer"], 2));
+    assert_eq!(all, Facts { globals: BTreeMap::new(), ..newer });
+
+    // With nothing decoded nothing is ruled out by values, and the caller is told that nothing is confirmed.
+    let (names, agreed, confirmed) = possible(&profiles, &Image::new(&["a"]), &nothing()).expect("all may be");
+    assert_eq!((names.len(), confirmed), (3, 0));
+    assert_eq!(agreed.field("task", "parent"), None);
+
+    // Values that no profile has: none may be.
+    more.set_field("task", "parent", at(40));
+    let why = possible(&profiles, &Image::new(&["a"]), &more).expect_err("none may be");
+    assert_eq!(why.len(), 3, "{why:?}");
+    assert!(why.iter().all(|line| line.contains("contradicts")), "{why:?}");
+}
+
+#[test]
+fn a_program_with_a_public_name_that_is_new_may_be_of_no_known_release() {
+    let vocabulary = Vocabulary::parse("omp_*\nomp_known\n");
+    let profiles = Profiles { classes: vec![single("one", &["omp_known"], &[], facts(8))], vocabulary };
+    let mut decoded = nothing();
+    decoded.set_field("task", "parent", at(8));
+    assert!(possible(&profiles, &Image::new(&["omp_known", "main"]), &decoded).is_ok());
+    let why = possible(&profiles, &Image::new(&["omp_known", "omp_new"]), &decoded).expect_err("a stranger");
+    assert!(why[0].contains("omp_new"), "{why:?}");
 }

@@ -5,6 +5,9 @@
 pub enum Role {
     /// It executes a parallel region, the caller being the encountering thread, and returns after its end.
     OpensRegion,
+    /// It executes a `teams` region. Whether a runtime has a team for the league is its own affair, and may depend on the
+    /// number of teams.
+    OpensLeague,
     /// It makes a task, and executes it at once if it is undeferred.
     GeneratesTask,
     /// It waits, or is a scheduling point for another reason, and may execute any task of the team.
@@ -32,6 +35,13 @@ impl Entry {
     /// The same, called without a line.
     pub(crate) const fn unplaced(self) -> Entry {
         Entry { unplaced: true, ..self }
+    }
+}
+
+impl Role {
+    /// The program's function that such a call leads back into is the body of a region.
+    pub fn opens(self) -> bool {
+        matches!(self, Role::OpensRegion | Role::OpensLeague)
     }
 }
 

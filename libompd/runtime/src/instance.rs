@@ -10,6 +10,7 @@ use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, ne
 use crate::bind::Why;
 use crate::entry::Entry;
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
 
 /// One runtime of one process, ready to be read.
@@ -26,7 +27,8 @@ pub trait Runtime: fmt::Debug {
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
 
-    /// True if the instruction at `addr` belongs to the runtime.
+    /// True if the instruction at `addr` (an address of the target) belongs to the runtime. In a program that has the
+    /// runtime built in, the symbols have to say so: false also where they leave it open.
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
 
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
@@ -50,7 +52,16 @@ pub(crate) struct FamilyOrigins {
     pub(crate) described: Option<Described>,
     /// Pairs of which one is enough.
     pub(crate) alternatives: &'static [[&'static str; 2]],
+    /// What tells the runtime from the rest of a program that has it built in.
+    pub(crate) names: &'static OwnNames,
+    /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built
+    /// in may have been linked without that function.
+    pub(crate) only_with: &'static [(&'static str, &'static str)],
 }
+
+/// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
+/// 2^64, and no address. Only programs have such: for libraries it is found when they are loaded.
+pub(crate) const TPOFF: &str = "@tpoff";
 
 /// What is lost with a value that is not known.
 #[derive(Debug)]
@@ -108,10 +119,13 @@ impl Asked {
             Some(companion) if !file.has_dwarf() => companion.path().display().to_string(),
             _ => path.to_owned(),
         };
-        let (facts, note) = match dwarf::extract_elf(file, of.schema) {
+        let (mut facts, note) = match dwarf::extract_elf(file, of.schema) {
             Ok(facts) => (facts, file.missing_supplement()),
             Err(why) => (Facts::default(), Some(why.to_string())),
         };
+        if file.is_program() {
+            of.names.only_own(&mut facts);
+        }
         self.add(Source::new(Origin::Dwarf, detail), facts, note);
         self.details(file.debug_search().into_iter().map(|place| format!("looked at {place}")).collect());
     }
@@ -144,7 +158,7 @@ impl Asked {
 
     /// From whatever symbol tables are left, and from the instructions.
     fn symbols_and_code(&mut self, file: &ElfFile, path: &str, of: &FamilyOrigins) {
-        self.add(Source::new(Origin::Symbol, path), from_symbols(file, of.schema), None);
+        self.add(Source::new(Origin::Symbol, path), from_symbols(file, of), None);
         let recovered = (of.recover)(file);
         let note = (!recovered.failures.is_empty())
             .then(|| format!("{} things could not be decoded; -v says which", recovered.failures.len()));
@@ -179,6 +193,23 @@ impl Asked {
         }
         let why = "fits by what the image exports, but no value is confirmed by its code".to_owned();
         Err(vec![Rejection { profile: chosen.profile.name.clone(), why, mismatches: Vec::new() }])
+    }
+
+    /// What is shipped for a program that has the runtime built in: see [`profile::common`]. Its code has to confirm
+    /// some of it whatever else is not to be looked at, for there is no fingerprint that could.
+    fn common(&self, of: &FamilyOrigins, file: &ElfFile) -> Result<Shipped, Vec<Rejection>> {
+        let common = profile::common(of.profiles, &BuiltIn::of(file), &self.all())?;
+        let source = common.source();
+        if common.confirmed == 0 {
+            let why = "may be the one of a built-in runtime, but no value is confirmed by its code".to_owned();
+            return Err(vec![Rejection { profile: source.detail.to_string(), why, mismatches: Vec::new() }]);
+        }
+        let confirmed = common.confirmed;
+        let note = match common.classes.len() {
+            1 => format!("of all that are known no other is possible, {confirmed} values confirmed by other origins"),
+            _ => format!("what those have in common that are possible, {confirmed} values confirmed by other origins"),
+        };
+        Ok(Shipped { source, facts: common.facts, note })
     }
 
     /// What they know together; where two know the same, the word of the more trusted one.
@@ -232,6 +263,27 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
     Analysis { family: of.family, schema: of.schema, origins: asked.answers, reports: asked.reports, profile }
 }
 
+/// What the shipped profiles give.
+struct Shipped {
+    source: Source,
+    facts: Facts,
+    /// How it came to be used.
+    note: String,
+}
+
+impl From<Selection<'static>> for Shipped {
+    fn from(chosen: Selection<'static>) -> Shipped {
+        let mut facts = chosen.profile.facts.clone();
+        // Addresses of globals move with every build.
+        if !chosen.by_build_id {
+            facts.globals.clear();
+        }
+        let how = if chosen.by_build_id { "a build that is known" } else { "fits by what it exports" };
+        let note = format!("{how}, {} values confirmed by other origins", chosen.confirmed);
+        Shipped { source: chosen.profile.source(), facts, note }
+    }
+}
+
 /// Layout and description of one instance.
 pub(crate) struct Resolved {
     pub(crate) layout: Layout,
@@ -268,20 +320,12 @@ pub(crate) fn resolve(
     }
 
     let selected = match file {
-        Some(file) => asked.select(of, file),
-        None => asked.select(of, &WithoutFile(module, target.arch())),
+        Some(file) if file.is_program() => asked.common(of, file),
+        Some(file) => asked.select(of, file).map(Shipped::from),
+        None => asked.select(of, &WithoutFile(module, target.arch())).map(Shipped::from),
     };
     match selected {
-        Ok(chosen) => {
-            let mut facts = chosen.profile.facts.clone();
-            // Addresses of globals move with every build.
-            if !chosen.by_build_id {
-                facts.globals.clear();
-            }
-            let how = if chosen.by_build_id { "a build that is known" } else { "fits by what it exports" };
-            let note = format!("{how}, {} values confirmed by other origins", chosen.confirmed);
-            asked.add(chosen.profile.source(), facts, Some(note));
-        }
+        Ok(Shipped { source, facts, note }) => asked.add(source, facts, Some(note)),
         Err(rejections) => {
             // A profile that would fit but for its values is worth a word to everybody.
             let contradicted = rejections.iter().find(|r| !r.mismatches.is_empty());
@@ -326,7 +370,10 @@ fn conclude(
             detail: source.detail.to_string(),
         })
         .collect();
-    let missing = missing(&layout, of, &asked.answers);
+    let mut missing = missing(&layout, of, &asked.answers);
+    if let Some(file) = module.file.as_ref().ok().filter(|file| file.is_program()) {
+        drop_needless(&mut missing, of, file);
+    }
     let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
     if count > 0 {
         let text = format!("{count} values of the layout are not known; `ompd-inspect doctor` says what that costs");
@@ -448,18 +495,34 @@ fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> 
     missing
 }
 
+/// Takes away what a program that has the runtime built in has no use for.
+fn drop_needless(missing: &mut Vec<Lack>, of: &FamilyOrigins, file: &ElfFile) {
+    let needless: Vec<&str> =
+        of.only_with.iter().filter(|(_, with)| file.symbol(with).is_none()).map(|(value, _)| *value).collect();
+    for lack in missing.iter_mut() {
+        lack.names.retain(|name| !needless.contains(&name.as_str()));
+    }
+    missing.retain(|lack| !lack.names.is_empty());
+}
+
 /// What the missing value costs.
 fn cost_of(name: &str, costs: &[Cost]) -> &'static str {
     let fitting = costs.iter().filter(|cost| name.starts_with(cost.of));
     fitting.max_by_key(|cost| cost.of.len()).map_or("what is read from it is unknown", |cost| cost.text)
 }
 
-/// Addresses of the schema's globals from whatever symbol table is left.
-fn from_symbols(file: &ElfFile, schema: &Schema) -> Facts {
+/// Addresses of the schema's globals from whatever symbol table is left. In a program a name has to be the runtime's
+/// own to count: a variable called `default_lock` may be anybody's.
+fn from_symbols(file: &ElfFile, of: &FamilyOrigins) -> Facts {
     let mut facts = Facts::default();
-    for global in schema.globals {
-        if let Some(symbol) = file.symbol(global.name).filter(|s| !s.tls) {
-            facts.globals.insert(global.name.to_owned(), symbol.addr.0);
+    let program = file.is_program();
+    for global in of.schema.globals.iter().filter(|global| !program || of.names.is_internal(global.name)) {
+        let value = match global.name.strip_suffix(TPOFF) {
+            Some(variable) => file.symbol(variable).and_then(|s| file.thread_pointer_offset(&s)).map(|o| o as u64),
+            None => file.symbol(global.name).filter(|s| !s.tls).map(|s| s.addr.0),
+        };
+        if let Some(value) = value {
+            facts.globals.insert(global.name.to_owned(), value);
         }
     }
     facts

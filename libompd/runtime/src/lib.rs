@@ -11,7 +11,8 @@ mod instance;
 pub mod kmp;
 mod limits;
 pub mod model;
-mod names;
+pub mod names;
+mod owner;
 #[cfg(test)]
 mod partial;
 pub mod process;

@@ -401,7 +401,7 @@ pub struct Team {
     pub serialized: Fact<bool>,
     /// The function the region's body was outlined into.
     pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source.
+    /// Where the construct stands in the source; of origin [`Origin::Dwarf`] where the code of its body begins.
     pub location: Fact<SourceLine>,
     /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
     pub construct: Fact<&'static str>,
@@ -488,7 +488,7 @@ pub struct Task {
     pub state: Fact<TaskState>,
     /// Its function; for implicit tasks the region's.
     pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source.
+    /// Where the construct stands in the source; of origin [`Origin::Dwarf`] where the code of its body begins.
     pub location: Fact<SourceLine>,
     /// The generating task; `Known(None)` for tasks without one (or whose generating task has finished).
     pub generating: Fact<Option<TaskId>>,

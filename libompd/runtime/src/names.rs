@@ -52,16 +52,33 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// C++ and Rust names as their source has them; anything else as it is.
-fn demangle(raw: &str) -> String {
+/// C++ and Rust names as their source has them, C++ functions without their arguments; anything else as it is. What
+/// compilers append to the name of a function for the bodies of its constructs (`._omp_fn.0`) stays.
+pub fn demangle(raw: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(raw) {
         return format!("{name:#}");
     }
-    if raw.starts_with("_Z")
-        && let Ok(symbol) = cpp_demangle::Symbol::new(raw)
-        && let Ok(name) = symbol.demangle()
+    let (mangled, appended) = raw.split_at(raw.find('.').unwrap_or(raw.len()));
+    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    if mangled.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(mangled)
+        && let Ok(name) = symbol.demangle_with_options(&options)
     {
-        return name;
+        return name + appended;
     }
     raw.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::demangle;
+
+    #[test]
+    fn names_are_read_as_in_the_source() {
+        assert_eq!(demangle("_ZN6solver4GridIdE5relaxEi"), "solver::Grid<double>::relax");
+        assert_eq!(demangle("_ZN6solver4GridIdE5relaxEi._omp_fn.0"), "solver::Grid<double>::relax._omp_fn.0");
+        assert_eq!(demangle("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+        assert_eq!(demangle(".omp_outlined..3"), ".omp_outlined..3");
+        assert_eq!(demangle("_Zork"), "_Zork");
+    }
 }

@@ -49,6 +49,17 @@ impl<'a> Decoder<'a> {
         self.image
     }
 
+    /// True if the image has a function of that name: it exports it, or is a program with the runtime built in, as far
+    /// as that was needed.
+    pub(crate) fn has(&self, function: &str) -> bool {
+        self.entry(function).is_some()
+    }
+
+    /// Where a function begins of which the image has the name. Names of internal ones are mostly stripped.
+    pub(crate) fn entry(&self, function: &str) -> Option<u64> {
+        self.image.symbol(function).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr.0)
+    }
+
     /// Executes an exported function symbolically.
     pub(crate) fn run(&mut self, function: &str) -> Option<Run> {
         // Helpers of a few instructions (`gomp_thread`) are calls where the compiler was told not to inline.

@@ -61,16 +61,17 @@ pub fn fold(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Vec<Row
 
 /// A frame in words: the function, or the construct and the function it stands in; then where.
 pub fn describe(frame: &LogicalFrame) -> (String, String) {
-    let function = match (&frame.function, &frame.module) {
-        (Some(function), _) => Some(function.to_string()),
-        (None, Some((module, offset))) => Some(format!("{module}+{offset:#x}")),
-        (None, None) => frame.addr.map(|addr| addr.to_string()),
+    let unnamed = match &frame.module {
+        Some((module, offset)) => Some(format!("{module}+{offset:#x}")),
+        None => frame.addr.map(|addr| addr.to_string()),
     };
-    let what = match (&frame.construct, function) {
-        (Some(construct), Some(function)) => format!("#pragma omp {} in {function}", construct.name),
-        (Some(construct), None) => format!("#pragma omp {}", construct.name),
-        (None, Some(function)) => function,
-        (None, None) => "?".to_owned(),
+    let what = match (&frame.construct, &frame.function, unnamed) {
+        (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name),
+        (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name),
+        (Some(construct), None, None) => format!("#pragma omp {}", construct.name),
+        (None, Some(function), _) => function.to_string(),
+        (None, None, Some(address)) => address,
+        (None, None, None) => "?".to_owned(),
     };
     let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let construct = frame.construct.as_ref().and_then(|c| Some((base(c.file.as_deref()?), c.line?, c.begins)));
@@ -97,8 +98,9 @@ pub struct Node {
     pub children: Vec<Node>,
 }
 
-/// All stacks as one tree. `doing` says what a thread does at the innermost place of its stack.
-pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
+/// All stacks as one tree. `doing` says what a thread does at the innermost place of its stack; those it says nothing of are
+/// left out.
+pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> Option<String>) -> Node {
     // A flat list with indices: stacks may be deeper than this program's own.
     struct Flat {
         label: String,
@@ -109,6 +111,7 @@ pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
     let mut nodes = vec![Flat { label: String::new(), doing: false, threads: Vec::new(), children: Vec::new() }];
     let mut known: HashMap<(usize, String), usize> = HashMap::new();
     for (index, stack) in stacks.iter().enumerate() {
+        let Some(at_end) = doing(index) else { continue };
         let mut at = 0;
         nodes[0].threads.push(index);
         let frames = stack.frames.iter().rev().take(MAX_DEPTH).map(|frame| {
@@ -116,7 +119,7 @@ pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> String) -> Node {
             (if place.is_empty() { what } else { format!("{what} {place}") }, false)
         });
         let beyond = (stack.frames.len() > MAX_DEPTH).then(|| ("(deeper)".to_owned(), true));
-        for (label, doing) in frames.chain(beyond).chain([(doing(index), true)]) {
+        for (label, doing) in frames.chain(beyond).chain([(at_end, true)]) {
             let next = nodes.len();
             let child = *known.entry((at, label.clone())).or_insert(next);
             if child == next {

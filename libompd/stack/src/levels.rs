@@ -38,16 +38,17 @@ pub(crate) fn levels(snapshot: &RuntimeSnapshot, thread: &Thread) -> Vec<Level> 
     found
 }
 
-/// Segments of the stack that are calls which opened regions of runtime `runtime`, innermost first.
-pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<usize> {
+/// Segments of the stack that are calls which opened regions of runtime `runtime`, innermost first; and whether each opened a
+/// league.
+pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<(usize, bool)> {
     let segments = physical.segments.iter().enumerate();
     segments
         .filter(|(index, segment)| {
             segment.owner == Owner::Runtime(runtime)
-                && segment.entry.is_some_and(|e| e.role == Role::OpensRegion)
+                && segment.entry.is_some_and(|e| e.role.opens())
                 && physical.segments.get(index + 1).is_some()
         })
-        .map(|(index, _)| index)
+        .map(|(index, segment)| (index, segment.entry.is_some_and(|e| e.role == Role::OpensLeague)))
         .collect()
 }
 
@@ -57,11 +58,17 @@ pub(crate) fn assign(
     snapshot: &RuntimeSnapshot,
     physical: &Physical,
     levels: &[Level],
-    forks: &[usize],
+    forks: &[(usize, bool)],
 ) -> Vec<Option<usize>> {
-    if levels.len() == forks.len() {
-        return forks.iter().copied().map(Some).collect();
+    // With or without leagues: both runtimes have a level for a league of several teams at most.
+    let all: Vec<usize> = forks.iter().map(|(fork, _)| *fork).collect();
+    let regions: Vec<usize> = forks.iter().filter(|(_, league)| !league).map(|(fork, _)| *fork).collect();
+    for forks in [&all, &regions] {
+        if levels.len() == forks.len() {
+            return forks.iter().copied().map(Some).collect();
+        }
     }
+    let forks = &regions;
     // A region of one thread may have been entered without a call that is still on the stack (`if(0)` with clang).
     let required = |level: &Level| {
         !snapshot.team(level.team).is_some_and(|t| t.serialized.get() == Some(true) || t.size.get() == Some(1))

@@ -33,5 +33,6 @@ pub use image::Cache;
 pub use locals::{FrameVariables, Locals, Variable};
 pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};
 pub use names::source_name;
+pub use outlined::container;
 pub use report::{Report, TaskFrames};
 pub use unwind::{Backtrace, End, Frame, RegisterSet};

@@ -18,8 +18,9 @@ use crate::unwind::End;
 const MAX_HOPS: usize = 4096;
 /// Frames of one logical stack.
 const MAX_FRAMES: usize = 32 << 10;
-/// Functions that come before everything the source says: they are left out at the end of a stack.
-const ROOTS: &[&str] = &[
+/// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
+/// lie among its own.
+pub(crate) const ROOTS: &[&str] = &[
     "_start",
     "__libc_start_main",
     "__libc_start_main_impl",
@@ -197,23 +198,11 @@ impl Walker<'_, '_> {
         if let Owner::Runtime(runtime) = innermost.owner
             && let Some(task) = self.found.current.get(&(thread, runtime))
             && !self.found.tasks.contains_key(&(runtime, *task))
-            && !self.calls_directly(thread, runtime, *task)
+            && !self.found.direct.contains_key(&(runtime, *task))
         {
             return Some(Position::Task(runtime, *task));
         }
         Some(Position::Segment(thread, 0))
-    }
-
-    /// True if a frame of the innermost code of the program is the task's function: clang calls that of an undeferred task
-    /// from where the task is generated.
-    fn calls_directly(&self, thread: usize, runtime: usize, task: TaskId) -> bool {
-        let physical = &self.threads[thread];
-        let function = self.snapshots[runtime].task(task).and_then(|t| t.function.value()).map(|f| f.addr);
-        let program = physical.segments.iter().find(|s| s.owner == Owner::Program && !s.interrupts);
-        program.zip(function).is_some_and(|(segment, function)| {
-            let mut frames = physical.backtrace.frames[segment.frames.clone()].iter();
-            frames.any(|f| self.process.function_start(f.lookup()) == Some(function))
-        })
     }
 
     fn step(&self, stack: &mut LogicalStack, at: Position, via: &mut Via) -> Option<Position> {
@@ -300,6 +289,9 @@ impl Walker<'_, '_> {
                 false => physical.backtrace.end.to_string(),
             });
             return None;
+        }
+        if !segment.task {
+            return Some(Position::Segment(thread, index + 1));
         }
         let role = next.entry.map(|e| e.role);
         match self.found.task_at.get(&(thread, index)) {
@@ -450,8 +442,12 @@ impl Walker<'_, '_> {
         }
         if index + 1 == physical.segments.len() && physical.backtrace.end.is_complete() {
             let is_root = |raw: &Option<Arc<str>>| raw.as_deref().is_some_and(|raw| ROOTS.contains(&raw));
-            let kept = frames.iter().rposition(|(_, raw)| !is_root(raw)).map_or(0, |last| last + 1);
-            frames.truncate(kept);
+            // Of a stripped program those outward of the C library's have no names.
+            let own = |raw: &Option<Arc<str>>| raw.is_some() && !is_root(raw);
+            let outer = frames.iter().rposition(|(_, raw)| own(raw)).map_or(0, |last| last + 1);
+            if let Some(root) = frames[outer..].iter().position(|(_, raw)| is_root(raw)) {
+                frames.truncate(outer + root);
+            }
         }
         if let Some((outermost, raw)) = frames.last_mut() {
             let last = &physical.backtrace.frames[segment.frames.end - 1];
@@ -492,7 +488,7 @@ impl Walker<'_, '_> {
         let body = stack.frames.last().filter(|_| matches!(via, Via::Region | Via::Generated));
         let Some((body, construct)) = body.and_then(|body| Some((body, body.construct.as_ref()?))) else {
             // What kind of call it is, is known all the same: its line is not to be trusted.
-            if let (Role::OpensRegion, Some((frame, _))) = (entry.role, frames.first_mut()) {
+            if let (true, Some((frame, _))) = (entry.role.opens(), frames.first_mut()) {
                 frame.line = None;
             }
             return;
@@ -544,7 +540,7 @@ impl Walker<'_, '_> {
             let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| snapshot.team(level.team));
             let name = team.and_then(|t| t.construct.get()).or_else(|| next.entry.map(|e| e.construct));
             (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
-        } else if next.entry.is_none_or(|e| e.role != Role::Other) {
+        } else if segment.task && next.entry.is_none_or(|e| e.role != Role::Other) {
             let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| snapshot.task(*id));
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|e| e.role == Role::GeneratesTask);

@@ -1,6 +1,7 @@
 //! Names of functions as their source has them.
 
 use gimli::DwLang;
+use ompd_runtime::names::demangle;
 
 /// What compilers append to the names of functions they made out of others (gcc/ipa-*.cc, gcc/cgraphclones.cc,
 /// llvm/lib/Transforms).
@@ -10,15 +11,9 @@ const CLONES: &[&str] = &[".isra.", ".constprop.", ".part.", ".cold", ".lto_priv
 /// arguments), Fortran's freed of what its compilers add, marks of clones left out.
 pub fn source_name(raw: &str, language: Option<DwLang>) -> String {
     let plain = without_clones(raw);
-    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    if let Ok(name) = rustc_demangle::try_demangle(plain) {
-        return format!("{name:#}");
-    }
-    if plain.starts_with("_Z")
-        && let Ok(symbol) = cpp_demangle::Symbol::new(plain)
-        && let Ok(name) = symbol.demangle_with_options(&options)
-    {
-        return name;
+    let demangled = demangle(plain);
+    if demangled != plain {
+        return demangled;
     }
     fortran_name(plain, is_fortran(language)).unwrap_or_else(|| plain.to_owned())
 }

@@ -37,6 +37,12 @@ pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
     Some(Outlined { container: Some(&raw[..at]).filter(|name| !name.is_empty()), wrapper })
 }
 
+/// The function that contains a construct, if `name` is that of a function compilers made of its body: `Some(None)` if it is,
+/// and does not tell.
+pub fn container(name: &str) -> Option<Option<&str>> {
+    outlined(name).map(|body| body.container)
+}
+
 /// True if `inner`, called by `outer` directly, has the body of the same construct.
 pub(crate) fn is_body_of(inner: &str, outer: &str) -> bool {
     match outlined(outer).map(|o| o.wrapper) {

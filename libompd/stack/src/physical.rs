@@ -5,6 +5,7 @@ use std::ops::Range;
 use ompd_runtime::entry::Entry;
 use ompd_target::Addr;
 
+use crate::outlined;
 use crate::process::Process;
 use crate::unwind::{Backtrace, Frame};
 
@@ -34,6 +35,8 @@ pub(crate) struct Segment {
     pub(crate) called: Option<String>,
     /// For the program: the runtime outward of it calls it as the body of a region.
     pub(crate) region: bool,
+    /// For the program: the runtime outward of it calls it as a task.
+    pub(crate) task: bool,
     /// For a runtime at the end of a stack: the thread began in it.
     pub(crate) base: bool,
     /// For a runtime: the function of the program that a frame of it called as the body of a region, and that is not on the
@@ -76,7 +79,15 @@ impl Physical {
                     let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
                     process.runtimes[runtime].invokes_region(&names, only && next_is_last(self, index + 1))
                 });
-                self.segments[index].region = region;
+                let task = !region && !segment.interrupts && next.is_some_and(|n| n.owner != Owner::Program) && {
+                    // Runtimes call other functions as well, such as a program's own `malloc`: those are no bodies of
+                    // constructs, as far as their names tell.
+                    let outermost = &frames[segment.frames.end - 1];
+                    let symbol = process.symbol(outermost.lookup());
+                    symbol.is_none_or(|symbol| outlined::outlined(&symbol.name).is_some())
+                };
+                let segment = &mut self.segments[index];
+                (segment.region, segment.task) = (region, task);
             }
             Owner::Runtime(runtime) => {
                 let outermost = &frames[segment.frames.end - 1];
@@ -179,6 +190,7 @@ fn cut(owners: &[Owner], frames: &[Frame]) -> Vec<Segment> {
                     entry: None,
                     called: None,
                     region: false,
+                    task: false,
                     base: false,
                     vanished: None,
                 });

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::calls;
 use crate::debug::SourceFrame;
 use crate::image::{Cache, Images};
+use crate::logical::ROOTS;
 use crate::names;
 use crate::outlined;
 use crate::physical::Owner;
@@ -59,6 +60,7 @@ impl<'t> Process<'t> {
         let owner = match runtime {
             Some(runtime) => Owner::Runtime(runtime),
             None if self.images.index_at(addr).is_some_and(|image| self.system[image]) => Owner::System,
+            None if self.symbol(addr).is_some_and(|symbol| ROOTS.contains(&&*symbol.name)) => Owner::System,
             None => Owner::Program,
         };
         self.owners.borrow_mut().insert(addr, owner);

@@ -75,9 +75,18 @@ impl Report {
     /// or which it is could not be told.
     pub fn task_frames(&self, snapshots: &[RuntimeSnapshot], runtime: usize, task: TaskId) -> Option<TaskFrames> {
         let model = snapshots.get(runtime)?.task(task)?;
-        let (thread, segment) = match model.kind.get()? {
-            TaskKind::Implicit => *self.found.bodies.get(&(runtime, model.team.flat()?, model.member?))?,
-            _ => *self.found.tasks.get(&(runtime, task))?,
+        let (thread, segment, outermost) = match model.kind.get()? {
+            TaskKind::Implicit => {
+                let (thread, segment) = *self.found.bodies.get(&(runtime, model.team.flat()?, model.member?))?;
+                (thread, segment, None)
+            }
+            _ => match self.found.tasks.get(&(runtime, task)) {
+                Some((thread, segment)) => (*thread, *segment, None),
+                None => {
+                    let ((thread, segment), frame) = *self.found.direct.get(&(runtime, task))?;
+                    (thread, segment, Some(frame))
+                }
+            },
         };
         let physical = &self.threads[thread];
         let frames = physical.segments[segment].frames.clone();
@@ -85,7 +94,7 @@ impl Report {
         let entered = inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts);
         Some(TaskFrames {
             lwp: physical.lwp,
-            exit: physical.backtrace.frames.get(frames.end - 1)?.cfa?,
+            exit: physical.backtrace.frames.get(outermost.unwrap_or(frames.end - 1))?.cfa?,
             enter: if entered { physical.backtrace.frames.get(frames.start)?.cfa } else { None },
         })
     }

@@ -26,6 +26,8 @@ pub(crate) struct Found {
     /// Explicit tasks that have been started.
     pub(crate) tasks: HashMap<(usize, TaskId), Place>,
     pub(crate) task_at: HashMap<Place, (usize, TaskId)>,
+    /// Explicit tasks whose function the program itself calls: the segment and the frame. clang does so for undeferred ones.
+    pub(crate) direct: HashMap<(usize, TaskId), (Place, usize)>,
     /// The region each thread that a runtime made is a member of, by thread.
     pub(crate) bases: HashMap<usize, (usize, Level)>,
     /// The task each thread executes, where it is an explicit one: by thread, then runtime.
@@ -71,7 +73,7 @@ fn find_regions(
         list
     };
     let primary = outward(primary);
-    let forks: Vec<usize> = forks.into_iter().rev().collect();
+    let forks: Vec<(usize, bool)> = forks.into_iter().rev().collect();
     let assigned = levels::assign(process, snapshot, physical, &primary, &forks);
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;
@@ -110,9 +112,7 @@ fn task_segments(process: &Process<'_>, physical: &Physical, runtime: usize) -> 
     let segments = physical.segments.iter().enumerate();
     segments
         .filter(|(index, segment)| {
-            segment.owner == Owner::Program
-                && !segment.region
-                && !segment.interrupts
+            segment.task
                 && physical.segments.get(index + 1).is_some_and(|next| {
                     next.owner == Owner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
                 })
@@ -129,6 +129,19 @@ fn find_tasks(
     found: &mut Found,
 ) {
     let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.value()).map(|f| f.addr);
+    for (index, physical) in threads.iter().enumerate() {
+        let Some(id) = found.current.get(&(index, runtime)).copied() else { continue };
+        let mut segments = physical.segments.iter().enumerate();
+        let program = segments.find(|(_, s)| s.owner == Owner::Program && !s.interrupts);
+        if let (Some(start), Some((segment, frames))) = (function(id), program.map(|(n, s)| (n, s.frames.clone()))) {
+            // The outermost frame the runtime calls, or the thread began with.
+            let inner = frames.start..frames.end - 1;
+            let called = inner.clone().find(|f| levels::outermost_function(process, physical, *f) == Some(start));
+            if let Some(frame) = called {
+                found.direct.insert((runtime, id), ((index, segment), frame));
+            }
+        }
+    }
     let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
     for (index, physical) in threads.iter().enumerate() {
         let mut segments = task_segments(process, physical, runtime).into_iter().peekable();
@@ -136,7 +149,8 @@ fn find_tasks(
             && let Some((segment, start)) = segments.peek().copied()
         {
             // It is the innermost: no region's body, and no other task's, lies further in.
-            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts);
+            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts)
+                && !found.direct.contains_key(&(runtime, id));
             let same = function(id).is_none_or(|known| Some(known) == start);
             if innermost && same {
                 found.tasks.insert((runtime, id), (index, segment));
@@ -252,12 +266,16 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
         }
     }
     for snapshot in snapshots.iter_mut() {
-        let functions: Vec<Fact<CodeRef>> = snapshot.teams.iter().map(|t| t.function.clone()).collect();
+        let teams: Vec<(Fact<CodeRef>, Fact<SourceLine>)> =
+            snapshot.teams.iter().map(|t| (t.function.clone(), t.location.clone())).collect();
         for task in &mut snapshot.tasks {
             match (task.kind.get(), task.team.flat()) {
                 (Some(TaskKind::Implicit), Some(team)) if task.function.value().is_none() => {
-                    if let Some(function) = functions.get(team.0).filter(|f| f.value().is_some()) {
+                    if let Some((function, location)) = teams.get(team.0).filter(|(f, _)| f.value().is_some()) {
                         task.function = function.clone();
+                        if task.location.value().is_none() {
+                            task.location = location.clone();
+                        }
                     }
                 }
                 (Some(kind), _) if kind.is_explicit() && task.location.value().is_none() => {

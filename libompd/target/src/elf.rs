@@ -6,6 +6,7 @@
 mod code;
 mod debug;
 mod debuginfod;
+mod program;
 mod symbols;
 
 use std::borrow::Cow;
@@ -20,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use memmap2::Mmap;
 use nix::libc;
-use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, PT_TLS, SHT_NOBITS};
+use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
@@ -31,6 +32,8 @@ use crate::module::{BuildId, Symbol, SymbolOrigin};
 pub use code::Reloc;
 pub(crate) use debug::DebugSearch;
 pub(crate) use debuginfod::Debuginfod;
+pub use program::SourceFile;
+use program::TlsSegment;
 use symbols::{Entry, SymbolTable};
 
 /// Files larger than this are refused.
@@ -110,7 +113,7 @@ pub struct ElfFile {
     arch: Arch,
     build_id: Option<BuildId>,
     loads: Vec<Load>,
-    tls: Option<(u64, u64)>,
+    tls: Option<TlsSegment>,
     search: DebugSearch,
     dynsym: OnceLock<SymbolTable>,
     symtab: OnceLock<SymbolTable>,
@@ -207,7 +210,7 @@ impl ElfFile {
     #[allow(clippy::type_complexity, reason = "the four values are put into the struct by the only caller")]
     fn headers<E: FileHeader<Endian = Endianness>>(
         &self,
-    ) -> Result<(Arch, Option<BuildId>, Vec<Load>, Option<(u64, u64)>), String> {
+    ) -> Result<(Arch, Option<BuildId>, Vec<Load>, Option<TlsSegment>), String> {
         let elf = object::read::elf::ElfFile::<E>::parse(self.bytes()).map_err(|e| e.to_string())?;
         let endian = elf.endian();
         let machine = match elf.elf_header().e_machine(endian) {
@@ -239,10 +242,7 @@ impl ElfFile {
             })
             .take(MAX_LOADS)
             .collect();
-        let tls = headers
-            .iter()
-            .find(|p| p.p_type(endian) == PT_TLS)
-            .map(|p| (p.p_memsz(endian).into(), p.p_align(endian).into()));
+        let tls = TlsSegment::find(headers, endian);
         Ok((arch, build_id, loads, tls))
     }
 
@@ -280,11 +280,6 @@ impl ElfFile {
     /// Build-id note of the file.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
-    }
-
-    /// Size and alignment in bytes of the thread-local storage block (`PT_TLS`).
-    pub fn tls_segment(&self) -> Option<(u64, u64)> {
-        self.tls
     }
 
     /// `DT_SONAME`.

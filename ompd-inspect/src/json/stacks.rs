@@ -62,8 +62,8 @@ pub struct Frame {
     pub construct_line: Option<u32>,
     /// True if `construct_line` is the line at which the code of the construct's body begins, which is that of the
     /// directive or of the first statement in it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub construct_begins: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub construct_begins: Option<bool>,
     /// Source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -71,8 +71,8 @@ pub struct Frame {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Inlined into the next frame.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub inlined: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inlined: Option<bool>,
     /// Thread on whose stack it is; absent if it is on none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lwp: Option<i32>,
@@ -112,10 +112,10 @@ fn frame(frame: &LogicalFrame) -> Frame {
         construct: frame.construct.as_ref().map(|c| c.name),
         construct_file: frame.construct.as_ref().and_then(|c| text(&c.file)),
         construct_line: frame.construct.as_ref().and_then(|c| c.line),
-        construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins),
+        construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins).then_some(true),
         file: text(&frame.file),
         line: frame.line,
-        inlined: frame.inlined,
+        inlined: frame.inlined.then_some(true),
         lwp: frame.lwp,
         address: frame.addr.map(hex),
         module: frame.module.as_ref().map(|(module, _)| module.to_string()),

@@ -1,6 +1,7 @@
 //! The report for people. Unspecified on purpose: programs read `--json`.
 
 mod doctor;
+mod flame;
 mod icvs;
 mod stacks;
 mod summary;
@@ -137,6 +138,9 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),
     };
+    if let View::Stacks(StackView::Graph(format)) = view {
+        return stacks::graph(&page, inspection, format);
+    }
     head(&mut page, inspection);
     crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
@@ -153,6 +157,8 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
         View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),
         View::Stacks(StackView::Tree) => stacks::render_tree(&mut page, inspection),
+        // For other programs: returned above, without a title.
+        View::Stacks(StackView::Graph(_)) => {}
     }
     if view == View::Threads {
         threads::foreign(&mut page, inspection);
@@ -232,6 +238,9 @@ fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
 
 /// Says that there is none only if every mapped file was looked at.
 fn no_runtime(inspection: &Inspection) -> String {
+    if inspection.unopened.is_empty() && inspection.nameless {
+        return "No OpenMP runtime was found in what has symbols.".to_owned();
+    }
     if inspection.unopened.is_empty() {
         return "No OpenMP runtime is loaded in this process: no mapped file defines the functions of libgomp, libomp or \
                 libiomp5."

@@ -4,7 +4,9 @@ use ompd_runtime::model::*;
 use ompd_stack::fold::{self, Node, Row};
 use ompd_stack::{LogicalFrame, LogicalStack, Via};
 
-use super::{FAINT, HEADING, Page, words};
+use crate::args::Graph;
+
+use super::{FAINT, HEADING, Page, flame, words};
 use crate::escape::escape;
 use crate::session::Inspection;
 
@@ -213,21 +215,39 @@ fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line<'_>> {
 
 /// All stacks as one tree, outermost frames first.
 pub fn render_tree(page: &mut Page, inspection: &Inspection) {
-    let root = tree(page, inspection);
+    let root = tree(page, inspection, true);
     page.blank();
     let mut open: Vec<(&Node, usize)> = root.children.iter().rev().map(|node| (node, 0)).collect();
     while let Some((node, depth)) = open.pop() {
         // A chain without branches keeps its indentation: only where stacks part does it grow.
         let lead = format!("{}{:>5}  ", "  ".repeat(depth.min(40)), node.threads.len());
         let hang = lead.chars().count();
-        page.wrapped(&lead, FAINT, &escape(&node.label), hang);
+        let mut text = escape(&node.label);
+        if node.doing {
+            let lwps: Vec<i32> = node.threads.iter().map(|i| inspection.stacks.logical[*i].lwp).collect();
+            let members = members(inspection, &lwps);
+            text = if members.is_empty() { text } else { format!("{text}  {members}") };
+        }
+        page.wrapped(&lead, FAINT, &text, hang);
         let deeper = depth + usize::from(node.children.len() > 1);
         open.extend(node.children.iter().rev().map(|child| (child, deeper)));
     }
 }
 
+/// The tree in a format for other programs. Idle threads would be most of the picture: they are left out.
+pub fn graph(page: &Page, inspection: &Inspection, format: Graph) -> String {
+    let root = tree(page, inspection, false);
+    match format {
+        Graph::Dot => fold::dot(&root),
+        Graph::Folded => fold::folded(&root),
+        Graph::Svg => flame::draw(&root),
+    }
+}
+
 /// The tree of all stacks.
-pub fn tree(page: &Page, inspection: &Inspection) -> Node {
+fn tree(page: &Page, inspection: &Inspection, with_idle: bool) -> Node {
     let stacks = &inspection.stacks.logical;
-    fold::tree(stacks, |index| doing(page, inspection, &stacks[index]))
+    fold::tree(stacks, |index| {
+        Some(doing(page, inspection, &stacks[index])).filter(|_| with_idle || !stacks[index].idle)
+    })
 }

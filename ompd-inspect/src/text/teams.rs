@@ -27,7 +27,7 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     if team.serialized.get() == Some(true) {
         title.push_str(", serialized");
     }
-    if let Some(code) = words::code(&team.function, &team.location) {
+    if let Some(code) = words::region(team) {
         title.push_str(&format!(", {code}"));
     }
     if team.parent.flat().is_some() {

@@ -107,15 +107,32 @@ pub fn waiting(wait: &Wait) -> String {
     text
 }
 
-/// A region or task by what is known of its code: function and source line.
+/// A region or task by what is known of its code: function and source line. For a function that a compiler made of the body
+/// of a construct, that which contains the construct.
 pub fn code(function: &Fact<CodeRef>, location: &Fact<SourceLine>) -> Option<String> {
-    let name = function.value().map(|f| f.name.clone().unwrap_or_else(|| f.addr.to_string()));
+    let recorded = location.value().map(|l| l.function.as_str()).filter(|name| !name.is_empty());
+    let name = function.value().map(|f| {
+        let name = f.name.clone().unwrap_or_else(|| f.addr.to_string());
+        match ompd_stack::container(&name) {
+            Some(container) => recorded.or(container).map_or_else(|| name.clone(), str::to_owned),
+            None => name,
+        }
+    });
     let line = location.value().map(|l| l.to_string());
     match (name, line) {
         (Some(name), Some(line)) => Some(escape(&format!("{name} ({line})"))),
         (Some(one), None) | (None, Some(one)) => Some(escape(&one)),
         (None, None) => None,
     }
+}
+
+/// The region a team executes: its construct where that is known, and where it stands.
+pub fn region(team: &Team) -> Option<String> {
+    let code = code(&team.function, &team.location)?;
+    Some(match team.construct.get() {
+        Some(construct) => format!("{construct} in {code}"),
+        None => code,
+    })
 }
 
 /// `signal 6 (SIGABRT)` for the signals that make core files.

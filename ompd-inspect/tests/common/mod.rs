@@ -1,6 +1,7 @@
 //! Running the command under test.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use test_programs::{Runtime, Toolchain, Truth, compare};
 
 /// The command, ready for arguments.
 pub fn command() -> Command {
@@ -29,6 +31,25 @@ pub fn json(args: &[&str]) -> (Value, i32) {
     let error = String::from_utf8_lossy(&output.stderr);
     let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("no JSON ({e}), status {status}: {error}"));
     (report, status)
+}
+
+/// Compares what the command says of a target with the truth: a line for each value that differs, is unknown or
+/// lacking.
+pub fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, target: &str) -> Vec<String> {
+    let (report, status) = json(&[target]);
+    let mut comparison = compare(truth, &report, runtime, toolchain);
+    comparison.equal("exit status of the command", &status, &0);
+    // Directly, so that it is seen for passing tests as well.
+    let _ = writeln!(
+        std::io::stderr(),
+        "{what}: {} threads, {} values compared, {} differ, {} unknown",
+        truth.threads.len(),
+        comparison.compared,
+        comparison.differences.len(),
+        comparison.unknown.len()
+    );
+    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
+    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
 }
 
 /// What a run wrote to standard output and standard error, and its status.

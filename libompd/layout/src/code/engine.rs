@@ -75,6 +75,7 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
         decoded: FxHashMap::default(),
         reached: FxHashSet::default(),
         callees: FxHashMap::default(),
+        no_return: no_return(image),
     };
     while let Some(path) = engine.next_path() {
         if engine.run.path_count() >= limits.paths || engine.run.instructions() >= limits.instructions {
@@ -120,6 +121,7 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
         decoded: FxHashMap::default(),
         reached: FxHashSet::default(),
         callees: FxHashMap::default(),
+        no_return: no_return(image),
     };
     // All registers are forgotten at once, so what is unknown twice never meets itself.
     let nothing_known = Path::new(range.start, Some(range.clone()), &I::CONVENTION);
@@ -149,6 +151,12 @@ pub(super) struct Engine<'i, I: InstructionSet> {
     decoded: FxHashMap<u64, I::Instruction>,
     reached: FxHashSet<u64>,
     callees: FxHashMap<u64, Callee>,
+    /// Functions of this very image that do not return: a static program has them built in.
+    no_return: Vec<u64>,
+}
+
+fn no_return(image: &dyn CodeImage) -> Vec<u64> {
+    NO_RETURN.iter().filter_map(|name| image.symbol(name)).collect()
 }
 
 impl<I: InstructionSet> Engine<'_, I> {
@@ -349,7 +357,10 @@ impl<I: InstructionSet> Engine<'_, I> {
     }
 
     fn never_returns(&self, callee: &Callee) -> bool {
-        NO_RETURN.iter().any(|name| callee.is(name))
+        match callee {
+            Callee::Internal(entry) => self.no_return.contains(entry),
+            _ => NO_RETURN.iter().any(|name| callee.is(name)),
+        }
     }
 
     /// Extent of the callee, if it is to be followed.

@@ -192,7 +192,7 @@ impl Engine<'_, X86> {
             }
             M::Xadd => {
                 let (a, b) = (self.read(p, i, 0), self.read(p, i, 1));
-                self.write(p, i, 0, a.add(&b, at));
+                self.write(p, i, 0, a.add(&signed(&b, operand_size(i, 0)), at));
                 self.write(p, i, 1, a);
                 p.flags = None;
             }

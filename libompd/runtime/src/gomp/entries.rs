@@ -24,7 +24,7 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_parallel", region("parallel")),
     ("GOMP_parallel_loop", region("parallel for")),
     ("GOMP_parallel_sections", region("parallel sections")),
-    ("GOMP_teams_reg", region("teams")),
+    ("GOMP_teams_reg", Entry::new("teams", Role::OpensLeague).unplaced()),
     ("GOMP_task", Entry::new("task", Role::GeneratesTask).unplaced()),
     ("GOMP_taskloop", Entry::new("taskloop", Role::GeneratesTask).unplaced()),
     // It prefers children of the current task, and yet takes others where these have a higher priority.

@@ -15,10 +15,11 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
-use crate::entry::{self, Entry, Role};
+use crate::entry::{self, Entry};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
 use crate::names::Namer;
+use crate::owner::{Owner, Territory};
 use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
@@ -28,16 +29,24 @@ pub(crate) const FILES: &[&str] = &["libgomp"];
 #[derive(Debug)]
 pub struct Gomp {
     info: InstanceInfo,
-    base: Addr,
+    territory: Territory,
     structs: Structs,
-    /// Where the dynamic linker leaves the distance from the thread pointer to `gomp_thread`.
-    tls_slot: Result<Addr, String>,
+    distance: Result<Distance, String>,
     global_icv: Option<(Addr, Origin)>,
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
     atomic_lock: Option<(Addr, Origin)>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
+}
+
+/// The distance from the thread pointer to `gomp_thread`.
+#[derive(Debug, Clone, Copy)]
+enum Distance {
+    /// The dynamic linker leaves it in this word.
+    At(Addr),
+    /// It is this, in bytes modulo 2^64.
+    Of(u64),
 }
 
 /// The layouts shipped for this family.
@@ -63,7 +72,12 @@ pub(crate) fn origins() -> FamilyOrigins {
         costs: schema::COSTS,
         recover: recover::recover,
         described: None,
-        alternatives: &[["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS]],
+        alternatives: &[
+            ["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS],
+            [schema::TLS_SLOT, schema::TLS_DISTANCE],
+        ],
+        names: &schema::NAMES,
+        only_with: &[(schema::DEFAULT_LOCK, "GOMP_critical_start"), (schema::ATOMIC_LOCK, "GOMP_atomic_start")],
     }
 }
 
@@ -87,19 +101,24 @@ impl Gomp {
 
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
-        let plain = resolved.without_profile.map(|(layout, info)| Box::new(Gomp::bind(module, &layout, info)));
-        Gomp { without_profile: plain, ..Gomp::bind(module, &resolved.layout, resolved.info) }
+        let bind = |layout: &Layout, info| Gomp::bind(module, layout, info, Territory::of(module, origins));
+        let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
+        Gomp { without_profile: plain, ..bind(&resolved.layout, resolved.info) }
     }
 
-    fn bind(module: &Module, layout: &Layout, info: InstanceInfo) -> Gomp {
+    fn bind(module: &Module, layout: &Layout, info: InstanceInfo, territory: Territory) -> Gomp {
         let global = |name| instance::global(layout, module, name);
-        let tls_slot = global(schema::TLS_SLOT)
-            .map(|(slot, _)| slot)
-            .ok_or_else(|| "where this libgomp keeps its threads could not be found in its code".to_owned());
+        let built_in = layout.global(schema::TLS_DISTANCE).ok().map(Distance::Of);
+        let distance = built_in.or_else(|| global(schema::TLS_SLOT).map(|(slot, _)| Distance::At(slot)));
+        let program = module.file.as_ref().is_ok_and(|file| file.is_program());
+        let why = match program {
+            true => "where this libgomp, which is built into the program, keeps its threads is not in its symbol table",
+            false => "where this libgomp keeps its threads could not be found in its code",
+        };
         Gomp {
-            base: module.base(),
+            territory,
             structs: Structs::bind(layout),
-            tls_slot,
+            distance: distance.ok_or_else(|| why.to_owned()),
             global_icv: global(schema::GLOBAL_ICV),
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),
@@ -109,8 +128,8 @@ impl Gomp {
         }
     }
 
-    fn owns(&self, target: &dyn Target, addr: Addr) -> bool {
-        instance::is_in(target, self.base, addr)
+    fn owner(&self, target: &dyn Target, addr: Addr) -> Owner {
+        self.territory.owner(target, addr)
     }
 }
 
@@ -129,7 +148,7 @@ impl Runtime for Gomp {
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owns(target, addr)
+        self.owner(target, addr) == Owner::Runtime
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
@@ -137,10 +156,13 @@ impl Runtime for Gomp {
     }
 
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with
-    /// (`gomp_thread_start` in team.c). Tasks are executed further in.
+    /// (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing tells the C library, so
+    /// that the outermost function of libgomp is not known to be that; but it has its name.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
         let first = functions.first().copied().flatten();
-        outermost || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role == Role::OpensRegion)
+        outermost
+            || first == Some("gomp_thread_start")
+            || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role.opens())
     }
 }
 

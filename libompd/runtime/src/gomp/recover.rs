@@ -5,16 +5,17 @@
 //! a `gomp_team` is known by the field of `gomp_thread` it was reached through.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use ompd_layout::code::{Call, Callee, Chain, Expr, Run, Store, TlsSlot};
+use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
 use super::schema::{ATOMIC_LOCK, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
 use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
-    let mut recipes =
-        Recipes { decoder: Decoder::new(image, &SCHEMA), thread: None, team: None, task: None, pool: None };
+    let decoder = Decoder::new(image, &SCHEMA);
+    let mut recipes = Recipes { decoder, built_in: built_in(image), thread: None, team: None, task: None, pool: None };
     recipes.thread_numbers();
     recipes.team();
     recipes.ancestors();
@@ -31,9 +32,19 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.decoder.finish()
 }
 
+/// Where `gomp_tls_data` lies in a program that has libgomp built in, in bytes from the thread pointer. Its code has
+/// these distances as constants, from which alone nobody could tell where one variable ends and the next begins.
+fn built_in(image: &ElfFile) -> Option<Range<i64>> {
+    let variable = image.symbol("gomp_tls_data")?;
+    let start = image.thread_pointer_offset(&variable)?;
+    Some(start..start.checked_add_unsigned(variable.size)?)
+}
+
 /// Recipes, and what they have found so far.
 struct Recipes<'a> {
     decoder: Decoder<'a>,
+    /// In a program: where the calling thread's `gomp_thread` lies, in bytes from the thread pointer.
+    built_in: Option<Range<i64>>,
     /// Which thread-local variable `gomp_tls_data` is: the addend of its relocation. Several slots may lead to it.
     thread: Option<i64>,
     /// Offsets in `gomp_thread` of the pointers to the team, the task and the pool.
@@ -56,6 +67,14 @@ impl Recipes<'_> {
     /// Offset in the calling thread's `gomp_thread`, if `addr` lies in it.
     fn in_thread(&self, addr: &Expr) -> Option<i64> {
         let (base, offset) = addr.split();
+        self.offset_in_thread(&base, offset)
+    }
+
+    fn offset_in_thread(&self, base: &Expr, offset: i64) -> Option<i64> {
+        if let Kind::ThreadPointer = base.kind() {
+            let own = self.built_in.as_ref().filter(|own| own.contains(&offset))?;
+            return offset.checked_sub(own.start);
+        }
         let variable = self.variable(base.as_tls()?)?;
         self.thread.is_none_or(|known| known == variable).then_some(offset)
     }
@@ -66,10 +85,11 @@ impl Recipes<'_> {
         (self.in_thread(&at)? == pointer?).then_some(offset)
     }
 
-    /// The pointers followed from `gomp_thread` on, if `value` was reached that way.
+    /// The pointers followed from `gomp_thread` on, if `value` was reached that way: the first offset is one in it.
     fn chain_from_thread(&self, value: &Expr) -> Option<Chain> {
-        let chain = value.chain()?;
-        self.in_thread(&chain.root)?;
+        let mut chain = value.chain()?;
+        let first = chain.steps.first_mut()?;
+        first.offset = self.offset_in_thread(&chain.root, first.offset)?;
         Some(chain)
     }
 
@@ -85,15 +105,15 @@ impl Recipes<'_> {
             let found = run.returned().find_map(|value| {
                 let chain = self.chain_from_thread(value)?;
                 let [offset] = chain.offsets([4])?;
-                Some((chain.root.as_tls()?, offset))
+                Some((chain.root.as_tls(), offset))
             });
             let Some((slot, offset)) = found else {
                 self.decoder.not_found(function, field, &run);
                 continue;
             };
-            self.thread = self.thread.or(self.variable(slot));
+            self.thread = self.thread.or(slot.and_then(|slot| self.variable(slot)));
             // Only a slot with the offset from the thread pointer can be read by somebody else.
-            if let TlsSlot::Offset(at) = slot
+            if let Some(TlsSlot::Offset(at)) = slot
                 && function == "omp_get_thread_num"
             {
                 self.decoder.global(TLS_SLOT, at);
@@ -148,6 +168,9 @@ impl Recipes<'_> {
     /// `task ? &task->icv : &gomp_global_icv`. `nthreads_var` is the first member in every release.
     fn task_and_icvs(&mut self) {
         let function = "omp_get_max_threads";
+        if !self.decoder.has(function) && self.built_in.is_some() {
+            return self.task_by_internal_names();
+        }
         let Some(run) = self.decoder.run(function) else { return };
         let own = values(&run).find_map(|value| two_offsets(&self.chain_from_thread(&value)?));
         let global = values(&run).find_map(|value| value.as_any_load()?.as_const());
@@ -189,6 +212,45 @@ impl Recipes<'_> {
         self.schedule(icv);
     }
 
+    /// A program that asks for no control variable has no function that tells them, but the names of internal ones.
+    /// `gomp_end_task`: `struct gomp_task *task = thr->task; … thr->task = task->parent;`, and
+    /// `gomp_init_task (task, parent_task, prev_icv)`: `task->icv = *prev_icv;`
+    fn task_by_internal_names(&mut self) {
+        const TASK: u8 = 0;
+        const ICV: u8 = 2;
+        let names = ["gomp_end_task", "gomp_init_task"];
+        let [Some(end), Some(init)] = names.map(|name| self.decoder.entry(name)) else {
+            return self
+                .decoder
+                .failure("neither omp_get_max_threads nor gomp_end_task and gomp_init_task have a name");
+        };
+        let Some(run) = self.decoder.run_at(names[0], end) else { return };
+        let left = run.stores().filter(|s| s.size == 8).filter_map(|s| {
+            let task = self.in_thread(&s.addr)?;
+            let (from, parent) = s.value.as_load(8)?.as_member()?;
+            (self.in_thread(&from)? == task).then_some((task, parent))
+        });
+        let Some((task, parent)) = unanimous(left) else {
+            return self.decoder.not_found_at(names[0], Some(end), "task", &run);
+        };
+        self.task = Some(task);
+        self.decoder.field("gomp_thread", "task", task, 8);
+        self.decoder.field("gomp_task", "parent", parent, 8);
+
+        let Some(run) = self.decoder.run_at(names[1], init) else { return };
+        let copied = run.stores().filter_map(|s| {
+            let ((to, at), (from, offset)) = (s.addr.split(), s.value.as_load(s.size)?.split());
+            (to.as_arg() == Some(TASK) && from.as_arg() == Some(ICV)).then(|| at.checked_sub(offset))?
+        });
+        match unanimous(copied) {
+            Some(icv) => {
+                self.decoder.field("gomp_task", "icv", icv, 0);
+                self.decoder.field("gomp_task_icv", "nthreads_var", 0, 0);
+            }
+            None => self.decoder.not_found_at(names[1], Some(init), "icv", &run),
+        }
+    }
+
     /// `*kind = icv->run_sched_var; *chunk_size = icv->run_sched_chunk_size;`
     fn schedule(&mut self, icv: i64) {
         let function = "omp_get_schedule";
@@ -214,7 +276,7 @@ impl Recipes<'_> {
         }
         // `return thr->task && thr->task->kind != GOMP_TASK_IMPLICIT;` (GCC 13 and later)
         let function = "omp_in_explicit_task";
-        if self.decoder.image().exports(function)
+        if self.decoder.has(function)
             && let Some(run) = self.decoder.run(function)
         {
             let found = unanimous(run.loads().filter(|l| l.size == 4).filter_map(|l| self.behind(self.task, &l.addr)));
@@ -278,10 +340,7 @@ impl Recipes<'_> {
     /// `GOMP_barrier`: `if (team) gomp_team_barrier_wait (&team->barrier);`, and there
     /// `gomp_barrier_wait_start`: `ret = bar->generation & …; if (--bar->awaited == 0) …`.
     fn barrier(&mut self) {
-        let function = "GOMP_barrier";
-        let Some(run) = self.decoder.run(function) else { return };
-        let passed = run.calls().find_map(|call| Some((internal(call)?, self.behind(self.team, &call.args[0])?)));
-        let Some((wait, barrier)) = passed else { return self.decoder.not_found(function, "barrier", &run) };
+        let Some((wait, barrier)) = self.barrier_calls() else { return };
         let Some(run) = self.decoder.run_at("gomp_team_barrier_wait", wait) else { return };
         let Some(awaited) = unanimous(decremented(&run)) else {
             return self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "awaited", &run);
@@ -295,6 +354,30 @@ impl Recipes<'_> {
             }
             None => self.decoder.not_found_at("gomp_team_barrier_wait", Some(wait), "generation", &run),
         }
+    }
+
+    /// The function that waits at a team's barrier, and where the barrier lies in the team.
+    fn barrier_calls(&mut self) -> Option<(u64, i64)> {
+        let function = "GOMP_barrier";
+        // A program that has libgomp built in may do without, and has the names of the internal functions.
+        let names = ["gomp_team_barrier_wait", "gomp_team_end", "gomp_team_barrier_wait_final"];
+        if !self.decoder.has(function)
+            && let [Some(wait), Some(end), Some(last)] = names.map(|name| self.decoder.entry(name))
+        {
+            let run = self.decoder.run_at("gomp_team_end", end)?;
+            let waits = run.calls().filter(|call| internal(call) == Some(last));
+            let found = unanimous(waits.filter_map(|call| self.behind(self.team, &call.args[0])));
+            if found.is_none() {
+                self.decoder.not_found_at("gomp_team_end", Some(end), "barrier", &run);
+            }
+            return Some((wait, found?));
+        }
+        let run = self.decoder.run(function)?;
+        let found = run.calls().find_map(|call| Some((internal(call)?, self.behind(self.team, &call.args[0])?)));
+        if found.is_none() {
+            self.decoder.not_found(function, "barrier", &run);
+        }
+        found
     }
 
     /// `gomp_team_barrier_wait_end`, called or inlined: the last to arrive does `bar->awaited = bar->total;`

@@ -4,6 +4,7 @@ use ompd_layout::{GlobalSchema, Schema};
 
 use crate::bind::structs;
 use crate::instance::Cost;
+use crate::owner::OwnNames;
 
 structs! {
     GompThread = "gomp_thread", "Per-thread data in thread-local storage (`gomp_tls_data`)" {
@@ -79,6 +80,9 @@ structs! {
 /// Name under which the code origin files the place of the thread-local data: the address of the GOT slot that holds
 /// its offset from the thread pointer.
 pub(crate) const TLS_SLOT: &str = "gomp_tls_data@gottpoff";
+/// The same distance itself, in a program that has libgomp built in: there it is known to the linker, and code has it
+/// as a constant (the local-exec model).
+pub(crate) const TLS_DISTANCE: &str = "gomp_tls_data@tpoff";
 /// Control variables in force for threads without a task.
 pub(crate) const GLOBAL_ICV: &str = "gomp_global_icv";
 /// `max-active-levels-var` of GCC 10 and before (`unsigned long`).
@@ -94,6 +98,7 @@ pub const SCHEMA: Schema = Schema {
     structs: STRUCTS,
     globals: &[
         GlobalSchema { name: TLS_SLOT, meaning: "GOT slot with the offset of gomp_tls_data from the thread pointer" },
+        GlobalSchema { name: TLS_DISTANCE, meaning: "distance of gomp_tls_data from the thread pointer, in a program" },
         GlobalSchema { name: GLOBAL_ICV, meaning: "control variables in force for threads without a task" },
         GlobalSchema { name: MAX_ACTIVE_LEVELS, meaning: "`max-active-levels-var` of GCC 10 and before" },
         GlobalSchema { name: DEFAULT_LOCK, meaning: "lock behind unnamed `critical` constructs" },
@@ -105,6 +110,7 @@ pub const SCHEMA: Schema = Schema {
 /// begins with counts.
 pub(crate) const COSTS: &[Cost] = &[
     Cost { of: TLS_SLOT, text: "its threads cannot be found" },
+    Cost { of: TLS_DISTANCE, text: "its threads cannot be found" },
     Cost { of: "gomp_thread.ts.", text: "thread numbers, levels and teams are unknown" },
     Cost { of: "gomp_thread.task", text: "what threads execute is unknown" },
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
@@ -140,6 +146,30 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
     Cost { of: ATOMIC_LOCK, text: "waits for an atomic are not told from waits inside the runtime" },
 ];
+
+/// How its functions and variables are called. Those with public names (`GOMP_`, `omp_`, `acc_`) are in the vocabulary
+/// of the profiles.
+pub(crate) const NAMES: OwnNames = OwnNames {
+    internal: &["gomp_", "goacc_", "_goacc_"],
+    shared: &[],
+    // Variables compilers make for named criticals, where a name cannot begin with a dot.
+    not: &["gomp_critical_user_"],
+    // Of config/linux/{wait,futex}.h, where they were not inlined; and the locks that are no member of anything.
+    plain: &[
+        "acc_device_lock",
+        "atomic_lock",
+        "cpu_relax",
+        "create_lock_lock",
+        "default_lock",
+        "do_spin",
+        "do_wait",
+        "futex_wait",
+        "futex_wake",
+        "register_lock",
+    ],
+    structs: &["priority_node", "prio_splay_tree_node_s"],
+    files: &["atomic", "bar", "critical", "lock", "mutex", "oacc-init", "ptrlock", "sem", "target"],
+};
 
 /// All structs, bound to one resolved layout.
 #[derive(Debug, Clone)]

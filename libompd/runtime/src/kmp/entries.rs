@@ -12,7 +12,7 @@ const fn other(construct: &'static str) -> Entry {
 
 pub(crate) const ENTRIES: Table = &[
     ("__kmpc_fork_call", Entry::new("parallel", Role::OpensRegion)),
-    ("__kmpc_fork_teams", Entry::new("teams", Role::OpensRegion)),
+    ("__kmpc_fork_teams", Entry::new("teams", Role::OpensLeague)),
     ("__kmpc_omp_task", Entry::new("task", Role::GeneratesTask)),
     ("__kmpc_omp_taskwait", tasks("taskwait")),
     ("__kmpc_omp_wait_deps", tasks("taskwait depend")),

@@ -17,11 +17,12 @@ use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
-use crate::entry::{self, Entry, Role};
+use crate::entry::{self, Entry};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
+use crate::owner::{Owner, Territory};
 use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
@@ -32,6 +33,7 @@ pub(crate) const FILES: &[&str] = &["libomp", "libiomp"];
 pub struct Kmp {
     info: InstanceInfo,
     base: Addr,
+    territory: Territory,
     layout: Layout,
     bias: u64,
     structs: Structs,
@@ -75,6 +77,8 @@ pub(crate) fn origins() -> FamilyOrigins {
         described: Some(Described { symbol: described::SYMBOL, min_size: described::MIN_SIZE, read: described::read }),
         // The walk over the table ends by the count where the capacity is not known.
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
+        names: &schema::NAMES,
+        only_with: &[],
     }
 }
 
@@ -108,6 +112,7 @@ impl Kmp {
             .collect();
         let bind = |layout: Layout, info| Kmp {
             base: module.base(),
+            territory: Territory::of(module, origins),
             bias: module.bias,
             structs: Structs::bind(&layout),
             layout,
@@ -124,7 +129,8 @@ impl Kmp {
         Some((Addr(addr).offset(self.bias), self.layout.global_source(name)?.origin))
     }
 
-    fn owns(&self, target: &dyn Target, addr: Addr) -> bool {
+    /// True in the runtime's module. It waits through the C library, which a program may have built in as well.
+    fn may_own(&self, target: &dyn Target, addr: Addr) -> bool {
         instance::is_in(target, self.base, addr)
     }
 
@@ -153,7 +159,7 @@ impl Runtime for Kmp {
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owns(target, addr)
+        self.territory.owner(target, addr) == Owner::Runtime
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
@@ -167,7 +173,7 @@ impl Runtime for Kmp {
             [Some(name), ..] => {
                 *name == entries::INVOKES_REGIONS
                     || name.contains(entries::WRAPS_BODIES)
-                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role == Role::OpensRegion)
+                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role.opens())
             }
             [None, Some(name), ..] => *name == entries::INVOKES_REGIONS,
             _ => false,

@@ -4,6 +4,7 @@ use ompd_layout::{GlobalSchema, Schema};
 
 use crate::bind::structs;
 use crate::instance::Cost;
+use crate::owner::OwnNames;
 
 structs! {
     KmpInfo = "kmp_base_info" as ["kmp_base_info", "kmp_base_info_t"], "One thread known to the runtime" {
@@ -140,6 +141,17 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: THREADS_CAPACITY, meaning: "entries of that table" },
         GlobalSchema { name: LOCK_TABLE, meaning: "table of all locks and criticals of the default kind" },
     ],
+};
+
+/// How its functions and variables are called. Those with public names are in the vocabulary of the profiles.
+pub(crate) const NAMES: OwnNames = OwnNames {
+    internal: &["__kmp_", "__kmpc_", "__ompt_", "__ompd_"],
+    // C++ functions of the runtime and of the program.
+    shared: &["_Z"],
+    not: &[],
+    plain: &[],
+    structs: &["ident"],
+    files: &[],
 };
 
 /// What is lost with each value that is not known, in the words of `doctor`. The longest name that a missing value

@@ -26,12 +26,14 @@ pub(super) struct Entry {
     pub global: bool,
     /// Not the default version of its name (`@` instead of `@@`).
     pub old_version: bool,
+    /// For a local symbol the source file it is filed under, counted from 1; 0 if none is named.
+    pub file: u32,
 }
 
 impl Entry {
     /// Orders aliases: the name a reader would expect comes first.
-    fn rank(&self) -> (bool, bool, bool) {
-        (self.old_version, !self.global, !self.function)
+    fn rank(&self) -> (bool, bool, bool, bool) {
+        (self.old_version, !self.global, !self.function, self.name.starts_with('_'))
     }
 
     fn end(&self) -> u64 {
@@ -43,6 +45,8 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct SymbolTable {
     entries: Vec<Entry>,
+    /// Names of the source files (`STT_FILE`), in the order of the table.
+    files: Vec<Box<str>>,
     /// Indices sorted by name, best first.
     by_name: Vec<u32>,
     /// Indices of everything that has an address, sorted by it, best last.
@@ -65,10 +69,22 @@ impl SymbolTable {
         let symbols = sections.symbols(endian, data, kind)?;
         let versions = if dynamic { sections.versions(endian, data)? } else { None };
         let mut entries = Vec::new();
+        let mut files: Vec<Box<str>> = Vec::new();
+        let mut file = 0;
         let mut left = Allowance::of(data);
         for (index, symbol) in symbols.enumerate() {
             let kind = symbol.st_type();
             let place = symbol.st_shndx(endian);
+            // The local symbols of a source file come behind its name (gABI, "Symbol Table"). Linkers put an empty name
+            // before those that belong to none.
+            if kind == raw::STT_FILE {
+                let Some(name) = left.name(symbols.symbol_name(endian, symbol), data) else {
+                    return Ok(SymbolTable::default());
+                };
+                let name = name.filter(|name| !name.is_empty());
+                files.extend(name.map(|name| String::from_utf8_lossy(name).into()));
+                file = name.map_or(0, |_| u32::try_from(files.len()).unwrap_or(0));
+            }
             // SHN_ABS covers the names of version nodes, which older linkers put among the symbols.
             if place == raw::SHN_UNDEF || place == raw::SHN_ABS || kind == raw::STT_SECTION || kind == raw::STT_FILE {
                 continue;
@@ -95,9 +111,10 @@ impl SymbolTable {
                 function: kind == raw::STT_FUNC || kind == raw::STT_GNU_IFUNC,
                 global: !symbol.is_local(),
                 old_version: hidden || suffix_old,
+                file: if symbol.is_local() { file } else { 0 },
             });
         }
-        Ok(SymbolTable::index(entries))
+        Ok(SymbolTable { files, ..SymbolTable::index(entries) })
     }
 
     fn index(entries: Vec<Entry>) -> SymbolTable {
@@ -115,7 +132,7 @@ impl SymbolTable {
                 highest
             })
             .collect();
-        SymbolTable { by_name, by_addr, reach, entries }
+        SymbolTable { by_name, by_addr, reach, entries, files: Vec::new() }
     }
 
     /// The symbol called `name`: default version first, then global ones.
@@ -142,6 +159,17 @@ impl SymbolTable {
         None
     }
 
+    /// The name of the source file that an entry is filed under.
+    pub fn file_name(&self, entry: &Entry) -> Option<&str> {
+        let at = usize::try_from(entry.file.checked_sub(1)?).ok()?;
+        self.files.get(at).map(|name| &**name)
+    }
+
+    /// The local symbols filed under the same source file as `entry`, which is one of them; none if it is under none.
+    pub fn of_same_file<'t>(&'t self, entry: &'t Entry) -> impl Iterator<Item = &'t Entry> {
+        self.entries.iter().filter(move |e| e.file != 0 && e.file == entry.file)
+    }
+
     /// All symbols, in the order of the table.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
@@ -154,7 +182,7 @@ mod tests {
 
     fn entry(name: &str, addr: u64, size: u64) -> Entry {
         let name = name.into();
-        Entry { name, addr, size, tls: false, function: true, global: true, old_version: false }
+        Entry { name, addr, size, tls: false, function: true, global: true, old_version: false, file: 0 }
     }
 
     #[test]

@@ -293,6 +293,9 @@ fn damaged_files_do_no_harm() {
         opened += 1;
         let _ = (file.soname(), file.needed(), file.version_nodes(), file.has_dwarf(), file.section(".debug_info"));
         let _ = (file.symbol("secret"), file.symbol("mark"), file.exports("caller"), file.exported_names().count());
+        let _ = (file.is_program(), file.has_names(), file.global_names().count());
+        let _ = file.symbol("mark").and_then(|mark| file.thread_pointer_offset(&mark));
+        let _ = file.symbol("secret").and_then(|secret| file.source_of(secret.addr.0).map(|s| s.locals.len()));
         for range in file.executable_ranges() {
             let _ =
                 (file.symbol_at(Addr(range.start)), file.function_range(range.start), file.bytes_at(range.start, 64));
@@ -300,4 +303,87 @@ fn damaged_files_do_no_harm() {
         let _ = (file.relocations().len(), file.debug_search(), file.tls_segment(), file.bytes_at(0, u64::MAX));
     }
     assert!(opened > 1000, "the damage must leave files that open: {opened}");
+}
+
+/// Programs that print how far their thread-local variables lie from the thread pointer, linked in every way that has
+/// an effect on it.
+#[test]
+fn thread_local_variables_of_programs_lie_where_the_linker_puts_them() {
+    const SOURCE: &str = "#include <stdio.h>\n\
+        __thread char first = 1; __thread long second; __thread char third[ROOM] __attribute__((aligned(ALIGN)));\n\
+        #define AT(v) printf(\"%ld\\n\", (long)((char *)&v - (char *)__builtin_thread_pointer()))\n\
+        int main(void) { AT(first); AT(second); AT(third); return 0; }\n";
+    let folder = support::scratch().join("tls");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let source = folder.join("tls.c");
+    std::fs::write(&source, SOURCE).expect("the source is written");
+    let mut tried = 0;
+    for (n, (link, room, align)) in ["-static", "-static-pie", "-pie", "-no-pie"]
+        .into_iter()
+        .flat_map(|link| [(1, 1), (3, 16), (200, 64), (70, 4096)].map(|(room, align)| (link, room, align)))
+        .enumerate()
+    {
+        let program = folder.join(format!("tls-{n}"));
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O1", link, &format!("-DROOM={room}"), &format!("-DALIGN={align}")]).arg(&source);
+        if !gcc.arg("-o").arg(&program).output().is_ok_and(|out| out.status.success()) {
+            support::skip(&format!("gcc {link} does not link here"));
+            continue;
+        }
+        let said = Command::new(&program).output().expect("the program runs");
+        let said = String::from_utf8(said.stdout).expect("numbers");
+        let truth: Vec<i64> = said.lines().map(|line| line.parse().expect("a number")).collect();
+        let file = open(&program);
+        let variable = |name| file.symbol(name).expect("the program is not stripped");
+        let ours = ["first", "second", "third"].map(|name| file.thread_pointer_offset(&variable(name)).expect(name));
+        assert_eq!(ours, *truth, "{link}, {room} bytes aligned to {align}");
+        assert!(file.is_program() && file.has_names());
+        assert_eq!(file.thread_pointer_offset(&variable("main")), None);
+        tried += 1;
+    }
+    assert!(tried > 0);
+    // Of a library only the loader knows.
+    let file = open(library());
+    assert!(!file.is_program());
+    assert_eq!(file.thread_pointer_offset(&file.symbol("mark").expect("mark")), None);
+}
+
+#[test]
+fn local_symbols_are_put_down_to_their_source_files() {
+    let folder = support::scratch().join("sources");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).expect("the source is written");
+        path
+    };
+    let inside =
+        "__attribute__((noinline)) static int helper(int n) { return n * KEY + 1; }\nstatic int LOCAL = KEY;\n";
+    let one = file("one.c", &format!("{inside}int one(int n) {{ LOCAL += n; return helper(LOCAL); }}\n"));
+    let two = file("two.c", &format!("{inside}int two(int n) {{ LOCAL += n; return helper(LOCAL); }}\n"));
+    let main =
+        file("main.c", "int one(int), two(int); int main(int n, char **v) { (void)v; return one(n) + two(n); }\n");
+    let object = |source: &Path, key: &str, local: &str| {
+        let out = source.with_extension("o");
+        let flags = ["-O1".to_owned(), "-c".to_owned(), format!("-DKEY={key}"), format!("-DLOCAL={local}")];
+        support::run(Command::new("gcc").args(flags).arg(source).arg("-o").arg(&out));
+        out
+    };
+    let objects = [object(&one, "3", "in_one"), object(&two, "5", "in_two"), object(&main, "0", "none")];
+    let program = folder.join("program");
+    support::run(Command::new("gcc").args(&objects).arg("-o").arg(&program));
+    let file = open(&program);
+    for (variable, source) in [("in_one", "one.c"), ("in_two", "two.c")] {
+        let found = file.source_of(file.symbol(variable).expect(variable).addr.0).expect("a local symbol");
+        assert_eq!(found.name, Some(source));
+        assert!(found.locals.contains(&"helper") && found.locals.contains(&variable), "{found:?}");
+        assert!(!found.locals.contains(&"main") && found.locals.len() < 8, "{found:?}");
+    }
+    // Global ones, and what nobody named.
+    assert_eq!(file.source_of(file.symbol("one").expect("one").addr.0), None);
+    assert_eq!(file.source_of(u64::MAX), None);
+    assert!(file.global_names().any(|name| name == "two") && !file.global_names().any(|name| name == "helper"));
+    let stripped = folder.join("stripped");
+    support::run(Command::new("strip").arg(&program).arg("-o").arg(&stripped));
+    assert_eq!(open(&stripped).global_names().count(), 0);
 }

@@ -10,7 +10,7 @@ use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
 mod tasks;
 mod waits;
 
-use super::Gomp;
+use super::{Distance, Gomp};
 use crate::bind::{Slot, View, Why};
 use crate::instance::SelfCheck;
 use crate::limits;
@@ -107,13 +107,15 @@ impl<'a> Reader<'a> {
         self.issues.push(Issue::new(subject, text));
     }
 
-    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: the dynamic linker leaves it in a slot before any
-    /// code of the library runs. Seen earlier, the slot holds something else.
+    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: known of a program; for a library the dynamic
+    /// linker leaves it in a slot before any code of the library runs. Seen earlier, the slot holds something else.
     fn tls_offset(&self) -> Result<u64, Why> {
         /// Far more than all thread-local variables of a process together.
         const MAX: i64 = 64 << 20;
-        let slot = self.gomp.tls_slot.clone().map_err(Why::Inconsistent)?;
-        let offset = self.target.read_u64(slot)?;
+        let offset = match self.gomp.distance.clone().map_err(Why::Inconsistent)? {
+            Distance::Of(offset) => offset,
+            Distance::At(slot) => self.target.read_u64(slot)?,
+        };
         // Thread-local storage lies below the thread pointer on x86-64, above it on aarch64 (ELF TLS, variants II and I).
         let sane = match self.target.arch().machine {
             Machine::X86_64 => -MAX..0,

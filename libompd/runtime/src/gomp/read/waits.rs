@@ -7,6 +7,7 @@ use super::{Place, RawTeam, RawThread, Reader};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
+use crate::owner::Owner;
 
 /// Flags in the low bits of a team barrier's generation (`BAR_*` in `config/linux/bar.h`).
 const BAR_WAITING_FOR_TASK: u64 = 2;
@@ -136,10 +137,15 @@ impl Reader<'_> {
             // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
             return Fact::unknown("waits are not recognised on this machine yet");
         }
-        if !self.gomp.owns(self.target, raw.registers.pc) {
-            return Fact::known(None, origin);
-        }
         const FUTEX: u64 = 202;
+        let other_call = raw.registers.syscall.is_some_and(|call| call.number != FUTEX);
+        match self.gomp.owner(self.target, raw.registers.pc) {
+            Owner::Runtime => {}
+            Owner::Unclear if !other_call => {
+                return Fact::unknown("whether the code it executes is libgomp's or the program's own is not known");
+            }
+            Owner::Other | Owner::Unclear => return Fact::known(None, origin),
+        }
         let Some(call) = raw.registers.syscall.filter(|c| c.number == FUTEX) else {
             return if raw.idle {
                 Fact::known(
@@ -178,7 +184,10 @@ impl Reader<'_> {
                 Ok(()) => (WaitKind::RuntimeInternal, None, None),
                 Err(why) => return why.into(),
             },
-            None if self.gomp.owns(self.target, object) => {
+            None if self.gomp.owner(self.target, object) == Owner::Unclear => {
+                return Fact::unknown("it sleeps on a variable that may be libgomp's or the program's own");
+            }
+            None if self.gomp.owner(self.target, object) == Owner::Runtime => {
                 if self.gomp.default_lock.is_none() || self.gomp.atomic_lock.is_none() {
                     return Fact::unknown("it sleeps on a variable of libgomp, perhaps that of a critical or atomic");
                 }

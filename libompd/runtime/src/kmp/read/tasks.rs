@@ -8,6 +8,7 @@ use super::{Idle, Reader};
 use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
+use crate::owner::Owner;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
@@ -247,8 +248,12 @@ impl Reader<'_> {
             if pkfn.is_null() {
                 return Ok(Fact::unknown("the runtime has not set the function of the region"));
             }
-            if !self.kmp.owns(self.target, pkfn) {
-                return Ok(s.pkfn.fact(Ok(CodeRef::new(pkfn))));
+            match self.kmp.territory.owner(self.target, pkfn) {
+                Owner::Other => return Ok(s.pkfn.fact(Ok(CodeRef::new(pkfn)))),
+                Owner::Unclear => {
+                    return Ok(Fact::unknown("whether the region's microtask is the runtime's is not known"));
+                }
+                Owner::Runtime => {}
             }
             if view.count(&s.argc)? == 0 {
                 return Ok(Fact::unknown("the region's microtask is the runtime's own"));

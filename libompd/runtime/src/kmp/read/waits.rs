@@ -176,7 +176,7 @@ impl Reader<'_> {
             Machine::Other(_) => return Fact::unknown("system calls of this machine are not known"),
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
-        if self.kmp.owns(self.target, registers.pc) {
+        if self.kmp.may_own(self.target, registers.pc) {
             Fact::unknown("it is executing the runtime's code (a spinning wait leaves no trace in memory)")
         } else if !other_call && self.kmp.in_libc(registers.pc) {
             Fact::unknown("it is in the C library: whether the OpenMP runtime or the program waits there is not known")
