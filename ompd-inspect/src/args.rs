@@ -69,6 +69,10 @@ pub struct StacksArgs {
     /// How to show them.
     #[command(flatten)]
     pub form: StackForm,
+    /// Show each frame's parameters and variables with their values, as debug information tells; one row for each thread.
+    /// Nothing else prints what is in the program's memory, which may be confidential.
+    #[arg(long, conflicts_with_all = ["tree", "dot", "folded", "svg"])]
+    pub locals: bool,
 }
 
 /// The forms of `stacks`.
@@ -222,6 +226,11 @@ pub enum View {
 }
 
 impl Cli {
+    /// Whether variables of the program are wanted.
+    pub fn locals(&self) -> bool {
+        matches!(&self.command, Some(Command::Stacks(args)) if args.locals)
+    }
+
     /// View and target asked for; `None` if there is no target or more than one.
     pub fn request(&self) -> Option<(View, &str)> {
         if self.command.is_some() && self.target.is_some() {
@@ -237,7 +246,7 @@ impl Cli {
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [
-                    (form.all, StackView::All),
+                    (form.all || args.locals, StackView::All),
                     (form.tree, StackView::Tree),
                     (form.dot, StackView::Graph(Graph::Dot)),
                     (form.folded, StackView::Graph(Graph::Folded)),
@@ -277,6 +286,11 @@ mod tests {
         let cli = parse(&["ompd-inspect", "-v", "--json", "icvs", "1"]).expect("options first");
         assert_eq!(cli.request(), Some((View::Icvs, "1")));
         assert!(cli.options.json && cli.options.verbose);
+        let cli = parse(&["ompd-inspect", "stacks", "--locals", "1"]).expect("stacks with variables");
+        assert_eq!(cli.request(), Some((View::Stacks(StackView::All), "1")));
+        assert!(cli.locals());
+        assert!(!parse(&["ompd-inspect", "stacks", "1"]).expect("stacks without").locals());
+        assert!(parse(&["ompd-inspect", "stacks", "--locals", "--tree", "1"]).is_err());
         let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
         assert_eq!(both.request(), None);
         assert!(parse(&["ompd-inspect"]).is_err());

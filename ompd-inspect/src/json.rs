@@ -445,7 +445,7 @@ pub fn report(inspection: &Inspection) -> Report {
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
-        stacks: inspection.stacks.logical.iter().map(stacks::stack).collect(),
+        stacks: stacks::stacks(inspection),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
     }
 }

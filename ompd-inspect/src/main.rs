@@ -80,7 +80,8 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         ..OpenOptions::default()
     };
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let inspection = session::inspect(target, &open, &ignore).map_err(|error| {
+    let wanted = session::Wanted { ignore: &ignore, locals: cli.locals() };
+    let inspection = session::inspect(target, &open, wanted).map_err(|error| {
         let no_process = matches!(error, OpenError::NoSuchProcess { .. });
         let mut failure = Failure::from(error);
         if no_process && std::path::Path::new(target).exists() {

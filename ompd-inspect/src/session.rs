@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::{Origin, Runtime, discover};
-use ompd_stack::{Cache, Stacks};
+use ompd_stack::{Cache, FrameVariables, Stacks};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
 use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
@@ -39,6 +40,8 @@ pub struct Inspection {
     pub runtimes: Vec<RuntimeSnapshot>,
     /// Every thread's stack.
     pub stacks: ompd_stack::Report,
+    /// The variables of the frames of each of `stacks.logical`, if they were asked for.
+    pub locals: Option<Vec<Vec<Arc<FrameVariables>>>>,
     /// Mapped files that could not be looked at (text of the target).
     pub unopened: Vec<String>,
     /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
@@ -62,41 +65,49 @@ impl Inspection {
     }
 }
 
-/// Opens and reads the target: a number is a process, anything else a core file. Layouts are found without the origins in
-/// `ignore`.
+/// What to read, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Layouts are found without these origins.
+    pub ignore: &'a [Origin],
+    /// The variables of the program, which nothing else of an inspection shows.
+    pub locals: bool,
+}
+
+/// Opens and reads the target: a number is a process, anything else a core file.
 ///
 /// # Errors
 /// The target could not be opened or stopped at all.
-pub fn inspect(target: &str, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
+pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     if target.bytes().all(|b| b.is_ascii_digit()) {
         let too_large = |_| OpenError::Io {
             what: format!("there is no process {target}"),
             source: std::io::Error::other("no process id is that large"),
         };
-        inspect_live(target.parse().map_err(too_large)?, options, ignore)
+        inspect_live(target.parse().map_err(too_large)?, options, wanted)
     } else {
-        inspect_core(Path::new(target), options, ignore)
+        inspect_core(Path::new(target), options, wanted)
     }
 }
 
-fn inspect_core(path: &Path, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
+fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let core = Core::open(path, options)?;
-    let runtimes = discover(&core, ignore);
+    let runtimes = discover(&core, wanted.ignore);
     let stacks = Stacks::capture(&core);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
-    Ok(finish(&core, &runtimes, snapshots, &stacks, None))
+    Ok(finish(&core, &runtimes, snapshots, &stacks, None, wanted))
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
-fn inspect_live(pid: i32, options: &OpenOptions, ignore: &[Origin]) -> Result<Inspection, OpenError> {
+fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let mut live = Live::open(pid, options)?;
-    let runtimes = discover(&live, ignore);
+    let runtimes = discover(&live, wanted.ignore);
     let began = Instant::now();
     live.stop()?;
     let stacks = Stacks::capture(&live);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
     let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    Ok(finish(&live, &runtimes, snapshots, &stacks, Some(pause)))
+    Ok(finish(&live, &runtimes, snapshots, &stacks, Some(pause), wanted))
 }
 
 fn finish(
@@ -105,8 +116,14 @@ fn finish(
     mut snapshots: Vec<RuntimeSnapshot>,
     stacks: &Stacks,
     pause: Option<Duration>,
+    wanted: Wanted<'_>,
 ) -> Inspection {
-    let stacks = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &Cache::default());
+    let cache = Cache::default();
+    let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &cache);
+    let locals = wanted.locals.then(|| {
+        let locals = report.locals(target, stacks, &cache);
+        (0..report.logical.len()).map(|stack| locals.of(stack)).collect()
+    });
     for (runtime, snapshot) in runtimes.iter().zip(&mut snapshots) {
         runtime.name(target, snapshot);
     }
@@ -135,7 +152,8 @@ fn finish(
         process: target.process().clone(),
         threads,
         runtimes: snapshots,
-        stacks,
+        stacks: report,
+        locals,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
         issues,

@@ -132,6 +132,9 @@ impl Locals<'_> {
         let Some(frame) = thread.and_then(|thread| thread.backtrace.frames.get(place.frame)) else {
             return none("its frame is gone");
         };
+        if place.functions == 0 {
+            return none("not looked for where source lines are not known");
+        }
         let at = frame.lookup();
         let Some(image) = self.images.at(at) else { return none("no file is mapped at its code") };
         let Some(info) = &image.info else { return none("the file with its code is not at hand") };
@@ -256,7 +259,7 @@ impl Reading<'_> {
             note: None,
         };
         let mut by_reference = false;
-        if self.level.outlined {
+        if self.level.outlined && !declared.name.starts_with('.') {
             if let Kind::Reference(referred) = &described.kind {
                 by_reference = self.scope.clang && declared.parameter;
                 // In C only the compiler makes references.

@@ -100,7 +100,7 @@ pub(crate) struct FramePlace {
     pub(crate) frame: usize,
     /// How many functions are inlined in this one there.
     pub(crate) inner: usize,
-    /// How many functions the frame has, itself and those inlined.
+    /// How many functions the frame has by debug information, itself and those inlined; 0 if that was not asked, or has none.
     pub(crate) functions: usize,
 }
 
@@ -394,6 +394,8 @@ impl Walker<'_, '_> {
         for number in segment.frames.clone() {
             let frame = &physical.backtrace.frames[number];
             let sources = self.process.source(frame.lookup());
+            let described = sources.iter().any(|source| source.language.is_some() || source.file.is_some());
+            let functions = if described { sources.len() } else { 0 };
             for (inner, source) in sources.iter().enumerate() {
                 let raw: Option<Arc<str>> = source.raw.as_deref().map(Arc::from);
                 // A wrapper and the body it calls are one construct: the body has the line.
@@ -434,7 +436,7 @@ impl Walker<'_, '_> {
                         addr: Some(frame.pc),
                         module,
                         via: Via::Call,
-                        place: Some(FramePlace { thread, frame: number, inner, functions: sources.len() }),
+                        place: Some(FramePlace { thread, frame: number, inner, functions }),
                     },
                     raw,
                 ));

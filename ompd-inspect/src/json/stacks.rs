@@ -1,10 +1,13 @@
 //! Stacks in the JSON report.
 
-use ompd_stack::{LogicalFrame, LogicalStack, Via};
+use std::sync::Arc;
+
+use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hex;
+use crate::session::Inspection;
 
 /// One thread's stack as its source reads.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,12 +92,51 @@ pub struct Frame {
     /// the region the frame before is the body of), `generated` (it is the body of what generated the task before), `around` (it is the
     /// body of the region the task before belongs to; what generated that is over, or not known).
     pub via: &'static str,
+    /// With `--locals`: its parameters and variables, as far as debug information tells of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables: Option<Vec<Variable>>,
+    /// With `--locals`: why `variables` is empty, or does not have all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variables_missing: Option<String>,
 }
 
-pub(super) fn stack(stack: &LogicalStack) -> Stack {
+/// A variable in scope where a frame executes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Variable {
+    /// Its name; `.omp.iv`, `.omp.lb` and `.omp.ub` are counters clang makes for loops.
+    pub name: String,
+    /// Its type as debug information describes it.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Its value as text: numbers in decimal, pointers in hexadecimal, texts in double quotes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Why there is no value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// In the body of a construct, where it is proven: true if it is shared with what is outward of the body, false if it is
+    /// the body's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<bool>,
+    /// True if it is a parameter of the source's function.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parameter: bool,
+    /// What has to be known about the value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// All of them.
+pub(super) fn stacks(inspection: &Inspection) -> Vec<Stack> {
+    let variables = |index: usize| inspection.locals.as_ref().and_then(|all| all.get(index)).map(Vec::as_slice);
+    inspection.stacks.logical.iter().enumerate().map(|(index, one)| stack(one, variables(index))).collect()
+}
+
+fn stack(stack: &LogicalStack, variables: Option<&[Arc<FrameVariables>]>) -> Stack {
+    let of = |index: usize| variables.and_then(|all| all.get(index)).map(Arc::as_ref);
     Stack {
         lwp: stack.lwp,
-        frames: stack.frames.iter().map(frame).collect(),
+        frames: stack.frames.iter().enumerate().map(|(index, one)| frame(one, of(index))).collect(),
         in_call: stack
             .in_call
             .as_ref()
@@ -105,7 +147,19 @@ pub(super) fn stack(stack: &LogicalStack) -> Stack {
     }
 }
 
-fn frame(frame: &LogicalFrame) -> Frame {
+fn variable(variable: &ompd_stack::Variable) -> Variable {
+    Variable {
+        name: variable.name.clone(),
+        type_name: variable.type_name.clone(),
+        value: variable.value.as_ref().ok().cloned(),
+        unavailable: variable.value.as_ref().err().cloned(),
+        shared: variable.shared,
+        parameter: variable.parameter,
+        note: variable.note.clone(),
+    }
+}
+
+fn frame(frame: &LogicalFrame, variables: Option<&FrameVariables>) -> Frame {
     let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_owned);
     Frame {
         function: text(&frame.function),
@@ -127,5 +181,7 @@ fn frame(frame: &LogicalFrame) -> Frame {
             Via::Generated => "generated",
             Via::Around => "around",
         },
+        variables: variables.map(|frame| frame.variables.iter().map(variable).collect()),
+        variables_missing: variables.and_then(|frame| frame.missing.clone()),
     }
 }

@@ -1,8 +1,10 @@
 //! Stacks as their source reads, threads that read the same in one row.
 
+use std::sync::Arc;
+
 use ompd_runtime::model::*;
 use ompd_stack::fold::{self, Node, Row};
-use ompd_stack::{LogicalFrame, LogicalStack, Via};
+use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 
 use crate::args::Graph;
 
@@ -31,7 +33,8 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
         let stack = &stacks[row.stack];
         title(page, inspection, row, &doing[row.stack]);
         if !stack.idle {
-            frames(page, stack);
+            let variables = inspection.locals.as_ref().and_then(|all| all.get(row.stack));
+            frames(page, stack, variables.map(Vec::as_slice));
         }
     }
 }
@@ -108,13 +111,18 @@ fn members(inspection: &Inspection, lwps: &[i32]) -> String {
     if parts.is_empty() { String::new() } else { format!("({}{more})", parts.join("; ")) }
 }
 
-fn frames(page: &mut Page, stack: &LogicalStack) {
-    let lines: Vec<Line<'_>> = fold_repeats(&stack.frames);
+fn frames(page: &mut Page, stack: &LogicalStack, variables: Option<&[Arc<FrameVariables>]>) {
+    let lines = match variables {
+        // Each has its own.
+        Some(_) => (0..stack.frames.len()).map(Line::Frame).collect(),
+        None => fold_repeats(&stack.frames),
+    };
     let hidden = if page.verbose || lines.len() <= SHOWN { 0..0 } else { SHOWN * 3 / 4..lines.len() - SHOWN / 4 };
     let shown = lines.iter().enumerate().filter(|(index, _)| !hidden.contains(index));
     let described: Vec<(usize, String, String)> = shown
         .map(|(index, line)| match line {
             Line::Frame(frame) => {
+                let frame = &stack.frames[*frame];
                 let (what, place) = fold::describe(frame);
                 (index, mark(frame, stack) + &escape(&what), escape(&place))
             }
@@ -142,8 +150,12 @@ fn frames(page: &mut Page, stack: &LogicalStack) {
         } else {
             page.line(format_args!("    {what:wide$}  {place}"));
         }
-        if let (true, Some(Line::Frame(frame))) = (page.verbose, lines.get(index)) {
-            detail(page, frame);
+        let Some(Line::Frame(frame)) = lines.get(index) else { continue };
+        if page.verbose {
+            detail(page, &stack.frames[*frame]);
+        }
+        if let Some(variables) = variables.and_then(|all| all.get(*frame)) {
+            show_variables(page, variables);
         }
     }
     if let Some(gap) = &stack.gap {
@@ -174,14 +186,35 @@ fn detail(page: &mut Page, frame: &LogicalFrame) {
     page.wrapped("        ", FAINT, &format!("{thread}{addr}{module}{file}{inlined}"), 10);
 }
 
-enum Line<'s> {
-    Frame(&'s LogicalFrame),
+/// The variables of a frame.
+fn show_variables(page: &mut Page, frame: &FrameVariables) {
+    for variable in &frame.variables {
+        let (name, of) = (escape(&variable.name), escape(&variable.type_name));
+        let mut text = match &variable.value {
+            Ok(value) => format!("{name}: {of} = {}", escape(value)),
+            Err(why) => format!("{name}: {of}, no value: {}", escape(why)),
+        };
+        let shared = variable.shared.map(|shared| if shared { "shared" } else { "private" }.to_owned());
+        let marks: Vec<String> = shared.into_iter().chain(variable.note.as_deref().map(escape)).collect();
+        if !marks.is_empty() {
+            text.push_str(&format!(" ({})", marks.join("; ")));
+        }
+        page.wrapped("        ", FAINT, &text, 12);
+    }
+    if let Some(why) = &frame.missing {
+        page.wrapped("        ", FAINT, &format!("(variables: {})", escape(why)), 12);
+    }
+}
+
+enum Line {
+    /// The frame with this index.
+    Frame(usize),
     /// The frames before come again so many times, so many frames each.
     Repeats(usize, usize),
 }
 
 /// Recursion: frames that come again and again are shown once.
-fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line<'_>> {
+fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line> {
     /// Functions that call each other in turn.
     const LONGEST: usize = 8;
     /// Fewer repetitions are shown as they are.
@@ -200,12 +233,12 @@ fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line<'_>> {
             (1..=LONGEST.min(frames.len() - at)).map(|length| (repeats(length), length)).find(|(n, _)| *n >= LEAST);
         match best {
             Some((times, length)) => {
-                lines.extend(frames[at..at + length].iter().map(Line::Frame));
+                lines.extend((at..at + length).map(Line::Frame));
                 lines.push(Line::Repeats(times, length));
                 at += length * (times + 1);
             }
             None => {
-                lines.push(Line::Frame(&frames[at]));
+                lines.push(Line::Frame(at));
                 at += 1;
             }
         }

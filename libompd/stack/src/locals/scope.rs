@@ -31,7 +31,6 @@ pub(crate) enum Where {
 #[derive(Debug, Clone)]
 pub(crate) struct Declared {
     pub(crate) name: String,
-    pub(crate) place: Place,
     pub(crate) described: Option<Place>,
     pub(crate) parameter: bool,
     pub(crate) artificial: bool,
@@ -253,7 +252,6 @@ impl Reader<'_> {
         Some(Declared {
             name,
             described: entries.target(place, entry, gimli::DW_AT_type),
-            place: place.clone(),
             parameter: entry.tag() == gimli::DW_TAG_formal_parameter,
             artificial: entries.flag(place, entry, gimli::DW_AT_artificial),
             block,
