@@ -61,6 +61,9 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
     "progress",
 ];
 
+/// The programs whose variables have values that follow from thread numbers; they finish when released.
+pub const LOCALS_PROGRAMS: [&str; 2] = ["locals", "locals_loop"];
+
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
 pub const STACK_PROGRAMS: [&str; 9] = [
     "stacks",

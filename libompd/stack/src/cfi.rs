@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, RegisterRule,
-    RunTimeEndian, UnwindContext, UnwindExpression, UnwindSection, Vendor,
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, FrameDescriptionEntry,
+    RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindSection, Vendor,
 };
 use ompd_target::{ByteOrder, ElfFile, Machine};
 use rustc_hash::FxHashMap;
@@ -164,43 +164,77 @@ impl CallFrames {
 
     fn find_in(&self, table: &Table, address: u64) -> Result<Row, NoRow> {
         if table.debug {
-            let mut section = DebugFrame::new(&table.bytes, self.endian);
-            section.set_address_size(self.address_size);
-            section.set_vendor(self.vendor);
-            self.find_entry(table, &section, address)
+            let section = self.debug_section(table);
+            self.row_of(table, &section, address)
         } else {
-            let mut section = EhFrame::new(&table.bytes, self.endian);
-            section.set_address_size(self.address_size);
-            section.set_vendor(self.vendor);
-            self.find_entry(table, &section, address)
+            let section = self.eh_section(table);
+            self.row_of(table, &section, address)
         }
     }
 
-    fn find_entry<'d, S>(&self, table: &Table, section: &S, address: u64) -> Result<Row, NoRow>
+    fn debug_section<'d>(&self, table: &'d Table) -> DebugFrame<Slice<'d>> {
+        let mut section = DebugFrame::new(&table.bytes, self.endian);
+        section.set_address_size(self.address_size);
+        section.set_vendor(self.vendor);
+        section
+    }
+
+    fn eh_section<'d>(&self, table: &'d Table) -> EhFrame<Slice<'d>> {
+        let mut section = EhFrame::new(&table.bytes, self.endian);
+        section.set_address_size(self.address_size);
+        section.set_vendor(self.vendor);
+        section
+    }
+
+    /// How far the stack pointer is from the CFA where the function that contains `address` has made its frame, and has not
+    /// begun to push arguments of a call: where all registers are saved for the first time that are saved at `address`.
+    /// `None` if the CFA is not counted from the stack pointer, or that cannot be told.
+    pub(crate) fn settled(&self, address: u64, stack_pointer: u16) -> Option<i64> {
+        let in_table = |table: &Table| match table.debug {
+            true => self.settled_in(table, &self.debug_section(table), address, stack_pointer),
+            false => self.settled_in(table, &self.eh_section(table), address, stack_pointer),
+        };
+        self.eh_frame.as_ref().and_then(in_table).or_else(|| self.debug_frame().and_then(in_table))
+    }
+
+    fn settled_in<'d, S>(&self, table: &Table, section: &S, address: u64, stack_pointer: u16) -> Option<i64>
     where
         S: UnwindSection<Slice<'d>>,
         S::Offset: From<usize>,
     {
-        let by_header = || {
-            let header = EhFrameHdr::new(table.header.as_ref()?, self.endian);
-            let parsed = header.parse(&table.bases, self.address_size).ok()?;
-            let sorted = parsed.table()?;
-            let pointer = sorted.lookup(address, &table.bases).ok()?;
-            sorted.pointer_to_offset(pointer).ok().map(|offset| offset.0)
-        };
-        let fde_at = |offset: usize| {
-            section.fde_from_offset(&table.bases, offset.into(), S::cie_from_offset).map_err(NoRow::Malformed)
-        };
-        let fde = match by_header().map(&fde_at) {
-            Some(Ok(fde)) if fde.contains(address) => fde,
-            // The header need not be right: it comes from the file as well.
-            _ => {
-                let index = table.index.get_or_init(|| index(section, &table.bases));
-                let place = index.partition_point(|(range, _)| range.start <= address).checked_sub(1);
-                let entry = place.map(|place| &index[place]).filter(|(range, _)| range.contains(&address));
-                fde_at(entry.ok_or(NoRow::Uncovered)?.1)?
+        /// Changes of one function's frame that are looked at.
+        const MAX_ROWS: usize = 4096;
+        let fde = self.find_entry(table, section, address).ok()?;
+        let returns = fde.cie().return_address_register();
+        let mut context = self.context.borrow_mut();
+        let mut rows = fde.rows(section, &table.bases, &mut context).ok()?;
+        // Offset and saved registers, in the order of the code.
+        let mut before: Vec<(i64, usize)> = Vec::new();
+        while let Ok(Some(row)) = rows.next_row() {
+            let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else { return None };
+            if register.0 != stack_pointer || before.len() == MAX_ROWS {
+                return None;
             }
-        };
+            let saved = row.registers().filter(|(register, _)| *register != returns).count();
+            before.push((offset, saved));
+            if row.contains(address) {
+                let frame = match saved {
+                    // Nothing is saved: the frame is made at one stroke, or there is none.
+                    0 => before.get(1).or(before.first())?,
+                    _ => before.iter().find(|(_, other)| *other == saved)?,
+                };
+                return Some(frame.0);
+            }
+        }
+        None
+    }
+
+    fn row_of<'d, S>(&self, table: &Table, section: &S, address: u64) -> Result<Row, NoRow>
+    where
+        S: UnwindSection<Slice<'d>>,
+        S::Offset: From<usize>,
+    {
+        let fde = self.find_entry(table, section, address)?;
         let mut context = self.context.borrow_mut();
         let row =
             fde.unwind_info_for_address(section, &table.bases, &mut context, address).map_err(NoRow::Malformed)?;
@@ -230,6 +264,39 @@ impl CallFrames {
             section: table.bytes.clone(),
             encoding: fde.cie().encoding(),
         })
+    }
+
+    fn find_entry<'d, S>(
+        &self,
+        table: &Table,
+        section: &S,
+        address: u64,
+    ) -> Result<FrameDescriptionEntry<Slice<'d>>, NoRow>
+    where
+        S: UnwindSection<Slice<'d>>,
+        S::Offset: From<usize>,
+    {
+        let by_header = || {
+            let header = EhFrameHdr::new(table.header.as_ref()?, self.endian);
+            let parsed = header.parse(&table.bases, self.address_size).ok()?;
+            let sorted = parsed.table()?;
+            let pointer = sorted.lookup(address, &table.bases).ok()?;
+            sorted.pointer_to_offset(pointer).ok().map(|offset| offset.0)
+        };
+        let fde_at = |offset: usize| {
+            section.fde_from_offset(&table.bases, offset.into(), S::cie_from_offset).map_err(NoRow::Malformed)
+        };
+        let fde = match by_header().map(&fde_at) {
+            Some(Ok(fde)) if fde.contains(address) => fde,
+            // The header need not be right: it comes from the file as well.
+            _ => {
+                let index = table.index.get_or_init(|| index(section, &table.bases));
+                let place = index.partition_point(|(range, _)| range.start <= address).checked_sub(1);
+                let entry = place.map(|place| &index[place]).filter(|(range, _)| range.contains(&address));
+                fde_at(entry.ok_or(NoRow::Uncovered)?.1)?
+            }
+        };
+        Ok(fde)
     }
 }
 

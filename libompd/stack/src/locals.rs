@@ -7,7 +7,8 @@
 //! clang passes each shared variable by reference, and describes it so whatever the language; a private copy has the name
 //! of the original, further in. Seen with clang 14 (and reported for later ones as LLVM issues 107125, 110698 and 110700):
 //! variables of the source are marked as artificial, arrays of variable length are described as one element, and the
-//! variable of a loop whose bounds only the running program knows is described at a slot the loop does not use.
+//! variable of a loop whose bounds only the running program knows is described at a slot the loop does not use. Where the
+//! base of a frame is the stack pointer, places are described as if it did not move while arguments are pushed.
 
 mod entries;
 mod location;
@@ -149,7 +150,17 @@ impl Locals<'_> {
         let Some(level) = level.map(|level| &scope.levels[level]) else {
             return none("debug information can be read in two ways here");
         };
-        let machine = self.target.arch().machine;
+        let stack_pointer = match self.target.arch().machine {
+            Machine::X86_64 => Some(7),
+            Machine::Aarch64 => Some(31),
+            Machine::Other(_) => None,
+        };
+        let from_stack_pointer = scope.clang && stack_pointer.is_some_and(|register| scope.base_is(register));
+        let settled = from_stack_pointer.then(|| {
+            let offset = stack_pointer.and_then(|register| info.frames().settled(address, register));
+            let settled = offset.zip(frame.cfa).map(|(offset, cfa)| cfa.0.wrapping_sub(offset.cast_unsigned()));
+            settled.ok_or("clang counts from the stack pointer, and whether that has moved here cannot be told")
+        });
         let reading = Reading {
             described,
             scope: &scope,
@@ -163,13 +174,10 @@ impl Locals<'_> {
                 registers: &frame.registers,
                 cfa: frame.cfa,
                 frame_base: &scope.frame_base,
+                settled,
                 read: &|addr, buf| self.read(addr, buf),
             },
-            stack_pointer: match machine {
-                Machine::X86_64 => Some(7),
-                Machine::Aarch64 => Some(31),
-                Machine::Other(_) => None,
-            },
+            stack_pointer,
         };
         reading.variables()
     }
@@ -273,7 +281,7 @@ impl Reading<'_> {
                 variable.shared = Some(false);
             }
         }
-        if self.is_dead_slot(declared) {
+        if self.is_dead_slot(declared, &described.kind) {
             variable.shared = None;
             variable.value =
                 Err("not shown: where clang describes it, such a loop need not keep it; .omp.iv counts the \
@@ -321,10 +329,18 @@ impl Reading<'_> {
     }
 
     /// clang may describe the variable of a loop at a slot it made for the check whether the loop has any iterations. Of
-    /// which variables that is true cannot be told: all it made in the loop's block are suspected. There is no such slot if
-    /// the compiler knew the bounds.
-    fn is_dead_slot(&self, declared: &Declared) -> bool {
-        let made = declared.artificial && !declared.parameter && !declared.name.starts_with('.');
-        self.is_clangs() && self.level.captures && made && declared.block != self.level.top
+    /// which variables that is true cannot be told: all it made in the loop's block are suspected that may be a loop's
+    /// (OpenMP 5.2, 4.4.1: integers, pointers and in C++ iterators). There is no such slot if the compiler knew the bounds.
+    fn is_dead_slot(&self, declared: &Declared, kind: &Kind) -> bool {
+        let loops = match kind {
+            Kind::Signed | Kind::Unsigned | Kind::Char { .. } | Kind::Enumeration { .. } | Kind::Pointer => true,
+            Kind::Structure { .. } | Kind::Reference(_) | Kind::Other => !self.scope.is_c,
+            Kind::Float | Kind::Boolean | Kind::Text(_) | Kind::Array { .. } => false,
+        };
+        let made = loops && declared.artificial && !declared.parameter && !declared.name.starts_with('.');
+        self.is_clangs() && self.level.captures && made && {
+            let counts = |other: &Declared| other.block == declared.block && other.name == COUNTERS[0];
+            declared.block != self.level.top || self.level.declared.iter().any(counts)
+        }
     }
 }

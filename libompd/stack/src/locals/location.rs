@@ -28,6 +28,10 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) registers: &'a RegisterSet,
     pub(crate) cfa: Option<Addr>,
     pub(crate) frame_base: &'a Where,
+    /// Where the stack pointer is while no arguments are pushed, where the frame's base is the stack pointer: LLVM counts
+    /// offsets of the frame from there, and does not say so where it has moved (seen with clang 14 at calls of
+    /// `__kmpc_fork_call`). For other frames `None`.
+    pub(crate) settled: Option<Result<u64, &'static str>>,
     pub(crate) read: ReadBytes<'a>,
 }
 
@@ -192,6 +196,9 @@ impl Surroundings<'_> {
     fn base(&self) -> Result<u64, Reason> {
         let unknown = || "where the frame begins is not known".to_owned();
         let Where::At(expression) = self.frame_base else { return Err(unknown()) };
+        if let Some(settled) = self.settled {
+            return settled.map_err(str::to_owned);
+        }
         match self.evaluate(expression, false)?.as_slice() {
             [Piece { location: Location::Address { address }, .. }] => Ok(*address),
             [Piece { location: Location::Register { register }, .. }] => {

@@ -69,6 +69,14 @@ pub(crate) struct Scope {
     pub(crate) is_c: bool,
 }
 
+impl Scope {
+    /// True if the frame's base is what a register holds.
+    pub(crate) fn base_is(&self, register: u16) -> bool {
+        let Where::At(expression) = &self.frame_base else { return false };
+        shape::steps(expression, self.unit.encoding()) == Some(vec![shape::Step::InRegister(register)])
+    }
+}
+
 type Functions = Vec<(Range<u64>, UnitOffset)>;
 
 /// Finds scopes, and keeps them: threads share nearly all their addresses.
