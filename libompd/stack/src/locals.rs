@@ -321,8 +321,13 @@ impl Reading<'_> {
         }
     }
 
-    /// Its place is the frame's own, so that each thread has another one.
+    /// Its place is the frame's own, so that each thread has another one. GCC gives an outlined function copies of shared
+    /// variables too that the construct only reads (gcc/gimplify.cc: omp_shared_to_firstprivate_optimizable): what it did
+    /// not find declared in the construct proves nothing.
     fn is_own(&self, declared: &Declared) -> bool {
+        if !self.scope.clang && declared.block == self.level.top {
+            return false;
+        }
         let Where::At(expression) = &declared.location else { return false };
         let steps = shape::steps(expression, self.scope.unit.encoding());
         steps.is_some_and(|steps| shape::is_own(&steps, self.stack_pointer.as_slice()))

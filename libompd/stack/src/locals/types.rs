@@ -310,7 +310,8 @@ fn name(entries: &Entries, place: &Place) -> String {
                 gimli::DW_TAG_enumeration_type => return join("enum (no name)", &end),
                 gimli::DW_TAG_subroutine_type => return join("function", &end),
                 gimli::DW_TAG_string_type => return join("character", &end),
-                _ => return join(&tag.to_string(), &end),
+                gimli::DW_TAG_ptr_to_member_type => return join("pointer to member", &end),
+                _ => return join("(no name)", &end),
             };
             // The qualifiers are the pointer's.
             let own = std::mem::take(&mut qualifiers);
