@@ -105,6 +105,7 @@ fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<(Context<Metered>, Des
         dwarf.load_sup(|id| load(supplement, id)).ok()?;
     }
     meter.allow(total);
+    #[expect(clippy::arc_with_non_send_sync, reason = "addr2line takes no other kind of reference")]
     let dwarf = Arc::new(dwarf);
     let described = Described::new(Arc::clone(&dwarf));
     Some((Context::from_arc_dwarf(dwarf).ok()?, described))

@@ -214,14 +214,12 @@ impl Reader<'_> {
                         let active = entries.covers(&self.unit, &entry, self.address);
                         child = Open { active, level: parent.level, block: blocks };
                     }
-                    gimli::DW_TAG_inlined_subroutine => {
-                        if entries.covers(&self.unit, &entry, self.address) {
-                            blocks += 1;
-                            scope.levels.push(self.level(&place, &entry, blocks));
-                            origins.push(entries.origin(&place, &entry));
-                            data.push(None);
-                            child = Open { active: true, level: scope.levels.len() - 1, block: blocks };
-                        }
+                    gimli::DW_TAG_inlined_subroutine if entries.covers(&self.unit, &entry, self.address) => {
+                        blocks += 1;
+                        scope.levels.push(self.level(&place, &entry, blocks));
+                        origins.push(entries.origin(&place, &entry));
+                        data.push(None);
+                        child = Open { active: true, level: scope.levels.len() - 1, block: blocks };
                     }
                     _ => {}
                 }
