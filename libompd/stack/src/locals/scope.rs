@@ -18,6 +18,8 @@ const MAX_DEPTH: usize = 512;
 const MAX_DECLARED: usize = 4096;
 /// Entries of one location list that are looked at.
 const MAX_LOCATIONS: usize = 1024;
+/// Of those, so many are compared with others for their form.
+const MAX_FORMS: usize = 64;
 
 /// What debug information says of a variable's place at one address.
 #[derive(Debug, Clone)]
@@ -340,7 +342,7 @@ impl Reader<'_> {
         let Some(value) = entry.attr_value(gimli::DW_AT_location) else { return false };
         let forms = |value: &Value| match value.exprloc_value() {
             Some(expression) => vec![expression],
-            None => self.locations(value.clone()).into_iter().map(|(_, expression)| expression).collect(),
+            None => self.locations(value.clone()).into_iter().take(MAX_FORMS).map(|(_, e)| e).collect(),
         };
         let encoding = self.unit.encoding();
         let steps = |value: &Value| forms(value).iter().filter_map(|e| shape::steps(e, encoding)).collect::<Vec<_>>();
