@@ -45,9 +45,21 @@ pub struct Construct {
     pub line: Option<u32>,
     /// `line` is that of the first code of the body: the directive itself, or the first statement in it.
     pub begins: bool,
+    /// The frame's function is not one a compiler made of a construct, but what the program gave to the runtime itself: the
+    /// construct, or the call that stands for it, is elsewhere.
+    pub called: bool,
     /// The frame's function is known from the runtime's record of the construct only, which names lambdas after the function
     /// they stand in.
     pub(crate) recorded: bool,
+    /// A symbol names the body.
+    pub(crate) named: bool,
+}
+
+impl Construct {
+    /// One whose body is a function that a compiler made, of which nothing more is known.
+    fn made(name: &'static str) -> Construct {
+        Construct { name, file: None, line: None, begins: false, called: false, recorded: false, named: true }
+    }
 }
 
 /// How a frame came to be outward of the one before it.
@@ -397,13 +409,9 @@ impl Walker<'_, '_> {
                 }
                 let body = source.raw.as_deref().and_then(outlined::outlined);
                 let module = self.process.module(frame.pc).map(|(m, at)| (Arc::from(m), at));
-                let construct = body.as_ref().map(|body| Construct {
-                    // Called by the program itself, it is a region executed by this thread alone, or a task at once.
-                    name: if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" },
-                    file: None,
-                    line: None,
-                    begins: false,
-                    recorded: false,
+                // Called by the program itself, it is a region executed by this thread alone, or a task at once.
+                let construct = body.as_ref().map(|body| {
+                    Construct::made(if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" })
                 });
                 let function = source.function.as_deref().map(Arc::from);
                 frames.push((
@@ -475,6 +483,10 @@ impl Walker<'_, '_> {
             }
             return;
         };
+        if construct.called {
+            // The source has this very call.
+            return;
+        }
         let pc = physical.backtrace.frames[physical.segments[index].frames.start].pc;
         let own = frames.iter().take_while(|(frame, _)| frame.addr == Some(pc));
         let (container, construct) = (body.function.clone(), construct.clone());
@@ -569,8 +581,13 @@ impl Walker<'_, '_> {
         };
         if let Some(start) = function {
             let source = self.process.source(start);
-            let named = source.last().filter(|s| s.body).and_then(|s| s.function.as_deref());
-            frame.function = named.map(Arc::from);
+            if let Some(source) = source.last() {
+                frame.function = source.function.as_deref().map(Arc::from);
+                frame.construct = source.body.then(|| Construct::made(construct));
+            }
+        } else {
+            // What it is called is not known, nor whether it has a name.
+            frame.construct = Some(Construct::made(construct));
         }
         fill(&mut frame, construct, line);
         stack.frames.push(frame);
@@ -588,13 +605,13 @@ fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, 
         Some((line, _)) => (Some(Arc::from(line.file)), Some(line.line), Some(line.function)),
         None => (None, None, None),
     };
-    if frame.construct.is_none() {
-        // A name that is not one of an outlined function is the compiler's own.
-        frame.function = None;
-    }
     frame.file = frame.file.take().or_else(|| file.clone());
+    // Its name does not say that a compiler made it. It may have none, in a stripped program.
+    let made = frame.construct.is_some();
+    let called = !made && frame.function.is_some();
     let recorded = frame.function.is_none();
-    frame.construct = Some(Construct { name, file, line: number, begins, recorded });
+    frame.construct =
+        Some(Construct { name, file, line: number, begins, called, recorded, named: made || function.is_some() });
     frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
 }
 
@@ -605,8 +622,9 @@ fn borrow_names(frames: &mut [LogicalFrame]) {
         let (inner, outer) = frames.split_at_mut(index + 1);
         let (inner, outer) = (&mut inner[index], &outer[0]);
         let Some(construct) = &mut inner.construct else { continue };
-        // Called by the program itself, it stands in what calls it.
-        if !matches!(outer.via, Via::Region | Via::Call) {
+        // Called by the program itself, it stands in what calls it. Of a function without a name nobody can tell whether it
+        // was made of a construct.
+        if construct.called || !construct.named || !matches!(outer.via, Via::Region | Via::Call) {
             continue;
         }
         if construct.recorded && outer.lwp.is_some() && outer.function.is_some() || inner.function.is_none() {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
-use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId};
+use ompd_runtime::model::{
+    CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
+};
 use ompd_target::Addr;
 
 use crate::levels::{self, Level};
@@ -265,7 +267,8 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
             task.function = Fact::known(named(process, start), Origin::Stack);
         }
     }
-    for snapshot in snapshots.iter_mut() {
+    for (runtime, snapshot) in snapshots.iter_mut().enumerate() {
+        place_waits(process, snapshot, runtime, threads);
         let teams: Vec<(Fact<CodeRef>, Fact<SourceLine>)> =
             snapshot.teams.iter().map(|t| (t.function.clone(), t.location.clone())).collect();
         for task in &mut snapshot.tasks {
@@ -285,6 +288,22 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
                 }
                 _ => {}
             }
+        }
+    }
+}
+
+/// Adds to waits where the program made the call that waits.
+fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: usize, threads: &[Physical]) {
+    let by_lwp: HashMap<i32, &Physical> = threads.iter().map(|t| (t.lwp, t)).collect();
+    for thread in &mut snapshot.threads {
+        let physical = thread.lwp.and_then(|lwp| by_lwp.get(&lwp));
+        let (Fact::Known { value: Some(wait), .. }, Some(physical)) = (&mut thread.wait, physical) else { continue };
+        let [call, caller, ..] = &physical.segments[..] else { continue };
+        // At the end of a region, and before its beginning, the call is that of the region as a whole.
+        let within = call.owner == Owner::Runtime(runtime) && !call.interrupts && call.called.is_some();
+        let placed = call.entry.is_some_and(|e| !e.unplaced && !e.role.opens());
+        if wait.location.is_none() && wait.kind != WaitKind::Pool && within && placed {
+            wait.location = line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
         }
     }
 }

@@ -64,6 +64,9 @@ pub struct Frame {
     /// directive or of the first statement in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construct_begins: Option<bool>,
+    /// True if `function` is not what contains the construct, but the very function that the program gave to the runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub construct_called: Option<bool>,
     /// Source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -113,6 +116,7 @@ fn frame(frame: &LogicalFrame) -> Frame {
         construct_file: frame.construct.as_ref().and_then(|c| text(&c.file)),
         construct_line: frame.construct.as_ref().and_then(|c| c.line),
         construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins).then_some(true),
+        construct_called: frame.construct.as_ref().is_some_and(|c| c.called).then_some(true),
         file: text(&frame.file),
         line: frame.line,
         inlined: frame.inlined.then_some(true),
