@@ -188,6 +188,16 @@ impl Walker<'_, '_> {
         known.peek().is_some() && known.any(crate::levels::is_idle)
     }
 
+    /// Why nothing is said of the region of a thread that a runtime made.
+    fn why_no_region(&self, lwp: i32) -> Option<String> {
+        let mut known = self.snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).peekable();
+        let why = match known.peek() {
+            Some(_) => known.find_map(|thread| thread.team.why().or(thread.thread_num.why()))?,
+            None => "it was not found among the runtime's threads",
+        };
+        Some(format!("which region it is in, if any, is not known: {why}"))
+    }
+
     /// Where to begin: at the innermost frame, unless the thread executes a task that has no frame of its own.
     fn start(&self, thread: usize) -> Option<Position> {
         let physical = &self.threads[thread];
@@ -247,7 +257,12 @@ impl Walker<'_, '_> {
             // Nothing of the program lies further in: the bodies that would are gone.
             _ => match self.found.regions.get(&(thread, index)) {
                 Some((runtime, level)) => Some(Position::Region(*runtime, level.team)),
-                None if segment.base => None,
+                None if segment.base => {
+                    if !self.is_idle(physical.lwp) {
+                        stack.gap = self.why_no_region(physical.lwp);
+                    }
+                    None
+                }
                 None => Some(Position::Segment(thread, index + 1)),
             },
         }
