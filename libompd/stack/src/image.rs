@@ -81,6 +81,8 @@ impl FileInfo {
 #[derive(Debug)]
 pub(crate) struct Image<'t> {
     pub(crate) module: &'t Module,
+    /// What it is called.
+    pub(crate) name: Arc<str>,
     /// Target address minus file address.
     pub(crate) bias: u64,
     pub(crate) info: Option<Rc<FileInfo>>,
@@ -98,6 +100,7 @@ impl<'t> Images<'t> {
     pub(crate) fn of(target: &'t dyn Target, cache: &Cache) -> Images<'t> {
         let image = |module: &'t Module| Image {
             module,
+            name: if module.path.is_empty() { "[vdso]" } else { module.name() }.into(),
             bias: module.bias,
             info: module.file.as_ref().ok().map(|file| cache.file(file)),
         };

@@ -1,5 +1,7 @@
 //! Names of functions as their source has them.
 
+use std::fmt::{self, Write as _};
+
 use gimli::DwLang;
 
 /// What compilers append to the names of functions they made out of others (gcc/ipa-*.cc, gcc/cgraphclones.cc,
@@ -11,16 +13,56 @@ const CLONES: &[&str] = &[".isra.", ".constprop.", ".part.", ".cold", ".lto_priv
 pub fn source_name(raw: &str, language: Option<DwLang>) -> String {
     let plain = without_clones(raw);
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
-    if let Ok(name) = rustc_demangle::try_demangle(plain) {
-        return format!("{name:#}");
+    let mut name = Short::default();
+    if let Ok(symbol) = rustc_demangle::try_demangle(plain) {
+        let whole = write!(name, "{symbol:#}");
+        return name.finish(whole);
     }
     if plain.starts_with("_Z")
+        && plain.len() <= MAX_MANGLED
         && let Ok(symbol) = cpp_demangle::Symbol::new(plain)
-        && let Ok(name) = symbol.demangle_with_options(&options)
     {
-        return name;
+        let whole = symbol.structured_demangle(&mut name, &options);
+        if whole.is_ok() || name.full {
+            return name.finish(whole);
+        }
+        name = Short::default();
     }
-    fortran_name(plain, is_fortran(language)).unwrap_or_else(|| plain.to_owned())
+    let whole = name.write_str(fortran_name(plain, is_fortran(language)).as_deref().unwrap_or(plain));
+    name.finish(whole)
+}
+
+/// Bytes of a name of the source. A mangled name refers to its own parts, and names a hundred bytes long can mean one that
+/// no memory holds.
+const MAX_NAME: usize = 16 << 10;
+/// Bytes of a mangled name that is read as one.
+const MAX_MANGLED: usize = 64 << 10;
+
+/// A text that takes no more than [`MAX_NAME`] bytes.
+#[derive(Default)]
+struct Short {
+    text: String,
+    full: bool,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = MAX_NAME - self.text.len().min(MAX_NAME);
+        let fits = (0..=room.min(more.len())).rev().find(|end| more.is_char_boundary(*end)).unwrap_or(0);
+        self.text.push_str(&more[..fits]);
+        self.full |= fits < more.len();
+        if self.full { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+impl Short {
+    /// The text, with a mark if there is more of it.
+    fn finish(mut self, whole: fmt::Result) -> String {
+        if self.full || whole.is_err() {
+            self.text.push('…');
+        }
+        self.text
+    }
 }
 
 fn is_fortran(language: Option<DwLang>) -> bool {
