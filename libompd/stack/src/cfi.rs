@@ -17,6 +17,7 @@ use gimli::{
 use ompd_target::{ByteOrder, ElfFile, GENERAL, Machine};
 
 use crate::bytes::Bytes;
+use crate::image::Counts;
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 
@@ -112,6 +113,7 @@ pub(crate) struct CallFrames {
     file: Arc<ElfFile>,
     eh_frame: Option<Table>,
     debug_frame: OnceCell<Option<Table>>,
+    counts: Rc<Counts>,
     rows: RefCell<HashMap<u64, Result<Rc<Row>, NoRow>>>,
     /// What rows may still cost.
     left: Cell<u64>,
@@ -119,7 +121,7 @@ pub(crate) struct CallFrames {
 }
 
 impl CallFrames {
-    pub(crate) fn of(file: &Arc<ElfFile>) -> CallFrames {
+    pub(crate) fn of(file: &Arc<ElfFile>, counts: Rc<Counts>) -> CallFrames {
         let arch = file.arch();
         let endian = match arch.byte_order {
             ByteOrder::Little => RunTimeEndian::Little,
@@ -143,6 +145,7 @@ impl CallFrames {
             file: Arc::clone(file),
             eh_frame,
             debug_frame: OnceCell::new(),
+            counts,
             rows: RefCell::default(),
             left: Cell::new(left),
             context: RefCell::default(),
@@ -154,6 +157,7 @@ impl CallFrames {
         if let Some(known) = self.rows.borrow().get(&address) {
             return known.clone();
         }
+        self.counts.look_up();
         let found = self.find(address).map(Rc::new);
         self.rows.borrow_mut().insert(address, found.clone());
         found

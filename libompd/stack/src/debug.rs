@@ -10,6 +10,7 @@ use gimli::RunTimeEndian;
 use ompd_target::{ByteOrder, ElfFile};
 
 use crate::bytes::Bytes;
+use crate::image::Counts;
 use crate::names;
 use crate::reader::{Meter, Metered};
 
@@ -41,24 +42,26 @@ pub(crate) struct SourceFrame {
 pub(crate) struct DebugInfo {
     context: Option<Context<Metered>>,
     meter: Rc<Meter>,
+    counts: Rc<Counts>,
     /// Every text handed out so far: one file name serves a thousand lines.
     texts: RefCell<HashSet<Arc<str>>>,
 }
 
 impl DebugInfo {
     /// Opens the debug information in `file`, or in the separate debug file found for it.
-    pub(crate) fn of(file: &Arc<ElfFile>) -> DebugInfo {
+    pub(crate) fn of(file: &Arc<ElfFile>, counts: Rc<Counts>) -> DebugInfo {
         let meter = Rc::new(Meter::default());
         let companion = if file.has_dwarf() { None } else { file.debug_companion() };
         let described = companion.as_ref().unwrap_or(file);
         let context = described.has_dwarf().then(|| open(described, &meter)).flatten();
-        DebugInfo { context, meter, texts: RefCell::default() }
+        DebugInfo { context, meter, counts, texts: RefCell::default() }
     }
 
     /// The functions at `address` of the file, innermost first. Empty where nothing is known.
     pub(crate) fn frames(&self, address: u64) -> Vec<SourceFrame> {
         let Some(context) = &self.context else { return Vec::new() };
         self.meter.begin();
+        self.counts.look_up();
         let mut found = Vec::new();
         // Split debug information (.dwo files) is not loaded: what is in the file itself counts.
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {

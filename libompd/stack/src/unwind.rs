@@ -332,7 +332,8 @@ fn step(
         returns = registers.get(row.return_register).filter(|_| (convention.preserved)(row.return_register));
     }
     let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & convention.address_bits;
-    if pc == 0 {
+    // Where a signal interrupted, zero is where the program went.
+    if pc == 0 && !row.signal {
         return Ok(None);
     }
     if !row.signal {
