@@ -1,5 +1,6 @@
 //! Stacks as their source reads: runtime frames folded, constructs named, continued where the program says they go on.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use ompd_runtime::Origin;
@@ -18,6 +19,13 @@ use crate::unwind::End;
 const MAX_HOPS: usize = 4096;
 /// Frames of one logical stack.
 const MAX_FRAMES: usize = 32 << 10;
+/// Frames of all logical stacks together: each goes on in that of the thread that opened its region, and that may be deep.
+/// Where they are used up, [`LEAST_FRAMES`] are still told of each.
+const TOTAL_FRAMES: usize = 1 << 20;
+/// See [`TOTAL_FRAMES`].
+const LEAST_FRAMES: usize = 512;
+/// Why a logical stack ends before its end.
+const TOO_DEEP: &str = "it is too deep to be followed to its end";
 /// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
 /// lie among its own.
 pub(crate) const ROOTS: &[&str] = &[
@@ -107,7 +115,7 @@ pub struct InCall {
     /// What the program asked for (`barrier`, `taskwait`, …), where the function says so.
     pub construct: Option<&'static str>,
     /// The function called.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
 }
 
 /// One thread's stack as its source reads.
@@ -147,6 +155,16 @@ pub(crate) struct Walker<'p, 't> {
     pub(crate) snapshots: &'p [RuntimeSnapshot],
     pub(crate) threads: &'p [Physical],
     pub(crate) found: &'p Found,
+    pub(crate) left: FramesLeft,
+}
+
+/// How many frames may still be told.
+pub(crate) struct FramesLeft(Cell<usize>);
+
+impl Default for FramesLeft {
+    fn default() -> Self {
+        FramesLeft(Cell::new(TOTAL_FRAMES))
+    }
 }
 
 impl Walker<'_, '_> {
@@ -167,14 +185,16 @@ impl Walker<'_, '_> {
         };
         let mut position = self.start(thread);
         let mut via = Via::Call;
+        let most = self.left.0.get().clamp(LEAST_FRAMES, MAX_FRAMES);
         for hop in 0.. {
             let Some(at) = position else { break };
-            if hop == MAX_HOPS || stack.frames.len() >= MAX_FRAMES {
-                stack.gap = Some("it is too deep to be followed to its end".to_owned());
+            if hop == MAX_HOPS || stack.frames.len() >= most {
+                stack.gap = Some(TOO_DEEP.to_owned());
                 break;
             }
             position = self.step(&mut stack, at, &mut via);
         }
+        self.left.0.set(self.left.0.get().saturating_sub(stack.frames.len()));
         stack.idle = stack.frames.is_empty() && self.is_idle(physical.lwp);
         if let Some(last) = stack.frames.last_mut() {
             last.inlined = false;
@@ -404,8 +424,13 @@ impl Walker<'_, '_> {
         let segment = &physical.segments[index];
         let mut frames: Vec<(LogicalFrame, Option<Arc<str>>)> = Vec::new();
         for frame in &physical.backtrace.frames[segment.frames.clone()] {
+            // Each may stand for hundreds that were inlined into each other.
+            if frames.len() >= MAX_FRAMES {
+                stack.gap = Some(TOO_DEEP.to_owned());
+                break;
+            }
             for source in self.process.source(frame.lookup()).iter() {
-                let raw: Option<Arc<str>> = source.raw.as_deref().map(Arc::from);
+                let raw = source.raw.clone();
                 // A wrapper and the body it calls are one construct: the body has the line.
                 if let (Some((_, Some(inner))), Some(outer)) = (frames.last(), raw.as_deref())
                     && outlined::is_body_of(inner, outer)
@@ -418,22 +443,22 @@ impl Walker<'_, '_> {
                         construct.name = "task";
                     }
                     // Which function contains the construct, the wrapper's name may tell.
-                    body.function = body.function.take().or_else(|| source.function.as_deref().map(Arc::from));
+                    body.function = body.function.take().or_else(|| source.function.clone());
                     *name = raw;
                     continue;
                 }
                 let body = source.raw.as_deref().and_then(outlined::outlined);
-                let module = self.process.module(frame.pc).map(|(m, at)| (Arc::from(m), at));
+                let module = self.process.module(frame.pc);
                 // Called by the program itself, it is a region executed by this thread alone, or a task at once.
                 let construct = body.as_ref().map(|body| {
                     Construct::made(if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" })
                 });
-                let function = source.function.as_deref().map(Arc::from);
+                let function = source.function.clone();
                 frames.push((
                     LogicalFrame {
                         function,
                         construct,
-                        file: source.file.as_deref().map(Arc::from),
+                        file: source.file.clone(),
                         line: source.line,
                         inlined: source.inlined,
                         lwp: Some(physical.lwp),
@@ -591,13 +616,13 @@ impl Walker<'_, '_> {
             inlined: false,
             lwp: None,
             addr: function,
-            module: function.and_then(|f| self.process.module(f)).map(|(m, at)| (Arc::from(m), at)),
+            module: function.and_then(|f| self.process.module(f)),
             via,
         };
         if let Some(start) = function {
             let source = self.process.source(start);
             if let Some(source) = source.last() {
-                frame.function = source.function.as_deref().map(Arc::from);
+                frame.function = source.function.clone();
                 frame.construct = source.body.then(|| Construct::made(construct));
             }
         } else {

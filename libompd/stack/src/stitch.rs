@@ -36,6 +36,9 @@ pub(crate) struct Found {
     pub(crate) current: BTreeMap<(usize, usize), TaskId>,
 }
 
+/// Steps from task to generating task in the search for the one that all others of one function are ancestors of.
+const MAX_STEPS: usize = 1 << 20;
+
 /// Finds them.
 pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads: &[Physical]) -> Found {
     let by_lwp: HashMap<i32, usize> = threads.iter().enumerate().map(|(index, t)| (t.lwp, index)).collect();
@@ -201,10 +204,12 @@ fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<Task
     }
     let wanted: std::collections::HashSet<TaskId> = tasks.iter().copied().collect();
     // The one all others are ancestors of has the longest chain.
-    let ancestors = |id: TaskId| {
+    let mut left = MAX_STEPS;
+    let mut ancestors = |id: TaskId| {
         let mut chain = Vec::new();
         let mut at = Some(id);
-        while let Some(id) = at.filter(|_| chain.len() <= snapshot.tasks.len()) {
+        while let Some(id) = at.filter(|_| left > 0 && chain.len() < wanted.len()) {
+            left -= 1;
             if wanted.contains(&id) {
                 chain.push(id);
             }
@@ -318,8 +323,8 @@ fn named(process: &Process<'_>, start: Addr) -> CodeRef {
 fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
     let source = process.source(addr);
     let frame = source.first()?;
-    let function = frame.function.clone().unwrap_or_default();
-    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+    let function = frame.function.as_deref().unwrap_or_default().to_owned();
+    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }
 
 /// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
@@ -327,6 +332,6 @@ fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
 pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
     let source = process.source(start);
     let frame = source.last().filter(|frame| frame.body)?;
-    let function = frame.function.clone().unwrap_or_default();
-    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+    let function = frame.function.as_deref().unwrap_or_default().to_owned();
+    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }

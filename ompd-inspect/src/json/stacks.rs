@@ -101,7 +101,7 @@ pub(super) fn stack(stack: &LogicalStack) -> Stack {
         in_call: stack
             .in_call
             .as_ref()
-            .map(|call| InCall { construct: call.construct, function: call.function.clone() }),
+            .map(|call| InCall { construct: call.construct, function: call.function.as_deref().map(str::to_owned) }),
         idle: stack.idle,
         gap: stack.gap.clone(),
         end: End { complete: stack.end.is_complete(), reason: stack.end.to_string() },
