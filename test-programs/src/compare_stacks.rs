@@ -275,8 +275,9 @@ impl Pair<'_> {
     fn ends_early(&self, all: &mut Comparison, expected: &[Expected<'_>], index: usize) {
         let lost: Vec<String> = expected.iter().skip(index).map(tell).collect();
         let (of, end) = (&self.of, &self.found["end"]);
-        if end["complete"] == false {
-            let why = end["reason"].as_str().unwrap_or("no reason");
+        let gap = self.found["gap"].as_str();
+        if end["complete"] == false || gap.is_some() {
+            let why = gap.or(end["reason"].as_str()).unwrap_or("no reason");
             all.lacks(format!("{of}: ends before {} ({why})", lost.join(" / ")));
         } else {
             let frames = list(&self.found["frames"]);

@@ -46,5 +46,6 @@ fn look_at(core: &Core) {
     for addr in [0, 1, 0x1000, u64::MAX - 7, u64::MAX] {
         let _ = core.read_ptr(Addr(addr));
     }
-    let _ = ompd_runtime::discover(core, &[]);
+    let runtimes = ompd_runtime::discover(core, &[]);
+    crate::stack::look_at(core, &runtimes, &ompd_stack::Cache::default());
 }

@@ -11,8 +11,10 @@ pub mod code;
 pub mod core;
 pub mod dwarf;
 pub mod elf;
+pub mod image;
 pub mod profile;
 pub mod seeds;
+pub mod stack;
 
 use ompd_layout::Facts;
 
@@ -20,12 +22,15 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 5] = [
+pub const TARGETS: [(&str, Check); 8] = [
     ("code", code::check),
     ("core", core::check),
     ("dwarf", dwarf::check),
     ("elf", elf::check),
+    ("frames", stack::check_frames),
+    ("lines", stack::check_lines),
     ("profile", profile::check),
+    ("stack", stack::check),
 ];
 
 /// What holds for facts from debug information, whatever it is.

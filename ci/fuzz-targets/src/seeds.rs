@@ -11,7 +11,7 @@ use ompd_layout::code::functions;
 use ompd_layout::profile::Profile;
 use ompd_target::ElfFile;
 
-use crate::{code, dwarf};
+use crate::{code, dwarf, image, stack};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,19 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
             add("dwarf", name.clone(), bytes);
         }
         add("code", name.clone(), code_seed(&file, ".text")?);
+        // Behind the sections: a stack with numbers, addresses of code and of the stack by turns.
+        let words: Vec<u8> = (0..200u8).flat_map(|n| [n % 4, n.wrapping_mul(37), n % 32, 0, 0]).collect();
+        if let Some(bytes) = sections(&file, &stack::FRAME_SECTIONS) {
+            add("frames", name.clone(), [&bytes[..], &words].concat());
+        }
+        if let Some(bytes) = sections(&file, &stack::LINE_SECTIONS) {
+            add("lines", name.clone(), bytes);
+        }
         add("elf", name, file.bytes().to_vec());
+    }
+    for turn in 0..8u8 {
+        let words = (0..=255u8).flat_map(|n| [n.wrapping_mul(turn | 1) % 25, n, turn.wrapping_mul(n), n % 8, 0]);
+        add("stack", format!("words-{turn}"), words.collect());
     }
     if let Some(object) = compile(scratch.path(), "clang-14", "shapes.c", &AARCH64)? {
         add("code", "aarch64".into(), code_seed(&ElfFile::open(&object)?, ".text")?);
@@ -104,6 +116,15 @@ fn compile(to: &Path, compiler: &str, source: &str, flags: &[&str]) -> anyhow::R
         Err(_) if compiler != "gcc" => Ok(None),
         Err(error) => Err(error).context("gcc"),
     }
+}
+
+/// Sections of a file as an input; `None` if one is too long.
+fn sections(file: &ElfFile, names: &[&str]) -> Option<Vec<u8>> {
+    let section = |name: &&str| {
+        let address = file.section_place(name).map_or(0, |(address, _)| address);
+        (address, file.section(name).unwrap_or_default().into_owned())
+    };
+    image::join(&names.iter().map(section).collect::<Vec<_>>())
 }
 
 /// The code in a section as two functions of equal length.

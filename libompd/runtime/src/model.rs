@@ -316,7 +316,7 @@ pub struct Wait {
     pub object: Addr,
     /// Name of the thing, where a symbol covers it or the runtime names it.
     pub name: Option<String>,
-    /// Source line the runtime recorded for the wait or for the lock.
+    /// Source line the runtime recorded for the wait or for the lock; else that of the call that waits, by its stack.
     pub location: Option<SourceLine>,
     /// The team whose barrier it is.
     pub team: Option<TeamId>,

@@ -1,6 +1,7 @@
 //! Naming addresses after the stop, from the symbol tables of the mapped files.
 
 use std::collections::HashMap;
+use std::fmt::{self, Write as _};
 
 use ompd_target::{Addr, Target, TargetExt};
 
@@ -52,21 +53,63 @@ impl<'a> Namer<'a> {
     }
 }
 
-/// C++ and Rust names as their source has them, C++ functions without their arguments; anything else as it is. What
-/// compilers append to the name of a function for the bodies of its constructs (`._omp_fn.0`) stays.
+/// Bytes of a name of the source. A mangled name refers to its own parts, and names a hundred bytes long can mean one that
+/// no memory holds.
+const MAX_NAME: usize = 16 << 10;
+/// Bytes of a mangled name that is read as one.
+const MAX_MANGLED: usize = 64 << 10;
+
+/// C++ and Rust names as their source has them, C++ functions without their arguments; anything else as it is, as far as it
+/// is no longer than any name. What compilers append to the name of a function for the bodies of its constructs
+/// (`._omp_fn.0`) stays.
 pub fn demangle(raw: &str) -> String {
-    if let Ok(name) = rustc_demangle::try_demangle(raw) {
-        return format!("{name:#}");
+    let mut name = Short::default();
+    if let Ok(symbol) = rustc_demangle::try_demangle(raw) {
+        let whole = write!(name, "{symbol:#}");
+        return name.finish(whole);
     }
     let (mangled, appended) = raw.split_at(raw.find('.').unwrap_or(raw.len()));
     let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
     if mangled.starts_with("_Z")
+        && mangled.len() <= MAX_MANGLED
         && let Ok(symbol) = cpp_demangle::Symbol::new(mangled)
-        && let Ok(name) = symbol.demangle_with_options(&options)
     {
-        return name + appended;
+        let whole = symbol.structured_demangle(&mut name, &options);
+        if whole.is_ok() || name.full {
+            let whole = whole.and_then(|()| name.write_str(appended));
+            return name.finish(whole);
+        }
+        name = Short::default();
     }
-    raw.to_owned()
+    let whole = name.write_str(raw);
+    name.finish(whole)
+}
+
+/// A text that takes no more than [`MAX_NAME`] bytes.
+#[derive(Default)]
+struct Short {
+    text: String,
+    full: bool,
+}
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = MAX_NAME - self.text.len().min(MAX_NAME);
+        let fits = (0..=room.min(more.len())).rev().find(|end| more.is_char_boundary(*end)).unwrap_or(0);
+        self.text.push_str(&more[..fits]);
+        self.full |= fits < more.len();
+        if self.full { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+impl Short {
+    /// The text, with a mark if there is more of it.
+    fn finish(mut self, whole: fmt::Result) -> String {
+        if self.full || whole.is_err() {
+            self.text.push('…');
+        }
+        self.text
+    }
 }
 
 #[cfg(test)]

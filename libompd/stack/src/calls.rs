@@ -4,11 +4,11 @@
 //! within `gomp_team_end`, and an internal function of a stripped library has no name. The instruction before the return
 //! address still says which function was called.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, OpKind, Register};
 use ompd_target::{Addr, ElfFile, Machine, Target, TargetExt};
-use rustc_hash::FxHashMap;
 
 use crate::image::{Image, Images};
 use crate::unwind::RegisterSet;
@@ -17,34 +17,50 @@ use crate::unwind::RegisterSet;
 /// Longer ones are not looked at.
 const MAX_FUNCTION: u64 = 4 << 20;
 
-/// The operand of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operand {
-    /// An address of the file.
-    Direct(u64),
-    /// What lies at an address of the file.
-    Slot(u64),
-    /// What a register held, by DWARF number.
-    Register(u16),
+/// Bytes of code decoded for one call, whatever was decoded before.
+const PER_CALL: u64 = 4096;
+/// Bytes of code that all calls of a file may cost beyond that: every call of a long function is looked for from its beginning.
+const IN_ALL: u64 = 64 << 20;
+
+/// The calls of one file that were asked for, by return address.
+#[derive(Debug)]
+pub(crate) struct CallSites {
+    known: RefCell<HashMap<u64, Option<Instruction>>>,
+    left: Cell<u64>,
 }
 
-/// Operands of the calls of one file, by return address.
-#[derive(Debug, Default)]
-pub(crate) struct CallSites {
-    known: RefCell<FxHashMap<u64, Option<Operand>>>,
+impl Default for CallSites {
+    fn default() -> Self {
+        CallSites { known: RefCell::default(), left: Cell::new(IN_ALL) }
+    }
 }
 
 impl CallSites {
-    fn operand(&self, file: &ElfFile, returns_to: u64) -> Option<Operand> {
+    /// The call instruction before an address of the file.
+    fn call(&self, file: &ElfFile, returns_to: u64) -> Option<Instruction> {
         if let Some(known) = self.known.borrow().get(&returns_to) {
             return *known;
         }
         let found = match file.arch().machine {
-            Machine::X86_64 => x86_64(file, returns_to),
+            Machine::X86_64 => self.x86_64(file, returns_to),
             _ => None,
         };
         self.known.borrow_mut().insert(returns_to, found);
         found
+    }
+
+    fn x86_64(&self, file: &ElfFile, returns_to: u64) -> Option<Instruction> {
+        let function = file.function_range(returns_to.checked_sub(1)?)?;
+        let length = returns_to.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
+        self.left.set(self.left.get().checked_sub(length.saturating_sub(PER_CALL))?);
+        let code = file.bytes_at(function.start, length)?;
+        let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+        }
+        let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+        (calls && instruction.next_ip() == returns_to).then_some(instruction)
     }
 }
 
@@ -58,12 +74,48 @@ pub(crate) fn callee(
 ) -> Option<Addr> {
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
-    match info.calls().operand(info.file(), returns_to.back(image.bias).0)? {
-        Operand::Direct(at) => Some(through_stub(target, image, info.file(), at)),
-        Operand::Slot(at) => target.read_ptr(Addr(at).offset(image.bias)).ok(),
-        Operand::Register(register) => registers.get(register).map(Addr),
+    let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
+    match call.op0_kind() {
+        OpKind::NearBranch64 => Some(through_stub(target, image, info.file(), call.near_branch_target())),
+        OpKind::Memory if call.is_ip_rel_memory_operand() => {
+            target.read_ptr(Addr(call.ip_rel_memory_address()).offset(image.bias)).ok()
+        }
+        // The others may hold something else by now (psABI x86-64, 3.2.1).
+        OpKind::Register if is_preserved(call.op0_register()) => {
+            registers.get(dwarf_number(call.op0_register())?).map(Addr)
+        }
+        _ => None,
     }
     .filter(|addr| images.at(*addr).is_some())
+}
+
+/// Where the indirect call before the return address `returns_to` went, if nothing has been executed since: `registers` are
+/// those at the call, `word` reads memory.
+pub(crate) fn went_to(
+    images: &Images<'_>,
+    returns_to: Addr,
+    registers: &RegisterSet,
+    word: &dyn Fn(Addr) -> Option<u64>,
+) -> Option<Addr> {
+    let image = images.at(returns_to.back(1))?;
+    let info = image.info.as_ref()?;
+    let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
+    let value = |register: Register| registers.get(dwarf_number(register)?);
+    match call.op0_kind() {
+        OpKind::Register => value(call.op0_register()).map(Addr),
+        OpKind::Memory if call.memory_segment() == Register::FS || call.memory_segment() == Register::GS => None,
+        OpKind::Memory if call.memory_size() != MemorySize::QwordOffset => None,
+        OpKind::Memory if call.is_ip_rel_memory_operand() => {
+            word(Addr(call.ip_rel_memory_address()).offset(image.bias)).map(Addr)
+        }
+        OpKind::Memory => {
+            let part = |register| if register == Register::None { Some(0) } else { value(register) };
+            let index = part(call.memory_index())?.wrapping_mul(u64::from(call.memory_index_scale()));
+            let at = part(call.memory_base())?.wrapping_add(index).wrapping_add(call.memory_displacement64());
+            word(Addr(at)).map(Addr)
+        }
+        _ => None,
+    }
 }
 
 /// If there is a stub at `at` that jumps to what a slot holds (psABI x86-64, 5.2), that; otherwise `at` itself.
@@ -87,44 +139,31 @@ fn through_stub(target: &dyn Target, image: &Image<'_>, file: &ElfFile, at: u64)
     own
 }
 
-fn x86_64(file: &ElfFile, returns_to: u64) -> Option<Operand> {
-    let function = file.function_range(returns_to.checked_sub(1)?)?;
-    let length = returns_to.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
-    let code = file.bytes_at(function.start, length)?;
-    let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        if instruction.next_ip() == returns_to {
-            break;
-        }
-    }
-    if instruction.next_ip() != returns_to {
-        return None;
-    }
-    match instruction.flow_control() {
-        FlowControl::Call => Some(Operand::Direct(instruction.near_branch_target())),
-        FlowControl::IndirectCall => match instruction.op0_kind() {
-            OpKind::Memory if instruction.is_ip_rel_memory_operand() => {
-                Some(Operand::Slot(instruction.ip_rel_memory_address()))
-            }
-            OpKind::Register => dwarf_number(instruction.op0_register()).map(Operand::Register),
-            _ => None,
-        },
-        _ => None,
-    }
+/// DWARF numbers of the 64-bit registers (psABI x86-64, figure 3.36).
+fn dwarf_number(register: Register) -> Option<u16> {
+    const NUMBERS: [Register; 16] = [
+        Register::RAX,
+        Register::RDX,
+        Register::RCX,
+        Register::RBX,
+        Register::RSI,
+        Register::RDI,
+        Register::RBP,
+        Register::RSP,
+        Register::R8,
+        Register::R9,
+        Register::R10,
+        Register::R11,
+        Register::R12,
+        Register::R13,
+        Register::R14,
+        Register::R15,
+    ];
+    NUMBERS.iter().position(|known| *known == register).and_then(|number| u16::try_from(number).ok())
 }
 
-/// DWARF numbers of the registers that calls preserve (psABI x86-64, 3.2.1 and 3.36). The others may hold something else
-/// by now.
-fn dwarf_number(register: Register) -> Option<u16> {
-    match register {
-        Register::RBX => Some(3),
-        Register::RBP => Some(6),
-        Register::R12 => Some(12),
-        Register::R13 => Some(13),
-        Register::R14 => Some(14),
-        Register::R15 => Some(15),
-        _ => None,
-    }
+/// A call leaves these as they are (psABI x86-64, 3.2.1).
+fn is_preserved(register: Register) -> bool {
+    use Register::{R12, R13, R14, R15, RBP, RBX};
+    matches!(register, RBX | RBP | R12 | R13 | R14 | R15)
 }

@@ -43,11 +43,12 @@ impl Stacks {
         if target.kind() == TargetKind::Core {
             return Stacks { copies: Vec::new(), readable: true };
         }
-        let threads: Vec<&Registers> = target.threads().iter().filter_map(|t| t.registers.as_ref().ok()).collect();
+        let threads: Vec<(i32, &Registers)> =
+            target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
         let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
-        let own = threads.iter().map(|r| extent(target, r.sp.0, limit));
+        let own = threads.iter().map(|(_, r)| extent(target, r.sp.0, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
-            own.chain(threads.iter().filter_map(|r| interrupted(target, r))).collect();
+            own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         target.prefetch(&wanted);
         let mut copies: Vec<Copied> = ranges.into_iter().filter_map(|(range, end)| copy(target, range, end)).collect();
@@ -119,10 +120,11 @@ fn extent(target: &dyn Target, sp: u64, limit: u64) -> (Range<u64>, Option<u64>)
 }
 
 /// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
-/// keeps what the thread pointer points to at the end of the stack it makes for a thread (nptl/allocatestack.c). How much of
-/// that stack is in use only its frames tell.
-fn interrupted(target: &dyn Target, registers: &Registers) -> Option<(Range<u64>, Option<u64>)> {
-    let pointer = registers.thread_pointer?;
+/// keeps what the thread pointer points to at the end of the stack it makes for a thread (nptl/allocatestack.c); the first
+/// thread's is the kernel's work. How much of that stack is in use only its frames tell.
+fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<(Range<u64>, Option<u64>)> {
+    let process = target.process();
+    let pointer = if process.pid == Some(lwp) { process.main_stack } else { registers.thread_pointer }?;
     let mapping = target.mapping(pointer).filter(|m| !m.contains(&registers.sp.0))?;
     let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
     Some((start..pointer.0, Some(pointer.0)))

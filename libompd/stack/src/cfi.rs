@@ -4,21 +4,31 @@
 //! gimli parses and runs the call frame instructions; what comes out is a [`Row`], which is kept: a thousand threads
 //! wait at a handful of addresses. (DWARF 5, section 6.4; Linux Standard Base 5.0, 10.6; psABI x86-64, 4.2.4.)
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, FrameDescriptionEntry,
-    RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindSection, Vendor,
+    BaseAddresses, CfaRule, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, Encoding, EndianSlice,
+    FrameDescriptionEntry, RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindOffset, UnwindSection,
+    Vendor,
 };
-use ompd_target::{ByteOrder, ElfFile, Machine};
-use rustc_hash::FxHashMap;
+use ompd_target::{ByteOrder, ElfFile, GENERAL, Machine};
 
 use crate::bytes::Bytes;
+use crate::image::Counts;
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
+
+/// Bytes of call frame instructions that finding a row may cost whatever else was looked up. Nearly all functions have fewer.
+const PER_ROW: u64 = 512;
+/// What all rows of a file may cost beyond that: so much, and so much for each byte of its call frame information. One
+/// entry may be as long as the file, and a stack may return to each of its addresses.
+const LEAST: u64 = 4 << 20;
+/// See [`LEAST`].
+const PER_BYTE: u64 = 4;
 
 /// How one register of the caller is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +71,7 @@ pub(crate) struct Row {
     /// The section the expressions lie in.
     pub(crate) section: Bytes,
     pub(crate) encoding: Encoding,
+    pub(crate) endian: RunTimeEndian,
 }
 
 /// Why an address has no row.
@@ -70,19 +81,29 @@ pub(crate) enum NoRow {
     Uncovered,
     /// The entry is malformed.
     Malformed(gimli::Error),
+    /// The entries asked for so far are too long for what the file has in all.
+    TooCostly,
 }
 
 /// One section with call frame information.
 #[derive(Debug)]
 struct Table {
     bytes: Bytes,
+    /// Where the section is loaded, in addresses of the file.
+    address: u64,
     /// `.debug_frame`, not `.eh_frame`.
     debug: bool,
-    /// `.eh_frame_hdr`: a table of all entries, sorted by address.
-    header: Option<Bytes>,
+    /// `.eh_frame_hdr`, with where it is loaded: a table of all entries, sorted by address.
+    header: Option<(u64, Bytes)>,
     bases: BaseAddresses,
     /// Extent and offset of every entry, sorted; made where there is no usable header.
     index: OnceCell<Vec<(Range<u64>, usize)>>,
+}
+
+impl Table {
+    fn allowance(&self) -> u64 {
+        PER_BYTE.saturating_mul(self.bytes.len() as u64)
+    }
 }
 
 /// All call frame information of one file.
@@ -93,12 +114,15 @@ pub(crate) struct CallFrames {
     file: Arc<ElfFile>,
     eh_frame: Option<Table>,
     debug_frame: OnceCell<Option<Table>>,
-    rows: RefCell<FxHashMap<u64, Result<Rc<Row>, NoRow>>>,
+    counts: Rc<Counts>,
+    rows: RefCell<HashMap<u64, Result<Rc<Row>, NoRow>>>,
+    /// What rows may still cost.
+    left: Cell<u64>,
     context: RefCell<UnwindContext<usize>>,
 }
 
 impl CallFrames {
-    pub(crate) fn of(file: &Arc<ElfFile>) -> CallFrames {
+    pub(crate) fn of(file: &Arc<ElfFile>, counts: Rc<Counts>) -> CallFrames {
         let arch = file.arch();
         let endian = match arch.byte_order {
             ByteOrder::Little => RunTimeEndian::Little,
@@ -112,9 +136,9 @@ impl CallFrames {
                 .set_eh_frame_hdr(header.as_ref().map_or(0, |(address, _)| *address))
                 .set_text(start(".text"))
                 .set_got(start(".got"));
-            let header = header.map(|(_, bytes)| bytes);
-            Table { bytes, debug: false, header, bases, index: OnceCell::new() }
+            Table { bytes, address, debug: false, header, bases, index: OnceCell::new() }
         });
+        let left = LEAST.saturating_add(eh_frame.as_ref().map_or(0, Table::allowance));
         CallFrames {
             endian,
             address_size: arch.pointer_bytes,
@@ -122,7 +146,9 @@ impl CallFrames {
             file: Arc::clone(file),
             eh_frame,
             debug_frame: OnceCell::new(),
+            counts,
             rows: RefCell::default(),
+            left: Cell::new(left),
             context: RefCell::default(),
         }
     }
@@ -132,12 +158,16 @@ impl CallFrames {
         if let Some(known) = self.rows.borrow().get(&address) {
             return known.clone();
         }
+        self.counts.look_up();
         let found = self.find(address).map(Rc::new);
         self.rows.borrow_mut().insert(address, found.clone());
         found
     }
 
     fn find(&self, address: u64) -> Result<Row, NoRow> {
+        if self.left.get() == 0 {
+            return Err(NoRow::TooCostly);
+        }
         let first = match &self.eh_frame {
             Some(table) => self.find_in(table, address),
             None => Err(NoRow::Uncovered),
@@ -157,7 +187,9 @@ impl CallFrames {
             let companion = || Bytes::section(&self.file.debug_companion()?, ".debug_frame");
             let (_, bytes) = own.or_else(companion)?;
             let bases = BaseAddresses::default();
-            Some(Table { bytes, debug: true, header: None, bases, index: OnceCell::new() })
+            let table = Table { bytes, address: 0, debug: true, header: None, bases, index: OnceCell::new() };
+            self.left.set(self.left.get().saturating_add(table.allowance()));
+            Some(table)
         };
         self.debug_frame.get_or_init(load).as_ref()
     }
@@ -170,6 +202,36 @@ impl CallFrames {
             let section = self.eh_section(table);
             self.row_of(table, &section, address)
         }
+    }
+
+    /// The offset of the entry that the table in `.eh_frame_hdr` has for an address. gimli has a search for any encoding, but
+    /// multiplies what the header says without checking; all linkers write this one (LSB 5.0, 10.6.2).
+    fn by_header(&self, table: &Table, address: u64) -> Option<usize> {
+        // Version 1; pointer: relative, signed, four bytes; count: four bytes; table: relative to the header, signed, four bytes.
+        const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
+        const FIRST: usize = 12;
+        const PAIR: usize = 8;
+        let (start, header) = table.header.as_ref()?;
+        let word = |at: usize| {
+            let bytes = header.get(at..at.checked_add(4)?)?.try_into().ok()?;
+            Some(match self.endian {
+                RunTimeEndian::Little => u32::from_le_bytes(bytes),
+                RunTimeEndian::Big => u32::from_be_bytes(bytes),
+            })
+        };
+        let pointer = |at: usize| Some(start.wrapping_add_signed(i64::from(word(at)? as i32)));
+        if header.get(..4)? != USUAL {
+            return None;
+        }
+        let room = header.len().checked_sub(FIRST)? / PAIR;
+        let (mut low, mut high) = (0, room.min(word(8)? as usize));
+        // The last entry that does not begin behind the address.
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if pointer(FIRST + PAIR * middle)? <= address { low = middle + 1 } else { high = middle }
+        }
+        let entry = pointer(FIRST + PAIR * low.checked_sub(1)? + 4)?;
+        usize::try_from(entry.checked_sub(table.address)?).ok()
     }
 
     fn debug_section<'d>(&self, table: &'d Table) -> DebugFrame<Slice<'d>> {
@@ -239,6 +301,7 @@ impl CallFrames {
         let row =
             fde.unwind_info_for_address(section, &table.bases, &mut context, address).map_err(NoRow::Malformed)?;
         let place = |e: &UnwindExpression<usize>| e.offset..e.offset.saturating_add(e.length);
+        let return_register = fde.cie().return_address_register().0;
         Ok(Row {
             cfa: match row.cfa() {
                 CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
@@ -246,6 +309,7 @@ impl CallFrames {
             },
             rules: row
                 .registers()
+                .filter(|(register, _)| usize::from(register.0) < GENERAL || register.0 == return_register)
                 .map(|(register, rule)| {
                     let rule = match rule {
                         RegisterRule::SameValue => Rule::Same,
@@ -259,10 +323,11 @@ impl CallFrames {
                     (register.0, rule)
                 })
                 .collect(),
-            return_register: fde.cie().return_address_register().0,
+            return_register,
             signal: fde.is_signal_trampoline(),
             section: table.bytes.clone(),
             encoding: fde.cie().encoding(),
+            endian: self.endian,
         })
     }
 
@@ -276,17 +341,10 @@ impl CallFrames {
         S: UnwindSection<Slice<'d>>,
         S::Offset: From<usize>,
     {
-        let by_header = || {
-            let header = EhFrameHdr::new(table.header.as_ref()?, self.endian);
-            let parsed = header.parse(&table.bases, self.address_size).ok()?;
-            let sorted = parsed.table()?;
-            let pointer = sorted.lookup(address, &table.bases).ok()?;
-            sorted.pointer_to_offset(pointer).ok().map(|offset| offset.0)
-        };
         let fde_at = |offset: usize| {
             section.fde_from_offset(&table.bases, offset.into(), S::cie_from_offset).map_err(NoRow::Malformed)
         };
-        let fde = match by_header().map(&fde_at) {
+        let fde = match self.by_header(table, address).map(&fde_at) {
             Some(Ok(fde)) if fde.contains(address) => fde,
             // The header need not be right: it comes from the file as well.
             _ => {
@@ -296,6 +354,11 @@ impl CallFrames {
                 fde_at(entry.ok_or(NoRow::Uncovered)?.1)?
             }
         };
+        let length = (fde.entry_len() as u64).saturating_add(fde.cie().entry_len() as u64);
+        let left = self.left.get().checked_sub(length.saturating_sub(PER_ROW));
+        // With nothing left, no more entries are looked for: finding them costs as much.
+        self.left.set(left.unwrap_or(0));
+        left.ok_or(NoRow::TooCostly)?;
         Ok(fde)
     }
 }
@@ -310,9 +373,16 @@ impl std::fmt::Debug for CallFrames {
 fn index<'d, S: UnwindSection<Slice<'d>>>(section: &S, bases: &BaseAddresses) -> Vec<(Range<u64>, usize)> {
     let mut entries = section.entries(bases);
     let mut all = Vec::new();
+    // Thousands of entries may share one of which the augmentation is as long as the section.
+    let mut shared: HashMap<usize, gimli::Result<CommonInformationEntry<Slice<'d>>>> = HashMap::new();
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(S::cie_from_offset) else { continue };
+        let common = |section: &S, bases: &BaseAddresses, offset: S::Offset| {
+            let known =
+                shared.entry(UnwindOffset::into(offset)).or_insert_with(|| section.cie_from_offset(bases, offset));
+            known.clone()
+        };
+        let Ok(fde) = partial.parse(common) else { continue };
         if let Some(end) = fde.initial_address().checked_add(fde.len()) {
             all.push((fde.initial_address()..end, fde.offset()));
         }

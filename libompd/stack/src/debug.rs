@@ -1,5 +1,7 @@
 //! Source lines and inlined functions, out of the debug information of one file.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -8,25 +10,30 @@ use gimli::RunTimeEndian;
 use ompd_target::{ByteOrder, ElfFile};
 
 use crate::bytes::Bytes;
+use crate::image::Counts;
 use crate::locals::Described;
 use crate::names;
 use crate::reader::{Meter, Metered};
 
 /// Functions inlined into each other at one address that are listed.
 const MAX_INLINED: usize = 256;
+/// Bytes of a function's name as the file has it. Templates get that long; what is longer is no name.
+const MAX_RAW: usize = 64 << 10;
+/// Bytes of a file's name: no longer one can be opened (PATH_MAX, linux/limits.h).
+const MAX_PATH: usize = 4096;
 
 /// One function at an address: itself, or inlined into the next.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SourceFrame {
     /// Name as the file has it, linkage name first.
-    pub(crate) raw: Option<String>,
+    pub(crate) raw: Option<Arc<str>>,
     /// The name as its source has it; for the body of a construct that of the function that contains the construct.
-    pub(crate) function: Option<String>,
+    pub(crate) function: Option<Arc<str>>,
     /// It is the body of a construct.
     pub(crate) body: bool,
     /// Language of its unit.
     pub(crate) language: Option<gimli::DwLang>,
-    pub(crate) file: Option<String>,
+    pub(crate) file: Option<Arc<str>>,
     pub(crate) line: Option<u32>,
     /// It is inlined into the next one of the list.
     pub(crate) inlined: bool,
@@ -36,22 +43,26 @@ pub(crate) struct SourceFrame {
 pub(crate) struct DebugInfo {
     context: Option<(Context<Metered>, Described)>,
     meter: Rc<Meter>,
+    counts: Rc<Counts>,
+    /// Every text handed out so far: one file name serves a thousand lines.
+    texts: RefCell<HashSet<Arc<str>>>,
 }
 
 impl DebugInfo {
     /// Opens the debug information in `file`, or in the separate debug file found for it.
-    pub(crate) fn of(file: &Arc<ElfFile>) -> DebugInfo {
+    pub(crate) fn of(file: &Arc<ElfFile>, counts: Rc<Counts>) -> DebugInfo {
         let meter = Rc::new(Meter::default());
         let companion = if file.has_dwarf() { None } else { file.debug_companion() };
         let described = companion.as_ref().unwrap_or(file);
         let context = described.has_dwarf().then(|| open(described, &meter)).flatten();
-        DebugInfo { context, meter }
+        DebugInfo { context, meter, counts, texts: RefCell::default() }
     }
 
     /// The functions at `address` of the file, innermost first. Empty where nothing is known.
     pub(crate) fn frames(&self, address: u64) -> Vec<SourceFrame> {
         let Some((context, _)) = &self.context else { return Vec::new() };
         self.meter.begin();
+        self.counts.look_up();
         let mut found = Vec::new();
         // Split debug information (.dwo files) is not loaded: what is in the file itself counts.
         if let Ok(mut frames) = context.find_frames(address).skip_all_loads() {
@@ -59,15 +70,15 @@ impl DebugInfo {
                 if found.len() == MAX_INLINED {
                     break;
                 }
-                let raw = frame.function.as_ref().and_then(|f| f.raw_name().ok().map(|name| name.into_owned()));
+                let raw = frame.function.as_ref().and_then(|f| self.text(&f.raw_name().ok()?, MAX_RAW));
                 let language = frame.function.as_ref().and_then(|f| f.language);
                 let location = frame.location;
                 found.push(SourceFrame {
-                    function: raw.as_deref().map(|raw| names::source_name(raw, language)),
+                    function: raw.as_deref().map(|raw| Arc::from(names::source_name(raw, language))),
                     raw,
                     body: false,
                     language,
-                    file: location.as_ref().and_then(|l| l.file.map(str::to_owned)),
+                    file: location.as_ref().and_then(|l| self.text(l.file?, MAX_PATH)),
                     line: location.and_then(|l| l.line),
                     inlined: true,
                 });
@@ -85,6 +96,20 @@ impl DebugInfo {
         self.meter.begin();
         let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
         Some((described, unit.header.debug_info_offset()?.0))
+    }
+
+    /// `text`, kept once; `None` if it is longer than `most` bytes.
+    fn text(&self, text: &str, most: usize) -> Option<Arc<str>> {
+        if text.len() > most {
+            return None;
+        }
+        let mut texts = self.texts.borrow_mut();
+        if let Some(known) = texts.get(text) {
+            return Some(Arc::clone(known));
+        }
+        let new: Arc<str> = text.into();
+        texts.insert(Arc::clone(&new));
+        Some(new)
     }
 }
 

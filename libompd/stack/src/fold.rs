@@ -66,6 +66,9 @@ pub fn describe(frame: &LogicalFrame) -> (String, String) {
         None => frame.addr.map(|addr| addr.to_string()),
     };
     let what = match (&frame.construct, &frame.function, unnamed) {
+        (Some(construct), Some(function), _) if construct.called => {
+            format!("{function}, called for #pragma omp {}", construct.name)
+        }
         (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name),
         (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name),
         (Some(construct), None, None) => format!("#pragma omp {}", construct.name),

@@ -17,17 +17,36 @@ use crate::debug::DebugInfo;
 #[derive(Debug, Default)]
 pub struct Cache {
     files: RefCell<HashMap<BuildId, Rc<FileInfo>>>,
-    parsed: Rc<Cell<usize>>,
+    counts: Rc<Counts>,
+}
+
+/// How often something was done that is to be done once.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    parsed: Cell<usize>,
+    looked_up: Cell<usize>,
+}
+
+impl Counts {
+    /// Counts one look-up.
+    pub(crate) fn look_up(&self) {
+        self.looked_up.set(self.looked_up.get().saturating_add(1));
+    }
 }
 
 impl Cache {
     /// How many times call frame information or debug information of a file has been opened.
     pub fn parsed(&self) -> usize {
-        self.parsed.get()
+        self.counts.parsed.get()
+    }
+
+    /// How many addresses have been looked up in call frame information or debug information, each time it was done.
+    pub fn looked_up(&self) -> usize {
+        self.counts.looked_up.get()
     }
 
     fn file(&self, file: &Arc<ElfFile>) -> Rc<FileInfo> {
-        let make = || Rc::new(FileInfo::new(Arc::clone(file), Rc::clone(&self.parsed)));
+        let make = || Rc::new(FileInfo::new(Arc::clone(file), Rc::clone(&self.counts)));
         match file.build_id() {
             Some(id) => Rc::clone(self.files.borrow_mut().entry(id.clone()).or_insert_with(make)),
             None => make(),
@@ -38,7 +57,7 @@ impl Cache {
 /// One file and what has been made of it, each part when it is first asked for.
 pub(crate) struct FileInfo {
     file: Arc<ElfFile>,
-    parsed: Rc<Cell<usize>>,
+    counts: Rc<Counts>,
     frames: OnceCell<CallFrames>,
     debug: OnceCell<DebugInfo>,
     calls: CallSites,
@@ -51,8 +70,8 @@ impl std::fmt::Debug for FileInfo {
 }
 
 impl FileInfo {
-    fn new(file: Arc<ElfFile>, parsed: Rc<Cell<usize>>) -> FileInfo {
-        FileInfo { file, parsed, frames: OnceCell::new(), debug: OnceCell::new(), calls: CallSites::default() }
+    fn new(file: Arc<ElfFile>, counts: Rc<Counts>) -> FileInfo {
+        FileInfo { file, counts, frames: OnceCell::new(), debug: OnceCell::new(), calls: CallSites::default() }
     }
 
     pub(crate) fn file(&self) -> &Arc<ElfFile> {
@@ -60,16 +79,16 @@ impl FileInfo {
     }
 
     fn count<T>(&self, made: T) -> T {
-        self.parsed.set(self.parsed.get() + 1);
+        self.counts.parsed.set(self.counts.parsed.get().saturating_add(1));
         made
     }
 
     pub(crate) fn frames(&self) -> &CallFrames {
-        self.frames.get_or_init(|| self.count(CallFrames::of(&self.file)))
+        self.frames.get_or_init(|| self.count(CallFrames::of(&self.file, Rc::clone(&self.counts))))
     }
 
     pub(crate) fn debug(&self) -> &DebugInfo {
-        self.debug.get_or_init(|| self.count(DebugInfo::of(&self.file)))
+        self.debug.get_or_init(|| self.count(DebugInfo::of(&self.file, Rc::clone(&self.counts))))
     }
 
     pub(crate) fn calls(&self) -> &CallSites {
@@ -81,6 +100,8 @@ impl FileInfo {
 #[derive(Debug)]
 pub(crate) struct Image<'t> {
     pub(crate) module: &'t Module,
+    /// What it is called.
+    pub(crate) name: Arc<str>,
     /// Target address minus file address.
     pub(crate) bias: u64,
     pub(crate) info: Option<Rc<FileInfo>>,
@@ -98,6 +119,7 @@ impl<'t> Images<'t> {
     pub(crate) fn of(target: &'t dyn Target, cache: &Cache) -> Images<'t> {
         let image = |module: &'t Module| Image {
             module,
+            name: if module.path.is_empty() { "[vdso]" } else { module.name() }.into(),
             bias: module.bias,
             info: module.file.as_ref().ok().map(|file| cache.file(file)),
         };

@@ -13,6 +13,8 @@ use crate::process::Process;
 
 /// Nested regions of one thread that are followed.
 const MAX_LEVELS: usize = 4096;
+/// Pairs of a region and a call that are tried for one thread: nobody nests a thousand regions.
+const MAX_PAIRS: usize = 1 << 20;
 
 /// One of the regions a thread is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +84,9 @@ pub(crate) fn assign(
             _ => true,
         }
     };
+    if (levels.len() + 1).saturating_mul(forks.len() + 1) > MAX_PAIRS {
+        return vec![None; levels.len()];
+    }
     // Outermost frames that are missing leave only the innermost to be compared.
     if !physical.backtrace.end.is_complete() && !levels.iter().all(required) {
         return vec![None; levels.len()];

@@ -1,5 +1,6 @@
 //! Stacks as their source reads: runtime frames folded, constructs named, continued where the program says they go on.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use ompd_runtime::Origin;
@@ -18,6 +19,13 @@ use crate::unwind::End;
 const MAX_HOPS: usize = 4096;
 /// Frames of one logical stack.
 const MAX_FRAMES: usize = 32 << 10;
+/// Frames of all logical stacks together: each goes on in that of the thread that opened its region, and that may be deep.
+/// Where they are used up, [`LEAST_FRAMES`] are still told of each.
+const TOTAL_FRAMES: usize = 1 << 20;
+/// See [`TOTAL_FRAMES`].
+const LEAST_FRAMES: usize = 512;
+/// Why a logical stack ends before its end.
+const TOO_DEEP: &str = "it is too deep to be followed to its end";
 /// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
 /// lie among its own.
 pub(crate) const ROOTS: &[&str] = &[
@@ -45,9 +53,21 @@ pub struct Construct {
     pub line: Option<u32>,
     /// `line` is that of the first code of the body: the directive itself, or the first statement in it.
     pub begins: bool,
+    /// The frame's function is not one a compiler made of a construct, but what the program gave to the runtime itself: the
+    /// construct, or the call that stands for it, is elsewhere.
+    pub called: bool,
     /// The frame's function is known from the runtime's record of the construct only, which names lambdas after the function
     /// they stand in.
     pub(crate) recorded: bool,
+    /// A symbol names the body.
+    pub(crate) named: bool,
+}
+
+impl Construct {
+    /// One whose body is a function that a compiler made, of which nothing more is known.
+    fn made(name: &'static str) -> Construct {
+        Construct { name, file: None, line: None, begins: false, called: false, recorded: false, named: true }
+    }
 }
 
 /// How a frame came to be outward of the one before it.
@@ -110,7 +130,7 @@ pub struct InCall {
     /// What the program asked for (`barrier`, `taskwait`, …), where the function says so.
     pub construct: Option<&'static str>,
     /// The function called.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
 }
 
 /// One thread's stack as its source reads.
@@ -150,6 +170,16 @@ pub(crate) struct Walker<'p, 't> {
     pub(crate) snapshots: &'p [RuntimeSnapshot],
     pub(crate) threads: &'p [Physical],
     pub(crate) found: &'p Found,
+    pub(crate) left: FramesLeft,
+}
+
+/// How many frames may still be told.
+pub(crate) struct FramesLeft(Cell<usize>);
+
+impl Default for FramesLeft {
+    fn default() -> Self {
+        FramesLeft(Cell::new(TOTAL_FRAMES))
+    }
 }
 
 impl Walker<'_, '_> {
@@ -170,14 +200,16 @@ impl Walker<'_, '_> {
         };
         let mut position = self.start(thread);
         let mut via = Via::Call;
+        let most = self.left.0.get().clamp(LEAST_FRAMES, MAX_FRAMES);
         for hop in 0.. {
             let Some(at) = position else { break };
-            if hop == MAX_HOPS || stack.frames.len() >= MAX_FRAMES {
-                stack.gap = Some("it is too deep to be followed to its end".to_owned());
+            if hop == MAX_HOPS || stack.frames.len() >= most {
+                stack.gap = Some(TOO_DEEP.to_owned());
                 break;
             }
             position = self.step(&mut stack, at, &mut via);
         }
+        self.left.0.set(self.left.0.get().saturating_sub(stack.frames.len()));
         stack.idle = stack.frames.is_empty() && self.is_idle(physical.lwp);
         if let Some(last) = stack.frames.last_mut() {
             last.inlined = false;
@@ -189,6 +221,16 @@ impl Walker<'_, '_> {
     fn is_idle(&self, lwp: i32) -> bool {
         let mut known = self.snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).peekable();
         known.peek().is_some() && known.any(crate::levels::is_idle)
+    }
+
+    /// Why nothing is said of the region of a thread that a runtime made.
+    fn why_no_region(&self, lwp: i32) -> Option<String> {
+        let mut known = self.snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).peekable();
+        let why = match known.peek() {
+            Some(_) => known.find_map(|thread| thread.team.why().or(thread.thread_num.why()))?,
+            None => "it was not found among the runtime's threads",
+        };
+        Some(format!("which region it is in, if any, is not known: {why}"))
     }
 
     /// Where to begin: at the innermost frame, unless the thread executes a task that has no frame of its own.
@@ -250,7 +292,12 @@ impl Walker<'_, '_> {
             // Nothing of the program lies further in: the bodies that would are gone.
             _ => match self.found.regions.get(&(thread, index)) {
                 Some((runtime, level)) => Some(Position::Region(*runtime, level.team)),
-                None if segment.base => None,
+                None if segment.base => {
+                    if !self.is_idle(physical.lwp) {
+                        stack.gap = self.why_no_region(physical.lwp);
+                    }
+                    None
+                }
                 None => Some(Position::Segment(thread, index + 1)),
             },
         }
@@ -392,12 +439,17 @@ impl Walker<'_, '_> {
         let segment = &physical.segments[index];
         let mut frames: Vec<(LogicalFrame, Option<Arc<str>>)> = Vec::new();
         for number in segment.frames.clone() {
+            // Each may stand for hundreds that were inlined into each other.
+            if frames.len() >= MAX_FRAMES {
+                stack.gap = Some(TOO_DEEP.to_owned());
+                break;
+            }
             let frame = &physical.backtrace.frames[number];
             let sources = self.process.source(frame.lookup());
             let described = sources.iter().any(|source| source.language.is_some() || source.file.is_some());
             let functions = if described { sources.len() } else { 0 };
             for (inner, source) in sources.iter().enumerate() {
-                let raw: Option<Arc<str>> = source.raw.as_deref().map(Arc::from);
+                let raw = source.raw.clone();
                 // A wrapper and the body it calls are one construct: the body has the line.
                 if let (Some((_, Some(inner))), Some(outer)) = (frames.last(), raw.as_deref())
                     && outlined::is_body_of(inner, outer)
@@ -410,26 +462,22 @@ impl Walker<'_, '_> {
                         construct.name = "task";
                     }
                     // Which function contains the construct, the wrapper's name may tell.
-                    body.function = body.function.take().or_else(|| source.function.as_deref().map(Arc::from));
+                    body.function = body.function.take().or_else(|| source.function.clone());
                     *name = raw;
                     continue;
                 }
                 let body = source.raw.as_deref().and_then(outlined::outlined);
-                let module = self.process.module(frame.pc).map(|(m, at)| (Arc::from(m), at));
-                let construct = body.as_ref().map(|body| Construct {
-                    // Called by the program itself, it is a region executed by this thread alone, or a task at once.
-                    name: if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" },
-                    file: None,
-                    line: None,
-                    begins: false,
-                    recorded: false,
+                let module = self.process.module(frame.pc);
+                // Called by the program itself, it is a region executed by this thread alone, or a task at once.
+                let construct = body.as_ref().map(|body| {
+                    Construct::made(if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" })
                 });
-                let function = source.function.as_deref().map(Arc::from);
+                let function = source.function.clone();
                 frames.push((
                     LogicalFrame {
                         function,
                         construct,
-                        file: source.file.as_deref().map(Arc::from),
+                        file: source.file.clone(),
                         line: source.line,
                         inlined: source.inlined,
                         lwp: Some(physical.lwp),
@@ -495,6 +543,10 @@ impl Walker<'_, '_> {
             }
             return;
         };
+        if construct.called {
+            // The source has this very call.
+            return;
+        }
         let pc = physical.backtrace.frames[physical.segments[index].frames.start].pc;
         let own = frames.iter().take_while(|(frame, _)| frame.addr == Some(pc));
         let (container, construct) = (body.function.clone(), construct.clone());
@@ -585,14 +637,19 @@ impl Walker<'_, '_> {
             inlined: false,
             lwp: None,
             addr: function,
-            module: function.and_then(|f| self.process.module(f)).map(|(m, at)| (Arc::from(m), at)),
+            module: function.and_then(|f| self.process.module(f)),
             via,
             place: None,
         };
         if let Some(start) = function {
             let source = self.process.source(start);
-            let named = source.last().filter(|s| s.body).and_then(|s| s.function.as_deref());
-            frame.function = named.map(Arc::from);
+            if let Some(source) = source.last() {
+                frame.function = source.function.clone();
+                frame.construct = source.body.then(|| Construct::made(construct));
+            }
+        } else {
+            // What it is called is not known, nor whether it has a name.
+            frame.construct = Some(Construct::made(construct));
         }
         fill(&mut frame, construct, line);
         stack.frames.push(frame);
@@ -610,13 +667,13 @@ fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, 
         Some((line, _)) => (Some(Arc::from(line.file)), Some(line.line), Some(line.function)),
         None => (None, None, None),
     };
-    if frame.construct.is_none() {
-        // A name that is not one of an outlined function is the compiler's own.
-        frame.function = None;
-    }
     frame.file = frame.file.take().or_else(|| file.clone());
+    // Its name does not say that a compiler made it. It may have none, in a stripped program.
+    let made = frame.construct.is_some();
+    let called = !made && frame.function.is_some();
     let recorded = frame.function.is_none();
-    frame.construct = Some(Construct { name, file, line: number, begins, recorded });
+    frame.construct =
+        Some(Construct { name, file, line: number, begins, called, recorded, named: made || function.is_some() });
     frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
 }
 
@@ -627,8 +684,9 @@ fn borrow_names(frames: &mut [LogicalFrame]) {
         let (inner, outer) = frames.split_at_mut(index + 1);
         let (inner, outer) = (&mut inner[index], &outer[0]);
         let Some(construct) = &mut inner.construct else { continue };
-        // Called by the program itself, it stands in what calls it.
-        if !matches!(outer.via, Via::Region | Via::Call) {
+        // Called by the program itself, it stands in what calls it. Of a function without a name nobody can tell whether it
+        // was made of a construct.
+        if construct.called || !construct.named || !matches!(outer.via, Via::Region | Via::Call) {
             continue;
         }
         if construct.recorded && outer.lwp.is_some() && outer.function.is_some() || inner.function.is_none() {

@@ -1,6 +1,7 @@
 //! The stack of one thread, cut where the program calls a runtime and a runtime calls the program.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use ompd_runtime::entry::Entry;
 use ompd_target::Addr;
@@ -32,7 +33,7 @@ pub(crate) struct Segment {
     /// For a runtime: what the program called it for.
     pub(crate) entry: Option<Entry>,
     /// Name of the function the program called.
-    pub(crate) called: Option<String>,
+    pub(crate) called: Option<Arc<str>>,
     /// For the program: the runtime outward of it calls it as the body of a region.
     pub(crate) region: bool,
     /// For the program: the runtime outward of it calls it as a task.
@@ -98,9 +99,9 @@ impl Physical {
                     }
                     _ => None,
                 };
-                let name = called.and_then(|addr| process.symbol(addr)).map(|s| s.name.clone());
+                let name = called.and_then(|addr| process.symbol(addr)).map(|s| Arc::clone(&s.name));
                 let name =
-                    name.or_else(|| next.and_then(|_| process.symbol(outermost.lookup())).map(|s| s.name.clone()));
+                    name.or_else(|| next.and_then(|_| process.symbol(outermost.lookup())).map(|s| Arc::clone(&s.name)));
                 let entry = name.as_deref().and_then(|name| process.runtimes[runtime].entry(name));
                 let base = next.is_none() && complete;
                 let vanished = if index == 0 { self.vanished(process, index, runtime, base) } else { None };
@@ -126,8 +127,8 @@ impl Physical {
             .iter()
             .filter(|f| process.owner(f.lookup()) == segment.owner)
             .collect();
-        let names: Vec<Option<String>> =
-            own.iter().map(|frame| Some(process.symbol(frame.lookup())?.name.clone())).collect();
+        let names: Vec<Option<Arc<str>>> =
+            own.iter().map(|frame| Some(Arc::clone(&process.symbol(frame.lookup())?.name))).collect();
         let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
         own.iter().enumerate().filter(|(_, frame)| !frame.exact).find_map(|(place, frame)| {
             let outermost = base && place + 1 == own.len();
@@ -140,9 +141,9 @@ impl Physical {
 }
 
 /// Names of the functions of the first few frames.
-fn names(process: &Process<'_>, frames: &[Frame]) -> Vec<Option<String>> {
+fn names(process: &Process<'_>, frames: &[Frame]) -> Vec<Option<Arc<str>>> {
     const LOOKED_AT: usize = 4;
-    let name = |frame: &Frame| Some(process.symbol(frame.lookup())?.name.clone());
+    let name = |frame: &Frame| Some(Arc::clone(&process.symbol(frame.lookup())?.name));
     frames.iter().take(LOOKED_AT).map(name).collect()
 }
 

@@ -1,11 +1,12 @@
 //! What the frames of a process are looked up in.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ompd_runtime::Runtime;
 use ompd_target::{Addr, Target};
-use rustc_hash::FxHashMap;
 
 use crate::calls;
 use crate::debug::SourceFrame;
@@ -19,7 +20,7 @@ use crate::unwind::Frame;
 /// A function of a symbol table that covers an address.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// Where it begins, in the target.
     pub(crate) start: Addr,
 }
@@ -31,9 +32,9 @@ pub(crate) struct Process<'t> {
     pub(crate) images: Images<'t>,
     /// By image: it is the C library, the dynamic linker or the vdso.
     system: Vec<bool>,
-    owners: RefCell<FxHashMap<Addr, Owner>>,
-    symbols: RefCell<FxHashMap<Addr, Option<Rc<Function>>>>,
-    sources: RefCell<FxHashMap<Addr, Rc<[SourceFrame]>>>,
+    owners: RefCell<HashMap<Addr, Owner>>,
+    symbols: RefCell<HashMap<Addr, Option<Rc<Function>>>>,
+    sources: RefCell<HashMap<Addr, Rc<[SourceFrame]>>>,
 }
 
 impl<'t> Process<'t> {
@@ -73,7 +74,7 @@ impl<'t> Process<'t> {
             return known.clone();
         }
         let found = self.images.at(addr).and_then(|image| image.module.symbol_at(addr));
-        let found = found.map(|(symbol, _)| Rc::new(Function { name: symbol.name, start: symbol.addr }));
+        let found = found.map(|(symbol, _)| Rc::new(Function { name: symbol.name.into(), start: symbol.addr }));
         self.symbols.borrow_mut().insert(addr, found.clone());
         found
     }
@@ -97,6 +98,19 @@ impl<'t> Process<'t> {
         if let Some(known) = self.sources.borrow().get(&addr) {
             return Rc::clone(known);
         }
+        let mut frames = self.described(addr);
+        for frame in &mut frames {
+            let Some(outlined) = frame.raw.as_deref().and_then(outlined::outlined) else { continue };
+            frame.function = outlined.container.map(|name| self.container(addr, name, frame.language));
+            frame.body = true;
+        }
+        let frames: Rc<[SourceFrame]> = frames.into();
+        self.sources.borrow_mut().insert(addr, Rc::clone(&frames));
+        frames
+    }
+
+    /// As [`Process::source`], but bodies of constructs have the names the compiler gave them.
+    fn described(&self, addr: Addr) -> Vec<SourceFrame> {
         let image = self.images.at(addr);
         // Of the C library's functions the exported name says most: how they are made inside is not the program's.
         let exported = self.owner(addr) == Owner::System && self.symbol(addr).is_some();
@@ -108,42 +122,35 @@ impl<'t> Process<'t> {
         if frames.is_empty() {
             frames.push(SourceFrame::default());
         }
-        let outermost = frames.last_mut().expect("there is one at least");
-        if let Some(symbol) = self.symbol(addr) {
+        if let (Some(symbol), Some(outermost)) = (self.symbol(addr), frames.last_mut()) {
             // Debug information has plain names for C++ functions that only their own file knows; symbols say where they
             // belong.
             let mangled = symbol.name.starts_with("_Z");
             let plain = outermost.raw.as_deref().is_some_and(|raw| !raw.starts_with("_Z"));
             if outermost.raw.is_none() || plain && mangled && outlined::outlined(&symbol.name).is_none() {
-                outermost.function = Some(names::source_name(&symbol.name, None));
-                outermost.raw = Some(symbol.name.clone());
+                outermost.function = Some(names::source_name(&symbol.name, None).into());
+                outermost.raw = Some(Arc::clone(&symbol.name));
             }
         }
-        let bodies =
-            frames.iter_mut().filter(|frame| frame.raw.as_deref().is_some_and(|r| outlined::outlined(r).is_some()));
-        for frame in bodies {
-            let container = frame.raw.as_deref().and_then(outlined::outlined).and_then(|o| o.container);
-            frame.function = container.map(|name| self.container(addr, name, frame.language));
-            frame.body = true;
-        }
-        let frames: Rc<[SourceFrame]> = frames.into();
-        self.sources.borrow_mut().insert(addr, Rc::clone(&frames));
         frames
     }
 
-    /// The source's name for the function `raw`, which contains a construct whose body lies at `addr`.
-    fn container(&self, addr: Addr, raw: &str, language: Option<gimli::DwLang>) -> String {
+    /// The source's name for the function `raw`, which contains a construct whose body lies at `addr`. What the container's
+    /// own name says of a container is not followed: names may lead in circles.
+    fn container(&self, addr: Addr, raw: &str, language: Option<gimli::DwLang>) -> Arc<str> {
         let symbol = self.images.at(addr).and_then(|image| image.module.symbol(raw));
-        let described = symbol.filter(|s| !s.tls).map(|s| self.source(s.addr));
-        let function = described.as_ref().and_then(|frames| frames.last()?.function.clone());
-        function.unwrap_or_else(|| names::source_name(raw, language))
+        let described = symbol.filter(|s| !s.tls).map(|s| self.described(s.addr));
+        let outermost = described.and_then(|mut frames| frames.pop());
+        let function = outermost
+            .filter(|frame| frame.raw.as_deref().is_some_and(|raw| outlined::outlined(raw).is_none()))
+            .and_then(|frame| frame.function);
+        function.unwrap_or_else(|| names::source_name(raw, language).into())
     }
 
     /// `module` and the offset in it, as tools that read ELF files count: from address 0 of the file.
-    pub(crate) fn module(&self, addr: Addr) -> Option<(String, u64)> {
+    pub(crate) fn module(&self, addr: Addr) -> Option<(Arc<str>, u64)> {
         let image = self.images.at(addr)?;
-        let name = if image.module.path.is_empty() { "[vdso]" } else { image.module.name() };
-        Some((name.to_owned(), addr.back(image.bias).0))
+        Some((Arc::clone(&image.name), addr.back(image.bias).0))
     }
 }
 

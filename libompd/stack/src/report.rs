@@ -10,7 +10,7 @@ use crate::logical::{LogicalStack, Walker};
 use crate::physical::{Owner, Physical};
 use crate::process::Process;
 use crate::stitch::{self, Found};
-use crate::unwind::{self, Backtrace, End};
+use crate::unwind::{self, Backtrace, End, FramesLeft};
 
 /// The stacks of all threads.
 #[derive(Debug)]
@@ -45,14 +45,15 @@ impl Report {
         cache: &Cache,
     ) -> Report {
         let process = Process::new(target, runtimes, cache);
-        let machine = target.arch().machine;
+        let mut left = FramesLeft::default();
         let threads: Vec<Physical> = target
             .threads()
             .iter()
             .map(|thread| {
                 let backtrace = match &thread.registers {
                     Ok(registers) => {
-                        unwind::unwind(&process.images, machine, registers, &|addr| stacks.read_u64(target, addr))
+                        let read = |addr| stacks.read_u64(target, addr);
+                        unwind::unwind(target, &process.images, registers, &mut left, &read)
                     }
                     Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
                 };
@@ -61,7 +62,8 @@ impl Report {
             .collect();
         let found = stitch::find(&process, snapshots, &threads);
         stitch::enrich(&process, snapshots, &threads, &found);
-        let walker = Walker { process: &process, snapshots, threads: &threads, found: &found };
+        let walker =
+            Walker { process: &process, snapshots, threads: &threads, found: &found, left: Default::default() };
         let logical = (0..threads.len()).map(|index| walker.walk(index)).collect();
         Report { logical, threads, found }
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
-use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId};
+use ompd_runtime::model::{
+    CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
+};
 use ompd_target::Addr;
 
 use crate::levels::{self, Level};
@@ -33,6 +35,9 @@ pub(crate) struct Found {
     /// The task each thread executes, where it is an explicit one: by thread, then runtime.
     pub(crate) current: BTreeMap<(usize, usize), TaskId>,
 }
+
+/// Steps from task to generating task in the search for the one that all others of one function are ancestors of.
+const MAX_STEPS: usize = 1 << 20;
 
 /// Finds them.
 pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads: &[Physical]) -> Found {
@@ -199,10 +204,12 @@ fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<Task
     }
     let wanted: std::collections::HashSet<TaskId> = tasks.iter().copied().collect();
     // The one all others are ancestors of has the longest chain.
-    let ancestors = |id: TaskId| {
+    let mut left = MAX_STEPS;
+    let mut ancestors = |id: TaskId| {
         let mut chain = Vec::new();
         let mut at = Some(id);
-        while let Some(id) = at.filter(|_| chain.len() <= snapshot.tasks.len()) {
+        while let Some(id) = at.filter(|_| left > 0 && chain.len() < wanted.len()) {
+            left -= 1;
             if wanted.contains(&id) {
                 chain.push(id);
             }
@@ -265,7 +272,8 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
             task.function = Fact::known(named(process, start), Origin::Stack);
         }
     }
-    for snapshot in snapshots.iter_mut() {
+    for (runtime, snapshot) in snapshots.iter_mut().enumerate() {
+        place_waits(process, snapshot, runtime, threads);
         let teams: Vec<(Fact<CodeRef>, Fact<SourceLine>)> =
             snapshot.teams.iter().map(|t| (t.function.clone(), t.location.clone())).collect();
         for task in &mut snapshot.tasks {
@@ -289,6 +297,22 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
     }
 }
 
+/// Adds to waits where the program made the call that waits.
+fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: usize, threads: &[Physical]) {
+    let by_lwp: HashMap<i32, &Physical> = threads.iter().map(|t| (t.lwp, t)).collect();
+    for thread in &mut snapshot.threads {
+        let physical = thread.lwp.and_then(|lwp| by_lwp.get(&lwp));
+        let (Fact::Known { value: Some(wait), .. }, Some(physical)) = (&mut thread.wait, physical) else { continue };
+        let [call, caller, ..] = &physical.segments[..] else { continue };
+        // At the end of a region, and before its beginning, the call is that of the region as a whole.
+        let within = call.owner == Owner::Runtime(runtime) && !call.interrupts && call.called.is_some();
+        let placed = call.entry.is_some_and(|e| !e.unplaced && !e.role.opens());
+        if wait.location.is_none() && wait.kind != WaitKind::Pool && within && placed {
+            wait.location = line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
+        }
+    }
+}
+
 fn named(process: &Process<'_>, start: Addr) -> CodeRef {
     let name = process.symbol(start).filter(|s| s.start == start).map(|s| crate::names::source_name(&s.name, None));
     let name = name.or_else(|| process.module(start).map(|(module, offset)| format!("{module}+{offset:#x}")));
@@ -299,8 +323,8 @@ fn named(process: &Process<'_>, start: Addr) -> CodeRef {
 fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
     let source = process.source(addr);
     let frame = source.first()?;
-    let function = frame.function.clone().unwrap_or_default();
-    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+    let function = frame.function.as_deref().unwrap_or_default().to_owned();
+    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }
 
 /// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
@@ -308,6 +332,6 @@ fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
 pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
     let source = process.source(start);
     let frame = source.last().filter(|frame| frame.body)?;
-    let function = frame.function.clone().unwrap_or_default();
-    Some(SourceLine { file: frame.file.clone()?, function, line: frame.line? })
+    let function = frame.function.as_deref().unwrap_or_default().to_owned();
+    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }

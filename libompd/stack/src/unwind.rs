@@ -5,19 +5,34 @@
 //! All registers that calls preserve are recovered on the way, not just those that lead to the next frame: arguments
 //! of the runtime's functions and variables of the program live in them.
 
-use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, RunTimeEndian, Value};
-use ompd_target::{Addr, GENERAL, Machine, Registers};
+use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
+use ompd_target::{Addr, GENERAL, Machine, Registers, Target, TargetExt};
 
+use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
 use crate::image::Images;
 
 /// Frames of one thread that are looked at. A stack of 8 MiB of the smallest frames has more; recursion that deep is the
 /// finding, not its every frame.
 const MAX_FRAMES: usize = 16 << 10;
+/// Frames of all threads together. Where they are used up, [`LEAST_FRAMES`] are still looked at of each thread.
+const TOTAL_FRAMES: usize = 256 << 10;
+/// See [`TOTAL_FRAMES`].
+const LEAST_FRAMES: usize = 256;
 /// Operations of one DWARF expression. Compilers need a dozen.
-const MAX_OPERATIONS: u32 = 1000;
+const MAX_OPERATIONS: u32 = 128;
 /// Times an expression may ask for memory or a register.
-const MAX_REQUESTS: usize = 64;
+const MAX_REQUESTS: usize = 32;
+
+/// How many frames may still be looked at.
+#[derive(Debug)]
+pub(crate) struct FramesLeft(usize);
+
+impl Default for FramesLeft {
+    fn default() -> Self {
+        FramesLeft(TOTAL_FRAMES)
+    }
+}
 
 /// Register values, as far as they are known, by DWARF number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,9 +133,9 @@ pub enum End {
     /// A frame would lie below or at its callee.
     #[error("the frame at {0} leads back to itself or further in: the stack is damaged")]
     NoProgress(Addr),
-    /// More frames than are looked at.
-    #[error("more than {MAX_FRAMES} frames")]
-    TooMany,
+    /// There are more frames than are looked at.
+    #[error("it is deeper than {0} frames, and no more are followed")]
+    TooMany(usize),
     /// The thread has no registers.
     #[error("{0}")]
     NoRegisters(String),
@@ -177,20 +192,34 @@ fn convention(machine: Machine) -> Option<Convention> {
 /// Reads a word of a stack.
 pub(crate) type ReadWord<'a> = &'a dyn Fn(Addr) -> Result<u64, End>;
 
-/// Follows the stack of a thread that has these registers.
-pub(crate) fn unwind(images: &Images<'_>, machine: Machine, registers: &Registers, read: ReadWord<'_>) -> Backtrace {
+/// Follows the stack of a thread of `target` that has these registers.
+pub(crate) fn unwind(
+    target: &dyn Target,
+    images: &Images<'_>,
+    registers: &Registers,
+    left: &mut FramesLeft,
+    read: ReadWord<'_>,
+) -> Backtrace {
+    let machine = target.arch().machine;
     let Some(convention) = convention(machine) else { return Backtrace { frames: Vec::new(), end: End::Machine } };
+    let most = left.0.clamp(LEAST_FRAMES, MAX_FRAMES);
     let mut current = RegisterSet { values: registers.general, known: (1 << GENERAL) - 1 };
     let mut pc = registers.pc;
     let mut exact = true;
     let mut frames = Vec::new();
     // The stack pointer may go back once for each signal handler that has a stack of its own.
     let end = loop {
-        if frames.len() == MAX_FRAMES {
-            break End::TooMany;
+        if frames.len() == most {
+            break End::TooMany(most);
         }
         let mut frame = Frame { pc, exact, cfa: None, registers: current };
-        let stepped = step(images, &convention, &frame, read);
+        let stepped = match step(images, &convention, &frame, read) {
+            // Nothing can be executed there: the call that went there is all there is.
+            Err(End::NoModule(at)) if exact => {
+                astray(target, images, &convention, &frame, read).map(Some).ok_or(End::NoModule(at))
+            }
+            other => other,
+        };
         if let Ok(Some(caller)) = &stepped {
             frame.cfa = Some(caller.cfa);
         }
@@ -209,7 +238,33 @@ pub(crate) fn unwind(images: &Images<'_>, machine: Machine, registers: &Register
         }
         (current, pc, exact) = (caller.registers, caller.pc, caller.interrupted);
     };
+    left.0 = left.0.saturating_sub(frames.len());
     Backtrace { frames, end }
+}
+
+/// The caller of a frame that is where no code is, with nothing executed since the call: the word the stack pointer points
+/// to is behind a call instruction, and with the registers and memory as they are that calls this very place.
+fn astray(
+    target: &dyn Target,
+    images: &Images<'_>,
+    convention: &Convention,
+    frame: &Frame,
+    read: ReadWord<'_>,
+) -> Option<Caller> {
+    if target.arch().machine != Machine::X86_64 {
+        return None;
+    }
+    let sp = frame.registers.get(convention.stack_pointer)?;
+    let pc = Addr(read(Addr(sp)).ok()?);
+    let mut registers = frame.registers;
+    let cfa = sp.wrapping_add(8);
+    registers.set(convention.stack_pointer, Some(cfa));
+    let word = |addr| read(addr).ok().or_else(|| target.read_u64(addr).ok());
+    if calls::went_to(images, pc, &registers, &word)? != frame.pc {
+        return None;
+    }
+    registers.set(convention.program_counter, Some(pc.0));
+    Some(Caller { pc, cfa: Addr(cfa), registers, interrupted: false })
 }
 
 struct Caller {
@@ -232,6 +287,7 @@ fn step(
     let row = info.frames().row(at.back(image.bias).0).map_err(|why| match why {
         NoRow::Uncovered => End::Uncovered(at),
         NoRow::Malformed(error) => End::Unusable { at, why: error.to_string() },
+        NoRow::TooCostly => End::Unusable { at, why: "what it says is too long".to_owned() },
     })?;
     let unusable = |why: &str| End::Unusable { at, why: why.to_owned() };
     let cfa = match &row.cfa {
@@ -276,7 +332,8 @@ fn step(
         returns = registers.get(row.return_register).filter(|_| (convention.preserved)(row.return_register));
     }
     let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & convention.address_bits;
-    if pc == 0 {
+    // Where a signal interrupted, zero is where the program went.
+    if pc == 0 && !row.signal {
         return Ok(None);
     }
     if !row.signal {
@@ -298,7 +355,7 @@ fn evaluate(
     read: ReadWord<'_>,
 ) -> Result<Option<u64>, End> {
     let Some(code) = row.section.get(place) else { return Ok(None) };
-    let mut evaluation = Evaluation::new(EndianSlice::new(code, RunTimeEndian::Little), row.encoding);
+    let mut evaluation = Evaluation::new(EndianSlice::new(code, row.endian), row.encoding);
     evaluation.set_max_iterations(MAX_OPERATIONS);
     if let Some(value) = initial {
         evaluation.set_initial_value(value);

@@ -175,6 +175,7 @@ impl Core {
             signal: notes.signal,
             stopped: false,
             cpus: None,
+            main_stack: None,
         };
         self.threads = notes.threads;
         self.auxv = notes.auxv;

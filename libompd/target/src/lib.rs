@@ -55,6 +55,9 @@ pub struct ProcessInfo {
     pub stopped: bool,
     /// The processors it may use, as of opening it. Live processes only: a core does not record them.
     pub cpus: Option<Cpus>,
+    /// Where the stack began that the process was started with, that of its first thread: its frames lie below. Live processes
+    /// only.
+    pub main_stack: Option<Addr>,
 }
 
 /// The processors a process may use.

@@ -147,7 +147,10 @@ impl Live {
         let cpus = cpus::usable(&process);
         // Stopped by a tracer is another letter: that tracer is a reason to be refused, later.
         let stopped = stat.state == 'T';
-        let info = ProcessInfo { pid: Some(pid), exe, command: view.command(), signal: None, stopped, cpus };
+        // The kernel says 0 to those who may not trace the process (proc_pid_stat(5), startstack).
+        let main_stack = Some(Addr(stat.startstack)).filter(|addr| !addr.is_null());
+        let command = view.command();
+        let info = ProcessInfo { pid: Some(pid), exe, command, signal: None, stopped, cpus, main_stack };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);

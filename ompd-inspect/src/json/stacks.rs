@@ -67,6 +67,9 @@ pub struct Frame {
     /// directive or of the first statement in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construct_begins: Option<bool>,
+    /// True if `function` is not what contains the construct, but the very function that the program gave to the runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub construct_called: Option<bool>,
     /// Source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
@@ -140,7 +143,7 @@ fn stack(stack: &LogicalStack, variables: Option<&[Arc<FrameVariables>]>) -> Sta
         in_call: stack
             .in_call
             .as_ref()
-            .map(|call| InCall { construct: call.construct, function: call.function.clone() }),
+            .map(|call| InCall { construct: call.construct, function: call.function.as_deref().map(str::to_owned) }),
         idle: stack.idle,
         gap: stack.gap.clone(),
         end: End { complete: stack.end.is_complete(), reason: stack.end.to_string() },
@@ -167,6 +170,7 @@ fn frame(frame: &LogicalFrame, variables: Option<&FrameVariables>) -> Frame {
         construct_file: frame.construct.as_ref().and_then(|c| text(&c.file)),
         construct_line: frame.construct.as_ref().and_then(|c| c.line),
         construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins).then_some(true),
+        construct_called: frame.construct.as_ref().is_some_and(|c| c.called).then_some(true),
         file: text(&frame.file),
         line: frame.line,
         inlined: frame.inlined.then_some(true),

@@ -21,7 +21,7 @@ use crate::args::{StackView, View};
 use crate::escape::escape;
 use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
-use ompd_runtime::model::{RuntimeSnapshot, Thread};
+use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 use ompd_target::{Addr, TargetKind};
 
@@ -44,6 +44,8 @@ pub struct Page {
     verbose: bool,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
+    /// The innermost code of the program's own source that threads are in, by LWP.
+    places: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
     nested: Vec<Nested>,
     /// What each runtime is called where there are several, and where it begins: two files may be called the same.
@@ -53,7 +55,14 @@ pub struct Page {
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
-        words::doing(thread, thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str))
+        let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
+        let text = words::doing(thread, call);
+        // Of a thread that is in another runtime's region as well, that tells what it does.
+        let elsewhere = self.nested.iter().any(|n| Some(n.lwp) == thread.lwp);
+        match thread.lwp.and_then(|lwp| self.places.get(&lwp)).filter(|_| !elsewhere) {
+            Some(place) if matches!(thread.wait, Fact::Known { value: None, .. }) => format!("{text}, in {place}"),
+            _ => text,
+        }
     }
 
     /// What a thread is doing that waits for nothing of a runtime's.
@@ -135,6 +144,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         width: width.unwrap_or(DEFAULT_WIDTH),
         verbose,
         calls,
+        places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),
     };

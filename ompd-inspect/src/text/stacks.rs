@@ -59,10 +59,18 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
             },
             (Fact::Unknown { why }, None) if stack.frames.is_empty() => format!("unknown: {}", escape(why)),
             (Fact::Unknown { .. }, None) => page.running(stack.lwp),
+            (Fact::Known { value: None, .. }, _) => page.running(stack.lwp),
             _ => page.doing(thread),
         },
         None => page.running(stack.lwp),
     }
+}
+
+/// The function in which a thread is, of those whose source is known, without the line: many threads of a team are in one
+/// function.
+pub fn innermost(stack: &LogicalStack) -> Option<(i32, String)> {
+    let frame = stack.frames.iter().find(|frame| frame.lwp == Some(stack.lwp) && frame.line.is_some())?;
+    Some((stack.lwp, escape(&fold::describe(frame).0)))
 }
 
 fn is_waiting(inspection: &Inspection, lwp: i32) -> bool {

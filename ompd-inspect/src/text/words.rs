@@ -129,7 +129,11 @@ pub fn code(function: &Fact<CodeRef>, location: &Fact<SourceLine>) -> Option<Str
 /// The region a team executes: its construct where that is known, and where it stands.
 pub fn region(team: &Team) -> Option<String> {
     let code = code(&team.function, &team.location)?;
+    let name = team.function.value().and_then(|f| f.name.as_deref());
+    // An ordinary function was given to the runtime as it is: it does not contain the construct.
+    let given = name.is_some_and(|name| ompd_stack::container(name).is_none() && !name.contains('+'));
     Some(match team.construct.get() {
+        Some(construct) if given => format!("{construct}, executes {code}"),
         Some(construct) => format!("{construct} in {code}"),
         None => code,
     })

@@ -10,12 +10,14 @@ use ompd_runtime::model::Family;
 use ompd_target::Machine;
 use ompd_target::elf::ElfFile;
 use serde_json::Value;
-use test_programs::{Comparison, Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, compare, mapped_files};
+use test_programs::{
+    Comparison, Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, compare, compare_stacks, mapped_files,
+};
 
 use super::fetched::{LibC, Library, glibc};
 
-/// Nested teams, tasks in every state, every kind of lock.
-pub const PROGRAMS: [&str; 3] = ["nested", "tasks", "lock"];
+/// Nested teams, tasks in every state, every kind of lock; stacks across threads, those without frames among them.
+pub const PROGRAMS: [&str; 5] = ["nested", "tasks", "lock", "stacks", "stacks_tail"];
 
 /// What came of all programs together.
 #[derive(Debug, Default)]
@@ -163,7 +165,10 @@ fn judge(inspect: &Path, target: &str, truth: &Truth, way: &Way) -> Result<Compa
     let output = Command::new(inspect).args(["--json", target]).stdin(Stdio::null()).output()?;
     let error = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("no report: {error}"))?;
-    let mut comparison = compare(truth, &report, way.runtime, way.toolchain);
+    let mut comparison = match truth.stacks.is_empty() {
+        true => compare(truth, &report, way.runtime, way.toolchain),
+        false => compare_stacks(truth, &report, way.runtime, Opt::O2),
+    };
     let status = output.status.code();
     // 1: a part is unknown.
     let partial = !comparison.unknown.is_empty() || !comparison.lacking.is_empty();

@@ -1,9 +1,9 @@
 //! What a decoder of instructions needs of a file: code bytes, extents of functions, relocations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, RunTimeEndian, UnwindSection};
 use object::elf::{FileHeader32, FileHeader64, SHF_ALLOC, SHT_RELA};
 use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
@@ -89,10 +89,16 @@ fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec
     eh_frame.set_address_size(file.arch.pointer_bytes);
     let mut entries = eh_frame.entries(&bases);
     let mut ranges = Vec::new();
+    // Thousands of entries may share one of which the augmentation is as long as the section.
+    let mut shared = HashMap::new();
     // The first malformed entry ends the walk: what follows cannot be found without it.
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let common = |section: &EhFrame<_>, bases: &BaseAddresses, offset: EhFrameOffset| {
+            let known = shared.entry(offset.0).or_insert_with(|| section.cie_from_offset(bases, offset));
+            known.clone()
+        };
+        let Ok(fde) = partial.parse(common) else { continue };
         if let Some(end) = fde.initial_address().checked_add(fde.len())
             && fde.len() > 0
         {

@@ -80,12 +80,17 @@ impl Reader<'_> {
                 queues.extend((0..2).filter_map(|i| self.target.read_ptr(pair.offset(i * width)).ok()));
             }
         }
+        // A team has two task teams and uses them in turn; of what the other one holds nothing can be said. Since LLVM 19 it
+        // may be one that was freed (seen filled with 0xef).
+        let used: HashSet<Addr> =
+            self.threads.iter().filter_map(|t| t.view.ptr(&self.kmp.structs.info.task_team).ok()).collect();
         let mut seen = HashSet::new();
         for queue in queues {
             if !queue.is_null()
                 && seen.insert(queue)
                 && let Err(why) = self.read_queues(queue)
                 && !why.is_layout()
+                && used.contains(&queue)
             {
                 self.issue(format!("task queues {queue}"), why);
             }

@@ -1,0 +1,8 @@
+//! Stacks against those gdb finds, at their limits, and out of hostile files.
+
+mod against_gdb;
+mod bounds;
+mod framehop;
+mod hostile;
+mod stubs;
+mod support;
