@@ -172,7 +172,7 @@ impl Words<'_, '_> {
                 range.start + u64::from(number) % (range.end - range.start)
             }
             2 => STACK + u64::from(number) % (self.memory + 1),
-            3 => STACK + (u64::from(number) % (self.memory + 1) & !7),
+            3 => STACK + ((u64::from(number) % (self.memory + 1)) & !7),
             _ if self.returns.is_empty() => 0,
             _ => self.returns[number as usize % self.returns.len()],
         })

@@ -6,6 +6,7 @@
 
 mod floor;
 mod resolve;
+mod stacks;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -75,12 +76,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
 
     let resolutions = resolve::measure(arguments.rounds)?;
+    let stacks = stacks::measure(&inspect, arguments.rounds)?;
     let mut limits = judge(&commands, &pauses);
+    limits.extend(stacks::limits(&stacks));
     limits.extend(resolutions.iter().map(resolve::Resolution::limit));
     let mut text = machine(arguments.rounds, &load)?;
     text += &commands_table(&commands);
     text += &pauses_table(&pauses);
     text += &resolve::table(&resolutions);
+    text += &stacks::table(&stacks);
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };
         writeln!(text, "- {}: {:.2} {} ({verdict})", limit.what, limit.measured, limit.unit)?;

@@ -24,6 +24,8 @@ const BLIND: u64 = 64 << 10;
 pub struct Stacks {
     /// By address; a thread's stack once, whatever else lies in the same mapping.
     copies: Vec<Copied>,
+    /// What was copied, one behind the other.
+    bytes: Vec<u8>,
     /// The process does not change, so nothing was copied.
     readable: bool,
 }
@@ -31,7 +33,8 @@ pub struct Stacks {
 #[derive(Debug)]
 struct Copied {
     start: u64,
-    bytes: Vec<u8>,
+    /// Where in the copy it is.
+    place: Range<usize>,
     /// Where the mapping ends, if it is known.
     end: Option<u64>,
 }
@@ -41,7 +44,7 @@ impl Stacks {
     /// file nothing needs to be copied.
     pub fn capture(target: &dyn Target) -> Stacks {
         if target.kind() == TargetKind::Core {
-            return Stacks { copies: Vec::new(), readable: true };
+            return Stacks { readable: true, ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
@@ -50,10 +53,20 @@ impl Stacks {
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
-        target.prefetch(&wanted);
-        let mut copies: Vec<Copied> = ranges.into_iter().filter_map(|(range, end)| copy(target, range, end)).collect();
-        copies.sort_by_key(|c| c.start);
-        Stacks { copies, readable: false }
+        let (bytes, read) = target.read_ranges(&wanted);
+        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false };
+        let mut place = 0;
+        for ((range, end), read) in ranges.into_iter().zip(read) {
+            let next = place + length(&range) as usize;
+            match end {
+                _ if read => stacks.copies.push(Copied { start: range.start, place: place..next, end }),
+                None => stacks.try_less(target, &range),
+                Some(_) => {}
+            }
+            place = next;
+        }
+        stacks.copies.sort_by_key(|c| c.start);
+        stacks
     }
 
     /// Reads `buf.len()` bytes at `addr`, of the copy or of a process that does not change.
@@ -69,7 +82,7 @@ impl Stacks {
         let near = &self.copies[last.saturating_sub(2)..last];
         let bytes = near.iter().rev().find_map(|copied| {
             let from = usize::try_from(addr.0 - copied.start).ok()?;
-            copied.bytes.get(from..from.checked_add(buf.len())?)
+            self.bytes.get(copied.place.clone())?.get(from..from.checked_add(buf.len())?)
         });
         match bytes {
             Some(bytes) => {
@@ -77,7 +90,7 @@ impl Stacks {
                 Ok(())
             }
             None => Err(match near.last().filter(|c| c.end.is_some_and(|end| addr.0 < end)) {
-                Some(copied) => End::NotCopied { at: addr, copied: copied.bytes.len() as u64 },
+                Some(copied) => End::NotCopied { at: addr, copied: copied.place.len() as u64 },
                 None => End::Unreadable(addr),
             }),
         }
@@ -100,7 +113,21 @@ impl Stacks {
 
     /// How many bytes were copied.
     pub fn copied_bytes(&self) -> u64 {
-        self.copies.iter().map(|c| c.bytes.len() as u64).sum()
+        self.copies.iter().map(|c| c.place.len() as u64).sum()
+    }
+
+    /// Copies the beginning of a range of which the end is not known.
+    fn try_less(&mut self, target: &dyn Target, range: &Range<u64>) {
+        let mut wanted = length(range) / 2;
+        while wanted > 0 {
+            if let Ok(bytes) = target.read_vec(Addr(range.start), wanted) {
+                let place = self.bytes.len()..self.bytes.len() + bytes.len();
+                self.bytes.extend(bytes);
+                self.copies.push(Copied { start: range.start, place, end: None });
+                return;
+            }
+            wanted /= 2;
+        }
     }
 }
 
@@ -128,18 +155,4 @@ fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<(
     let mapping = target.mapping(pointer).filter(|m| !m.contains(&registers.sp.0))?;
     let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
     Some((start..pointer.0, Some(pointer.0)))
-}
-
-fn copy(target: &dyn Target, range: Range<u64>, end: Option<u64>) -> Option<Copied> {
-    let mut wanted = length(&range);
-    while wanted > 0 {
-        if let Ok(bytes) = target.read_vec(Addr(range.start), wanted) {
-            return Some(Copied { start: range.start, bytes, end });
-        }
-        if end.is_some() {
-            return None;
-        }
-        wanted /= 2;
-    }
-    None
 }

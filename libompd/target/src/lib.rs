@@ -91,6 +91,14 @@ pub trait Target {
         let _ = ranges;
     }
 
+    /// Reads `ranges`, as `(address, length in bytes)`, one behind the other into one buffer, and says of each whether it was
+    /// read; the bytes of those that were not are unspecified. Large amounts are best read like this: nothing is copied twice.
+    ///
+    /// A live process is asked each time, without regard to what was read of it before.
+    fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
+        memory::read_each(ranges, |addr, buf| self.read(addr, buf).is_ok())
+    }
+
     /// The mapping that contains `addr`, in target addresses; for a live process as of opening it. `None` if there is none,
     /// or the driver does not know.
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

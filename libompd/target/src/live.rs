@@ -235,6 +235,10 @@ impl Target for Live {
         self.memory.read(addr, buf)
     }
 
+    fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
+        self.memory.read_ranges(ranges)
+    }
+
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.memory.mapping(addr)
     }

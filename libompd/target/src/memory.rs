@@ -78,6 +78,28 @@ pub enum ReadFault {
     Unterminated,
 }
 
+/// Reads ranges one by one into one buffer. Once the buffer is as large as memory may be, the rest counts as not read.
+pub(crate) fn read_each(ranges: &[(Addr, u64)], mut read: impl FnMut(Addr, &mut [u8]) -> bool) -> (Vec<u8>, Vec<bool>) {
+    let mut bytes = vec![0; total(ranges)];
+    let mut rest = &mut bytes[..];
+    let done = ranges.iter().map(|(addr, len)| match usize::try_from(*len).ok().filter(|len| *len <= rest.len()) {
+        Some(len) => {
+            let (own, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = behind;
+            read(*addr, own)
+        }
+        None => false,
+    });
+    let done = done.collect();
+    (bytes, done)
+}
+
+/// Bytes of all ranges together; 0 if no memory is that large.
+pub(crate) fn total(ranges: &[(Addr, u64)]) -> usize {
+    let sum = ranges.iter().try_fold(0u64, |sum, (_, len)| sum.checked_add(*len));
+    sum.and_then(|sum| usize::try_from(sum).ok()).filter(|sum| isize::try_from(*sum).is_ok()).unwrap_or(0)
+}
+
 /// A failed read: where, how much, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read {len} bytes at {addr}: {why}")]

@@ -12,7 +12,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 use super::procdir::MapEntry;
-use crate::memory::{Addr, ReadError, ReadFault};
+use crate::memory::{Addr, ReadError, ReadFault, read_each, total};
 
 /// Unit of the cache. A multiple of it on machines with larger pages.
 const PAGE: u64 = 4096;
@@ -173,6 +173,37 @@ impl Memory {
             }
             rest = &rest[(read + usize::from(read < batch.len()))..];
         }
+    }
+
+    /// See [`crate::Target::read_ranges`].
+    pub fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
+        if self.use_file.get() {
+            return read_each(ranges, |addr, buf| self.read_now(addr, buf).is_ok());
+        }
+        let mut bytes = vec![0; total(ranges)];
+        let mut done = Vec::with_capacity(ranges.len());
+        let mut rest = &mut bytes[..];
+        while let Some(batch) = ranges.get(done.len()..).filter(|batch| !batch.is_empty() && !rest.is_empty()) {
+            let batch = &batch[..batch.len().min(MAX_PIECES)];
+            let remote: Vec<RemoteIoVec> =
+                batch.iter().map(|(addr, len)| RemoteIoVec { base: addr.0 as usize, len: *len as usize }).collect();
+            let size = batch.iter().map(|(_, len)| *len as usize).sum();
+            let got = process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut rest[..size])], &remote).unwrap_or(0);
+            // The call stops at the first byte that cannot be read: that range is asked for by itself, then it goes on behind.
+            let mut place = 0;
+            for (addr, len) in batch {
+                let (own, behind) = std::mem::take(&mut rest).split_at_mut(*len as usize);
+                rest = behind;
+                place += own.len();
+                let whole = place <= got;
+                done.push(whole || self.read_now(*addr, own).is_ok());
+                if !whole {
+                    break;
+                }
+            }
+        }
+        done.resize(ranges.len(), false);
+        (bytes, done)
     }
 
     /// Reads from the process itself.
