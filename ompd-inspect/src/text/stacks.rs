@@ -163,7 +163,7 @@ fn frames(page: &mut Page, stack: &LogicalStack, variables: Option<&[Arc<FrameVa
             detail(page, &stack.frames[*frame]);
         }
         if let Some(variables) = variables.and_then(|all| all.get(*frame)) {
-            show_variables(page, variables);
+            show_variables(page, variables, stack.frames[*frame].line.is_some());
         }
     }
     if let Some(gap) = &stack.gap {
@@ -194,8 +194,8 @@ fn detail(page: &mut Page, frame: &LogicalFrame) {
     page.wrapped("        ", FAINT, &format!("{thread}{addr}{module}{file}{inlined}"), 10);
 }
 
-/// The variables of a frame.
-fn show_variables(page: &mut Page, frame: &FrameVariables) {
+/// The variables of a frame; `has_line` says that its source line is known.
+fn show_variables(page: &mut Page, frame: &FrameVariables, has_line: bool) {
     for variable in &frame.variables {
         let (name, of) = (escape(&variable.name), escape(&variable.type_name));
         let mut text = match &variable.value {
@@ -209,7 +209,8 @@ fn show_variables(page: &mut Page, frame: &FrameVariables) {
         }
         page.wrapped("        ", FAINT, &text, 12);
     }
-    if let Some(why) = &frame.missing {
+    // Of functions without source lines nobody expects any.
+    if let Some(why) = frame.missing.as_ref().filter(|_| has_line || page.verbose) {
         page.wrapped("        ", FAINT, &format!("(variables: {})", escape(why)), 12);
     }
 }
