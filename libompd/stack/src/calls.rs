@@ -26,6 +26,8 @@ enum Operand {
     Slot(u64),
     /// What a register held, by DWARF number.
     Register(u16),
+    /// A pointer that is not there any more: in memory, or in a register that calls do not preserve.
+    Pointer,
 }
 
 /// Operands of the calls of one file, by return address.
@@ -62,8 +64,52 @@ pub(crate) fn callee(
         Operand::Direct(at) => Some(through_stub(target, image, info.file(), at)),
         Operand::Slot(at) => target.read_ptr(Addr(at).offset(image.bias)).ok(),
         Operand::Register(register) => registers.get(register).map(Addr),
+        Operand::Pointer => None,
     }
     .filter(|addr| images.at(*addr).is_some())
+}
+
+/// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are called,
+/// and not a function known by its name.
+pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
+    let operand = images.at(returns_to.back(1)).and_then(|image| {
+        let info = image.info.as_ref()?;
+        info.calls().operand(info.file(), returns_to.back(image.bias).0)
+    });
+    matches!(operand, Some(Operand::Register(_) | Operand::Pointer))
+}
+
+/// True if the function that begins at `from` jumps to where the one at `to` begins: a call that was its last act.
+pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+    let Some(image) = images.at(from) else { return false };
+    let Some(file) = image.info.as_ref().map(|info| info.file()) else { return false };
+    let start = from.back(image.bias).0;
+    let Some(range) = file.function_range(start).filter(|range| range.start == start) else { return false };
+    let length = range.end.saturating_sub(range.start);
+    if file.arch().machine != Machine::X86_64 || length > MAX_FUNCTION {
+        return false;
+    }
+    let Some(code) = file.bytes_at(range.start, length) else { return false };
+    let mut decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let reaches = match instruction.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                let at = instruction.near_branch_target();
+                !range.contains(&at) && through_stub(target, image, file, at) == to
+            }
+            FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
+                let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
+                target.read_ptr(slot).is_ok_and(|at| at == to)
+            }
+            _ => false,
+        };
+        if reaches {
+            return true;
+        }
+    }
+    false
 }
 
 /// If there is a stub at `at` that jumps to what a slot holds (psABI x86-64, 5.2), that; otherwise `at` itself.
@@ -108,8 +154,10 @@ fn x86_64(file: &ElfFile, returns_to: u64) -> Option<Operand> {
             OpKind::Memory if instruction.is_ip_rel_memory_operand() => {
                 Some(Operand::Slot(instruction.ip_rel_memory_address()))
             }
-            OpKind::Register => dwarf_number(instruction.op0_register()).map(Operand::Register),
-            _ => None,
+            OpKind::Register => {
+                Some(dwarf_number(instruction.op0_register()).map_or(Operand::Pointer, Operand::Register))
+            }
+            _ => Some(Operand::Pointer),
         },
         _ => None,
     }
