@@ -62,6 +62,7 @@ macro_rules! programs {
 programs!(
     stacks,
     stacks_tail,
+    stacks_jump,
     stacks_shared,
     stacks_pthread,
     stacks_orphan,
@@ -109,4 +110,54 @@ fn static_and_stripped() {
         }
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// The call of a taskloop executes other tasks than its own: what it was called for does not say what generated them.
+#[test]
+fn tasks_executed_by_a_taskloop() {
+    let mut looked_at = 0;
+    for (toolchain, runtime) in combinations() {
+        for opt in [Opt::O0, Opt::O2] {
+            let executable = build("stacks_taskloop", toolchain, opt, &[]).expect("the program builds");
+            let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
+            let (report, _) = common::json(&["stacks", &running.pid.to_string()]);
+            let stacks = report["stacks"].as_array().expect("a list of stacks");
+            let frames = |stack: &serde_json::Value| stack["frames"].as_array().cloned().unwrap_or_default();
+            let stack = stacks.iter().map(frames).find(|f| f.iter().any(|f| f["function"] == "grandchild"));
+            let stack = stack.expect("a thread executes it");
+            let what = format!("{toolchain:?} {opt:?} on {runtime:?}: {stack:#?}");
+            let task = stack.iter().position(|frame| frame["construct"].is_string()).expect("it is a task");
+            assert_eq!(stack[task]["construct"], "task", "{what}");
+            assert_eq!(stack[task]["function"], "generate", "{what}");
+            // What generated it is over, and is a task or not known. The call of the taskloop did not.
+            assert!(stack[task + 1]["construct"].is_string(), "{what}");
+            assert!(stack.iter().all(|frame| frame["function"] != "loop" || frame["construct"].is_string()), "{what}");
+            running.release().expect("the program goes on to its end");
+            looked_at += 1;
+        }
+    }
+    assert!(looked_at > 0, "no toolchain and no runtime here: nothing was tested");
+}
+
+/// A program with a sanitizer built in exports the name of a function of the C library, and is not the C library.
+#[test]
+fn a_program_with_a_sanitizer_built_in() {
+    let flags = ["-fsanitize=address", "-static-libasan"];
+    let executable = match build("stacks", Toolchain::Gcc, Opt::O0, &flags) {
+        Ok(executable) => executable,
+        Err(why) if format!("{why:#}").contains("cannot find") => {
+            test_programs::Skip::because(format!("no static sanitizer here: {why:#}")).show();
+            return;
+        }
+        Err(why) => panic!("{why:#}"),
+    };
+    let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let (report, _) = common::json(&["stacks", &running.pid.to_string()]);
+    let stacks = report["stacks"].as_array().expect("a list of stacks");
+    for told in &running.truth.stacks {
+        let stack = stacks.iter().find(|stack| stack["lwp"] == told.lwp).expect("every thread has a stack");
+        let functions: Vec<_> = stack["frames"].as_array().into_iter().flatten().map(|f| &f["function"]).collect();
+        assert!(functions.contains(&&serde_json::json!("main")), "{told:?}: {stack:#?}");
+    }
+    // It is not released: its marks live for ever, which the sanitizer reports as leaks.
 }

@@ -260,6 +260,14 @@ fn stacks_tail() -> Result<()> {
 }
 
 #[test]
+fn stacks_jump() -> Result<()> {
+    everywhere("stacks_jump", |running, _| {
+        ensure!(running.truth.stacks.len() == 3);
+        Ok(())
+    })
+}
+
+#[test]
 fn stacks_pthread() -> Result<()> {
     everywhere("stacks_pthread", |running, _| {
         ensure!(running.truth.stacks.len() == 7);

@@ -10,6 +10,9 @@ pub enum Role {
     OpensLeague,
     /// It makes a task, and executes it at once if it is undeferred.
     GeneratesTask,
+    /// It makes several tasks. What it calls itself is one of them; what functions further in call may be any task of the team,
+    /// because it waits for those it made.
+    GeneratesTasks,
     /// It waits, or is a scheduling point for another reason, and may execute any task of the team.
     RunsTasks,
     /// It does not lead back into the program.

@@ -49,10 +49,19 @@ impl CallSites {
         found
     }
 
+    /// Counts the decoding of so many bytes; false if there is no more allowance.
+    fn spend(&self, length: u64) -> bool {
+        let left = self.left.get().checked_sub(length.saturating_sub(PER_CALL));
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+
     fn x86_64(&self, file: &ElfFile, returns_to: u64) -> Option<Instruction> {
         let function = file.function_range(returns_to.checked_sub(1)?)?;
         let length = returns_to.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
-        self.left.set(self.left.get().checked_sub(length.saturating_sub(PER_CALL))?);
+        if !self.spend(length) {
+            return None;
+        }
         let code = file.bytes_at(function.start, length)?;
         let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
@@ -116,6 +125,54 @@ pub(crate) fn went_to(
         }
         _ => None,
     }
+}
+
+/// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are called,
+/// and not a function known by its name.
+pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
+    let call = images.at(returns_to.back(1)).and_then(|image| {
+        let info = image.info.as_ref()?;
+        info.calls().call(info.file(), returns_to.back(image.bias).0)
+    });
+    call.is_some_and(|call| match call.op0_kind() {
+        OpKind::Register => true,
+        OpKind::Memory => !call.is_ip_rel_memory_operand(),
+        _ => false,
+    })
+}
+
+/// True if the function that begins at `from` jumps to where the one at `to` begins: a call that was its last act.
+pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+    let Some(image) = images.at(from) else { return false };
+    let Some(info) = &image.info else { return false };
+    let file = info.file();
+    let start = from.back(image.bias).0;
+    let Some(range) = file.function_range(start).filter(|range| range.start == start) else { return false };
+    let length = range.end.saturating_sub(range.start);
+    if file.arch().machine != Machine::X86_64 || length > MAX_FUNCTION || !info.calls().spend(length) {
+        return false;
+    }
+    let Some(code) = file.bytes_at(range.start, length) else { return false };
+    let mut decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let reaches = match instruction.flow_control() {
+            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+                let at = instruction.near_branch_target();
+                !range.contains(&at) && through_stub(target, image, file, at) == to
+            }
+            FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
+                let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
+                target.read_ptr(slot).is_ok_and(|at| at == to)
+            }
+            _ => false,
+        };
+        if reaches {
+            return true;
+        }
+    }
+    false
 }
 
 /// If there is a stub at `at` that jumps to what a slot holds (psABI x86-64, 5.2), that; otherwise `at` itself.

@@ -15,6 +15,11 @@ pub struct Row {
     pub threads: Vec<usize>,
 }
 
+/// True if two frames read the same: where in memory they are matters only where nothing better is known.
+pub fn same_reading(one: &LogicalFrame, other: &LogicalFrame) -> bool {
+    Reading(one) == Reading(other)
+}
+
 /// What two frames have in common that read the same: where in memory they are does not matter.
 struct Reading<'s>(&'s LogicalFrame);
 
@@ -23,7 +28,8 @@ impl Reading<'_> {
         let frame = self.0;
         // Without a name or line an address is all there is.
         let module = if frame.function.is_none() || frame.line.is_none() { frame.module.as_ref() } else { None };
-        (&frame.function, &frame.construct, &frame.file, frame.line, frame.inlined, frame.via, module)
+        let addr = if frame.function.is_none() && frame.module.is_none() { frame.addr } else { None };
+        (&frame.function, &frame.construct, &frame.file, frame.line, frame.inlined, frame.via, module, addr)
     }
 }
 
@@ -190,4 +196,34 @@ pub fn dot(root: &Node) -> String {
     }
     out.push_str("}\n");
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use ompd_target::Addr;
+
+    use super::same_reading;
+    use crate::logical::{LogicalFrame, Via};
+
+    #[test]
+    fn frames_without_a_name_are_told_apart_by_their_address() {
+        let frame = |addr: u64, module: Option<&str>| LogicalFrame {
+            function: None,
+            construct: None,
+            file: None,
+            line: None,
+            inlined: false,
+            lwp: None,
+            addr: Some(Addr(addr)),
+            module: module.map(|name| (name.into(), addr)),
+            via: Via::Call,
+            place: None,
+        };
+        assert!(same_reading(&frame(1, Some("a")), &frame(1, Some("a"))));
+        assert!(!same_reading(&frame(1, Some("a")), &frame(2, Some("a"))));
+        assert!(!same_reading(&frame(1, None), &frame(2, None)));
+        // A named one is the same wherever it is.
+        let named = |addr| LogicalFrame { function: Some("f".into()), line: Some(1), ..frame(addr, Some("a")) };
+        assert!(same_reading(&named(1), &named(2)));
+    }
 }

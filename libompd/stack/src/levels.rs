@@ -56,7 +56,6 @@ pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<(usize, bool)> {
 
 /// Gives each of `levels` (those in which the thread is number 0) the call that opened it, where that is certain.
 pub(crate) fn assign(
-    process: &Process<'_>,
     snapshot: &RuntimeSnapshot,
     physical: &Physical,
     levels: &[Level],
@@ -77,7 +76,7 @@ pub(crate) fn assign(
     };
     let fits = |level: &Level, fork: usize| {
         let body = fork.checked_sub(1).map(|s| &physical.segments[s]).filter(|s| s.region && !s.interrupts);
-        let body = body.and_then(|s| outermost_function(process, physical, s.frames.end - 1));
+        let body = body.and_then(|s| s.begins);
         let known = snapshot.team(level.team).and_then(|t| t.function.value()).map(|f| f.addr);
         match (body, known) {
             (Some(body), Some(known)) => body == known,

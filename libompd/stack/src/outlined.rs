@@ -43,6 +43,25 @@ pub fn container(name: &str) -> Option<Option<&str>> {
     outlined(name).map(|body| body.container)
 }
 
+/// True if `name` is that of a function compilers make for a runtime to call, and of no body: it copies, initialises,
+/// combines or destroys variables (GCC: gcc/omp-low.cc, create_task_copyfn; clang: clang/lib/CodeGen/CGOpenMPRuntime.cpp).
+pub(crate) fn is_helper(name: &str) -> bool {
+    const MARKS: &[&str] = &[
+        "._omp_cpyfn.",
+        ".omp_task_dup.",
+        ".omp_task_privates",
+        ".omp_task_destructor",
+        ".omp.reduction.",
+        ".omp.copyprivate.",
+        ".omp_combiner.",
+        ".omp_initializer.",
+        ".red_init.",
+        ".red_comb.",
+        ".red_fini.",
+    ];
+    MARKS.iter().any(|mark| name.contains(mark))
+}
+
 /// True if `inner`, called by `outer` directly, has the body of the same construct.
 pub(crate) fn is_body_of(inner: &str, outer: &str) -> bool {
     match outlined(outer).map(|o| o.wrapper) {
@@ -68,6 +87,8 @@ mod tests {
         assert_eq!(function(".omp_task_entry.").as_deref(), Some(""));
         assert_eq!(function("solve"), None);
         assert_eq!(function("_omp_fn"), None);
+        assert!(is_helper("main._omp_cpyfn.3") && is_helper("main.omp.reduction.reduction_func"));
+        assert!(!is_helper("main._omp_fn.0") && !is_helper("combine"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ompd_runtime::entry::Entry;
+use ompd_runtime::entry::{Entry, Role};
 use ompd_target::Addr;
 
 use crate::outlined;
@@ -38,11 +38,26 @@ pub(crate) struct Segment {
     pub(crate) region: bool,
     /// For the program: the runtime outward of it calls it as a task.
     pub(crate) task: bool,
+    /// For the body of a construct: where the function begins that the runtime called, if that is known.
+    pub(crate) begins: Option<Addr>,
+    /// For the body of a construct: that function is not on the stack, because it ended in a jump to the outermost frame's.
+    pub(crate) jumped: bool,
     /// For a runtime at the end of a stack: the thread began in it.
     pub(crate) base: bool,
     /// For a runtime: the function of the program that a frame of it called as the body of a region, and that is not on the
     /// stack any more because it ended in a jump.
     pub(crate) vanished: Option<Addr>,
+}
+
+impl Segment {
+    /// For a runtime: it was called to generate tasks, and what it calls is one of those, whichever that is.
+    pub(crate) fn generates(&self) -> bool {
+        match self.entry.map(|entry| entry.role) {
+            Some(Role::GeneratesTask) => true,
+            Some(Role::GeneratesTasks) => self.frames.len() == 1,
+            _ => false,
+        }
+    }
 }
 
 /// The stack of one thread.
@@ -57,7 +72,8 @@ pub(crate) struct Physical {
 impl Physical {
     pub(crate) fn of(process: &Process<'_>, lwp: i32, backtrace: Backtrace) -> Physical {
         let mut owners: Vec<Owner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
-        assign_system(&mut owners);
+        let exact: Vec<bool> = backtrace.frames.iter().map(|frame| frame.exact).collect();
+        assign_all(&mut owners, &exact);
         let mut physical = Physical { lwp, segments: cut(&owners, &backtrace.frames), backtrace };
         let complete = physical.backtrace.end.is_complete();
         for index in 0..physical.segments.len() {
@@ -80,15 +96,14 @@ impl Physical {
                     let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
                     process.runtimes[runtime].invokes_region(&names, only && next_is_last(self, index + 1))
                 });
-                let task = !region && !segment.interrupts && next.is_some_and(|n| n.owner != Owner::Program) && {
-                    // Runtimes call other functions as well, such as a program's own `malloc`: those are no bodies of
-                    // constructs, as far as their names tell.
+                let called = next.filter(|n| !segment.interrupts && n.owner != Owner::Program);
+                let body = called.and_then(|next| {
                     let outermost = &frames[segment.frames.end - 1];
-                    let symbol = process.symbol(outermost.lookup());
-                    symbol.is_none_or(|symbol| outlined::outlined(&symbol.name).is_some())
-                };
+                    body(process, outermost, &frames[next.frames.start], region)
+                });
                 let segment = &mut self.segments[index];
-                (segment.region, segment.task) = (region, task);
+                (segment.region, segment.task) = (region, !region && body.is_some());
+                (segment.begins, segment.jumped) = body.unwrap_or_default();
             }
             Owner::Runtime(runtime) => {
                 let outermost = &frames[segment.frames.end - 1];
@@ -140,6 +155,35 @@ impl Physical {
     }
 }
 
+/// If `outermost`, called by a runtime's frame `caller`, may be the outermost frame of the body of a construct: where the
+/// function begins that was called, if that is known, and whether it has left the stack by a jump to that of `outermost`.
+///
+/// Runtimes call other functions as well, such as a program's own `malloc`. A body is told from those by its name; or if it
+/// has jumped to a function with an ordinary name, by a pointer having been called. `certain` says that it is a body.
+fn body(process: &Process<'_>, outermost: &Frame, caller: &Frame, certain: bool) -> Option<(Option<Addr>, bool)> {
+    let own = process.function_start(outermost.lookup());
+    let is_body = |name: &str| outlined::outlined(name).is_some();
+    let symbol = process.symbol(outermost.lookup());
+    if symbol.as_ref().is_some_and(|symbol| is_body(&symbol.name)) {
+        return Some((own, false));
+    }
+    let by_pointer = process.calls_by_pointer(caller);
+    let callee = process.callee(caller).filter(|addr| process.owner(*addr) == Owner::Program);
+    match callee.filter(|_| by_pointer || certain) {
+        Some(callee) if Some(callee) != own => {
+            let named = process.symbol(callee).is_none_or(|symbol| is_body(&symbol.name));
+            (certain || named).then_some((Some(callee), true))
+        }
+        Some(_) => (certain || symbol.is_none()).then_some((own, false)),
+        // Without a name there is nothing to tell the one from the other.
+        None if symbol.is_none() => Some((own, false)),
+        None => {
+            let helper = symbol.is_some_and(|symbol| outlined::is_helper(&symbol.name));
+            (certain || by_pointer && !helper).then_some((None, true))
+        }
+    }
+}
+
 /// Names of the functions of the first few frames.
 fn names(process: &Process<'_>, frames: &[Frame]) -> Vec<Option<Arc<str>>> {
     const LOOKED_AT: usize = 4;
@@ -149,6 +193,16 @@ fn names(process: &Process<'_>, frames: &[Frame]) -> Vec<Option<Arc<str>>> {
 
 fn next_is_last(physical: &Physical, index: usize) -> bool {
     index + 1 == physical.segments.len() && physical.backtrace.end.is_complete()
+}
+
+/// Gives the C library's frames to others. `exact` says of each frame whether it did not call the one further in: what a
+/// signal interrupted has nothing to do with what the handler called.
+fn assign_all(owners: &mut [Owner], exact: &[bool]) {
+    let mut at = 0;
+    for part in exact.chunk_by(|_, outer| !outer) {
+        assign_system(&mut owners[at..at + part.len()]);
+        at += part.len();
+    }
 }
 
 /// Gives the C library's frames to those they work for: to the runtime when it called them or the thread began in them
@@ -194,9 +248,29 @@ fn cut(owners: &[Owner], frames: &[Frame]) -> Vec<Segment> {
                     task: false,
                     base: false,
                     vanished: None,
+                    begins: None,
+                    jumped: false,
                 });
             }
         }
     }
     segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Owner, assign_all};
+
+    #[test]
+    fn what_a_signal_interrupted_is_not_the_handlers() {
+        use Owner::{Program, Runtime, System};
+        // A handler, the C library's return from it, and a wait of the runtime in the C library.
+        let mut owners = [Program, System, System, Runtime(0), Program];
+        assign_all(&mut owners, &[true, false, true, false, false]);
+        assert_eq!(owners, [Program, Program, Runtime(0), Runtime(0), Program]);
+        // The same frames without a signal: the program called the C library, and that the runtime.
+        let mut owners = [Program, System, System, Runtime(0), Program];
+        assign_all(&mut owners, &[true, false, false, false, false]);
+        assert_eq!(owners, [Program, Program, Program, Runtime(0), Program]);
+    }
 }

@@ -35,6 +35,7 @@ pub(crate) struct Process<'t> {
     owners: RefCell<HashMap<Addr, Owner>>,
     symbols: RefCell<HashMap<Addr, Option<Rc<Function>>>>,
     sources: RefCell<HashMap<Addr, Rc<[SourceFrame]>>>,
+    jumps: RefCell<HashMap<(Addr, Addr), bool>>,
 }
 
 impl<'t> Process<'t> {
@@ -49,6 +50,7 @@ impl<'t> Process<'t> {
             owners: RefCell::default(),
             symbols: RefCell::default(),
             sources: RefCell::default(),
+            jumps: RefCell::default(),
         }
     }
 
@@ -90,6 +92,16 @@ impl<'t> Process<'t> {
             return None;
         }
         calls::callee(self.target, &self.images, caller.pc, &caller.registers)
+    }
+
+    /// True if the call that `caller` is in called what a pointer said.
+    pub(crate) fn calls_by_pointer(&self, caller: &Frame) -> bool {
+        !caller.exact && calls::by_pointer(&self.images, caller.pc)
+    }
+
+    /// True if the function that begins at `from` jumps to where the one at `to` begins.
+    pub(crate) fn jumps(&self, from: Addr, to: Addr) -> bool {
+        *self.jumps.borrow_mut().entry((from, to)).or_insert_with(|| calls::jumps(self.target, &self.images, from, to))
     }
 
     /// The functions of the source at `addr`, innermost first, those inlined included; one without any name where nothing
@@ -154,9 +166,13 @@ impl<'t> Process<'t> {
     }
 }
 
-/// The C library and what belongs to it: what makes threads, and what calls `main`.
+/// The C library and what belongs to it: what makes threads, and what calls `main`. A program may export the name of either:
+/// with a sanitizer built into it, it does.
 fn is_system(module: &ompd_target::Module) -> bool {
     let name = module.name();
+    if module.file.as_ref().is_ok_and(|file| file.is_program()) {
+        return false;
+    }
     module.path.is_empty()
         || module.exports("__libc_start_main")
         || module.exports("pthread_create")

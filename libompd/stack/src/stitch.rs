@@ -1,6 +1,6 @@
 //! Where on the stacks of a process the regions, implicit tasks and explicit tasks of its runtimes are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
@@ -49,7 +49,7 @@ pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads
             if levels::is_idle(thread) {
                 continue;
             }
-            find_regions(process, snapshot, runtime, &threads[index], index, thread, &mut found);
+            find_regions(snapshot, runtime, &threads[index], index, thread, &mut found);
             let task = thread.task.get().and_then(|id| Some((id, snapshot.task(id)?)));
             if let Some((id, _)) = task.filter(|(_, task)| task.kind.get().is_some_and(TaskKind::is_explicit)) {
                 found.current.insert((index, runtime), id);
@@ -61,7 +61,6 @@ pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads
 }
 
 fn find_regions(
-    process: &Process<'_>,
     snapshot: &RuntimeSnapshot,
     runtime: usize,
     physical: &Physical,
@@ -79,7 +78,7 @@ fn find_regions(
     };
     let primary = outward(primary);
     let forks: Vec<(usize, bool)> = forks.into_iter().rev().collect();
-    let assigned = levels::assign(process, snapshot, physical, &primary, &forks);
+    let assigned = levels::assign(snapshot, physical, &primary, &forks);
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;
         let segment = physical.segments.get(body)?;
@@ -112,8 +111,14 @@ fn find_regions(
     }
 }
 
-/// Segments that are explicit tasks, each with where its function begins: by thread, innermost first.
-fn task_segments(process: &Process<'_>, physical: &Physical, runtime: usize) -> Vec<(usize, Option<Addr>)> {
+/// Segments that are explicit tasks, each with where its function begins: by thread, innermost first. `functions` are
+/// those of the runtime's tasks.
+fn task_segments(
+    process: &Process<'_>,
+    physical: &Physical,
+    runtime: usize,
+    functions: &BTreeSet<Addr>,
+) -> Vec<(usize, Option<Addr>)> {
     let segments = physical.segments.iter().enumerate();
     segments
         .filter(|(index, segment)| {
@@ -122,7 +127,14 @@ fn task_segments(process: &Process<'_>, physical: &Physical, runtime: usize) -> 
                     next.owner == Owner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
                 })
         })
-        .map(|(index, segment)| (index, levels::outermost_function(process, physical, segment.frames.end - 1)))
+        .map(|(index, segment)| {
+            let jumped = || {
+                let at = levels::outermost_function(process, physical, segment.frames.end - 1)?;
+                let mut from = functions.iter().filter(|function| process.jumps(**function, at));
+                from.next().copied().filter(|_| from.next().is_none())
+            };
+            (index, segment.begins.or_else(|| segment.jumped.then(jumped).flatten()))
+        })
         .collect()
 }
 
@@ -134,6 +146,9 @@ fn find_tasks(
     found: &mut Found,
 ) {
     let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.value()).map(|f| f.addr);
+    let explicit = |id: &TaskId| snapshot.task(*id).and_then(|t| t.kind.get()).is_some_and(TaskKind::is_explicit);
+    let functions: BTreeSet<Addr> =
+        (0..snapshot.tasks.len()).map(TaskId).filter(explicit).filter_map(function).collect();
     for (index, physical) in threads.iter().enumerate() {
         let Some(id) = found.current.get(&(index, runtime)).copied() else { continue };
         let mut segments = physical.segments.iter().enumerate();
@@ -149,14 +164,19 @@ fn find_tasks(
     }
     let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
     for (index, physical) in threads.iter().enumerate() {
-        let mut segments = task_segments(process, physical, runtime).into_iter().peekable();
+        let mut segments = task_segments(process, physical, runtime, &functions).into_iter().peekable();
         if let Some(id) = found.current.get(&(index, runtime)).copied()
             && let Some((segment, start)) = segments.peek().copied()
         {
             // It is the innermost: no region's body, and no other task's, lies further in.
             let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts)
                 && !found.direct.contains_key(&(runtime, id));
-            let same = function(id).is_none_or(|known| Some(known) == start);
+            let jumped = |known| {
+                let body = &physical.segments[segment];
+                let at = levels::outermost_function(process, physical, body.frames.end - 1);
+                body.jumped && body.begins.is_none() && at.is_some_and(|at| process.jumps(known, at))
+            };
+            let same = function(id).is_none_or(|known| Some(known) == start || jumped(known));
             if innermost && same {
                 found.tasks.insert((runtime, id), (index, segment));
                 found.task_at.insert((index, segment), (runtime, id));
@@ -227,8 +247,7 @@ fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<Task
 pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], threads: &[Physical], found: &Found) {
     let mut bodies: BTreeMap<(usize, TeamId), Vec<Addr>> = BTreeMap::new();
     for ((runtime, team, _), (thread, segment)) in &found.bodies {
-        let last = threads[*thread].segments[*segment].frames.end - 1;
-        if let Some(start) = levels::outermost_function(process, &threads[*thread], last) {
+        if let Some(start) = threads[*thread].segments[*segment].begins {
             bodies.entry((*runtime, *team)).or_default().push(start);
         }
     }
@@ -265,8 +284,7 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
         }
     }
     for ((runtime, id), (thread, segment)) in &found.tasks {
-        let last = threads[*thread].segments[*segment].frames.end - 1;
-        let start = levels::outermost_function(process, &threads[*thread], last);
+        let start = threads[*thread].segments[*segment].begins;
         let Some(task) = snapshots[*runtime].tasks.get_mut(id.0) else { continue };
         if let Some(start) = start.filter(|_| task.function.value().is_none()) {
             task.function = Fact::known(named(process, start), Origin::Stack);

@@ -41,6 +41,9 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
 
 /// What a thread does, in a few words: as the runtimes tell, else as its stack tells.
 pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> String {
+    if stack.frames.iter().any(|frame| frame.via == Via::Signal && frame.lwp.is_none_or(|lwp| lwp == stack.lwp)) {
+        return format!("{}, in a signal handler", page.running(stack.lwp));
+    }
     let known = inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(stack.lwp));
     let mut by_runtime: Vec<&Thread> = known.collect();
     // Of several runtimes the one it waits in says what it does.
@@ -228,14 +231,13 @@ fn fold_repeats(frames: &[LogicalFrame]) -> Vec<Line> {
     const LONGEST: usize = 8;
     /// Fewer repetitions are shown as they are.
     const LEAST: usize = 4;
-    let same = |a: &LogicalFrame, b: &LogicalFrame| {
-        (&a.function, &a.construct, a.line, a.via, a.inlined) == (&b.function, &b.construct, b.line, b.via, b.inlined)
-    };
     let mut lines = Vec::new();
     let mut at = 0;
     while at < frames.len() {
         let repeats = |length: usize| {
-            let more = (at + length..frames.len()).take_while(|i| same(&frames[*i], &frames[*i - length])).count();
+            let more = (at + length..frames.len())
+                .take_while(|i| fold::same_reading(&frames[*i], &frames[*i - length]))
+                .count();
             more / length
         };
         let best =

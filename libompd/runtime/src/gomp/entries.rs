@@ -26,7 +26,7 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_parallel_sections", region("parallel sections")),
     ("GOMP_teams_reg", Entry::new("teams", Role::OpensLeague).unplaced()),
     ("GOMP_task", Entry::new("task", Role::GeneratesTask).unplaced()),
-    ("GOMP_taskloop", Entry::new("taskloop", Role::GeneratesTask).unplaced()),
+    ("GOMP_taskloop", Entry::new("taskloop", Role::GeneratesTasks).unplaced()),
     // It prefers children of the current task, and yet takes others where these have a higher priority.
     ("GOMP_taskwait", tasks("taskwait")),
     ("GOMP_taskwait_depend", tasks("taskwait depend")),

@@ -18,7 +18,7 @@ pub(crate) const ENTRIES: Table = &[
     ("__kmpc_omp_wait_deps", tasks("taskwait depend")),
     ("__kmpc_omp_taskwait_deps", tasks("taskwait depend")),
     ("__kmpc_omp_taskyield", tasks("taskyield")),
-    ("__kmpc_taskloop", Entry::new("taskloop", Role::GeneratesTask)),
+    ("__kmpc_taskloop", Entry::new("taskloop", Role::GeneratesTasks)),
     ("__kmpc_end_taskgroup", tasks("taskgroup")),
     ("__kmpc_barrier", tasks("barrier")),
     ("__kmpc_cancel_barrier", tasks("barrier")),
