@@ -127,8 +127,8 @@ pub(crate) fn went_to(
     }
 }
 
-/// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are called,
-/// and not a function known by its name.
+/// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are
+/// called, and not a function known by its name.
 pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
     let call = images.at(returns_to.back(1)).and_then(|image| {
         let info = image.info.as_ref()?;

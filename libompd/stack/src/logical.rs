@@ -674,8 +674,7 @@ impl Walker<'_, '_> {
             via,
             place: None,
         };
-        fill(&mut frame, construct, line);
-        if let Some(start) = function.filter(|_| frame.function.is_none()) {
+        if let Some(start) = function {
             let source = self.process.source(start);
             if let Some(source) = source.last() {
                 frame.function = source.function.clone();
@@ -685,6 +684,7 @@ impl Walker<'_, '_> {
             // What it is called is not known, nor whether it has a name.
             frame.construct = Some(Construct::made(construct));
         }
+        fill(&mut frame, construct, line);
         stack.frames.push(frame);
     }
 }
