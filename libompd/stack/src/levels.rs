@@ -64,12 +64,7 @@ pub(crate) fn assign(
     // With or without leagues: both runtimes have a level for a league of several teams at most.
     let all: Vec<usize> = forks.iter().map(|(fork, _)| *fork).collect();
     let regions: Vec<usize> = forks.iter().filter(|(_, league)| !league).map(|(fork, _)| *fork).collect();
-    for forks in [&all, &regions] {
-        if levels.len() == forks.len() {
-            return forks.iter().copied().map(Some).collect();
-        }
-    }
-    let forks = &regions;
+    let forks = if levels.len() == all.len() { &all } else { &regions };
     // A region of one thread may have been entered without a call that is still on the stack (`if(0)` with clang).
     let required = |level: &Level| {
         !snapshot.team(level.team).is_some_and(|t| t.serialized.get() == Some(true) || t.size.get() == Some(1))
@@ -90,7 +85,9 @@ pub(crate) fn assign(
     if !physical.backtrace.end.is_complete() && !levels.iter().all(required) {
         return vec![None; levels.len()];
     }
-    align(levels.len(), forks, |level| required(&levels[level]), |level, fork| fits(&levels[level], fork))
+    // A call in which no code of the program is executed may be on its way into a region that is no level yet.
+    let opening = forks.last() == Some(&0);
+    align(levels.len(), forks, opening, |level| required(&levels[level]), |level, fork| fits(&levels[level], fork))
 }
 
 /// Where the function of a frame begins.
@@ -99,10 +96,11 @@ pub(crate) fn outermost_function(process: &Process<'_>, physical: &Physical, fra
 }
 
 /// All ways to give each of `forks` one of `levels`, both in order, so that no required level goes without: what they have
-/// in common.
+/// in common. If `opening`, the last of `forks` may go without.
 fn align(
     levels: usize,
     forks: &[usize],
+    opening: bool,
     required: impl Fn(usize) -> bool,
     fits: impl Fn(usize, usize) -> bool,
 ) -> Vec<Option<usize>> {
@@ -126,6 +124,9 @@ fn align(
         }
     }
     finishing[at(levels, forks.len())] = true;
+    if opening && !forks.is_empty() {
+        finishing[at(levels, forks.len() - 1)] = true;
+    }
     for level in (0..levels).rev() {
         for fork in 0..width {
             let without = !required(level) && finishing[at(level + 1, fork)];
@@ -161,14 +162,18 @@ mod tests {
     fn only_what_all_alignments_agree_on_counts() {
         // Three levels, the middle one need not have a call.
         let required = |level: usize| level != 1;
-        assert_eq!(align(3, &[10, 20], required, |_, _| true), [Some(10), None, Some(20)]);
+        assert_eq!(align(3, &[10, 20], false, required, |_, _| true), [Some(10), None, Some(20)]);
         // Two that need none, one call: it is that of either.
-        assert_eq!(align(2, &[10], |_| false, |_, _| true), [None, None]);
+        assert_eq!(align(2, &[10], false, |_| false, |_, _| true), [None, None]);
         // Unless its body says which.
-        assert_eq!(align(2, &[10], |_| false, |level, _| level == 1), [None, Some(10)]);
+        assert_eq!(align(2, &[10], false, |_| false, |level, _| level == 1), [None, Some(10)]);
         // More calls than levels, or fewer than needed: nothing fits.
-        assert_eq!(align(1, &[10, 20], |_| true, |_, _| true), [None]);
-        assert_eq!(align(2, &[10], |_| true, |_, _| true), [None, None]);
-        assert_eq!(align(0, &[], |_| true, |_, _| true), []);
+        assert_eq!(align(1, &[10, 20], false, |_| true, |_, _| true), [None]);
+        assert_eq!(align(2, &[10], false, |_| true, |_, _| true), [None, None]);
+        // The innermost call may have nothing to do with the innermost level, if that needs none.
+        assert_eq!(align(2, &[10, 0], true, |level| level == 0, |_, _| true), [Some(10), None]);
+        assert_eq!(align(2, &[10, 0], true, |_| true, |_, _| true), [Some(10), Some(0)]);
+        assert_eq!(align(1, &[10, 0], true, |_| true, |_, _| true), [Some(10)]);
+        assert_eq!(align(0, &[], false, |_| true, |_, _| true), []);
     }
 }

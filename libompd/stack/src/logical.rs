@@ -245,6 +245,7 @@ impl Walker<'_, '_> {
             && let Some(task) = self.found.current.get(&(thread, runtime))
             && !self.found.tasks.contains_key(&(runtime, *task))
             && !self.found.direct.contains_key(&(runtime, *task))
+            && !self.found.doubtful.contains(&(thread, runtime))
         {
             return Some(Position::Task(runtime, *task));
         }

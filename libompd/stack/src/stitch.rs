@@ -1,6 +1,6 @@
 //! Where on the stacks of a process the regions, implicit tasks and explicit tasks of its runtimes are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
@@ -28,6 +28,8 @@ pub(crate) struct Found {
     /// Explicit tasks that have been started.
     pub(crate) tasks: HashMap<(usize, TaskId), Place>,
     pub(crate) task_at: HashMap<Place, (usize, TaskId)>,
+    /// Threads (and runtimes) that execute a task of which it is not certain whether it has the body on their stack.
+    pub(crate) doubtful: HashSet<(usize, usize)>,
     /// Explicit tasks whose function the program itself calls: the segment and the frame. clang does so for undeferred ones.
     pub(crate) direct: HashMap<(usize, TaskId), (Place, usize)>,
     /// The region each thread that a runtime made is a member of, by thread.
@@ -162,9 +164,22 @@ fn find_tasks(
             }
         }
     }
+    let segments: Vec<Vec<(usize, Option<Addr>)>> =
+        threads.iter().map(|physical| task_segments(process, physical, runtime, &functions)).collect();
+    // How many more tasks of a function have been begun than there are bodies of it on stacks: those are just not called
+    // yet, or over, or have left their stack by a jump.
+    let mut without_body: BTreeMap<Addr, i64> = BTreeMap::new();
+    for id in (0..snapshot.tasks.len()).map(TaskId).filter(|id| begun(snapshot, *id)) {
+        if let Some(start) = function(id) {
+            *without_body.entry(start).or_default() += 1;
+        }
+    }
+    for start in segments.iter().flatten().filter_map(|(_, start)| *start) {
+        *without_body.entry(start).or_default() -= 1;
+    }
     let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
-    for (index, physical) in threads.iter().enumerate() {
-        let mut segments = task_segments(process, physical, runtime, &functions).into_iter().peekable();
+    for ((index, physical), segments) in threads.iter().enumerate().zip(segments) {
+        let mut segments = segments.into_iter().peekable();
         if let Some(id) = found.current.get(&(index, runtime)).copied()
             && let Some((segment, start)) = segments.peek().copied()
         {
@@ -177,7 +192,12 @@ fn find_tasks(
                 body.jumped && body.begins.is_none() && at.is_some_and(|at| process.jumps(known, at))
             };
             let same = function(id).is_none_or(|known| Some(known) == start || jumped(known));
-            if innermost && same {
+            // From within a call that may execute tasks, the body may be that of the task that waits there.
+            let doubtful = segment > 0
+                && function(id).and_then(|start| without_body.get(&start)).is_some_and(|missing| *missing > 0);
+            if innermost && same && doubtful {
+                found.doubtful.insert((index, runtime));
+            } else if innermost && same {
                 found.tasks.insert((runtime, id), (index, segment));
                 found.task_at.insert((index, segment), (runtime, id));
                 segments.next();
@@ -185,15 +205,8 @@ fn find_tasks(
         }
         open.extend(segments.map(|(segment, start)| ((index, segment), start)));
     }
-    // Tasks that wait somewhere for the one executed above them.
-    let suspended = |id: &TaskId| {
-        snapshot.task(*id).is_some_and(|t| {
-            t.kind.get().is_some_and(TaskKind::is_explicit)
-                && !matches!(t.state.get(), Some(TaskState::Ready | TaskState::Detached))
-        })
-    };
     let taken: Vec<TaskId> = found.tasks.keys().filter(|(r, _)| *r == runtime).map(|(_, id)| *id).collect();
-    let candidates: Vec<TaskId> = (0..snapshot.tasks.len()).map(TaskId).filter(suspended).collect();
+    let candidates: Vec<TaskId> = (0..snapshot.tasks.len()).map(TaskId).filter(|id| begun(snapshot, *id)).collect();
     let mut by_function: BTreeMap<Addr, (Vec<Place>, Vec<TaskId>)> = BTreeMap::new();
     for (place, start) in open {
         if let Some(start) = start {
@@ -214,6 +227,14 @@ fn find_tasks(
             found.task_at.insert(place, (runtime, task));
         }
     }
+}
+
+/// True for explicit tasks that have been begun and are not over: the one a thread executes, and those that wait beneath.
+fn begun(snapshot: &RuntimeSnapshot, id: TaskId) -> bool {
+    snapshot.task(id).is_some_and(|t| {
+        t.kind.get().is_some_and(TaskKind::is_explicit)
+            && !matches!(t.state.get(), Some(TaskState::Ready | TaskState::Detached))
+    })
 }
 
 /// Which of `tasks`, all with the same function, is which of `places`: certain if there is one of each, or if all lie on one
