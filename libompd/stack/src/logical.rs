@@ -24,6 +24,8 @@ const MAX_FRAMES: usize = 32 << 10;
 const TOTAL_FRAMES: usize = 1 << 20;
 /// See [`TOTAL_FRAMES`].
 const LEAST_FRAMES: usize = 512;
+/// What stands between a signal handler and what the signal interrupted; debuggers call it so.
+const HANDLED: &str = "<signal handler called>";
 /// Why a logical stack ends before its end.
 const TOO_DEEP: &str = "it is too deep to be followed to its end";
 /// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
@@ -506,6 +508,10 @@ impl Walker<'_, '_> {
             if let Some(root) = frames[outer..].iter().position(|(_, raw)| is_root(raw)) {
                 frames.truncate(outer + root);
             }
+        }
+        // The C library's piece of code that a handler returns to has no name of its own.
+        if let Some((trampoline, _)) = frames.last_mut().filter(|(f, _)| segment.interrupts && f.function.is_none()) {
+            trampoline.function = Some(Arc::from(HANDLED));
         }
         if let Some((outermost, _)) = frames.last_mut().filter(|_| !segment.jumped)
             && let Some((name, line)) = self.construct(thread, index)

@@ -281,9 +281,10 @@ pub fn render_tree(page: &mut Page, inspection: &Inspection) {
 /// The tree in a format for other programs. Idle threads would be most of the picture: they are left out.
 pub fn graph(page: &Page, inspection: &Inspection, format: Graph) -> String {
     let root = tree(page, inspection, false);
+    let safe = |text: String| text.lines().map(|line| escape(line) + "\n").collect();
     match format {
-        Graph::Dot => fold::dot(&root),
-        Graph::Folded => fold::folded(&root),
+        Graph::Dot => safe(fold::dot(&root)),
+        Graph::Folded => safe(fold::folded(&root)),
         Graph::Svg => flame::draw(&root),
     }
 }
