@@ -89,6 +89,10 @@ pub fn true_stacks(truth: &Truth) -> Value {
 
 /// The frames of each thread's task that border on the runtime.
 fn compare_task_frames(truth: &Truth, report: &Value, opt: Opt, all: &mut Comparison) {
+    if report["runtimes"].is_null() {
+        // Only the stacks of a report.
+        return;
+    }
     for stack in &truth.stacks {
         let told = stack.frames.first().and_then(|frame| truth.stack_task(frame.task));
         let Some(told) = told.filter(|task| task.cfa.0 != 0 && task.kind != Kind::Initial) else { continue };
