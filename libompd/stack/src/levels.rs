@@ -149,7 +149,7 @@ fn align(
         .collect()
 }
 
-/// The number of the thread in one of its teams.
+/// True if a runtime made the thread and it waits for its next region.
 pub(crate) fn is_idle(thread: &Thread) -> bool {
     matches!(thread.role, Fact::Known { value: ompd_runtime::model::Role::IdleWorker, .. })
 }

@@ -34,7 +34,6 @@ pub(crate) const ROOTS: &[&str] = &[
     "_start",
     "__libc_start_main",
     "__libc_start_main_impl",
-    "__libc_start_main@@GLIBC_2.34",
     "__libc_start_call_main",
     "start_thread",
     "clone",

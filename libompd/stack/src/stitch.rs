@@ -32,8 +32,6 @@ pub(crate) struct Found {
     pub(crate) doubtful: HashSet<(usize, usize)>,
     /// Explicit tasks whose function the program itself calls: the segment and the frame. clang does so for undeferred ones.
     pub(crate) direct: HashMap<(usize, TaskId), (Place, usize)>,
-    /// The region each thread that a runtime made is a member of, by thread.
-    pub(crate) bases: HashMap<usize, (usize, Level)>,
     /// The task each thread executes, where it is an explicit one: by thread, then runtime.
     pub(crate) current: BTreeMap<(usize, usize), TaskId>,
 }
@@ -71,15 +69,9 @@ fn find_regions(
     found: &mut Found,
 ) {
     let levels = levels::levels(snapshot, thread);
-    let primary: Vec<Level> = levels.iter().copied().filter(|l| l.number == 0).collect();
-    let forks = levels::forks(physical, runtime);
     // Outermost first, as they were opened.
-    let outward = |mut list: Vec<Level>| {
-        list.reverse();
-        list
-    };
-    let primary = outward(primary);
-    let forks: Vec<(usize, bool)> = forks.into_iter().rev().collect();
+    let primary: Vec<Level> = levels.iter().rev().copied().filter(|l| l.number == 0).collect();
+    let forks: Vec<(usize, bool)> = levels::forks(physical, runtime).into_iter().rev().collect();
     let assigned = levels::assign(snapshot, physical, &primary, &forks);
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;
@@ -104,7 +96,6 @@ fn find_regions(
         && let Some(base) = base
     {
         add(*level, base);
-        found.bases.insert(index, (runtime, *level));
     }
     for (level, fork) in primary.iter().zip(assigned) {
         if let Some(fork) = fork {
@@ -205,7 +196,7 @@ fn find_tasks(
         }
         open.extend(segments.map(|(segment, start)| ((index, segment), start)));
     }
-    let taken: Vec<TaskId> = found.tasks.keys().filter(|(r, _)| *r == runtime).map(|(_, id)| *id).collect();
+    let taken: HashSet<TaskId> = found.tasks.keys().filter(|(r, _)| *r == runtime).map(|(_, id)| *id).collect();
     let candidates: Vec<TaskId> = (0..snapshot.tasks.len()).map(TaskId).filter(|id| begun(snapshot, *id)).collect();
     let mut by_function: BTreeMap<Addr, (Vec<Place>, Vec<TaskId>)> = BTreeMap::new();
     for (place, start) in open {
@@ -213,7 +204,6 @@ fn find_tasks(
             by_function.entry(start).or_default().0.push(place);
         }
     }
-    let taken: std::collections::HashSet<TaskId> = taken.into_iter().collect();
     for id in candidates.into_iter().filter(|id| !taken.contains(id)) {
         if let Some(start) = function(id)
             && let Some(entry) = by_function.get_mut(&start)
@@ -243,7 +233,7 @@ fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<Task
     if places.len() != tasks.len() || places.iter().any(|p| p.0 != places[0].0) {
         return Vec::new();
     }
-    let wanted: std::collections::HashSet<TaskId> = tasks.iter().copied().collect();
+    let wanted: HashSet<TaskId> = tasks.iter().copied().collect();
     // The one all others are ancestors of has the longest chain.
     let mut left = MAX_STEPS;
     let mut ancestors = |id: TaskId| {
