@@ -161,3 +161,26 @@ fn a_program_with_a_sanitizer_built_in() {
     }
     // It is not released: its marks live for ever, which the sanitizer reports as leaks.
 }
+
+/// Threads in no region have no stack to show, and are said to be idle; the one that made them has its own.
+#[test]
+fn idle_threads() {
+    let mut compared = 0;
+    for (toolchain, runtime) in combinations() {
+        let executable = build("idle", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
+        let (report, _) = common::json(&[&running.pid.to_string()]);
+        for thread in &running.truth.threads {
+            let stacks = report["stacks"].as_array().expect("stacks");
+            let stack = stacks.iter().find(|s| s["lwp"] == thread.lwp).expect("a stack of the thread");
+            let idle = thread.wait == test_programs::Wait::Idle;
+            assert_eq!(stack["idle"], idle, "{runtime:?}, {}: {stack}", thread.role);
+            let frames = stack["frames"].as_array().expect("frames");
+            assert_eq!(frames.is_empty(), idle, "{runtime:?}, {}: {stack}", thread.role);
+            assert!(stack["gap"].is_null(), "{runtime:?}, {}: {stack}", thread.role);
+            compared += usize::from(idle);
+        }
+        running.release().expect("the program goes on to its end");
+    }
+    assert!(compared > 0, "no idle thread was looked at");
+}

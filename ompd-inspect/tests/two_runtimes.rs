@@ -133,6 +133,20 @@ fn three_runtimes_nested() {
     assert_eq!(report["crowd"]["pools"], 3);
     assert_eq!(report["crowd"]["cpus"], std::thread::available_parallelism().expect("a count").get());
 
+    // A worker of the innermost runtime goes on in that of the next, and so on to where the program began.
+    let constructs = |lwp: i32| -> Vec<String> {
+        let stacks = report["stacks"].as_array().expect("stacks");
+        let stack = stacks.iter().find(|s| s["lwp"] == lwp).expect("a stack of the thread");
+        assert!(stack["gap"].is_null(), "{stack}");
+        let frames = stack["frames"].as_array().expect("frames");
+        let named = frames.iter().filter(|f| !f["construct"].is_null() || f["function"] == "main");
+        named.map(|f| f["function"].as_str().unwrap_or("?").to_owned()).collect()
+    };
+    for role in ["b 1", "b 3"] {
+        assert_eq!(constructs(lwp(role)), ["b_body", "a_body", "main", "main"], "{role}");
+    }
+    assert_eq!(constructs(lwp("a 1")), ["a_body", "main", "main"]);
+
     let text = |args: &[&str]| {
         let output = common::command().args(args).arg(running.pid.to_string()).output().expect("it runs");
         String::from_utf8(output.stdout).expect("text").split_whitespace().collect::<Vec<_>>().join(" ")

@@ -10,7 +10,7 @@ use serde_json::Value;
 use test_programs::{Env, Executable, Launch, Opt, Running, Runtime, STEADY_PROGRAMS, Toolchain, build, combinations};
 
 /// Every view.
-const VIEWS: [&[&str]; 11] = [
+const VIEWS: [&[&str]; 16] = [
     &[],
     &["threads"],
     &["teams"],
@@ -22,6 +22,11 @@ const VIEWS: [&[&str]; 11] = [
     &["tasks", "-v"],
     &["icvs", "-v"],
     &["doctor", "-v"],
+    &["stacks"],
+    &["stacks", "--all"],
+    &["stacks", "--tree"],
+    &["stacks", "--locals"],
+    &["stacks", "-v"],
 ];
 
 /// Columns where nobody says how many there are.
@@ -236,6 +241,7 @@ fn summary_of_a_hang() {
     let running = Launch::new(&executable, Runtime::Libgomp, Env::Settled).start_hang().expect("the program hangs");
     let text = shown(command().arg(running.pid.to_string()));
     assert_fits("summary", &text);
+    let stacks = shown(command().args(["stacks", &running.pid.to_string()]));
     insta::with_settings!({
         omit_expression => true,
         filters => vec![
@@ -251,5 +257,42 @@ fn summary_of_a_hang() {
         ],
     }, {
         insta::assert_snapshot!("summary_of_a_hang", text);
+        insta::assert_snapshot!("stacks_of_a_hang", stacks);
     });
+}
+
+/// The tree of all stacks for other programs: each thread is in it once, and nothing else is printed.
+#[test]
+fn stacks_for_other_programs() {
+    let running = start("nested", Toolchain::Gcc, Runtime::Libgomp);
+    let pid = running.pid.to_string();
+    let form = |form: &str| shown(command().args(["stacks", form, &pid]));
+
+    let folded = form("--folded");
+    let mut threads = 0;
+    for line in folded.lines() {
+        let (stack, count) = line.rsplit_once(' ').expect("a stack and a number");
+        threads += count.parse::<usize>().expect("a number of threads");
+        assert!(stack.starts_with("main nested.c:32;#pragma omp parallel in main nested.c:34"), "{line}");
+        assert!(stack.contains(";#pragma omp parallel in outer_body nested.c:23"), "{line}");
+    }
+    assert_eq!(threads, running.truth.threads.len(), "{folded}");
+    let waiting = folded.lines().filter(|line| line.contains("inner_body nested.c:16;waits at a barrier"));
+    assert_eq!(waiting.collect::<Vec<_>>().len(), 1, "{folded}");
+
+    let dot = form("--dot");
+    assert!(dot.starts_with("digraph stacks {\n") && dot.ends_with("}\n"), "{dot}");
+    let nodes = dot.lines().filter(|line| line.contains("[label=")).count();
+    let edges = dot.lines().filter(|line| line.contains(" -> ")).count();
+    assert_eq!(nodes, edges + 1, "one root: {dot}");
+    assert!(dot.contains("6 threads"), "{dot}");
+
+    let svg = form("--svg");
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+    assert_eq!(svg.matches("<title>").count(), nodes, "a box for each place: {svg}");
+    assert!(svg.contains("waits at a barrier (nested.c:16): 3 threads"), "{svg}");
+
+    let tree = form("--tree");
+    assert!(tree.contains("    6  main nested.c:32\n"), "{tree}");
+    running.release().expect("the program's end");
 }

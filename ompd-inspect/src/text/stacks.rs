@@ -145,7 +145,8 @@ fn frames(page: &mut Page, stack: &LogicalStack, variables: Option<&[Arc<FrameVa
         .collect();
     let wide = described.iter().map(|(_, what, _)| what.chars().count()).max().unwrap_or(0);
     // Long C++ names must not push the lines out of sight.
-    let wide = wide.min(usize::from(page.width).saturating_sub(30).max(24));
+    let places = described.iter().map(|(_, _, place)| place.chars().count()).max().unwrap_or(0);
+    let wide = wide.min(usize::from(page.width).saturating_sub(places + 6).max(24));
     let mut cut = false;
     for (index, what, place) in described {
         if !hidden.is_empty() && index >= hidden.end && !cut {
