@@ -73,6 +73,9 @@ pub struct Report {
     pub nested_runtimes: Vec<Nested>,
     /// The stack of every thread as its source reads.
     pub stacks: Vec<stacks::Stack>,
+    /// Files with code of frames that have no source lines, each with the reason.
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty", default)]
+    pub without_lines: std::collections::BTreeMap<String, String>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -446,6 +449,7 @@ pub fn report(inspection: &Inspection) -> Report {
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         stacks: stacks::stacks(inspection),
+        without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
     }
 }

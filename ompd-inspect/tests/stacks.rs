@@ -94,6 +94,10 @@ fn static_and_stripped() {
             let (report, _) = common::json(&[&running.pid.to_string()]);
             let comparison = compare_stacks(&running.truth, &report, Runtime::Libgomp, Opt::O2);
             let what = format!("{program} {flags:?}");
+            // A program without debug information is said to have none.
+            let reasons = &report["without_lines"];
+            let stripped = flags.contains(&"-s");
+            assert_eq!(reasons.to_string().contains("no debug information"), stripped, "{what}: {reasons}");
             let _ = writeln!(
                 std::io::stderr(),
                 "{what}: {} values compared, {} differ, {} unknown",

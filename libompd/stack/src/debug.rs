@@ -42,6 +42,8 @@ pub(crate) struct SourceFrame {
 /// Debug information of one file, opened.
 pub(crate) struct DebugInfo {
     context: Option<(Context<Metered>, Described)>,
+    /// Why source lines are not known, or not all of them.
+    lacking: Option<String>,
     meter: Rc<Meter>,
     counts: Rc<Counts>,
     /// Every text handed out so far: one file name serves a thousand lines.
@@ -54,8 +56,17 @@ impl DebugInfo {
         let meter = Rc::new(Meter::default());
         let companion = if file.has_dwarf() { None } else { file.debug_companion() };
         let described = companion.as_ref().unwrap_or(file);
-        let context = described.has_dwarf().then(|| open(described, &meter)).flatten();
-        DebugInfo { context, meter, counts, texts: RefCell::default() }
+        let (context, lacking) = match described.has_dwarf().then(|| open(described, &meter)) {
+            Some(Ok(opened)) => (Some(opened), file.missing_supplement()),
+            Some(Err(error)) => (None, Some(format!("its debug information cannot be used: {error}"))),
+            None => (None, Some("it has no debug information, and no separate debug file was found".to_owned())),
+        };
+        DebugInfo { context, lacking, meter, counts, texts: RefCell::default() }
+    }
+
+    /// Why source lines are not known, or not all of them; `None` if there is nothing wrong with the file.
+    pub(crate) fn lacking(&self) -> Option<&str> {
+        self.lacking.as_deref()
     }
 
     /// The functions at `address` of the file, innermost first. Empty where nothing is known.
@@ -113,7 +124,7 @@ impl DebugInfo {
     }
 }
 
-fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<(Context<Metered>, Described)> {
+fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> gimli::Result<(Context<Metered>, Described)> {
     let endian = match file.arch().byte_order {
         ByteOrder::Little => RunTimeEndian::Little,
         ByteOrder::Big => RunTimeEndian::Big,
@@ -125,13 +136,13 @@ fn open(file: &Arc<ElfFile>, meter: &Rc<Meter>) -> Option<(Context<Metered>, Des
         total += bytes.len() as u64;
         Ok::<_, gimli::Error>(Metered::new(bytes, meter, endian))
     };
-    let mut dwarf = gimli::Dwarf::load(|id| load(file, id)).ok()?;
+    let mut dwarf = gimli::Dwarf::load(|id| load(file, id))?;
     if let Some(supplement) = &supplement {
-        dwarf.load_sup(|id| load(supplement, id)).ok()?;
+        dwarf.load_sup(|id| load(supplement, id))?;
     }
     meter.allow(total);
     #[expect(clippy::arc_with_non_send_sync, reason = "addr2line takes no other kind of reference")]
     let dwarf = Arc::new(dwarf);
     let described = Described::new(Arc::clone(&dwarf));
-    Some((Context::from_arc_dwarf(dwarf).ok()?, described))
+    Ok((Context::from_arc_dwarf(dwarf)?, described))
 }

@@ -121,6 +121,18 @@ impl<'t> Process<'t> {
         frames
     }
 
+    /// Of the file with the code at `addr`: what it is called, and why it has no source lines. `None` for the C library,
+    /// whose functions are shown by name alone, and where there is nothing wrong with the file.
+    pub(crate) fn without_lines(&self, addr: Addr) -> Option<(Arc<str>, String)> {
+        self.images.index_at(addr).filter(|index| !self.system[*index])?;
+        let image = self.images.at(addr)?;
+        let why = match &image.info {
+            Some(info) => info.debug().lacking()?.to_owned(),
+            None => "the file is not at hand".to_owned(),
+        };
+        Some((Arc::clone(&image.name), why))
+    }
+
     /// As [`Process::source`], but bodies of constructs have the names the compiler gave them.
     fn described(&self, addr: Addr) -> Vec<SourceFrame> {
         let image = self.images.at(addr);

@@ -1,5 +1,8 @@
 //! All stacks of a process at once.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use ompd_runtime::Runtime;
 use ompd_runtime::model::{RuntimeSnapshot, TaskId, TaskKind};
 use ompd_target::{Addr, Target};
@@ -17,6 +20,8 @@ use crate::unwind::{self, Backtrace, End, FramesLeft};
 pub struct Report {
     /// As the source reads, in the order of the target's threads.
     pub logical: Vec<LogicalStack>,
+    /// Files with code of frames that have no source lines, each with the reason.
+    pub without_lines: BTreeMap<Arc<str>, String>,
     pub(crate) threads: Vec<Physical>,
     found: Found,
 }
@@ -64,8 +69,12 @@ impl Report {
         stitch::enrich(&process, snapshots, &threads, &found);
         let walker =
             Walker { process: &process, snapshots, threads: &threads, found: &found, left: Default::default() };
-        let logical = (0..threads.len()).map(|index| walker.walk(index)).collect();
-        Report { logical, threads, found }
+        let logical: Vec<LogicalStack> = (0..threads.len()).map(|index| walker.walk(index)).collect();
+        let frames = logical.iter().flat_map(|stack| &stack.frames);
+        let places: BTreeSet<Addr> =
+            frames.filter(|f| f.line.is_none() && f.lwp.is_some()).filter_map(|f| f.addr).collect();
+        let without_lines = places.into_iter().filter_map(|addr| process.without_lines(addr)).collect();
+        Report { logical, without_lines, threads, found }
     }
 
     /// The frames of a thread as they are on its stack, those of runtimes included.

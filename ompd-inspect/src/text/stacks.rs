@@ -37,6 +37,18 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
             frames(page, stack, variables.map(Vec::as_slice));
         }
     }
+    without_lines(page, inspection);
+}
+
+/// Why some frames have no source lines.
+fn without_lines(page: &mut Page, inspection: &Inspection) {
+    if inspection.stacks.without_lines.is_empty() {
+        return;
+    }
+    page.blank();
+    for (file, why) in &inspection.stacks.without_lines {
+        page.wrapped(&format!("No source lines of {}: ", escape(file)), FAINT, &escape(why), 4);
+    }
 }
 
 /// What a thread does, in a few words: as the runtimes tell, else as its stack tells.
