@@ -170,12 +170,8 @@ mod tests {
     #[test]
     fn a_name_from_the_target_cannot_command_the_terminal() {
         let wait = Wait {
-            kind: WaitKind::Mutex,
-            object: ompd_target::Addr(0x1000),
             name: Some("\u{1b}[2J".to_owned()),
-            location: None,
-            team: None,
-            origin: ompd_runtime::Origin::Registers,
+            ..Wait::new(WaitKind::Mutex, ompd_target::Addr(0x1000), ompd_runtime::Origin::Registers)
         };
         assert_eq!(waiting(&wait), "waits for lock or critical: \\u{1b}[2J");
     }
