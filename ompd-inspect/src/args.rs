@@ -52,6 +52,8 @@ pub enum Command {
     Teams(TargetArg),
     /// Tasks: executing, suspended and ready, with the tasks that generated them.
     Tasks(TargetArg),
+    /// What waits for what: the verdict, barriers with who is missing, locks with owner and waiters, tasks.
+    Waits(TargetArg),
     /// Internal control variables in force for each thread.
     Icvs(TargetArg),
     /// Stacks as the source reads: runtime frames folded, workers continued in the thread that opened their region, threads
@@ -217,6 +219,8 @@ pub enum View {
     Teams,
     /// `tasks`.
     Tasks,
+    /// `waits`.
+    Waits,
     /// `icvs`.
     Icvs,
     /// `stacks`.
@@ -241,6 +245,7 @@ impl Cli {
             Some(Command::Threads(arg)) => (View::Threads, arg),
             Some(Command::Teams(arg)) => (View::Teams, arg),
             Some(Command::Tasks(arg)) => (View::Tasks, arg),
+            Some(Command::Waits(arg)) => (View::Waits, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
             Some(Command::Stacks(args)) => {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::session::Inspection;
 
 mod stacks;
+mod verdicts;
 
 /// Name and version of the format, the value of the key `schema`.
 pub const SCHEMA: &str = "ompd-inspect/1";
@@ -71,6 +72,8 @@ pub struct Report {
     pub crowd: Crowd,
     /// Threads that are in teams of several runtimes at once.
     pub nested_runtimes: Vec<Nested>,
+    /// Hangs, the certain ones first. None: nothing is known to be stuck.
+    pub verdicts: Vec<verdicts::Verdict>,
     /// The stack of every thread as its source reads.
     pub stacks: Vec<stacks::Stack>,
     /// Files with code of frames that have no source lines, each with the reason.
@@ -448,6 +451,7 @@ pub fn report(inspection: &Inspection) -> Report {
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
+        verdicts: verdicts::verdicts(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),

@@ -8,6 +8,7 @@ mod args;
 mod escape;
 mod json;
 mod session;
+mod tell;
 mod text;
 
 use std::io::{self, IsTerminal, Write};

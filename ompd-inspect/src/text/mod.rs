@@ -5,11 +5,13 @@ mod flame;
 mod icvs;
 mod stacks;
 mod summary;
-mod suspects;
 mod tasks;
 mod teams;
 mod threads;
-mod words;
+mod verdicts;
+mod waiting;
+mod waits;
+pub mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -157,7 +159,11 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
     }
+    if matches!(view, View::Summary | View::Waits) {
+        verdicts::render(&mut page, inspection);
+    }
     match view {
+        View::Waits => each(&mut page, inspection, waits::render),
         View::Summary => summary::render(&mut page, inspection),
         View::Doctor => doctor::render(&mut page, inspection),
         View::Threads => each(&mut page, inspection, threads::render),

@@ -81,6 +81,8 @@ pub struct Task {
     pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
+    /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
+    pub stack: Option<i32>,
     /// For an implicit task: the number of the member of its team whose task it is, where known.
     pub member: Option<u32>,
     /// `final` clause in force.
@@ -117,6 +119,7 @@ impl Task {
             generating: Fact::unknown(why),
             team: Fact::unknown(why),
             thread: None,
+            stack: None,
             member: None,
             is_final: Fact::unknown(why),
             tied: Fact::unknown(why),
