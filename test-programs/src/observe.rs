@@ -87,6 +87,11 @@ pub fn await_asleep(pid: i32, lwp: i32) -> Result<()> {
 /// # Errors
 /// When the process ends, or this never comes.
 pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
+    await_blocked(pid, threads, |_| spins)
+}
+
+/// As [`await_all_blocked`], with an answer for each LWP whether it may be spinning.
+pub(crate) fn await_blocked(pid: i32, threads: usize, spins: impl Fn(i32) -> bool) -> Result<()> {
     let give_up = Instant::now() + PATIENCE;
     let mut first_ticks: BTreeMap<i32, u64> = BTreeMap::new();
     let mut before = BTreeMap::new();
@@ -99,7 +104,7 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
                     before.state == 'S' && before.voluntary_switches == thread.voluntary_switches
                 });
             let spun = first_ticks.get(lwp).is_some_and(|first| thread.ticks.saturating_sub(*first) >= SPIN_TICKS);
-            slept || (spins && spun)
+            slept || (spins(*lwp) && spun)
         };
         if now.len() >= threads && now.iter().all(|(lwp, thread)| blocked(lwp, thread)) {
             return Ok(());
@@ -117,6 +122,16 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
         before = now;
         std::thread::yield_now();
     }
+}
+
+/// The process whose child this one is.
+///
+/// # Errors
+/// When it is gone.
+pub(crate) fn parent_of(pid: i32) -> Result<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).with_context(|| format!("no process {pid}"))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    parent.and_then(|parent| parent.trim().parse().ok()).context("no parent in status")
 }
 
 /// The files a process has mapped.

@@ -12,13 +12,14 @@ use nix::sys::signal::Signal;
 use serde::Deserialize;
 
 use crate::launch::Process;
+use crate::observe::{await_blocked, parent_of};
 use crate::truth::{ProgramFacts, Truth};
 use crate::{Env, Executable, Launch, Runtime, Skip, await_all_blocked, await_asleep};
 
 /// A program that holds the state it told the truth about. When this value is dropped, the process is killed and reaped.
 #[derive(Debug)]
 pub struct Running {
-    /// Its process id.
+    /// The id of the process to be inspected: the one started, or the child of it that told the truth.
     pub pid: i32,
     /// What it said about itself.
     pub truth: Truth,
@@ -78,6 +79,42 @@ impl Launch {
         Ok(running)
     }
 
+    /// Starts a program of [`HANGS`](crate::HANGS) and waits until it hangs: all its threads are in the waits they told
+    /// of, none for a moment only. The process that hangs may be a child of the one that is started, which ends it.
+    ///
+    /// # Errors
+    /// When it cannot be started, ends, or does not come to rest.
+    pub fn start_hanging(&self) -> Result<Running> {
+        let running = self.start_expecting()?;
+        let truth = &running.truth;
+        let kmp = self.runtime.is_kmp();
+        await_blocked(running.pid, truth.threads.len(), |lwp| {
+            truth.thread(lwp).is_some_and(|thread| thread.wait.may_spin(kmp))
+        })?;
+        Ok(running)
+    }
+
+    /// Starts a program of [`HEALTHY`](crate::HEALTHY) and waits until it is ready; it goes on.
+    ///
+    /// # Errors
+    /// When it cannot be started, or ends before it is ready.
+    pub fn start_healthy(&self) -> Result<Running> {
+        self.start_expecting()
+    }
+
+    fn start_expecting(&self) -> Result<Running> {
+        let mut running = self.unready()?;
+        match Truth::read(&mut (&mut running.stdout).lines()) {
+            Ok(truth) => running.truth = truth,
+            Err(error) => return Err(running.with_stderr(error)),
+        }
+        let (started, told) = (running.pid, running.truth.program.pid);
+        ensure!(told == started || parent_of(told)? == started, "the program says it is another process");
+        ensure!(running.truth.expectation.is_some(), "the program does not say what is to be expected");
+        running.pid = told;
+        Ok(running)
+    }
+
     /// Starts the program `hang` and waits until it hangs: it does not tell the truth, but all its four threads block.
     ///
     /// # Errors
@@ -104,6 +141,9 @@ impl Launch {
             locks: Vec::new(),
             tasks: Vec::new(),
             coordinator: pid,
+            expectation: None,
+            gone: Vec::new(),
+            objects: Vec::new(),
             stacks: Vec::new(),
             stack_tasks: Vec::new(),
         };
