@@ -23,7 +23,7 @@ TRUTH_MARKER void child_body(void) {
                 truth_note_idle("idle worker");
         }
         truth_note("child", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_INITIAL, child_body));
-        truth_healthy("fork_child", 4);
+        truth_round("fork_child", 4);
         truth_hold();
         return;
     }

@@ -74,4 +74,17 @@ pub const HANGS: &[Case] = &[
 
 /// The programs that are healthy whenever they are looked at. To be started with
 /// [`Launch::start_healthy`](crate::Launch); they run until they are killed.
-pub const HEALTHY: &[Case] = &[];
+pub const HEALTHY: &[Case] = &[
+    Case::of("healthy/idle"),
+    Case::of("healthy/busy"),
+    Case::of("healthy/oversubscribed"),
+    Case::of("healthy/long_critical"),
+    Case::of("healthy/deep_tasks"),
+    Case::of("healthy/depend_pipeline"),
+    Case::of("healthy/loops"),
+    Case::of("healthy/nested_busy"),
+    Case::of("healthy/detach_fulfilled").needs(Needs::OwnCompiler),
+    Case::of("healthy/io"),
+    Case::with("healthy/io", &["-DNAP"]),
+    Case::of("healthy/pthread_pools"),
+];

@@ -14,6 +14,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// much less than that.
 const SPIN_TICKS: u64 = 3;
 
+/// Between looks at threads that spin they are left alone. To look without pause, or to yield only, keeps threads that
+/// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it is.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
 /// One thread at one moment, from `/proc/PID/task/LWP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadState {
@@ -120,7 +124,7 @@ pub(crate) fn await_blocked(pid: i32, threads: usize, spins: impl Fn(i32) -> boo
             first_ticks.entry(*lwp).or_insert(thread.ticks);
         }
         before = now;
-        std::thread::yield_now();
+        std::thread::sleep(BETWEEN_LOOKS);
     }
 }
 

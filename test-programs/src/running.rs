@@ -58,6 +58,12 @@ struct DoneLine {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RoundLine {
+    round: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CountsLine {
     counts: Vec<u64>,
 }
@@ -94,12 +100,17 @@ impl Launch {
         Ok(running)
     }
 
-    /// Starts a program of [`HEALTHY`](crate::HEALTHY) and waits until it is ready; it goes on.
+    /// Starts a program of [`HEALTHY`](crate::HEALTHY) and waits until it is ready, and those threads asleep that it
+    /// told of; the others go on.
     ///
     /// # Errors
     /// When it cannot be started, or ends before it is ready.
     pub fn start_healthy(&self) -> Result<Running> {
-        self.start_expecting()
+        let running = self.start_expecting()?;
+        for thread in &running.truth.threads {
+            await_asleep(running.pid, thread.lwp)?;
+        }
+        Ok(running)
     }
 
     fn start_expecting(&self) -> Result<Running> {
@@ -204,6 +215,25 @@ impl Running {
             ensure!(now.len() == before.len(), "{} counts became {}", before.len(), now.len());
             if now.iter().zip(before).skip(1).all(|(now, before)| now > before) {
                 return Ok(now);
+            }
+        }
+    }
+
+    /// Waits until a program of [`HEALTHY`](crate::HEALTHY) says that it has done this round; it tells of the second to
+    /// the fifth.
+    ///
+    /// # Errors
+    /// When it ends before.
+    pub fn await_round(&mut self, round: u32) -> Result<()> {
+        loop {
+            let mut line = String::new();
+            if self.stdout.read_line(&mut line)? == 0 {
+                let error = anyhow::anyhow!("the program ended before round {round}");
+                return Err(self.with_stderr(error));
+            }
+            let told: RoundLine = serde_json::from_str(&line).with_context(|| format!("no round: {line:?}"))?;
+            if told.round >= round {
+                return Ok(());
             }
         }
     }

@@ -93,8 +93,13 @@ fn hangs() -> Result<()> {
 fn healthy() -> Result<()> {
     everywhere(HEALTHY, |case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags)?;
-        let running = Launch::new(&executable, runtime, env).start_healthy()?;
+        let mut running = Launch::new(&executable, runtime, env).start_healthy()?;
         check_any(&running)?;
+        if case.program == "healthy/idle" {
+            check_waits(&running)?;
+        } else {
+            running.await_round(5)?;
+        }
         let verdict = running.truth.expectation.as_ref().map(|expected| expected.verdict);
         ensure!(verdict == Some(Verdict::None), "{verdict:?}");
         Ok(())
