@@ -64,10 +64,23 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/missing_lock", &["-DNEST"]),
     Case::with("hangs/missing_lock", &["-DCRITICAL"]),
     Case::of("hangs/missing_read"),
+    Case::of("hangs/orphaned_for"),
+    Case::with("hangs/orphaned_for", &["-DSTATIC"]),
+    Case::with("hangs/orphaned_for", &["-DSECTIONS"]),
+    Case::with("hangs/orphaned_for", &["-DSINGLE"]),
     // libomp's entry points for gcc do not know of detached tasks.
     Case::of("hangs/detach").needs(Needs::OwnCompiler),
     Case::with("hangs/detach", &["-DTASKGROUP"]).needs(Needs::OwnCompiler),
     Case::with("hangs/detach", &["-DBARRIER"]).needs(Needs::OwnCompiler),
+    Case::of("hangs/depend_cycle"),
+    Case::with("hangs/depend_cycle", &["-DNEST"]),
+    Case::with("hangs/depend_cycle", &["-DTASKWAIT"]),
+    Case::with("hangs/depend_cycle", &["-DTASKWAIT", "-DNEST"]),
+    Case::of("hangs/task_never_run"),
+    Case::of("hangs/nested_exhausted"),
+    Case::of("hangs/ordered_skip"),
+    Case::with("hangs/ordered_skip", &["-DNEST"]),
+    Case::of("hangs/critical_left"),
     // On libomp it does not hang, and expects no verdict.
     Case::of("hangs/fork_child"),
 ];
