@@ -184,7 +184,10 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         headers.push(sources.join("truth_stack.h"));
     }
     if program.contains('/') {
-        headers.extend(["expect.h", "lock_kind.h"].map(|header| sources.join(header)));
+        headers.extend(["expect.h", "lock_kind.h", "truth_calls.h"].map(|header| sources.join(header)));
+        if language != Language::C {
+            helpers.push(sources.join("truth_calls.c"));
+        }
     }
     let key = |compiler: &str| format!("{program}-{compiler}{}", [opt.flags(), flags].concat().join(" "));
 
