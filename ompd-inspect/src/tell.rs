@@ -419,16 +419,7 @@ impl Teller<'_> {
             TaskState::Ready => format!("{name} is ready, and no thread is free to execute it"),
             TaskState::Blocked => {
                 let before: Vec<String> = task.predecessors.iter().take(4).map(|p| self.task(runtime, *p)).collect();
-                let on: Vec<String> = task
-                    .dependences
-                    .iter()
-                    .take(4)
-                    .map(|d| {
-                        let kind = d.kind.get().map_or("depend", DependKind::word);
-                        let name = d.name.as_deref().map_or_else(|| d.addr.to_string(), escape);
-                        format!("{kind}: {name}")
-                    })
-                    .collect();
+                let on: Vec<String> = task.dependences.iter().take(4).map(words::dependence).collect();
                 let on = if on.is_empty() { String::new() } else { format!(" ({})", on.join(", ")) };
                 format!("{name} has not begun: it depends on {}{on}", before.join(", "))
             }
@@ -464,6 +455,37 @@ impl Teller<'_> {
         }
         let rest = if parts.is_empty() { "there are none".to_owned() } else { parts.join(", ") };
         Some(format!("the other threads of the process: {rest}"))
+    }
+}
+
+/// A node of the graph in a few words.
+pub fn node(inspection: &Inspection, node: Node) -> String {
+    let teller = Teller { inspection, core: HashSet::new() };
+    let barrier = |what: &str, runtime, team| format!("{what} {}", teller.team(runtime, team));
+    match node {
+        Node::Thread(lwp) => teller.thread(lwp),
+        Node::Missing(runtime, team, number) => {
+            format!("thread {number} of {}, not in this process", teller.team(runtime, team))
+        }
+        Node::GoneOwner(..) => "a thread that has ended".to_owned(),
+        Node::Barrier(runtime, team) => barrier("barrier of", runtime, team),
+        Node::RegionEnd(runtime, team) => barrier("end of the region of", runtime, team),
+        Node::RegionStart(runtime, team) => barrier("start of the region of", runtime, team),
+        Node::TeamTasks(runtime, team) => barrier("tasks of", runtime, team),
+        Node::Ordered(runtime, team) => barrier("ordered in", runtime, team),
+        Node::Lock(runtime, id) => {
+            let lock = inspection.runtimes[runtime].lock(id);
+            let kind = lock.and_then(|l| l.kind.get()).map_or("lock or critical", LockKind::word);
+            let name = lock.map(|l| l.name.as_deref().map_or_else(|| l.object.to_string(), escape));
+            format!("{kind} {}", name.unwrap_or_default())
+        }
+        Node::Word(_, word) => format!("lock {}", Addr(word)),
+        Node::Taskwait(runtime, task) => format!("taskwait of {}", teller.task(runtime, task)),
+        Node::Taskgroup(_, group) => format!("taskgroup {}", group.0),
+        Node::Dependences(runtime, task) => format!("dependences in {}", teller.task(runtime, task)),
+        Node::Task(runtime, task) => teller.task(runtime, task),
+        Node::Event(runtime, task) => format!("event of {}", teller.task(runtime, task)),
+        Node::Anyone => "any thread of the process".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use ompd_target::Addr;
 use super::{CodeRef, Fact, SourceLine, TaskId, TaskgroupId, TeamId};
 
 /// Kinds of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     /// Task of an initial thread outside all regions.
     Initial,
@@ -35,7 +35,7 @@ impl TaskKind {
 }
 
 /// Where a task is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// Some thread executes it now.
     Running,
