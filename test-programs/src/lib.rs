@@ -84,6 +84,9 @@ pub const STACK_PROGRAMS: [&str; 10] = [
     "stacks_teams",
 ];
 
+/// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
+pub const STATE_PROGRAMS: [&str; 1] = ["tasks_queued"];
+
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {

@@ -6,7 +6,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
-    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STEADY_PROGRAMS, Skip, TaskState,
+    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STATE_PROGRAMS, STEADY_PROGRAMS, Skip, TaskState,
     Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
 };
 
@@ -340,6 +340,7 @@ fn every_program_has_its_source() -> Result<()> {
         .into_iter()
         .chain(STACK_PROGRAMS)
         .chain(LOCALS_PROGRAMS)
+        .chain(STATE_PROGRAMS)
         .chain([
             "hang",
             "crash",

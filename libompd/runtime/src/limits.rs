@@ -8,6 +8,18 @@ pub(crate) const TEAM_SIZE: u64 = 1 << 18;
 pub(crate) const TASK_DEPTH: usize = 1 << 14;
 /// Tasks read in one snapshot.
 pub(crate) const TASKS: usize = 1 << 20;
+/// Tasks of one kind (function, generating task, task group, state, priority) that are listed; the rest is counted.
+pub(crate) const ALIKE: u64 = 1000;
+/// Queued tasks of all kinds that are listed.
+pub(crate) const QUEUED: usize = 1 << 14;
+/// Steps along queues and lists of dependent tasks in one snapshot: enough for a million tasks, and an end to what has
+/// none.
+pub(crate) const QUEUE_STEPS: u64 = 1 << 22;
+/// Predecessors listed of one task.
+pub(crate) const PREDECESSORS: usize = 1000;
+/// Dependences listed of one task, and of all together.
+pub(crate) const DEPENDENCES: u64 = 256;
+pub(crate) const ALL_DEPENDENCES: u64 = 1 << 17;
 /// Entries of the table of threads looked at.
 pub(crate) const THREADS: u64 = 1 << 18;
 /// Locks read in one snapshot.
