@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
         let Reader { tasks, pool_threads: pools, issues, check, .. } = reader;
-        (RuntimeSnapshot { instance: gomp.info.clone(), threads, teams, tasks, pools, issues }, check)
+        (RuntimeSnapshot { threads, teams, tasks, pools, issues, ..RuntimeSnapshot::of(gomp.info.clone()) }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {

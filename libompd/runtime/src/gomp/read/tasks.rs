@@ -151,6 +151,7 @@ impl Reader<'_> {
             thread: Some(lwp),
             member: None,
             is_final: slot.fact(Ok(false)),
+            ..Task::unknown(Addr::NULL, "libgomp keeps no record of this task")
         });
         id
     }
@@ -223,6 +224,7 @@ impl Reader<'_> {
             thread: None,
             member: implicit.map(|(_, member)| member),
             is_final: s.final_task.fact(view.flag(&s.final_task)),
+            ..Task::unknown(addr, "not read")
         });
         self.task_ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {

@@ -148,17 +148,7 @@ impl Reader<'_> {
         }
         let Some(call) = raw.registers.syscall.filter(|c| c.number == FUTEX) else {
             return if raw.idle {
-                Fact::known(
-                    Some(Wait {
-                        kind: WaitKind::Pool,
-                        object: raw.pool.clone().unwrap_or(Addr::NULL),
-                        name: None,
-                        location: None,
-                        team: None,
-                        origin,
-                    }),
-                    origin,
-                )
+                Fact::known(Some(Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin)), origin)
             } else {
                 Fact::unknown("it is executing libgomp code (a spinning wait leaves no trace in memory)")
             };
@@ -199,7 +189,7 @@ impl Reader<'_> {
             }
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
-        Fact::known(Some(Wait { kind, object, name, location: None, team, origin }), origin)
+        Fact::known(Some(Wait { name, team, ..Wait::new(kind, object, origin) }), origin)
     }
 
     /// Whether all words of a team are known that threads sleep on.

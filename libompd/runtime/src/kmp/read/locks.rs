@@ -94,7 +94,7 @@ impl Reader<'_> {
                 )));
             };
             let origin = s.queuing.head_id.origin().unwrap_or(Origin::Profile);
-            let wait = Wait { kind, object: addr, name: name.clone(), location: location.clone(), team: None, origin };
+            let wait = Wait { name: name.clone(), location: location.clone(), ..Wait::new(kind, addr, origin) };
             self.lock_waits.insert(gtid, wait);
             if next == last {
                 break;

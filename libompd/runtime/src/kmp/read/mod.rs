@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
         let Reader { tasks, issues, check, .. } = reader;
-        (RuntimeSnapshot { instance: kmp.info.clone(), threads, teams, tasks, pools, issues }, check)
+        (RuntimeSnapshot { threads, teams, tasks, pools, issues, ..RuntimeSnapshot::of(kmp.info.clone()) }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -566,7 +566,7 @@ fn idle(by: Slot, thread: &View) -> Idle {
     match by.origin() {
         Some(origin) => {
             let object = thread.addr();
-            Idle::Yes(Wait { kind: WaitKind::Pool, object, name: None, location: None, team: None, origin })
+            Idle::Yes(Wait::new(WaitKind::Pool, object, origin))
         }
         None => Idle::Unsure("where this runtime keeps its teams is not known".to_owned()),
     }

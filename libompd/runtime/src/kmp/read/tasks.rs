@@ -183,6 +183,7 @@ impl Reader<'_> {
             thread: None,
             member: None,
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
+            ..Task::unknown(addr, "not read")
         };
         let ident_slot = s.taskdata.ident;
         self.tasks.push(task);

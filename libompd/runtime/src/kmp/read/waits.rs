@@ -236,7 +236,7 @@ fn waiting(
     by: &Slot,
 ) -> Fact<Option<Wait>> {
     let Some(origin) = by.origin() else { return Fact::unknown("where this runtime records the wait is not known") };
-    Fact::known(Some(Wait { kind, object, name: None, location: line.value().cloned(), team, origin }), origin)
+    Fact::known(Some(Wait { location: line.value().cloned(), team, ..Wait::new(kind, object, origin) }), origin)
 }
 
 fn barrier(which: Barriers, word: Addr, team: Option<TeamId>, line: Fact<SourceLine>, by: &Slot) -> Fact<Option<Wait>> {

@@ -1,0 +1,89 @@
+//! What is known of a runtime before anything is stopped.
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, BuildId, NeededBy};
+
+use super::Issue;
+
+/// Which implementation family an instance belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// GCC's libgomp.
+    Gomp,
+    /// LLVM's libomp and its twin, Intel's libiomp5.
+    Kmp,
+}
+
+impl Family {
+    /// The word used in reports: the runtime's own prefix.
+    pub fn word(self) -> &'static str {
+        match self {
+            Family::Gomp => "gomp",
+            Family::Kmp => "kmp",
+        }
+    }
+}
+
+/// What is known of a runtime instance before anything is stopped: identity and how its layout was found.
+#[derive(Debug, Clone)]
+pub struct InstanceInfo {
+    /// Implementation family.
+    pub family: Family,
+    /// Product, as far as it can be told from the image (`GNU libgomp`, `LLVM libomp`, `Intel libiomp5`).
+    pub product: &'static str,
+    /// Path of the module as the target names it.
+    pub path: String,
+    /// Path of the file that was read in its stead, as this program sees it; `None` if there was none.
+    pub file: Option<String>,
+    /// Lowest mapped address of the module.
+    pub base: Addr,
+    /// Build-id of the module.
+    pub build_id: Option<BuildId>,
+    /// Why it is in the process, as far as the files of the other modules tell.
+    pub needed_by: Option<NeededBy>,
+    /// Origins that were tried, in order, with their outcome.
+    pub origins: Vec<OriginReport>,
+    /// Every value of the layout as `(name, value, origin, detail)`.
+    pub layout: Vec<LayoutEntry>,
+    /// What no origin gave.
+    pub missing: Vec<Lack>,
+    /// Trouble met while finding the layout.
+    pub issues: Vec<Issue>,
+}
+
+/// Values of a layout that nobody knows, and what that costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What is not shown because of it, as a clause.
+    pub cost: &'static str,
+    /// `struct.field`, `sizeof(struct)` or a global's name.
+    pub names: Vec<String>,
+}
+
+/// One origin that was tried.
+#[derive(Debug, Clone)]
+pub struct OriginReport {
+    /// The kind of evidence.
+    pub origin: Origin,
+    /// Where it was looked for.
+    pub detail: String,
+    /// Values it gave.
+    pub values: usize,
+    /// Why it gave none, or what is worth knowing about it.
+    pub note: Option<String>,
+    /// Lines for whoever looks into it: places looked at with the outcome, functions that could not be decoded.
+    pub details: Vec<String>,
+}
+
+/// One value of a layout.
+#[derive(Debug, Clone)]
+pub struct LayoutEntry {
+    /// `struct.field`, `sizeof(struct)` or a global's name.
+    pub name: String,
+    /// Offset, size or address, in hex where it is an address or offset.
+    pub value: String,
+    /// The kind of evidence.
+    pub origin: Origin,
+    /// File, profile or function it was found in.
+    pub detail: String,
+}

@@ -1,0 +1,91 @@
+//! Worksharing regions: how far they are.
+
+use super::{Fact, TeamId};
+
+/// Which worksharing construct it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopKind {
+    /// A worksharing loop.
+    Loop,
+    /// `sections`.
+    Sections,
+    /// One of the two: the runtime treats them alike.
+    LoopOrSections,
+}
+
+impl LoopKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            LoopKind::Loop => "loop",
+            LoopKind::Sections => "sections",
+            LoopKind::LoopOrSections => "loop or sections",
+        }
+    }
+}
+
+/// How iterations are handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoopSchedule {
+    /// `static`: each member computes its own share.
+    Static,
+    /// `dynamic`.
+    Dynamic,
+    /// `guided`.
+    Guided,
+    /// Each member begins with a share of its own, and takes from others when it is through (`static_steal` of libomp).
+    StaticSteal,
+}
+
+impl LoopSchedule {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            LoopSchedule::Static => "static",
+            LoopSchedule::Dynamic => "dynamic",
+            LoopSchedule::Guided => "guided",
+            LoopSchedule::StaticSteal => "static, with stealing",
+        }
+    }
+}
+
+/// What a member has of a loop. Iterations are counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chunk {
+    /// Thread number.
+    pub member: u32,
+    /// First iteration that is its own and not begun as a chunk, and the one after the last.
+    pub left: Option<(u64, u64)>,
+}
+
+/// One worksharing loop or `sections` that a team is in.
+#[derive(Debug, Clone)]
+pub struct Loop {
+    /// The team.
+    pub team: TeamId,
+    /// Which construct.
+    pub kind: Fact<LoopKind>,
+    /// How iterations are handed out.
+    pub schedule: Fact<LoopSchedule>,
+    /// Iterations in a chunk; 1 where none was asked for.
+    pub chunk: Fact<u64>,
+    /// All iterations.
+    pub iterations: Fact<u64>,
+    /// Iterations handed out to members: begun or over.
+    pub handed_out: Fact<u64>,
+    /// Value of the loop variable with which the next chunk begins, as the runtime keeps it: libgomp has the values of the
+    /// source, libomp those of the loop as the compiler normalised it.
+    pub next: Fact<i64>,
+    /// The value at which it ends, exclusive, of the same kind.
+    pub end: Fact<i64>,
+    /// Its step.
+    pub step: Fact<i64>,
+    /// Members that are through with it.
+    pub completed: Fact<u32>,
+    /// Members that are in it, by number.
+    pub members: Vec<u32>,
+    /// Shares members have of their own, where the schedule gives them any.
+    pub shares: Vec<Chunk>,
+    /// For a loop with `ordered`: number of the member whose turn it is.
+    pub ordered_turn: Fact<Option<u32>>,
+}

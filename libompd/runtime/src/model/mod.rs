@@ -1,0 +1,260 @@
+//! The neutral model: what an OpenMP process is doing, in OpenMP's own terms.
+//!
+//! Everything here was read in one stop. A [`Fact`] carries the origin of its value; what could not be read says why.
+//! Ids ([`TeamId`], [`TaskId`]) index into the [`RuntimeSnapshot`] they come from and mean nothing elsewhere.
+
+use std::fmt;
+
+use ompd_layout::Origin;
+use ompd_target::Addr;
+
+mod icvs;
+mod instance;
+mod loops;
+mod tasks;
+mod teams;
+mod threads;
+mod waits;
+
+pub use icvs::{Icvs, ProcBind, Schedule};
+pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
+pub use loops::{Chunk, Loop, LoopKind, LoopSchedule};
+pub use tasks::{DependKind, Dependence, Event, MoreTasks, Task, TaskKind, TaskState, Taskgroup};
+pub use teams::{Barrier, Team};
+pub(crate) use threads::working;
+pub use threads::{Role, State, Thread};
+pub use waits::{Lock, LockKind, Owner, Wait, WaitKind};
+
+/// A value with its origin, or the reason why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fact<T> {
+    /// The value was read.
+    Known {
+        /// The value.
+        value: T,
+        /// Where the knowledge of how to read it comes from.
+        origin: Origin,
+    },
+    /// The value is not known.
+    Unknown {
+        /// Why, as a sentence fragment for people.
+        why: String,
+    },
+}
+
+impl<T> Fact<T> {
+    /// A value that was read.
+    pub fn known(value: T, origin: Origin) -> Self {
+        Fact::Known { value, origin }
+    }
+
+    /// A value that could not be read.
+    pub fn unknown(why: impl fmt::Display) -> Self {
+        Fact::Unknown { why: why.to_string() }
+    }
+
+    /// The value, if known.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Fact::Known { value, .. } => Some(value),
+            Fact::Unknown { .. } => None,
+        }
+    }
+
+    /// The origin, if the value is known.
+    pub fn origin(&self) -> Option<Origin> {
+        match self {
+            Fact::Known { origin, .. } => Some(*origin),
+            Fact::Unknown { .. } => None,
+        }
+    }
+
+    /// The reason, if the value is not known.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Fact::Known { .. } => None,
+            Fact::Unknown { why } => Some(why),
+        }
+    }
+
+    /// Converts the value, keeping origin or reason.
+    pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Fact<U> {
+        match self {
+            Fact::Known { value, origin } => Fact::Known { value: f(value), origin },
+            Fact::Unknown { why } => Fact::Unknown { why },
+        }
+    }
+}
+
+impl<T: Copy> Fact<Option<T>> {
+    /// The value, if it is known that there is one.
+    pub fn flat(&self) -> Option<T> {
+        self.get().flatten()
+    }
+}
+
+impl<T: Copy> Fact<T> {
+    /// The value by copy, if known.
+    pub fn get(&self) -> Option<T> {
+        self.value().copied()
+    }
+}
+
+/// Something worth telling that did not stop the inspection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issue {
+    /// What is affected, in a few words (`thread 4711`, `team 0x…`, `layout`).
+    pub subject: String,
+    /// What happened and what it costs.
+    pub text: String,
+}
+
+impl Issue {
+    /// An issue about `subject`.
+    pub fn new(subject: impl Into<String>, text: impl fmt::Display) -> Self {
+        Issue { subject: subject.into(), text: text.to_string() }
+    }
+}
+
+/// Index of a team in [`RuntimeSnapshot::teams`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TeamId(pub usize);
+
+/// Index of a task in [`RuntimeSnapshot::tasks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub usize);
+
+/// Index of a lock in [`RuntimeSnapshot::locks`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockId(pub usize);
+
+/// Index of a task group in [`RuntimeSnapshot::taskgroups`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskgroupId(pub usize);
+
+/// A source position as the runtime recorded it (`ident_t` of libomp).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceLine {
+    /// File as the compiler wrote it.
+    pub file: String,
+    /// Enclosing function.
+    pub function: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.rsplit('/').next().unwrap_or(&self.file), self.line)
+    }
+}
+
+/// An address in code, with its name where a symbol table has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeRef {
+    /// The address.
+    pub addr: Addr,
+    /// Symbol (demangled), or `module+offset` where no symbol covers it; filled in after the stop.
+    pub name: Option<String>,
+}
+
+impl CodeRef {
+    /// A reference to `addr`, not named yet.
+    pub fn new(addr: Addr) -> Self {
+        CodeRef { addr, name: None }
+    }
+}
+
+/// Threads a runtime keeps from region to region. libgomp has a pool for each contention group, libomp one for all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pool {
+    /// LWP of each; `None` where the process has no such thread, as in the child of a fork.
+    pub threads: Vec<Option<i32>>,
+}
+
+/// What one runtime instance was doing at the stop.
+#[derive(Debug, Clone)]
+pub struct RuntimeSnapshot {
+    /// The instance.
+    pub instance: InstanceInfo,
+    /// Its threads, in LWP order; those the process does not have come last.
+    pub threads: Vec<Thread>,
+    /// Its teams, parents before children.
+    pub teams: Vec<Team>,
+    /// Tasks met: current ones, their ancestors, queued ones, and those that wait for dependences.
+    pub tasks: Vec<Task>,
+    /// Tasks that are not listed but counted.
+    pub more_tasks: Vec<MoreTasks>,
+    /// Task groups that those tasks are in.
+    pub taskgroups: Vec<Taskgroup>,
+    /// Locks that threads wait for, and those known to be held.
+    pub locks: Vec<Lock>,
+    /// Worksharing regions that members of teams are in, as far as the runtime records them.
+    pub loops: Vec<Loop>,
+    /// Sets of threads it keeps for its regions.
+    pub pools: Vec<Pool>,
+    /// Trouble met on the way.
+    pub issues: Vec<Issue>,
+}
+
+impl RuntimeSnapshot {
+    /// Nothing but the instance.
+    pub(crate) fn of(instance: InstanceInfo) -> RuntimeSnapshot {
+        RuntimeSnapshot {
+            instance,
+            threads: Vec::new(),
+            teams: Vec::new(),
+            tasks: Vec::new(),
+            more_tasks: Vec::new(),
+            taskgroups: Vec::new(),
+            locks: Vec::new(),
+            loops: Vec::new(),
+            pools: Vec::new(),
+            issues: Vec::new(),
+        }
+    }
+
+    /// The team with this id.
+    pub fn team(&self, id: TeamId) -> Option<&Team> {
+        self.teams.get(id.0)
+    }
+
+    /// The task with this id.
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(id.0)
+    }
+
+    /// Numbers of the members seen waiting at the team's barrier, in order. A member whose wait is not known is not
+    /// among them, so the rest of the team has not necessarily stayed away: see [`Barrier`].
+    pub fn at_barrier(&self, team: TeamId) -> Vec<u32> {
+        let Some(members) = self.team(team).map(|t| &t.members) else { return Vec::new() };
+        let waiting: std::collections::HashSet<i32> = self
+            .threads
+            .iter()
+            .filter(|t| {
+                t.wait.value().and_then(Option::as_ref).is_some_and(|w| {
+                    w.team == Some(team)
+                        && matches!(w.kind, WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::BarrierTasks)
+                })
+            })
+            .filter_map(|t| t.lwp)
+            .collect();
+        (0u32..).zip(members).filter(|(_, lwp)| lwp.is_some_and(|l| waiting.contains(&l))).map(|(n, _)| n).collect()
+    }
+
+    /// The lock with this id.
+    pub fn lock(&self, id: LockId) -> Option<&Lock> {
+        self.locks.get(id.0)
+    }
+
+    /// The task group with this id.
+    pub fn taskgroup(&self, id: TaskgroupId) -> Option<&Taskgroup> {
+        self.taskgroups.get(id.0)
+    }
+
+    /// The thread with this kernel thread id.
+    pub fn thread_by_lwp(&self, lwp: i32) -> Option<&Thread> {
+        let index = self.threads.binary_search_by_key(&(false, Some(lwp)), |t| (t.lwp.is_none(), t.lwp)).ok()?;
+        self.threads.get(index)
+    }
+}

@@ -1,0 +1,45 @@
+//! Teams and their barriers.
+
+use ompd_target::Addr;
+
+use super::{CodeRef, Fact, SourceLine, TeamId};
+
+/// One team: the threads executing one parallel region.
+#[derive(Debug, Clone)]
+pub struct Team {
+    /// Address of the runtime's descriptor (`gomp_team`, `kmp_team`). Serialized regions of libomp share one.
+    pub descriptor: Addr,
+    /// Members (`omp_get_num_threads`).
+    pub size: Fact<u32>,
+    /// Nesting level (`omp_get_level`), 1 for an outermost region.
+    pub level: Fact<u32>,
+    /// Enclosing regions, this one included, with more than one thread (`omp_get_active_level`).
+    pub active_level: Fact<u32>,
+    /// The team of the encountering thread; `Known(None)` at level 1.
+    pub parent: Fact<Option<TeamId>>,
+    /// Thread number of the encountering thread in the parent team (`omp_get_ancestor_thread_num`); 0 at level 1.
+    pub primary_num: Fact<u32>,
+    /// True if the region is executed by one thread.
+    pub serialized: Fact<bool>,
+    /// The function the region's body was outlined into.
+    pub function: Fact<CodeRef>,
+    /// Where the construct stands in the source; of origin [`Origin::Dwarf`] where the code of its body begins.
+    pub location: Fact<SourceLine>,
+    /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
+    pub construct: Fact<&'static str>,
+    /// LWP of each member by thread number, as far as found.
+    pub members: Vec<Option<i32>>,
+    /// Progress of the team's barrier.
+    pub barrier: Fact<Barrier>,
+}
+
+/// A team's barrier: the one all barriers inside its region use in turn, and the one at its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Barrier {
+    /// Members that have arrived at a barrier inside the region, as counted by the runtime; `None` where it keeps no count.
+    pub inside: Option<u32>,
+    /// Members that have arrived at the end of the region; `None` where the runtime keeps no count.
+    pub at_end: Option<u32>,
+    /// Members it waits for.
+    pub size: u32,
+}

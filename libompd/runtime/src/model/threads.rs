@@ -1,0 +1,127 @@
+//! Threads and their states.
+
+use ompd_layout::Origin;
+use ompd_target::Addr;
+
+use super::{Fact, Icvs, TaskId, Team, TeamId, Wait};
+
+/// What a thread is to this runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// An initial thread: a thread the program made itself, which encountered OpenMP.
+    Initial,
+    /// A thread the runtime made, at present a member of a team.
+    Worker,
+    /// A thread the runtime made, waiting for its next region.
+    IdleWorker,
+}
+
+impl Role {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Role::Initial => "initial",
+            Role::Worker => "worker",
+            Role::IdleWorker => "idle worker",
+        }
+    }
+}
+
+/// Thread states, by their OMPT 5.x numbers (OpenMP 5.2, section 19.4.4.27).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// Executing outside all parallel regions.
+    WorkSerial = 0x000,
+    /// Executing inside a parallel region.
+    WorkParallel = 0x001,
+    /// At a barrier whose kind is not known.
+    WaitBarrier = 0x010,
+    /// At the barrier that ends a parallel region.
+    WaitBarrierImplicitParallel = 0x011,
+    /// In a `taskwait`.
+    WaitTaskwait = 0x020,
+    /// At the end of a `taskgroup`.
+    WaitTaskgroup = 0x021,
+    /// At a barrier the implementation needs.
+    WaitBarrierImplementation = 0x015,
+    /// For a lock, critical or atomic: which of them is not known.
+    WaitMutex = 0x040,
+    /// For an `omp_lock_t` or `omp_nest_lock_t`.
+    WaitLock = 0x041,
+    /// For a `critical`.
+    WaitCritical = 0x042,
+    /// For an `atomic`.
+    WaitAtomic = 0x043,
+    /// For its turn in an `ordered`.
+    WaitOrdered = 0x044,
+    /// Waiting for work outside all regions.
+    Idle = 0x100,
+    /// Executing runtime code.
+    Overhead = 0x101,
+}
+
+impl State {
+    /// The OMPT number.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The OMPT name without `ompt_state_`.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::WorkSerial => "work_serial",
+            State::WorkParallel => "work_parallel",
+            State::WaitBarrier => "wait_barrier",
+            State::WaitBarrierImplicitParallel => "wait_barrier_implicit_parallel",
+            State::WaitBarrierImplementation => "wait_barrier_implementation",
+            State::WaitTaskwait => "wait_taskwait",
+            State::WaitTaskgroup => "wait_taskgroup",
+            State::WaitMutex => "wait_mutex",
+            State::WaitLock => "wait_lock",
+            State::WaitCritical => "wait_critical",
+            State::WaitAtomic => "wait_atomic",
+            State::WaitOrdered => "wait_ordered",
+            State::Idle => "idle",
+            State::Overhead => "overhead",
+        }
+    }
+}
+
+/// The state of a thread that does not wait: inside or outside a region of more than one thread.
+pub(crate) fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<State> {
+    match team {
+        Fact::Known { value: None, .. } => Fact::known(State::WorkSerial, origin),
+        Fact::Known { value: Some(id), .. } => match teams.get(id.0).and_then(|t| t.active_level.get()) {
+            Some(0) => Fact::known(State::WorkSerial, origin),
+            Some(_) => Fact::known(State::WorkParallel, origin),
+            None => Fact::unknown("the active level of its team is not known"),
+        },
+        Fact::Unknown { why } => Fact::unknown(why),
+    }
+}
+
+/// One OpenMP thread of one runtime instance.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// Kernel thread id; `None` for a thread the runtime lists but the process no longer has (after `fork`).
+    pub lwp: Option<i32>,
+    /// Address of the runtime's own descriptor (`gomp_thread`, `kmp_info`).
+    pub descriptor: Addr,
+    /// The runtime's global number of the thread, where it has one (`gtid` of libomp).
+    pub gtid: Option<u32>,
+    /// What it is to the runtime.
+    pub role: Fact<Role>,
+    /// Number within its innermost team (`omp_get_thread_num`).
+    pub thread_num: Fact<u32>,
+    /// Innermost team; `Known(None)` outside all parallel regions and for idle workers.
+    pub team: Fact<Option<TeamId>>,
+    /// Task it executes now.
+    pub task: Fact<TaskId>,
+    /// Thread state, derived from what follows.
+    pub state: Fact<State>,
+    /// What it waits for, if it waits for something of the runtime's; `Known(None)`: it is not blocked in the runtime.
+    pub wait: Fact<Option<Wait>>,
+    /// Control variables in force for the task it executes.
+    pub icvs: Icvs,
+}

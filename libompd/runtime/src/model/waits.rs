@@ -1,0 +1,196 @@
+//! Waits, and the locks waited for.
+
+use ompd_layout::Origin;
+use ompd_target::Addr;
+
+use super::{Fact, LockId, SourceLine, State, TaskId, TaskgroupId, TeamId};
+
+/// What a blocked thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitKind {
+    /// A barrier of a team, explicit or implicit: the runtime does not record which.
+    Barrier,
+    /// The barrier that ends a parallel region.
+    RegionEnd,
+    /// The other members of the team, to start the region.
+    RegionStart,
+    /// A barrier all members have reached, until the team's remaining tasks have run.
+    BarrierTasks,
+    /// A lock or nest lock.
+    Lock,
+    /// A critical construct.
+    Critical,
+    /// The lock behind `atomic` constructs.
+    Atomic,
+    /// A lock, nest lock or named critical: the runtime does not record which.
+    Mutex,
+    /// Children of the current task.
+    Taskwait,
+    /// Tasks of a taskgroup.
+    Taskgroup,
+    /// One of the two: the runtime does not record which.
+    TaskwaitOrTaskgroup,
+    /// Tasks that the dependences of the current task name.
+    Dependences,
+    /// Its turn in an `ordered` region.
+    Ordered,
+    /// The next parallel region: nothing is wrong with this thread.
+    Pool,
+    /// A lock inside the runtime.
+    RuntimeInternal,
+}
+
+impl WaitKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            WaitKind::Barrier => "barrier",
+            WaitKind::RegionStart => "start of region",
+            WaitKind::RegionEnd => "end of region",
+            WaitKind::BarrierTasks => "barrier (tasks left)",
+            WaitKind::Lock => "lock",
+            WaitKind::Critical => "critical",
+            WaitKind::Atomic => "atomic",
+            WaitKind::Mutex => "lock or critical",
+            WaitKind::Taskwait => "taskwait",
+            WaitKind::Taskgroup => "taskgroup",
+            WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
+            WaitKind::Dependences => "dependences",
+            WaitKind::Ordered => "ordered",
+            WaitKind::Pool => "next region",
+            WaitKind::RuntimeInternal => "runtime internal",
+        }
+    }
+
+    /// The thread state this wait amounts to; `None` where OMPT has no state for it, or it may be either of two.
+    pub fn state(self) -> Option<State> {
+        Some(match self {
+            WaitKind::TaskwaitOrTaskgroup | WaitKind::Dependences => return None,
+            WaitKind::RegionStart => State::WaitBarrierImplementation,
+            WaitKind::Barrier | WaitKind::BarrierTasks => State::WaitBarrier,
+            WaitKind::RegionEnd => State::WaitBarrierImplicitParallel,
+            WaitKind::Lock => State::WaitLock,
+            WaitKind::Critical => State::WaitCritical,
+            WaitKind::Atomic => State::WaitAtomic,
+            WaitKind::Mutex => State::WaitMutex,
+            WaitKind::Taskwait => State::WaitTaskwait,
+            WaitKind::Taskgroup => State::WaitTaskgroup,
+            WaitKind::Ordered => State::WaitOrdered,
+            WaitKind::Pool => State::Idle,
+            WaitKind::RuntimeInternal => State::Overhead,
+        })
+    }
+
+    /// That state as a fact of the same origin as the wait.
+    pub(crate) fn state_fact(self, origin: Origin) -> Fact<State> {
+        match self.state() {
+            Some(state) => Fact::known(state, origin),
+            None => Fact::unknown(format!("no single OMPT state stands for a wait for {}", self.word())),
+        }
+    }
+}
+
+/// One thread's wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What kind of thing it waits for.
+    pub kind: WaitKind,
+    /// Address of the thing: the lock variable where the runtime knows it, else the runtime's own object.
+    pub object: Addr,
+    /// Name of the thing, where a symbol covers it or the runtime names it.
+    pub name: Option<String>,
+    /// Source line the runtime recorded for the wait or for the lock; else that of the call that waits, by its stack.
+    pub location: Option<SourceLine>,
+    /// The team whose barrier it is.
+    pub team: Option<TeamId>,
+    /// The lock it is, where it is one.
+    pub lock: Option<LockId>,
+    /// The task group, at the end of one.
+    pub taskgroup: Option<TaskgroupId>,
+    /// False: what it waits for had not happened at the stop. True: it had, and the thread is about to go on.
+    pub over: Fact<bool>,
+    /// True if it sleeps in the kernel, false if it tries again and again.
+    pub asleep: Option<bool>,
+    /// The construct or function by which the program called the runtime to wait, as its stack tells.
+    pub call: Option<&'static str>,
+    /// How the wait was recognised.
+    pub origin: Origin,
+}
+
+impl Wait {
+    /// A wait for `object`, of which nothing else is known yet.
+    pub fn new(kind: WaitKind, object: Addr, origin: Origin) -> Wait {
+        Wait {
+            kind,
+            object,
+            name: None,
+            location: None,
+            team: None,
+            lock: None,
+            taskgroup: None,
+            over: Fact::unknown("not looked at"),
+            asleep: None,
+            call: None,
+            origin,
+        }
+    }
+}
+
+/// Kinds of locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockKind {
+    /// `omp_lock_t`.
+    Lock,
+    /// `omp_nest_lock_t`.
+    NestLock,
+    /// The lock behind a `critical` construct.
+    Critical,
+    /// The lock behind `atomic` constructs.
+    Atomic,
+}
+
+impl LockKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            LockKind::Lock => "lock",
+            LockKind::NestLock => "nest lock",
+            LockKind::Critical => "critical",
+            LockKind::Atomic => "atomic",
+        }
+    }
+}
+
+/// Who has a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The thread with this kernel thread id.
+    Thread(i32),
+    /// A task: nest locks belong to the task that set them (OpenMP 5.2, 18.9).
+    Task(TaskId),
+    /// A thread or task that no longer exists, under the number or address the runtime knew it by.
+    Gone(u64),
+}
+
+/// A lock that some thread waits for, or that is known to be held.
+#[derive(Debug, Clone)]
+pub struct Lock {
+    /// Address of the lock variable where it is known, else of the runtime's own object.
+    pub object: Addr,
+    /// Its kind.
+    pub kind: Fact<LockKind>,
+    /// Name, where a symbol covers it or the runtime names it.
+    pub name: Option<String>,
+    /// Source line the runtime recorded for it (of a `critical`).
+    pub location: Option<SourceLine>,
+    /// Whether it is held; `Known(None)`: it is free.
+    pub owner: Fact<Option<Owner>>,
+    /// Whether it is held, known also where the owner is not.
+    pub held: Fact<bool>,
+    /// How often its owner has set a nest lock.
+    pub depth: Option<u32>,
+    /// Threads (LWP) that wait for it, in their order where the runtime queues them.
+    pub waiters: Vec<i32>,
+    /// The runtime queues its waiters: `waiters` are all, in the order in which they get it.
+    pub queued: bool,
+}
