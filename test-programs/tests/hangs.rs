@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
@@ -10,8 +11,15 @@ use test_programs::{
     combinations, mapped_files, thread_states,
 };
 
+/// One test after the other: these programs use all the processors there are.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `check` on every case in every combination, optimised in the environment users have.
 fn everywhere(cases: &[Case], check: impl Fn(&Case, Toolchain, Runtime, Opt, Env) -> Result<()>) -> Result<()> {
+    let _alone = alone();
     let combinations = combinations();
     ensure!(!combinations.is_empty(), "no toolchain and no runtime here: nothing was tested");
     let mut skips = BTreeSet::new();
@@ -108,6 +116,7 @@ fn healthy() -> Result<()> {
 
 #[test]
 fn python_forks_and_hangs() -> Result<()> {
+    let _alone = alone();
     for library in ["faiss", "sklearn"] {
         let launch = match Launch::python("fork_child", Env::Stock) {
             Ok(launch) => launch,
@@ -127,6 +136,7 @@ fn python_forks_and_hangs() -> Result<()> {
 
 #[test]
 fn python_uses_two_pools() -> Result<()> {
+    let _alone = alone();
     let launch = match Launch::python("two_pools", Env::Stock) {
         Ok(launch) => launch,
         Err(skip) => {
