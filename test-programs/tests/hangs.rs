@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
@@ -10,8 +11,15 @@ use test_programs::{
     combinations, mapped_files, thread_states,
 };
 
+/// One test after the other: these programs use all the processors there are.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs `check` on every case in every combination, optimised in the environment users have.
 fn everywhere(cases: &[Case], check: impl Fn(&Case, Toolchain, Runtime, Opt, Env) -> Result<()>) -> Result<()> {
+    let _alone = alone();
     let combinations = combinations();
     ensure!(!combinations.is_empty(), "no toolchain and no runtime here: nothing was tested");
     let mut skips = BTreeSet::new();
@@ -104,6 +112,46 @@ fn healthy() -> Result<()> {
         ensure!(verdict == Some(Verdict::None), "{verdict:?}");
         Ok(())
     })
+}
+
+#[test]
+fn python_forks_and_hangs() -> Result<()> {
+    let _alone = alone();
+    for library in ["faiss", "sklearn"] {
+        let launch = match Launch::python("fork_child", Env::Stock) {
+            Ok(launch) => launch,
+            Err(skip) => {
+                skip.show();
+                return Ok(());
+            }
+        };
+        let running = launch.argument(library).argument("truth").start_hanging()?;
+        let faults = running.truth.contradictions();
+        ensure!(faults.is_empty(), "{faults:#?}");
+        ensure!(thread_states(running.pid)?.len() == 1, "the child has started threads");
+        check_waits(&running)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn python_uses_two_pools() -> Result<()> {
+    let _alone = alone();
+    let launch = match Launch::python("two_pools", Env::Stock) {
+        Ok(launch) => launch,
+        Err(skip) => {
+            skip.show();
+            return Ok(());
+        }
+    };
+    let mut running = launch.start_healthy()?;
+    running.await_round(5)?;
+    let mapped = mapped_files(running.pid)?;
+    let runtimes = mapped.iter().filter(|file| file.to_string_lossy().contains("libgomp")).count();
+    ensure!(runtimes == 2, "{runtimes} libgomps are mapped");
+    // Three teams of three, and those of the matrix library.
+    ensure!(thread_states(running.pid)?.len() >= 9, "the teams are missing");
+    Ok(())
 }
 
 #[test]
