@@ -30,7 +30,8 @@ impl Library {
         // The C library of this machine may be too old for it.
         let loads = Command::new("/bin/true").env("LD_PRELOAD", file).output().expect("/bin/true runs");
         if !loads.status.success() || !loads.stderr.is_empty() {
-            Skip::because(format!("{what} does not load here: {}", String::from_utf8_lossy(&loads.stderr).trim())).show();
+            Skip::because(format!("{what} does not load here: {}", String::from_utf8_lossy(&loads.stderr).trim()))
+                .show();
             return None;
         }
         let links = tempfile::tempdir().expect("a folder for a link");
@@ -184,7 +185,11 @@ fn check_queued(library: &Library, priorities: bool) {
         assert_eq!(group.parent.flat(), if *size == 2 { outer } else { None }, "{what}");
         assert!(group.parent.value().is_some(), "{what}");
     }
-    assert_eq!(snapshot.tasks[parent.0].taskgroup.flat(), sizes.iter().find(|(_, n)| **n == 2).map(|(id, _)| *id), "{what}");
+    assert_eq!(
+        snapshot.tasks[parent.0].taskgroup.flat(),
+        sizes.iter().find(|(_, n)| **n == 2).map(|(id, _)| *id),
+        "{what}"
+    );
 
     let mut children = 1 + 3 + 1 + 2 + 1 + 3;
     if let Some((detached_event, holder_event)) = events {

@@ -299,9 +299,13 @@ impl<'a> Reader<'a> {
         if walk.counted.insert(task) {
             let view = View::read(&walk.window, task, s.size)?;
             // Until the last of its predecessors is over it neither runs nor is in a queue.
-            if view.uint(&s.kind)? != kind::WAITING || view.uint(&s.depend_count)? == 0 || view.uint(&s.num_dependees)? == 0
+            if view.uint(&s.kind)? != kind::WAITING
+                || view.uint(&s.depend_count)? == 0
+                || view.uint(&s.num_dependees)? == 0
             {
-                return Err(Why::Inconsistent(format!("the task at {task} depends on others and does not wait for them")));
+                return Err(Why::Inconsistent(format!(
+                    "the task at {task} depends on others and does not wait for them"
+                )));
             }
             walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
             let team = self.task_ids.get(&predecessor).map(|id| self.tasks[id.0].team.clone());
@@ -338,7 +342,8 @@ impl<'a> Reader<'a> {
         // Tasks that have begun are few, and each has a stack or an event of its own.
         let begun = view.uint(&s.kind)? != kind::WAITING;
         let priority = known(view.int(&s.priority))?.unwrap_or(0);
-        let alike = (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
+        let alike =
+            (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
         let same = walk.alike.get_mut(&alike).filter(|_| !begun);
         let full = walk.listed >= limits::QUEUED;
         match same {
@@ -363,10 +368,12 @@ impl<'a> Reader<'a> {
         }
         self.tasks[id.0].generating = match view.ptr(&s.parent) {
             Ok(parent) if parent.is_null() => self.no_parent(id),
-            Ok(parent) => match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
-                Ok(parent) => s.parent.fact(Ok(Some(parent))),
-                Err(why) => why.into(),
-            },
+            Ok(parent) => {
+                match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
+                    Ok(parent) => s.parent.fact(Ok(Some(parent))),
+                    Err(why) => why.into(),
+                }
+            }
             Err(why) => why.into(),
         };
         self.tasks[id.0].dependences = self.dependences_of(walk, task, view)?;
@@ -403,7 +410,8 @@ impl<'a> Reader<'a> {
             let text = format!("{} queued tasks are of more kinds than are listed; they are left out", walk.lost);
             self.issue("task queues", text);
         }
-        let mut more: Vec<MoreTasks> = walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
+        let mut more: Vec<MoreTasks> =
+            walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
         more.retain(|more| more.count > 0);
         more.sort_by_key(|more| more.like);
         self.more_tasks = more;
@@ -421,7 +429,9 @@ impl<'a> Reader<'a> {
                 (Some(TaskKind::Explicit | TaskKind::Undeferred), Fact::Unknown { why })
                     if matches!(task.state.get(), Some(TaskState::Running | TaskState::Suspended) | None) =>
                 {
-                    unseen.get_or_insert_with(|| format!("which tasks are suspended under some other is not known: {why}"));
+                    unseen.get_or_insert_with(|| {
+                        format!("which tasks are suspended under some other is not known: {why}")
+                    });
                 }
                 _ => {}
             }
