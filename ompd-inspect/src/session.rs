@@ -127,7 +127,8 @@ struct Stop {
 }
 
 fn finish(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stop: Stop, wanted: Wanted<'_>) -> Inspection {
-    let Stop { mut snapshots, stacks, os, pause } = stop;
+    let Stop { mut snapshots, stacks, mut os, pause } = stop;
+    os::find_yielding(target, &mut os);
     let stacks = &stacks;
     let cache = Cache::default();
     let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &cache);

@@ -110,6 +110,10 @@ fn cure(situation: Situation) -> &'static str {
             "Do not hold a lock or wait for a flag while what would release it is a task that no thread is free to execute: \
              use taskwait or dependences instead, or more threads."
         }
+        Situation::NestedExhausted => {
+            "Allow more nested levels (OMP_MAX_ACTIVE_LEVELS, omp_set_max_active_levels), or let the code do with the \
+             threads that omp_get_num_threads says it has."
+        }
         Situation::PoolLostInFork => {
             "Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, or exec \
              after fork, or set OMP_NUM_THREADS=1 in the child before its first region."
@@ -131,7 +135,7 @@ impl Teller<'_> {
         let graph = &self.inspection.waits_for.graph;
         graph.is_waiting(lwp)
             || verdict.certainty == Certainty::Suspect
-                && matches!(self.blocked(lwp), Blocked::Outside(_))
+                && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
     }
 
@@ -209,6 +213,9 @@ impl Teller<'_> {
             }
             Situation::DependenceCycle => "a task waits for what a task does that depends on it".to_owned(),
             Situation::TaskNeverRun => "a task is ready, and all threads that could execute it wait".to_owned(),
+            Situation::NestedExhausted => {
+                "a thread that is alone in a nested region waits in a loop: the region got no other thread".to_owned()
+            }
             Situation::PoolLostInFork => {
                 format!("{team} waits for threads that this process does not have: fork left them behind")
             }
@@ -269,11 +276,13 @@ impl Teller<'_> {
         }
         for node in &verdict.core {
             match *node {
-                Node::Thread(lwp) if !graph.is_waiting(lwp) && self.matters(lwp, verdict) => {
-                    if let Blocked::Outside(call) = self.blocked(lwp) {
+                Node::Thread(lwp) if !graph.is_waiting(lwp) && self.matters(lwp, verdict) => match self.blocked(lwp) {
+                    Blocked::Outside(call) => {
                         lines.push(format!("{} is in system call {call}, without a time limit", self.thread(lwp)));
                     }
-                }
+                    Blocked::Yields => lines.push(self.alone(lwp)),
+                    _ => {}
+                },
                 Node::Task(runtime, id) => lines.extend(self.of_task(runtime, id)),
                 _ => {}
             }
@@ -294,6 +303,19 @@ impl Teller<'_> {
             lines.push(format!("{held} {verb} for these: LWP {}{dots}", lwps.join(", ")));
         }
         lines
+    }
+
+    /// A thread in a region that got no other because no more levels may be active.
+    fn alone(&self, lwp: i32) -> String {
+        let mut threads = self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp));
+        let icvs = threads.find(|t| t.team.flat().is_some()).map(|t| &t.icvs);
+        let value = |fact: Option<String>| fact.unwrap_or_else(|| "?".to_owned());
+        let most = value(icvs.and_then(|i| i.max_active_levels.get()).map(|n| n.to_string()));
+        let active = value(icvs.and_then(|i| i.active_levels.get()).map(|n| n.to_string()));
+        format!(
+            "{} is in sched_yield, the only thread of its region: max-active-levels is {most}, active levels are {active}",
+            self.thread(lwp)
+        )
     }
 
     /// One sentence on threads that wait for the same.

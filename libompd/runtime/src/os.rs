@@ -21,7 +21,7 @@ pub enum Blocked {
     Join(i32),
     /// It sleeps, without a time limit, in the system call of this name until something from outside happens.
     Outside(&'static str),
-    /// It does nothing but offer its processor to others (`sched_yield`).
+    /// It is in `sched_yield`: whoever calls that waits for another thread, for he has nothing better to do.
     Yields,
 }
 
@@ -59,13 +59,28 @@ pub fn threads(target: &dyn Target) -> Vec<OsThread> {
     target.threads().iter().map(of).collect()
 }
 
+/// Finds out which of the threads offer their processor to others. Symbol tables are looked at, which may take long: to be
+/// called once the target runs again.
+pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
+    let counters: HashMap<i32, Addr> =
+        target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?.pc))).collect();
+    let yields = |pc: Addr| {
+        let symbol = target.module_at(pc).and_then(|module| module.symbol_at(pc));
+        symbol.is_some_and(|(symbol, _)| matches!(symbol.name.as_ref(), "sched_yield" | "__sched_yield"))
+    };
+    for thread in threads.iter_mut().filter(|t| t.blocked == Blocked::No) {
+        if counters.get(&thread.lwp).is_some_and(|pc| yields(*pc)) {
+            thread.blocked = Blocked::Yields;
+        }
+    }
+}
+
 fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: Syscall) -> Blocked {
     let Some(sysno) = usize::try_from(call.number).ok().and_then(Sysno::new) else { return Blocked::No };
     let args = call.args;
     // A time limit in milliseconds, negative for none, or a pointer to one.
     let endless = match sysno {
         Sysno::futex => return futex(target, pointers, lwp, args),
-        Sysno::sched_yield => return Blocked::Yields,
         Sysno::poll => (args[2] as i32) < 0,
         Sysno::epoll_wait | Sysno::epoll_pwait => (args[3] as i32) < 0,
         Sysno::ppoll => args[2] == 0,
@@ -74,9 +89,6 @@ fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: S
         Sysno::rt_sigtimedwait => args[2] == 0,
         Sysno::read
         | Sysno::readv
-        | Sysno::pread64
-        | Sysno::preadv
-        | Sysno::preadv2
         | Sysno::write
         | Sysno::writev
         | Sysno::recvfrom

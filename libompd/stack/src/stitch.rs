@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Entry, Role};
 use ompd_runtime::model::{
-    CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
+    CodeRef, Fact, Issue, LockKind, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
 };
 use ompd_target::Addr;
 
@@ -330,6 +330,7 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
 /// Adds to waits by what call the program waits, and where it made it.
 fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: usize, threads: &[Physical]) {
     let by_lwp: HashMap<i32, &Physical> = threads.iter().map(|t| (t.lwp, t)).collect();
+    let locks = &mut snapshot.locks;
     for thread in &mut snapshot.threads {
         let physical = thread.lwp.and_then(|lwp| by_lwp.get(&lwp));
         let (Fact::Known { value: Some(wait), .. }, Some(physical)) = (&mut thread.wait, physical) else { continue };
@@ -339,6 +340,11 @@ fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: u
         };
         let entry = call.entry.filter(|_| call.called.is_some());
         wait.kind = refined(wait.kind, call, entry);
+        if let (Some(lock), Some(kind)) = (wait.lock.and_then(|id| locks.get_mut(id.0)), entry.and_then(lock_kind))
+            && lock.kind.value().is_none()
+        {
+            lock.kind = Fact::known(kind, Origin::Stack);
+        }
         // The call that opened the region is on the stack of its thread 0 as long as a body that ended in a jump waits.
         wait.call = entry.filter(|entry| !entry.role.opens()).map(|entry| entry.construct);
         let Some(caller) = physical.segments.get(1) else { continue };
@@ -348,6 +354,17 @@ fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: u
         if wait.location.is_none() && wait.kind != WaitKind::Pool && within && placed {
             wait.location = line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
         }
+    }
+}
+
+/// The kind of lock that a call waits for.
+fn lock_kind(entry: Entry) -> Option<LockKind> {
+    match entry.construct {
+        "omp_set_lock" => Some(LockKind::Lock),
+        "omp_set_nest_lock" => Some(LockKind::NestLock),
+        "critical" => Some(LockKind::Critical),
+        "atomic" => Some(LockKind::Atomic),
+        _ => None,
     }
 }
 

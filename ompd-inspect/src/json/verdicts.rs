@@ -13,7 +13,7 @@ pub struct Verdict {
     /// process.
     pub verdict: &'static str,
     /// What kind of hang it is: `lock_cycle`, `self_deadlock`, `owner_gone`, `barrier_mismatch`, `orphaned_worksharing`,
-    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `pool_lost_in_fork`, `closed_waits`, or
+    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`, or
     /// others to come.
     pub situation: &'static str,
     /// What it is, in one sentence.

@@ -73,7 +73,8 @@ pub struct Graph {
 
 impl Graph {
     /// What waits for what. With `frozen`, threads that are blocked in a call from outside count as unable to get on unless
-    /// some other thread of the process is: so they are if what they wait for has to come from the process itself.
+    /// some other thread of the process is: so they are if what they wait for has to come from the process itself. So do
+    /// those that wait in a loop for a partner that a region has not got.
     pub fn of(snapshots: &[RuntimeSnapshot], os: &[OsThread], frozen: bool) -> Graph {
         let mut builder = Builder::new(snapshots, os, frozen);
         builder.build();
@@ -152,6 +153,21 @@ impl Graph {
     }
 }
 
+/// Ready tasks of a runtime that count as those that might do something. Their threads are what matters.
+const READY_TASKS: usize = 8;
+
+fn is_ready(snapshot: &RuntimeSnapshot, id: TaskId) -> bool {
+    snapshot.task(id).is_some_and(|task| task.state.get() == Some(TaskState::Ready))
+}
+
+/// True for a thread that is alone in a region nested in others because no more levels of nesting may be active.
+pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
+    let Some(team) = thread.team.flat().and_then(|id| snapshot.team(id)) else { return false };
+    let alone = team.size.get() == Some(1) && team.level.get().is_some_and(|level| level > 1);
+    let limit = thread.icvs.max_active_levels.get().zip(thread.icvs.active_levels.get());
+    alone && limit.is_some_and(|(most, active)| u64::from(active) >= most)
+}
+
 struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
     os: &'a [OsThread],
@@ -225,8 +241,14 @@ impl<'a> Builder<'a> {
         for os in self.os {
             self.thread(*os, by_lwp.get(&os.lwp).map_or(&[], Vec::as_slice));
         }
-        let threads: Vec<Node> = self.os.iter().map(|os| Node::Thread(os.lwp)).collect();
-        self.graph.set(Node::Anyone, Mode::Any, threads);
+        // A task that is ready might do it as well, if there were a thread to execute it.
+        let ready = self.snapshots.iter().enumerate().flat_map(|(runtime, snapshot)| {
+            let ids = (0..snapshot.tasks.len()).map(TaskId).filter(|id| is_ready(snapshot, *id));
+            ids.take(READY_TASKS).map(move |id| Node::Task(runtime, id))
+        });
+        let threads = self.os.iter().map(|os| Node::Thread(os.lwp));
+        let anyone: Vec<Node> = threads.chain(ready).collect();
+        self.set(Node::Anyone, Mode::Any, anyone);
         while let Some(node) = self.open.pop() {
             self.explain(node);
         }
@@ -274,6 +296,9 @@ impl<'a> Builder<'a> {
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
+            Blocked::Yields if self.frozen && known.iter().any(|(r, t)| exhausted(&self.snapshots[*r], t)) => {
+                self.set(node, Mode::Any, vec![Node::Anyone]);
+            }
             Blocked::Outside(_) | Blocked::Yields | Blocked::No => self.set(node, Mode::Free, Vec::new()),
         }
         if parked {
@@ -366,9 +391,16 @@ impl<'a> Builder<'a> {
             Node::TeamTasks(runtime, team) => self.tasks(runtime, self.in_team[runtime].get(&team)),
             Node::Taskwait(runtime, task) => self.tasks(runtime, self.children[runtime].get(&task)),
             Node::Taskgroup(runtime, group) => self.tasks(runtime, self.in_group[runtime].get(&group)),
-            Node::Dependences(runtime, task) => {
-                let task = self.snapshots[runtime].task(task);
-                self.tasks(runtime, task.map(|t| &t.predecessors))
+            Node::Dependences(runtime, id) => {
+                let known = self.snapshots[runtime].task(id).map(|t| &t.predecessors).filter(|p| !p.is_empty());
+                match known {
+                    Some(known) => self.tasks(runtime, Some(known)),
+                    // They are among its children, and until one of these is over nothing changes.
+                    None => match self.tasks(runtime, self.children[runtime].get(&id)) {
+                        (Mode::All, to) => (Mode::Any, to),
+                        nothing => nothing,
+                    },
+                }
             }
             Node::Word(..) => (Mode::Any, vec![Node::Anyone]),
             Node::Lock(runtime, id) => self.lock(runtime, id),

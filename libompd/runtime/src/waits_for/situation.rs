@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::Certainty;
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Node, exhausted};
 use crate::model::*;
-use crate::os::OsThread;
+use crate::os::{Blocked, OsThread};
 
 /// Known kinds of hangs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Situation {
     DependenceCycle,
     /// A task that is ready is executed by nobody, because all threads that could wait for what it does.
     TaskNeverRun,
+    /// A nested region has one thread, because no more levels may be active, and that thread waits for a partner.
+    NestedExhausted,
     /// The team's threads were left behind by `fork`.
     PoolLostInFork,
     /// Everybody waits, nobody is left to let another go on.
@@ -47,6 +49,7 @@ impl Situation {
             Situation::UnfulfilledEvent => "unfulfilled_event",
             Situation::DependenceCycle => "dependence_cycle",
             Situation::TaskNeverRun => "task_never_run",
+            Situation::NestedExhausted => "nested_exhausted",
             Situation::PoolLostInFork => "pool_lost_in_fork",
             Situation::ClosedWaits => "closed_waits",
         }
@@ -101,6 +104,8 @@ pub(super) fn of(
         Situation::DependenceCycle
     } else if has(&task_in(TaskState::Ready)) {
         Situation::TaskNeverRun
+    } else if certainty == Certainty::Suspect && lonely(core, snapshots, os) {
+        Situation::NestedExhausted
     } else if certainty == Certainty::Suspect {
         if barriers.is_empty() { Situation::ClosedWaits } else { Situation::MissingMember }
     } else if has(&|node| *node == Node::Anyone) || !has(&is_lock) {
@@ -118,6 +123,13 @@ pub(super) fn of(
 fn lost_threads(snapshot: &RuntimeSnapshot, os: &[OsThread]) -> bool {
     let exists = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp);
     snapshot.pools.iter().any(|pool| pool.threads.iter().any(|lwp| !lwp.as_ref().is_some_and(exists)))
+}
+
+/// A thread that yields in a region that got no other.
+fn lonely(core: &[Node], snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> bool {
+    let yields = |lwp: i32| os.iter().any(|os| os.lwp == lwp && os.blocked == Blocked::Yields);
+    let alone = |lwp| snapshots.iter().any(|s| s.thread_by_lwp(lwp).is_some_and(|t| exhausted(s, t)));
+    core.iter().any(|node| matches!(node, Node::Thread(lwp) if yields(*lwp) && alone(*lwp)))
 }
 
 /// The thread waits at the end of a worksharing construct.
