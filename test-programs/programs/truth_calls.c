@@ -24,7 +24,9 @@ void hang_note(const char *role, const char *wait, const void *object) {
     truth_note_with(role, wait_named(wait), object, TRUTH_NO_BODY, 0);
 }
 
-void hang_note_lock(const char *name, const char *kind, const void *address) { truth_note_lock(name, kind, address, 1); }
+void hang_note_lock(const char *name, const char *kind, const void *address) {
+    truth_note_lock(name, kind, address, 1);
+}
 
 void hang_tell(const char *program, int expected) { truth_hang(program, expected); }
 

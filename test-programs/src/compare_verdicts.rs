@@ -10,8 +10,8 @@ use crate::{Situation, Truth, Verdict};
 /// Compares the verdicts of a report of `ompd-inspect waits --json` with what the program expects.
 ///
 /// A hang has one verdict, of a name the program accepts, that names all it must; further suspects beside a deadlock
-/// are no difference, for others may wait for those who hang. `owners_recorded`: does the runtime know who owns the locks
-/// of this program ([`Truth::owners_recorded`])?
+/// are no difference, for others may wait for those who hang. `owners_recorded`: does the runtime know who owns the
+/// locks of this program ([`Truth::owners_recorded`])?
 pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) -> Comparison {
     let mut all = Comparison::default();
     let Some(expected) = &truth.expectation else {
@@ -139,7 +139,10 @@ mod tests {
                 "role": role, "lwp": lwp, "pthread": format!("{lwp:#x}"), "wait": "lock", "wait_object": object,
             }})
         };
-        let lock = |name: &str, address: &str, owner: i32| json!({ "lock": { "name": name, "kind": "lock", "address": address, "owner": owner, "depth": 1 } });
+        let lock = |name: &str, address: &str, owner: i32| {
+            let fields = json!({ "name": name, "kind": "lock", "address": address, "owner": owner, "depth": 1 });
+            json!({ "lock": fields })
+        };
         let lines = [
             json!({ "program": { "name": "one", "pid": 7, "openmp": 201_511 } }),
             thread("first", 7, "0xb0"),

@@ -15,7 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const SPIN_TICKS: u64 = 3;
 
 /// Between looks at threads that spin they are left alone. To look without pause, or to yield only, keeps threads that
-/// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it is.
+/// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it
+/// is.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// One thread at one moment, from `/proc/PID/task/LWP`.
