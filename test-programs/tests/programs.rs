@@ -6,8 +6,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
-    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STATE_PROGRAMS, STEADY_PROGRAMS, Skip, TaskState,
-    Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
+    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STATE_PROGRAMS, STEADY_PROGRAMS, Skip,
+    TaskState, Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
 };
 
 /// Runs `check` on one program in every combination; the stock environment only with optimisation, to save time.

@@ -12,7 +12,7 @@ use ompd_target::{Addr, Target, TargetExt};
 
 use super::tasks::kind;
 use super::window::Window;
-use super::{Reader, known};
+use super::{RawThread, Reader, known};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
@@ -46,6 +46,8 @@ pub(super) struct Walk<'a> {
     lost: u64,
     /// Lists of dependent tasks to look at, with the task they depend on.
     dependers: VecDeque<(Addr, Addr)>,
+    /// Tasks that have begun and whose lists of dependent tasks are in there already.
+    expected: HashSet<Addr>,
     /// Tasks begun or blocked that have been counted.
     counted: HashSet<Addr>,
     /// Children that are not over, by the address of the generating task.
@@ -64,9 +66,17 @@ impl<'a> Walk<'a> {
             dependences: limits::ALL_DEPENDENCES,
             lost: 0,
             dependers: VecDeque::new(),
+            expected: HashSet::new(),
             counted: HashSet::new(),
             children: HashMap::new(),
             incomplete: None,
+        }
+    }
+
+    /// Without this value not all tasks can be found.
+    fn incomplete_without(&mut self, value: Result<u64, Why>) {
+        if let Err(why) = value {
+            self.incomplete.get_or_insert_with(|| why.to_string());
         }
     }
 
@@ -89,6 +99,11 @@ impl<'a> Reader<'a> {
     /// Everything that is not over and was not met by following the threads.
     pub(super) fn read_queues(&mut self) {
         let mut walk = Walk::new(self.target);
+        let apart = |t: &RawThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
+        if self.lost_team || !self.knows_all_threads() || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
+        {
+            walk.incomplete = Some("some team could not be read".to_owned());
+        }
         for team in self.team_order.clone() {
             let done = self.ready_tasks(&mut walk, team);
             self.note(&mut walk, format!("task queue of team {team}"), done);
@@ -267,7 +282,7 @@ impl<'a> Reader<'a> {
 
     fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Why> {
         let list = view.ptr(&self.gomp.structs.task.dependers)?;
-        if !list.is_null() {
+        if !list.is_null() && walk.expected.insert(task) {
             walk.dependers.push_back((task, list));
         }
         Ok(())
@@ -277,11 +292,7 @@ impl<'a> Reader<'a> {
     fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Why> {
         let s = &self.gomp.structs;
         let width = u64::from(self.target.arch().pointer_bytes);
-        let mut looked_at = HashSet::new();
         while let Some((task, list)) = walk.dependers.pop_front() {
-            if !looked_at.insert(list) {
-                continue;
-            }
             walk.step()?;
             let view = View::read(&walk.window, list, s.dependers.size)?;
             let (count, first) = (view.uint(&s.dependers.count)?, list.offset(s.dependers.elements.offset()?));
@@ -299,9 +310,13 @@ impl<'a> Reader<'a> {
         if walk.counted.insert(task) {
             let view = View::read(&walk.window, task, s.size)?;
             // Until the last of its predecessors is over it neither runs nor is in a queue.
-            if view.uint(&s.kind)? != kind::WAITING || view.uint(&s.depend_count)? == 0 || view.uint(&s.num_dependees)? == 0
+            if view.uint(&s.kind)? != kind::WAITING
+                || view.uint(&s.depend_count)? == 0
+                || view.uint(&s.num_dependees)? == 0
             {
-                return Err(Why::Inconsistent(format!("the task at {task} depends on others and does not wait for them")));
+                return Err(Why::Inconsistent(format!(
+                    "the task at {task} depends on others and does not wait for them"
+                )));
             }
             walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
             let team = self.task_ids.get(&predecessor).map(|id| self.tasks[id.0].team.clone());
@@ -330,15 +345,18 @@ impl<'a> Reader<'a> {
         if self.task_ids.contains_key(&task) {
             return Ok(());
         }
-        if let Some(list) = known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
-            walk.dependers.push_back((task, list));
-        }
         let or_null = |value| known(value).map(|value| value.unwrap_or(Addr::NULL));
         let parent = or_null(view.ptr(&s.parent))?;
         // Tasks that have begun are few, and each has a stack or an event of its own.
         let begun = view.uint(&s.kind)? != kind::WAITING;
+        match known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
+            Some(_) if begun => self.expect_dependers(walk, task, view)?,
+            Some(list) => walk.dependers.push_back((task, list)),
+            None => walk.incomplete_without(s.dependers.offset()),
+        }
         let priority = known(view.int(&s.priority))?.unwrap_or(0);
-        let alike = (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
+        let alike =
+            (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
         let same = walk.alike.get_mut(&alike).filter(|_| !begun);
         let full = walk.listed >= limits::QUEUED;
         match same {
@@ -363,10 +381,12 @@ impl<'a> Reader<'a> {
         }
         self.tasks[id.0].generating = match view.ptr(&s.parent) {
             Ok(parent) if parent.is_null() => self.no_parent(id),
-            Ok(parent) => match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
-                Ok(parent) => s.parent.fact(Ok(Some(parent))),
-                Err(why) => why.into(),
-            },
+            Ok(parent) => {
+                match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
+                    Ok(parent) => s.parent.fact(Ok(Some(parent))),
+                    Err(why) => why.into(),
+                }
+            }
             Err(why) => why.into(),
         };
         self.tasks[id.0].dependences = self.dependences_of(walk, task, view)?;
@@ -403,7 +423,8 @@ impl<'a> Reader<'a> {
             let text = format!("{} queued tasks are of more kinds than are listed; they are left out", walk.lost);
             self.issue("task queues", text);
         }
-        let mut more: Vec<MoreTasks> = walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
+        let mut more: Vec<MoreTasks> =
+            walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
         more.retain(|more| more.count > 0);
         more.sort_by_key(|more| more.like);
         self.more_tasks = more;
@@ -421,7 +442,9 @@ impl<'a> Reader<'a> {
                 (Some(TaskKind::Explicit | TaskKind::Undeferred), Fact::Unknown { why })
                     if matches!(task.state.get(), Some(TaskState::Running | TaskState::Suspended) | None) =>
                 {
-                    unseen.get_or_insert_with(|| format!("which tasks are suspended under some other is not known: {why}"));
+                    unseen.get_or_insert_with(|| {
+                        format!("which tasks are suspended under some other is not known: {why}")
+                    });
                 }
                 _ => {}
             }

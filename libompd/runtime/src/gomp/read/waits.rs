@@ -191,7 +191,9 @@ impl Reader<'_> {
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         let lock = match kind {
-            WaitKind::Mutex | WaitKind::Critical | WaitKind::Atomic => Some(self.lock_at(object, kind, raw.lwp, origin)),
+            WaitKind::Mutex | WaitKind::Critical | WaitKind::Atomic => {
+                Some(self.lock_at(object, kind, raw.lwp, origin))
+            }
             _ => None,
         };
         let over = match self.target.read_u32(object) {
