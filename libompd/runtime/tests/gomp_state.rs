@@ -240,3 +240,73 @@ fn a_long_chain_of_dependent_tasks_is_counted() {
         running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
     }
 }
+
+/// What the program `loops_state` is to be seen in.
+#[derive(Debug, PartialEq)]
+struct Standing {
+    kind: Option<LoopKind>,
+    schedule: Option<LoopSchedule>,
+    chunk: Option<u64>,
+    /// Where the next chunk begins, the end, the step.
+    extent: [Option<i64>; 3],
+    completed: Option<u32>,
+    /// It is the turn of the coordinator, where it is known whose.
+    turn: Option<bool>,
+}
+
+fn standing(library: &Library, which: &str) -> Vec<(Standing, Vec<u32>)> {
+    let what = &library.what;
+    let running = library.start("loops_state", &[("LOOP", which)]);
+    let speaker = running.truth.coordinator;
+    let (snapshot, ()) = look(&running, |_| ());
+    assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+    running.release().unwrap_or_else(|error| panic!("{what}: {which}: {error:?}"));
+    let coordinator = snapshot.thread_by_lwp(speaker).and_then(|t| t.thread_num.get());
+    let all = snapshot.loops.iter().map(|l| {
+        assert!(l.iterations.value().is_none() && l.handed_out.value().is_none(), "{what}: {which}: {l:?}");
+        let standing = Standing {
+            kind: l.kind.get(),
+            schedule: l.schedule.get(),
+            chunk: l.chunk.get(),
+            extent: [l.next.get(), l.end.get(), l.step.get()],
+            completed: l.completed.get(),
+            turn: l.ordered_turn.get().map(|turn| turn == coordinator),
+        };
+        (standing, l.members.clone())
+    });
+    all.collect()
+}
+
+#[test]
+fn loops_are_as_far_as_their_threads_have_come() {
+    use LoopSchedule::{Dynamic, Guided};
+    let some = Some(LoopKind::LoopOrSections);
+    for library in libraries() {
+        let check = |which: &str, kind, schedule, chunk, extent: [Option<i64>; 3], completed, turn| {
+            let found = standing(&library, which);
+            let expected = Standing {
+                kind,
+                schedule: Some(schedule),
+                chunk: Some(chunk),
+                extent,
+                completed: Some(completed),
+                turn,
+            };
+            let inside = if which == "end" { vec![0] } else { vec![0, 1, 2] };
+            assert_eq!(found, [(expected, inside)], "{which} on {}", library.what);
+        };
+        let at = |next, end, step| [Some(next), Some(end), Some(step)];
+        check("dynamic", some, Dynamic, 7, at(142, 1100, 2), 0, None);
+        check("combined", some, Dynamic, 7, at(142, 1100, 2), 0, None);
+        check("down", some, Dynamic, 5, at(955, 0, -3), 0, None);
+        check("sections", None, Dynamic, 1, at(4, 4, 1), 0, None);
+        check("ordered", None, Dynamic, 1, at(3, 3, 1), 0, Some(true));
+        check("last", None, Dynamic, 2, at(6, 6, 1), 0, None);
+        // Who finds nothing left has taken it all the same.
+        check("end", None, Dynamic, 1, at(3, 1, 1), 2, None);
+        // Signed or unsigned is not recorded; across the middle of the range it makes a difference.
+        check("unsigned", None, Dynamic, 4, at(i64::MAX - 87, i64::MIN + 1000, 1), 0, None);
+        // Of what is left each gets a third: 334, 222 and 148.
+        check("guided", Some(LoopKind::Loop), Guided, 10, at(704, 1000, 1), 0, None);
+    }
+}

@@ -36,6 +36,7 @@ pub struct Gomp {
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
     atomic_lock: Option<(Addr, Origin)>,
+    cancel: Option<(Addr, Origin)>,
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
@@ -125,6 +126,7 @@ impl Gomp {
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),
             atomic_lock: global(schema::ATOMIC_LOCK),
+            cancel: global(schema::CANCEL),
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,

@@ -136,6 +136,9 @@ pub(crate) const DEFAULT_LOCK: &str = "default_lock";
 /// Lock behind `atomic` constructs the compiler could not do without a lock.
 pub(crate) const ATOMIC_LOCK: &str = "atomic_lock";
 
+/// Whether constructs can be cancelled (`cancel-var`; one byte).
+pub(crate) const CANCEL: &str = "gomp_cancel_var";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -147,6 +150,7 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: MAX_ACTIVE_LEVELS, meaning: "`max-active-levels-var` of GCC 10 and before" },
         GlobalSchema { name: DEFAULT_LOCK, meaning: "lock behind unnamed `critical` constructs" },
         GlobalSchema { name: ATOMIC_LOCK, meaning: "lock behind `atomic` constructs" },
+        GlobalSchema { name: CANCEL, meaning: "`cancel-var`: whether constructs can be cancelled" },
     ],
 };
 
@@ -209,6 +213,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
+    Cost { of: CANCEL, text: "loops of combined constructs are not shown" },
     Cost { of: ATOMIC_LOCK, text: "waits for an atomic are not told from waits inside the runtime" },
 ];
 

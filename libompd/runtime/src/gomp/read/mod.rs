@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
 
 mod locks;
+mod loops;
 mod queues;
 mod tasks;
 mod waits;
@@ -133,9 +134,10 @@ impl<'a> Reader<'a> {
         let mut threads = reader.make_threads(&teams);
         reader.finish_locks(&mut threads);
         let taskgroups = reader.make_taskgroups();
+        let loops = reader.loops(&teams, &threads);
         let Reader { tasks, more_tasks, locks, pool_threads: pools, issues, check, .. } = reader;
         let of = RuntimeSnapshot::of(gomp.info.clone());
-        (RuntimeSnapshot { threads, teams, tasks, more_tasks, taskgroups, locks, pools, issues, ..of }, check)
+        (RuntimeSnapshot { threads, teams, tasks, more_tasks, taskgroups, locks, loops, pools, issues, ..of }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {

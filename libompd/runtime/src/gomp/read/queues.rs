@@ -12,7 +12,7 @@ use ompd_target::{Addr, Target, TargetExt};
 
 use super::tasks::kind;
 use super::window::Window;
-use super::{Reader, known};
+use super::{RawThread, Reader, known};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
@@ -46,6 +46,8 @@ pub(super) struct Walk<'a> {
     lost: u64,
     /// Lists of dependent tasks to look at, with the task they depend on.
     dependers: VecDeque<(Addr, Addr)>,
+    /// Tasks that have begun and whose lists of dependent tasks are in there already.
+    expected: HashSet<Addr>,
     /// Tasks begun or blocked that have been counted.
     counted: HashSet<Addr>,
     /// Children that are not over, by the address of the generating task.
@@ -64,9 +66,17 @@ impl<'a> Walk<'a> {
             dependences: limits::ALL_DEPENDENCES,
             lost: 0,
             dependers: VecDeque::new(),
+            expected: HashSet::new(),
             counted: HashSet::new(),
             children: HashMap::new(),
             incomplete: None,
+        }
+    }
+
+    /// Without this value not all tasks can be found.
+    fn incomplete_without(&mut self, value: Result<u64, Why>) {
+        if let Err(why) = value {
+            self.incomplete.get_or_insert_with(|| why.to_string());
         }
     }
 
@@ -89,6 +99,11 @@ impl<'a> Reader<'a> {
     /// Everything that is not over and was not met by following the threads.
     pub(super) fn read_queues(&mut self) {
         let mut walk = Walk::new(self.target);
+        let apart = |t: &RawThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
+        if self.lost_team || !self.knows_all_threads() || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
+        {
+            walk.incomplete = Some("some team could not be read".to_owned());
+        }
         for team in self.team_order.clone() {
             let done = self.ready_tasks(&mut walk, team);
             self.note(&mut walk, format!("task queue of team {team}"), done);
@@ -267,7 +282,7 @@ impl<'a> Reader<'a> {
 
     fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Why> {
         let list = view.ptr(&self.gomp.structs.task.dependers)?;
-        if !list.is_null() {
+        if !list.is_null() && walk.expected.insert(task) {
             walk.dependers.push_back((task, list));
         }
         Ok(())
@@ -277,11 +292,7 @@ impl<'a> Reader<'a> {
     fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Why> {
         let s = &self.gomp.structs;
         let width = u64::from(self.target.arch().pointer_bytes);
-        let mut looked_at = HashSet::new();
         while let Some((task, list)) = walk.dependers.pop_front() {
-            if !looked_at.insert(list) {
-                continue;
-            }
             walk.step()?;
             let view = View::read(&walk.window, list, s.dependers.size)?;
             let (count, first) = (view.uint(&s.dependers.count)?, list.offset(s.dependers.elements.offset()?));
@@ -334,13 +345,15 @@ impl<'a> Reader<'a> {
         if self.task_ids.contains_key(&task) {
             return Ok(());
         }
-        if let Some(list) = known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
-            walk.dependers.push_back((task, list));
-        }
         let or_null = |value| known(value).map(|value| value.unwrap_or(Addr::NULL));
         let parent = or_null(view.ptr(&s.parent))?;
         // Tasks that have begun are few, and each has a stack or an event of its own.
         let begun = view.uint(&s.kind)? != kind::WAITING;
+        match known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
+            Some(_) if begun => self.expect_dependers(walk, task, view)?,
+            Some(list) => walk.dependers.push_back((task, list)),
+            None => walk.incomplete_without(s.dependers.offset()),
+        }
         let priority = known(view.int(&s.priority))?.unwrap_or(0);
         let alike =
             (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
