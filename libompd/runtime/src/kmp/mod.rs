@@ -79,6 +79,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
         names: &schema::NAMES,
         only_with: &[],
+        led_to: &[("kmp_task_pri", ("kmp_base_task_team", "tt_task_pri_list"))],
     }
 }
 

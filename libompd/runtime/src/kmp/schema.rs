@@ -99,6 +99,7 @@ structs! {
         nproc: "tt_nproc", "entries of that array in use";
         unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";
         pri_list: "tt_task_pri_list", "queues of tasks with a priority, highest first (LLVM 15 and later)";
+        pri_begin: "tt_task_pri_list.begin", "the same in Intel's 2026.2";
     }
     KmpThreadData = "kmp_base_thread_data" as ["kmp_base_thread_data", "kmp_base_thread_data_t"], "Task queue of one thread" {
         deque: "td_deque", "ring of pointers to taskdata";

@@ -9,8 +9,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ompd_layout::Origin;
 use ompd_target::{Addr, Registers, Target, TargetExt};
 
+mod depends;
+mod groups;
 mod icvs;
 mod locks;
+mod queues;
 mod tasks;
 mod waits;
 
@@ -79,7 +82,13 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    queued: queues::Queued,
+    more_tasks: Vec<MoreTasks>,
+    groups: Vec<Taskgroup>,
+    group_ids: HashMap<Addr, TaskgroupId>,
     budget: Budget,
+    /// The same for what is read in bulk.
+    bulk: Budget,
     check: SelfCheck,
     issues: Vec<Issue>,
 }
@@ -102,7 +111,12 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            queued: queues::Queued::default(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
             budget: Budget::default(),
+            bulk: Budget::of(limits::BULK_STEPS),
             check: SelfCheck::default(),
             issues: Vec::new(),
         };
@@ -121,8 +135,18 @@ impl<'a> Reader<'a> {
         // Free threads serve whichever contention group asks first, so all are one pool.
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
-        let Reader { tasks, issues, check, .. } = reader;
-        (RuntimeSnapshot { threads, teams, tasks, pools, issues, ..RuntimeSnapshot::of(kmp.info.clone()) }, check)
+        let Reader { tasks, more_tasks, groups: taskgroups, issues, check, .. } = reader;
+        let snapshot = RuntimeSnapshot {
+            threads,
+            teams,
+            tasks,
+            more_tasks,
+            taskgroups,
+            pools,
+            issues,
+            ..RuntimeSnapshot::of(kmp.info.clone())
+        };
+        (snapshot, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
