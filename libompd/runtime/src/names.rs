@@ -51,6 +51,9 @@ impl<'a> Namer<'a> {
         for dependence in snapshot.tasks.iter_mut().flat_map(|t| &mut t.dependences) {
             dependence.name = self.symbol(dependence.addr);
         }
+        for lock in snapshot.locks.iter_mut().filter(|lock| lock.name.is_none()) {
+            lock.name = self.symbol(lock.object);
+        }
         for thread in &mut snapshot.threads {
             if let Fact::Known { value: Some(wait), .. } = &mut thread.wait {
                 if wait.name.is_none() {

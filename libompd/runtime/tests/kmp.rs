@@ -278,3 +278,101 @@ fn many_tasks_are_counted() {
     assert_eq!(s.tasks.iter().filter(|t| t.state.get() == Some(TaskState::Blocked)).count(), 10);
     held.end();
 }
+
+/// What is known of the owners and waiters of each kind of lock.
+#[test]
+fn locks_of_each_kind() {
+    use test_programs::{Env, Launch, Runtime};
+    let runtimes = Runtime::available().into_iter().filter(|runtime| runtime.is_kmp());
+    let can = test_programs::can_build("lock", Toolchain::Clang).expect("the program is there");
+    if let Err(skip) = can {
+        return skip.show();
+    }
+    let program = build("lock", Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+    for runtime in runtimes {
+        for (kind, checks) in [
+            ("queuing", false),
+            ("queuing", true),
+            ("ticket", false),
+            ("drdpa", false),
+            ("tas", false),
+            ("futex", false),
+        ] {
+            let what = format!("{runtime:?} {kind} {checks}");
+            let mut launch = Launch::new(&program, runtime, Env::Settled).variable("KMP_LOCK_KIND", kind);
+            if checks {
+                launch = launch.variable("KMP_CONSISTENCY_CHECK", "all");
+            }
+            if kind == "futex" {
+                // These waiters sleep in the kernel.
+                launch = launch.variable("OMPD_TRUTH_SPINS", "0");
+            }
+            let running = launch.start().expect("it starts");
+            let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be opened");
+            let runtimes = discover(&live, &[]);
+            live.stop().expect("it can be stopped");
+            let mut s = runtimes[0].snapshot(&live);
+            live.resume();
+            runtimes[0].name(&live, &mut s);
+            check_locks(&running.truth, &s, (kind, checks), &what);
+            running.release().expect("it goes on");
+        }
+    }
+}
+
+fn check_locks(truth: &test_programs::Truth, s: &RuntimeSnapshot, (kind, checks): (&str, bool), what: &str) {
+    assert!(s.issues.is_empty(), "{what}: {:?}", s.issues);
+    let lwp = |role: &str| truth.threads.iter().find(|t| t.role == role).map(|t| t.lwp).expect("the role");
+    let of = |kind: LockKind| s.locks.iter().find(|lock| lock.kind.get() == Some(kind));
+    let owner = |role: &str| Some(Some(Owner::Thread(lwp(role))));
+    let nest = of(LockKind::NestLock).unwrap_or_else(|| panic!("{what}: {:?}", s.locks));
+    assert_eq!((nest.owner.get(), nest.depth), (owner("nest lock holder"), Some(2)), "{what}");
+    let waits: HashMap<i32, &Wait> =
+        s.threads.iter().filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?))).collect();
+    let waiters = [lwp("lock waiter"), lwp("critical waiter"), lwp("nest lock waiter")];
+    match kind {
+        "queuing" => {
+            let (gate, ledger) = (of(LockKind::Lock).expect("one"), of(LockKind::Critical).expect("one"));
+            for (lock, holder, waiter) in [
+                (gate, "coordinator", waiters[0]),
+                (ledger, "critical holder", waiters[1]),
+                (nest, "nest lock holder", waiters[2]),
+            ] {
+                assert_eq!((lock.held.get(), lock.queued), (Some(true), true), "{what}: {lock:?}");
+                assert_eq!(lock.waiters, [waiter], "{what}: {lock:?}");
+                let known = checks || lock.kind.get() == Some(LockKind::NestLock);
+                assert_eq!(lock.owner.get(), if known { owner(holder) } else { None }, "{what}: {lock:?}");
+                let wait = waits[&waiter];
+                let id = wait.lock.expect("its lock");
+                assert_eq!(s.lock(id).map(|l| l.waiters.as_slice()), Some([waiter].as_slice()), "{what}");
+                assert_eq!((wait.over.get(), wait.asleep), (Some(false), Some(false)), "{what}: {wait:?}");
+            }
+            assert_eq!(ledger.name.as_deref(), Some("critical (ledger)"), "{what}");
+            let word = truth.locks.iter().find(|l| l.name == "ledger").expect("it").address.0;
+            assert_eq!(ledger.object, Addr(word), "{what}");
+        }
+        "futex" => {
+            for (name, holder, waiter) in
+                [("gate", "coordinator", waiters[0]), ("ledger", "critical holder", waiters[1])]
+            {
+                let wait = waits.get(&waiter).unwrap_or_else(|| panic!("{what}: {:?}", s.threads));
+                let lock = wait.lock.and_then(|id| s.lock(id)).expect("its lock");
+                assert_eq!(lock.owner.get(), owner(holder), "{what}");
+                assert_eq!((lock.waiters.as_slice(), lock.held.get()), ([waiter].as_slice(), Some(true)), "{what}");
+                assert_eq!((wait.over.get(), wait.asleep), (Some(false), Some(true)), "{what}");
+                let named = if name == "ledger" { "critical (ledger)" } else { name };
+                assert_eq!(lock.name.as_deref(), Some(named), "{what}");
+                let word = truth.locks.iter().find(|l| l.name == name).expect("it").address.0;
+                assert_eq!(lock.object, Addr(word), "{what}");
+            }
+            assert_eq!(nest.waiters, [waiters[2]], "{what}");
+        }
+        "ticket" | "drdpa" => {
+            for lock in [of(LockKind::Lock).expect("one"), of(LockKind::Critical).expect("one")] {
+                assert_eq!((lock.held.get(), lock.owner.get()), (Some(true), None), "{what}: {lock:?}");
+            }
+        }
+        // The program's own words are the locks, and nothing says where they are.
+        _ => assert_eq!(s.locks.len(), 1, "{what}: {:?}", s.locks),
+    }
+}

@@ -82,6 +82,9 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    locks: Vec<Lock>,
+    /// Some thread is in the queue of a lock.
+    lock_awaited: bool,
     queued: queues::Queued,
     more_tasks: Vec<MoreTasks>,
     groups: Vec<Taskgroup>,
@@ -111,6 +114,8 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            locks: Vec::new(),
+            lock_awaited: false,
             queued: queues::Queued::default(),
             more_tasks: Vec::new(),
             groups: Vec::new(),
@@ -127,21 +132,20 @@ impl<'a> Reader<'a> {
         reader.read_teams();
         reader.number_regions();
         reader.read_tasks();
-        if reader.threads.iter().any(|t| matches!(reader.queued_for_lock(t), Ok(true))) {
-            reader.read_locks();
-        }
+        reader.read_locks();
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
         // Free threads serve whichever contention group asks first, so all are one pool.
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
-        let Reader { tasks, more_tasks, groups: taskgroups, issues, check, .. } = reader;
+        let Reader { tasks, more_tasks, groups: taskgroups, locks, issues, check, .. } = reader;
         let snapshot = RuntimeSnapshot {
             threads,
             teams,
             tasks,
             more_tasks,
             taskgroups,
+            locks,
             pools,
             issues,
             ..RuntimeSnapshot::of(kmp.info.clone())
