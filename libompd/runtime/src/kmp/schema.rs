@@ -84,7 +84,8 @@ structs! {
     }
     KmpBstate = "kmp_bstate" as ["kmp_bstate", "kmp_bstate_t"], "A thread's state in one kind of barrier" {
         arrived: "b_arrived", "counts up by 4 with each arrival; bit 0: someone sleeps on it";
-        go: "b_go", "set to release the thread";
+        go: "b_go", "set to release the thread; the low bits are flags";
+        wait_flag: "wait_flag", "nonzero: the thread may be released by another's b_go (hierarchical barriers)";
     }
     KmpBalignTeam = "kmp_balign_team" as ["kmp_balign_team", "kmp_balign_team_t"], "A team's state in one kind of barrier" {
         arrived: "b_arrived", "value of the members' b_arrived once all have arrived";
@@ -99,6 +100,7 @@ structs! {
         nproc: "tt_nproc", "entries of that array in use";
         unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";
         pri_list: "tt_task_pri_list", "queues of tasks with a priority, highest first (LLVM 15 and later)";
+        pri_begin: "tt_task_pri_list.begin", "the same in Intel's 2026.2";
     }
     KmpThreadData = "kmp_base_thread_data" as ["kmp_base_thread_data", "kmp_base_thread_data_t"], "Task queue of one thread" {
         deque: "td_deque", "ring of pointers to taskdata";
@@ -315,6 +317,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_task.data2.priority", text: "priorities of tasks are unknown" },
     Cost { of: "kmp_internal_control.", text: "that internal control variable is unknown" },
     Cost { of: "kmp_bstate.", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "kmp_bstate.wait_flag", text: "whether waits at barriers are over is unknown" },
     Cost { of: "sizeof(kmp_bstate)", text: "who has arrived at a barrier is unknown" },
     Cost { of: "kmp_balign_team.", text: "who has arrived at a barrier is unknown" },
     Cost { of: "sizeof(kmp_balign_team)", text: "who has arrived at a barrier is unknown" },
