@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ompd_runtime::model::*;
 use ompd_runtime::os::Blocked;
-use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
+use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
 use ompd_target::Addr;
 
 use crate::escape::escape;
@@ -396,8 +396,9 @@ impl Teller<'_> {
         };
         let next: Vec<Node> = graph.waits_for(object).collect();
         match object {
-            Node::Barrier(..) | Node::RegionEnd(..) | Node::RegionStart(..) => {
-                Some(format!("missing: {}", named(next)))
+            Node::Barrier(runtime, _) | Node::RegionEnd(runtime, _) | Node::RegionStart(runtime, _) => {
+                let missing = named(next);
+                if missing.is_empty() { self.detached(runtime) } else { Some(format!("missing: {missing}")) }
             }
             Node::Lock(runtime, id) => {
                 let lock = self.inspection.runtimes[runtime].lock(id)?;
@@ -426,10 +427,29 @@ impl Teller<'_> {
                 let shown = tasks.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
                 let more = tasks.len().saturating_sub(4);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                (!tasks.is_empty()).then(|| format!("not over: {shown}{more}"))
+                let (Node::Taskwait(runtime, _)
+                | Node::Taskgroup(runtime, _)
+                | Node::Dependences(runtime, _)
+                | Node::TeamTasks(runtime, _)) = object
+                else {
+                    return None;
+                };
+                match tasks.is_empty() {
+                    false => Some(format!("not over: {shown}{more}")),
+                    true => self.detached(runtime),
+                }
             }
             _ => None,
         }
+    }
+
+    /// What is known of tasks that were not found.
+    fn detached(&self, runtime: usize) -> Option<String> {
+        has_detached(&self.inspection.runtimes[runtime]).then(|| {
+            "a task is not over that is in no queue and executed by nobody: its body is over, and its event has not been \
+             fulfilled"
+                .to_owned()
+        })
     }
 
     fn of_task(&self, runtime: usize, id: TaskId) -> Option<String> {

@@ -79,10 +79,8 @@ pub struct Expectation {
 impl Expectation {
     /// The names a true verdict may have.
     pub fn accepted(&self, owners_recorded: bool) -> Vec<Situation> {
-        match self.without_owners {
-            Some(situation) if !owners_recorded => Vec::from([situation]),
-            _ => self.situation.iter().chain(&self.also).copied().collect(),
-        }
+        let without = self.without_owners.filter(|_| !owners_recorded);
+        self.situation.iter().chain(&self.also).copied().chain(without).collect()
     }
 }
 

@@ -38,6 +38,10 @@ pub trait Runtime: fmt::Debug {
     /// `functions` are the names of the functions of the runtime's frames outward of it, innermost first, where they have
     /// any; `outermost` says that the first is the one the thread began with, C library apart.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool;
+
+    /// Name of a function that ends a region and opens none: what both it and a function that opens regions call is the
+    /// runtime's own function for the end of a region. `None` where there is no such pair.
+    fn ends_regions(&self) -> Option<&'static str>;
 }
 
 /// How a family tells what it is made of.

@@ -143,6 +143,34 @@ pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
 
 /// True if the function that begins at `from` jumps to where the one at `to` begins: a call that was its last act.
 pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+    reaches(images, from, &|image, file, range, instruction| match instruction.flow_control() {
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
+            let at = instruction.near_branch_target();
+            !range.contains(&at) && through_stub(target, image, file, at) == to
+        }
+        FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
+            let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
+            target.read_ptr(slot).is_ok_and(|at| at == to)
+        }
+        _ => false,
+    })
+}
+
+/// True if the function that begins at `from` calls, by its address, the one that begins at `to`.
+pub(crate) fn calls(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+    reaches(images, from, &|image, file, _, instruction| {
+        instruction.flow_control() == FlowControl::Call
+            && instruction.op0_kind() == OpKind::NearBranch64
+            && through_stub(target, image, file, instruction.near_branch_target()) == to
+    })
+}
+
+/// True if an instruction of the function that begins at `from` passes the test.
+fn reaches(
+    images: &Images<'_>,
+    from: Addr,
+    test: &dyn Fn(&Image<'_>, &ElfFile, &std::ops::Range<u64>, &Instruction) -> bool,
+) -> bool {
     let Some(image) = images.at(from) else { return false };
     let Some(info) = &image.info else { return false };
     let file = info.file();
@@ -157,18 +185,7 @@ pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Ad
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
-        let reaches = match instruction.flow_control() {
-            FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
-                let at = instruction.near_branch_target();
-                !range.contains(&at) && through_stub(target, image, file, at) == to
-            }
-            FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
-                let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
-                target.read_ptr(slot).is_ok_and(|at| at == to)
-            }
-            _ => false,
-        };
-        if reaches {
+        if test(image, file, &range, &instruction) {
             return true;
         }
     }

@@ -27,6 +27,7 @@ mod reader;
 mod report;
 mod stitch;
 mod unwind;
+mod waiting;
 
 pub use capture::Stacks;
 pub use image::Cache;

@@ -36,6 +36,7 @@ pub(crate) struct Process<'t> {
     symbols: RefCell<HashMap<Addr, Option<Rc<Function>>>>,
     sources: RefCell<HashMap<Addr, Rc<[SourceFrame]>>>,
     jumps: RefCell<HashMap<(Addr, Addr), bool>>,
+    direct: RefCell<HashMap<(Addr, Addr), bool>>,
 }
 
 impl<'t> Process<'t> {
@@ -51,6 +52,7 @@ impl<'t> Process<'t> {
             symbols: RefCell::default(),
             sources: RefCell::default(),
             jumps: RefCell::default(),
+            direct: RefCell::default(),
         }
     }
 
@@ -102,6 +104,15 @@ impl<'t> Process<'t> {
     /// True if the function that begins at `from` jumps to where the one at `to` begins.
     pub(crate) fn jumps(&self, from: Addr, to: Addr) -> bool {
         *self.jumps.borrow_mut().entry((from, to)).or_insert_with(|| calls::jumps(self.target, &self.images, from, to))
+    }
+
+    /// True if the runtime's public function of this name calls the one at `to`, or jumps to it.
+    pub(crate) fn leads_to(&self, runtime: usize, name: &str, to: Addr) -> bool {
+        let base = self.runtimes[runtime].info().base;
+        let module = self.target.modules().iter().find(|module| module.base() == base);
+        let Some(from) = module.and_then(|module| module.symbol(name)).map(|symbol| symbol.addr) else { return false };
+        let calls = || calls::calls(self.target, &self.images, from, to);
+        self.jumps(from, to) || *self.direct.borrow_mut().entry((from, to)).or_insert_with(calls)
     }
 
     /// The functions of the source at `addr`, innermost first, those inlined included; one without any name where nothing

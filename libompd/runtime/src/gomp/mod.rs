@@ -169,6 +169,11 @@ impl Runtime for Gomp {
         entry::look_up(entries::ENTRIES, symbol)
     }
 
+    /// `GOMP_parallel` has it inlined: both lead to `gomp_team_end` (parallel.c).
+    fn ends_regions(&self) -> Option<&'static str> {
+        Some("GOMP_parallel_end")
+    }
+
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with
     /// (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing tells the C library, so
     /// that the outermost function of libgomp is not known to be that; but it has its name.

@@ -176,6 +176,11 @@ impl Runtime for Kmp {
         self.territory.owner(target, addr) == Owner::Runtime
     }
 
+    /// `__kmpc_fork_call` calls it as well: `__kmp_join_call` (kmp_csupport.cpp, kmp_gsupport.cpp).
+    fn ends_regions(&self) -> Option<&'static str> {
+        Some("GOMP_parallel_end")
+    }
+
     fn entry(&self, symbol: &str) -> Option<Entry> {
         entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gomp::entries::ENTRIES, symbol))
     }

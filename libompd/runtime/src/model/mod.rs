@@ -185,6 +185,8 @@ pub struct RuntimeSnapshot {
     pub tasks: Vec<Task>,
     /// Tasks that are not listed but counted.
     pub more_tasks: Vec<MoreTasks>,
+    /// A thread in `taskwait` executes children of its task, and of other tasks only such with a priority.
+    pub taskwait_runs_children_only: bool,
     /// Task groups that those tasks are in.
     pub taskgroups: Vec<Taskgroup>,
     /// Locks that threads wait for, and those known to be held.
@@ -206,6 +208,7 @@ impl RuntimeSnapshot {
             teams: Vec::new(),
             tasks: Vec::new(),
             more_tasks: Vec::new(),
+            taskwait_runs_children_only: false,
             taskgroups: Vec::new(),
             locks: Vec::new(),
             loops: Vec::new(),

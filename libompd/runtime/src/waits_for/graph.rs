@@ -153,6 +153,39 @@ impl Graph {
     }
 }
 
+/// Threads that wait so may execute tasks meanwhile.
+fn is_scheduling_point(kind: WaitKind) -> bool {
+    matches!(
+        kind,
+        WaitKind::Barrier
+            | WaitKind::RegionEnd
+            | WaitKind::BarrierTasks
+            | WaitKind::Taskwait
+            | WaitKind::Taskgroup
+            | WaitKind::TaskwaitOrTaskgroup
+            | WaitKind::Dependences
+    )
+}
+
+/// True if there are tasks that are not over and were not found.
+pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
+    let mut listed: HashMap<TaskId, u64> = HashMap::new();
+    let is_child = |task: &&Task| task.kind.get().is_some_and(TaskKind::is_explicit);
+    for task in snapshot.tasks.iter().filter(is_child) {
+        if let Some(parent) = task.generating.flat() {
+            *listed.entry(parent).or_default() += 1;
+        }
+    }
+    for more in &snapshot.more_tasks {
+        if let Some(parent) = snapshot.task(more.like).and_then(|t| t.generating.flat()) {
+            *listed.entry(parent).or_default() += more.count;
+        }
+    }
+    let known = |id: usize| listed.get(&TaskId(id)).copied().unwrap_or(0);
+    let mut tasks = snapshot.tasks.iter().enumerate();
+    tasks.any(|(id, task)| task.unfinished_children.get().is_some_and(|n| u64::from(n) > known(id)))
+}
+
 /// Ready tasks of a runtime that count as those that might do something. Their threads are what matters.
 const READY_TASKS: usize = 8;
 
@@ -179,6 +212,8 @@ struct Builder<'a> {
     in_team: Vec<HashMap<TeamId, Vec<TaskId>>>,
     /// Tasks that are ready, for each runtime.
     ready: Vec<Vec<&'a Task>>,
+    /// Whether there are tasks that were not found, for each runtime.
+    hidden: Vec<bool>,
     /// Nodes that have been met and have still to be explained.
     open: Vec<Node>,
 }
@@ -225,6 +260,7 @@ impl<'a> Builder<'a> {
                 .iter()
                 .map(|s| s.tasks.iter().filter(|t| t.state.get() == Some(TaskState::Ready)).collect())
                 .collect(),
+            hidden: snapshots.iter().map(has_hidden).collect(),
             open: Vec::new(),
         }
     }
@@ -278,7 +314,7 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let still = wait.over.get() == Some(false) || (asleep && wait.over.get().is_none());
-            if !still || self.may_take_a_task(*runtime, thread, wait.kind) {
+            if !still || self.may_take_a_task(*runtime, thread, wait.kind) || self.may_have_taken(*runtime, wait, os) {
                 self.set(node, Mode::Free, Vec::new());
                 return;
             }
@@ -306,20 +342,31 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// True if the thread may be just about to execute a task, which is then in no queue any more and not yet the one it
+    /// executes. Not so if it sleeps, or offers its processor to others; nor if all tasks that are not over were found.
+    fn may_have_taken(&self, runtime: RuntimeIndex, wait: &Wait, os: OsThread) -> bool {
+        let quiet = wait.asleep == Some(true) || os.blocked != Blocked::No;
+        !quiet && is_scheduling_point(wait.kind) && self.hidden[runtime]
+    }
+
     /// True if there is a task that is ready and that the thread may execute while it waits (OpenMP 5.2, 12.9: a thread
     /// suspended in a tied task outside of a barrier takes only tied tasks that descend from it).
     fn may_take_a_task(&self, runtime: RuntimeIndex, thread: &Thread, kind: WaitKind) -> bool {
-        let any = match kind {
-            WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::BarrierTasks => true,
-            WaitKind::Taskwait | WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup | WaitKind::Dependences => false,
-            _ => return false,
-        };
+        if !is_scheduling_point(kind) {
+            return false;
+        }
+        let any = matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::BarrierTasks);
         let snapshot = &self.snapshots[runtime];
         let team = thread.team.flat();
         let current = thread.task.get();
         let ready = self.ready[runtime].iter();
         let mut of_team = ready.filter(|t| t.team.flat().is_none() || team.is_none() || t.team.flat() == team);
-        of_team.any(|task| any || task.tied.get() == Some(false) || self.may_descend(snapshot, task, current))
+        let children_only = kind == WaitKind::Taskwait && snapshot.taskwait_runs_children_only;
+        of_team.any(|task| match (any, children_only) {
+            (true, _) => true,
+            (_, true) => task.priority.get() != Some(0) || task.generating.flat() == current,
+            _ => task.tied.get() == Some(false) || self.may_descend(snapshot, task, current),
+        })
     }
 
     /// False only if it is known that `task` does not descend from `ancestor`.
@@ -396,10 +443,7 @@ impl<'a> Builder<'a> {
                 match known {
                     Some(known) => self.tasks(runtime, Some(known)),
                     // They are among its children, and until one of these is over nothing changes.
-                    None => match self.tasks(runtime, self.children[runtime].get(&id)) {
-                        (Mode::All, to) => (Mode::Any, to),
-                        nothing => nothing,
-                    },
+                    None => (Mode::Any, self.tasks(runtime, self.children[runtime].get(&id)).1),
                 }
             }
             Node::Word(..) => (Mode::Any, vec![Node::Anyone]),
@@ -430,13 +474,15 @@ impl<'a> Builder<'a> {
             Some(lwp) => Some(Node::Thread(*lwp)),
             None => Some(Node::Missing(runtime, id, number)),
         });
-        (Mode::All, missing.collect())
+        let missing: Vec<Node> = missing.collect();
+        // All are there, and yet it is not over: for what is left to be done it takes a thread.
+        if missing.is_empty() { self.tasks(runtime, self.in_team[runtime].get(&id)) } else { (Mode::All, missing) }
     }
 
     fn tasks(&self, runtime: RuntimeIndex, ids: Option<&Vec<TaskId>>) -> (Mode, Vec<Node>) {
         let to: Vec<Node> = ids.into_iter().flatten().map(|id| Node::Task(runtime, *id)).collect();
-        // Tasks that were not found, and that it must be waiting for, may be anywhere.
-        if to.is_empty() { (Mode::Free, to) } else { (Mode::All, to) }
+        // Whatever it waits for, without a thread of the process it will not happen.
+        if to.is_empty() { (Mode::Any, vec![Node::Anyone]) } else { (Mode::All, to) }
     }
 
     fn lock(&self, runtime: RuntimeIndex, id: LockId) -> (Mode, Vec<Node>) {
@@ -487,7 +533,7 @@ impl<'a> Builder<'a> {
             Some(TaskState::Ready) => thread(None),
             Some(TaskState::Blocked) => self.tasks(runtime, Some(&task.predecessors)),
             Some(TaskState::Detached) => (Mode::Any, vec![Node::Event(runtime, id)]),
-            None => (Mode::Free, Vec::new()),
+            None => (Mode::Any, vec![Node::Anyone]),
         }
     }
 }

@@ -16,7 +16,7 @@ use petgraph::graph::NodeIndex;
 use petgraph::visit::NodeFiltered;
 
 pub use graph::{Graph, Node, RuntimeIndex};
-pub use situation::Situation;
+pub use situation::{Situation, has_detached};
 
 use crate::model::RuntimeSnapshot;
 use crate::os::OsThread;

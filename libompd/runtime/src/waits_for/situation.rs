@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Certainty;
-use super::graph::{Graph, Node, exhausted};
+use super::graph::{Graph, Node, exhausted, has_hidden};
 use crate::model::*;
 use crate::os::{Blocked, OsThread};
 
@@ -92,7 +92,7 @@ pub(super) fn of(
         Situation::PoolLostInFork
     } else if has(&|node| matches!(node, Node::GoneOwner(..))) {
         Situation::OwnerGone
-    } else if has(&|node| matches!(node, Node::Event(..))) {
+    } else if has(&|node| matches!(node, Node::Event(..)) || lacks_event(graph, *node, snapshots)) {
         Situation::UnfulfilledEvent
     } else if barriers.iter().any(|(runtime, team, end)| barriers.contains(&(*runtime, *team, !end))) {
         if threads.iter().any(|lwp| shares_work(snapshots, *lwp)) {
@@ -123,6 +123,28 @@ pub(super) fn of(
 fn lost_threads(snapshot: &RuntimeSnapshot, os: &[OsThread]) -> bool {
     let exists = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp);
     snapshot.pools.iter().any(|pool| pool.threads.iter().any(|lwp| !lwp.as_ref().is_some_and(exists)))
+}
+
+/// Something waits for tasks that are not over and yet in no queue, not blocked, executed by nobody and, as no thread executes
+/// any task of its kind, suspended on no stack: their bodies are over, and their events have not been fulfilled.
+fn lacks_event(graph: &Graph, node: Node, snapshots: &[RuntimeSnapshot]) -> bool {
+    let runtime = match node {
+        Node::Taskwait(runtime, _) | Node::Taskgroup(runtime, _) | Node::TeamTasks(runtime, _) => runtime,
+        Node::Barrier(runtime, _) | Node::RegionEnd(runtime, _) => runtime,
+        _ => return false,
+    };
+    let anyone = graph.waits_for(node).any(|next| next == Node::Anyone);
+    anyone && has_detached(&snapshots[runtime])
+}
+
+/// See [`lacks_event`].
+pub fn has_detached(snapshot: &RuntimeSnapshot) -> bool {
+    let idle = |thread: &&Thread| thread.role.get() == Some(Role::IdleWorker);
+    let executes_none = snapshot.threads.iter().filter(|t| !idle(t)).all(|thread| {
+        let kind = thread.task.get().and_then(|id| snapshot.task(id)).and_then(|task| task.kind.get());
+        kind.is_some_and(|kind| !kind.is_explicit())
+    });
+    executes_none && has_hidden(snapshot)
 }
 
 /// A thread that yields in a region that got no other.

@@ -136,7 +136,8 @@ impl<'a> Reader<'a> {
         let taskgroups = reader.make_taskgroups();
         let loops = reader.loops(&teams, &threads);
         let Reader { tasks, more_tasks, locks, pool_threads: pools, issues, check, .. } = reader;
-        let of = RuntimeSnapshot::of(gomp.info.clone());
+        // GOMP_taskwait looks at the queue of children, and at that of the team for what has a higher priority.
+        let of = RuntimeSnapshot { taskwait_runs_children_only: true, ..RuntimeSnapshot::of(gomp.info.clone()) };
         (RuntimeSnapshot { threads, teams, tasks, more_tasks, taskgroups, locks, loops, pools, issues, ..of }, check)
     }
 
