@@ -310,3 +310,46 @@ fn loops_are_as_far_as_their_threads_have_come() {
         check("guided", Some(LoopKind::Loop), Guided, 10, at(704, 1000, 1), 0, None);
     }
 }
+
+/// A thread that never sleeps waits for the same things as one that does.
+#[test]
+fn spinning_waits_are_recognised() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors < 2 {
+        return Skip::because("one processor: libgomp lets no threads spin").show();
+    }
+    for library in libraries() {
+        for (wanted, kind) in [
+            ("barrier", WaitKind::Barrier),
+            ("lock", WaitKind::Mutex),
+            ("nest lock", WaitKind::Lock),
+            ("critical", WaitKind::Critical),
+        ] {
+            let what = format!("{wanted} on {}", library.what);
+            let spins = [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "infinity"), ("OMPD_TRUTH_SPINS", "1")];
+            let running = library.start("spinning", &[&spins[..], &[("SPIN", wanted)]].concat());
+            let waiter =
+                running.truth.threads.iter().find(|t| t.lwp != running.truth.coordinator).expect("a waiter").lwp;
+            // It may be stopped on its way round between two calls.
+            let seen = (0..100).find_map(|_| {
+                let (snapshot, ()) = look(&running, |_| ());
+                let thread = snapshot.thread_by_lwp(waiter).expect("a thread of libgomp");
+                let wait = thread.wait.value().cloned().flatten()?;
+                let lock = wait.lock.and_then(|id| snapshot.lock(id).cloned());
+                Some((wait, lock))
+            });
+            let (wait, lock) = seen.unwrap_or_else(|| panic!("{what}: never seen to wait"));
+            assert_eq!((wait.kind, wait.asleep, wait.over.get()), (kind, Some(false), Some(false)), "{what}: {wait:?}");
+            match lock {
+                None => assert_eq!(kind, WaitKind::Barrier, "{what}: {wait:?}"),
+                Some(lock) => {
+                    assert_eq!((lock.held.get(), &lock.waiters[..]), (Some(true), &[waiter][..]), "{what}: {lock:?}");
+                    let nest = kind == WaitKind::Lock;
+                    assert_eq!(lock.depth, nest.then_some(2), "{what}: {lock:?}");
+                    assert_eq!(matches!(lock.owner.flat(), Some(Owner::Task(_))), nest, "{what}: {lock:?}");
+                }
+            }
+            running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        }
+    }
+}
