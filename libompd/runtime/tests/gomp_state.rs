@@ -9,7 +9,7 @@ use std::process::Command;
 
 use ompd_runtime::discover;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RuntimeSnapshot, Task, TaskId, TaskState,
+    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RuntimeSnapshot, Task, TaskId, TaskState,
     TaskgroupId, WaitKind,
 };
 use ompd_target::elf::ElfFile;
