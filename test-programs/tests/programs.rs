@@ -350,6 +350,7 @@ fn every_program_has_its_source() -> Result<()> {
             "nested_runtimes",
             "stuck",
             "allow",
+            "truth_calls",
             "truth_stack",
             "stacks_shared_library",
             "stacks_taskloop",

@@ -22,6 +22,11 @@ impl Record {
         Ok(Record { addr, bytes: target.read_vec(addr, size)?, order: target.arch().byte_order })
     }
 
+    /// A struct that was read together with others ([`Target::read_ranges`]).
+    pub fn new(addr: Addr, bytes: Vec<u8>, order: ByteOrder) -> Record {
+        Record { addr, bytes, order }
+    }
+
     /// The value of an integer or pointer field, zero-extended; bit-fields are shifted down.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ impl SizeOf {
     }
 
     /// Bytes to read to have all fields that are known.
-    fn bytes_to_read(self) -> Result<u64, Why> {
+    pub(crate) fn bytes_to_read(self) -> Result<u64, Why> {
         match self.bytes {
             Some(bytes) => Ok(bytes),
             None if self.extent > 0 => Ok(self.extent),
@@ -123,6 +123,29 @@ impl View {
             let ranges: Vec<(Addr, u64)> = addrs.filter(|a| !a.is_null()).map(|a| (a, size)).collect();
             target.prefetch(&ranges);
         }
+    }
+
+    /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. Each may fail by itself.
+    pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Why>> {
+        let ranges: Vec<(Addr, u64)> = addrs.iter().map(|addr| (*addr, size)).collect();
+        let (bytes, done) = target.read_ranges(&ranges);
+        let order = target.arch().byte_order;
+        // No bytes at all are there if the lengths together are beyond all memory.
+        let mut parts = bytes.chunks_exact(size.max(1) as usize);
+        let view = |(addr, done): (&Addr, &bool)| match (parts.next(), done) {
+            (Some(part), true) => Ok(Record::new(*addr, part.to_vec(), order)),
+            // Once more, for the cause.
+            _ => Record::read(target, *addr, size),
+        };
+        let records = addrs.iter().zip(&done).map(view);
+        records.map(|record| Ok(View { record: Rc::new(record?), at: 0 })).collect()
+    }
+
+    /// What follows `bytes` bytes on, as a struct of its own; `None` if it was not read along.
+    pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<View> {
+        let at = self.at.checked_add(bytes)?;
+        let end = at.checked_add(size.bytes_to_read().ok()?)?;
+        (end <= self.record.bytes().len() as u64).then(|| View { record: Rc::clone(&self.record), at })
     }
 
     /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's

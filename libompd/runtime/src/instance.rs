@@ -57,6 +57,9 @@ pub(crate) struct FamilyOrigins {
     /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built
     /// in may have been linked without that function.
     pub(crate) only_with: &'static [(&'static str, &'static str)],
+    /// Structs that only releases have in which a certain member leads to them: the struct, and struct and name of the
+    /// member.
+    pub(crate) led_to: &'static [(&'static str, (&'static str, &'static str))],
 }
 
 /// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
@@ -471,7 +474,13 @@ fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> 
         };
         answers.iter().any(knows)
     };
-    let fields = of.schema.structs.iter().filter(|s| !whole(s.name));
+    let absent = |s: &str| {
+        let leads = |(to, (from, member)): &(&str, (&str, &str))| {
+            *to == s && whole(from) && layout.field(from, member).is_err()
+        };
+        of.led_to.iter().any(leads)
+    };
+    let fields = of.schema.structs.iter().filter(|s| !whole(s.name) && !absent(s.name));
     let fields = fields.flat_map(|s| s.fields.iter().map(move |f| (s.name, f.name)));
     let fields = fields.filter(|(s, f)| layout.field(s, f).is_err()).map(|(s, f)| format!("{s}.{f}"));
     let globals = of.schema.globals.iter().filter(|g| layout.global(g.name).is_err()).map(|g| g.name.to_owned());

@@ -8,13 +8,17 @@ pub(crate) const TEAM_SIZE: u64 = 1 << 18;
 pub(crate) const TASK_DEPTH: usize = 1 << 14;
 /// Tasks read in one snapshot.
 pub(crate) const TASKS: usize = 1 << 20;
-/// Tasks of one kind (function, generating task, task group, state, priority) that are listed; the rest is counted.
-pub(crate) const ALIKE: u64 = 1000;
-/// Queued tasks of all kinds that are listed.
-pub(crate) const QUEUED: usize = 1 << 14;
-/// Steps along queues and lists of dependent tasks in one snapshot: enough for a million tasks, and an end to what has
-/// none.
-pub(crate) const QUEUE_STEPS: u64 = 1 << 22;
+/// Tasks in queues and graphs of dependences that are listed, of each function, generating task, team, task group,
+/// priority and state. The rest is counted.
+pub(crate) const TASKS_ALIKE: u64 = 1000;
+/// Such tasks listed in all.
+pub(crate) const TASKS_LISTED: usize = 1 << 14;
+/// Slots of one queue of tasks.
+pub(crate) const QUEUE_SLOTS: u64 = 1 << 24;
+/// Steps along queues and graphs of dependences that are read in bulk: a million tasks, each with a dependence, and a rest.
+pub(crate) const BULK_STEPS: u64 = 1 << 22;
+/// Structs read at once.
+pub(crate) const BATCH: usize = 4096;
 /// Predecessors listed of one task.
 pub(crate) const PREDECESSORS: usize = 1000;
 /// Dependences listed of one task, and of all together.
@@ -39,6 +43,11 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// A budget of its own, for walks that are read in bulk.
+    pub(crate) fn of(steps: u64) -> Budget {
+        Budget(steps)
+    }
+
     /// Takes `steps` off.
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), crate::bind::Why> {
         self.0 = self.0.checked_sub(steps).ok_or_else(|| {

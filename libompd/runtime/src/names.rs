@@ -32,6 +32,13 @@ impl<'a> Namer<'a> {
         name
     }
 
+    /// `symbol` or `symbol+offset`; nothing where no symbol covers the address.
+    fn symbol(&self, addr: Addr) -> Option<String> {
+        let (symbol, distance) = self.target.module_at(addr)?.symbol_at(addr)?;
+        let name = demangle(&symbol.name);
+        Some(if distance == 0 { name } else { format!("{name}+{distance:#x}") })
+    }
+
     /// Names every function and every object waited for. `refine` may change a wait once its object has a name.
     pub(crate) fn name_all(&mut self, snapshot: &mut RuntimeSnapshot, refine: impl Fn(&mut Wait)) {
         for function in
@@ -40,6 +47,12 @@ impl<'a> Namer<'a> {
             if let Fact::Known { value: CodeRef { addr, name }, .. } = function {
                 *name = self.name(*addr);
             }
+        }
+        for dependence in snapshot.tasks.iter_mut().flat_map(|t| &mut t.dependences) {
+            dependence.name = self.symbol(dependence.addr);
+        }
+        for lock in snapshot.locks.iter_mut().filter(|lock| lock.name.is_none()) {
+            lock.name = self.symbol(lock.object);
         }
         for thread in &mut snapshot.threads {
             if let Fact::Known { value: Some(wait), .. } = &mut thread.wait {

@@ -81,6 +81,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         ],
         names: &schema::NAMES,
         only_with: &[(schema::DEFAULT_LOCK, "GOMP_critical_start"), (schema::ATOMIC_LOCK, "GOMP_atomic_start")],
+        led_to: &[],
     }
 }
 

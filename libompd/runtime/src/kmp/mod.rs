@@ -20,7 +20,7 @@ use ompd_target::{Addr, Module, Target, TargetExt};
 use crate::entry::{self, Entry};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{Family, InstanceInfo, RuntimeSnapshot, WaitKind};
+use crate::model::{Fact, Family, InstanceInfo, Lock, LockKind, RuntimeSnapshot, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use schema::Structs;
@@ -79,6 +79,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
         names: &schema::NAMES,
         only_with: &[],
+        led_to: &[("kmp_task_pri", ("kmp_base_task_team", "tt_task_pri_list"))],
     }
 }
 
@@ -151,9 +152,22 @@ impl Runtime for Kmp {
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
         let criticals = name_criticals(target, snapshot);
+        for lock in &mut snapshot.locks {
+            if let Some((variable, name)) = criticals.get(&lock.object) {
+                // The lock is behind the variable, or the variable itself.
+                lock.object = *variable;
+                lock.name = Some(format!("critical ({name})"));
+                if let Some(origin) = lock.held.origin() {
+                    lock.kind = Fact::known(LockKind::Critical, origin);
+                }
+            }
+        }
         Namer::new(target).name_all(snapshot, |wait| {
-            if let Some(name) = criticals.get(&wait.object) {
+            if let Some((_, name)) = criticals.get(&wait.object) {
                 wait.name = Some(format!("critical ({name})"));
+                if wait.kind == WaitKind::Mutex {
+                    wait.kind = WaitKind::Critical;
+                }
             }
         });
     }
@@ -181,12 +195,14 @@ impl Runtime for Kmp {
     }
 }
 
-/// Names of the criticals waited for, by address of their lock. The compiler makes a variable `.gomp_critical_user_NAME.var`
+/// Variables and names of criticals, by address of their lock. The compiler makes a variable `.gomp_critical_user_NAME.var`
 /// (clang; without `.var` GCC) for each; on first use the runtime leaves a pointer to an entry of its lock table in it
-/// (`__kmpc_critical_with_hint`), whose first member points to the lock.
-fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Addr, String> {
+/// (`__kmpc_critical_with_hint`), whose first member points to the lock. Of some kinds of locks the variable is the lock.
+fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Addr, (Addr, String)> {
     let waits = snapshot.threads.iter().filter_map(|t| t.wait.value().and_then(Option::as_ref));
-    let wanted: HashSet<Addr> = waits.filter(|w| w.kind == WaitKind::Critical).map(|w| w.object).collect();
+    let waits = waits.filter(|w| matches!(w.kind, WaitKind::Critical | WaitKind::Mutex)).map(|w| w.object);
+    let critical = |lock: &&Lock| lock.kind.get().is_none_or(|kind| kind == LockKind::Critical);
+    let wanted: HashSet<Addr> = waits.chain(snapshot.locks.iter().filter(critical).map(|l| l.object)).collect();
     let mut names = HashMap::new();
     if wanted.is_empty() {
         return names;
@@ -195,12 +211,11 @@ fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Ad
         let Ok(file) = &module.file else { continue };
         for symbol in file.symbols_with_prefix(CRITICAL_PREFIX).filter(|s| !s.tls) {
             let variable = symbol.addr.offset(module.bias);
-            let lock = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry));
-            if let Ok(lock) = lock
-                && wanted.contains(&lock)
-            {
+            let behind = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry)).ok();
+            let lock = [Some(variable), behind].into_iter().flatten().find(|lock| wanted.contains(lock));
+            if let Some(lock) = lock {
                 let name = symbol.name.trim_start_matches(CRITICAL_PREFIX).trim_end_matches(".var");
-                names.insert(lock, name.to_owned());
+                names.insert(lock, (variable, name.to_owned()));
             }
         }
     }

@@ -37,6 +37,7 @@ structs! {
         ident: "t_ident", "source position of the construct";
         bar: "t_bar", "barrier state, one kmp_balign_team for each kind of barrier";
         task_team: "t_task_team", "two sets of task queues, used in turn";
+        dispatch: "t_dispatch", "array of kmp_disp, one for each member";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
         root_team: "r_root_team", "team of its initial thread outside all regions";
@@ -51,15 +52,26 @@ structs! {
         icvs: "td_icvs", "internal control variables of the task";
         incomplete_children: "td_incomplete_child_tasks", "children not finished";
         taskgroup: "td_taskgroup", "innermost taskgroup";
+        dephash: "td_dephash", "what its children depend on, by address";
+        depnode: "td_depnode", "its place in the graph of dependences";
+        event: "td_allow_completion_event", "event of a `detach` clause; its address is the handle";
+        event_type: "td_allow_completion_event.type", "1 from the start of a task with `detach` until the event is fulfilled";
     }
     KmpTaskingFlags = "kmp_tasking_flags" as ["kmp_tasking_flags", "kmp_tasking_flags_t"], "Bits of td_flags" {
         tasktype: "tasktype", "1 explicit, 0 implicit";
         final_: "final", "a `final` clause is in force";
         task_serial: "task_serial", "executed at once by the thread that met it";
         started: "started", "its function has been called";
+        tiedness: "tiedness", "1 tied, 0 untied";
+        priority_specified: "priority_specified", "a `priority` clause was given";
+        detachable: "detachable", "a `detach` clause was given";
+        proxy: "proxy", "its body is over, or is not the runtime's to execute";
+        complete: "complete", "it is over";
+        team_serial: "team_serial", "generated in a team of one thread: its parent does not count it";
     }
     KmpTask = "kmp_task" as ["kmp_task", "kmp_task_t"], "The compiler's view of a task" {
         routine: "routine", "function of the task";
+        priority: "data2.priority", "value of the `priority` clause";
     }
     KmpInternalControl = "kmp_internal_control" as ["kmp_internal_control", "kmp_internal_control_t"], "Internal control variables" {
         nproc: "nproc", "`nthreads-var`";
@@ -72,7 +84,8 @@ structs! {
     }
     KmpBstate = "kmp_bstate" as ["kmp_bstate", "kmp_bstate_t"], "A thread's state in one kind of barrier" {
         arrived: "b_arrived", "counts up by 4 with each arrival; bit 0: someone sleeps on it";
-        go: "b_go", "set to release the thread";
+        go: "b_go", "set to release the thread; the low bits are flags";
+        wait_flag: "wait_flag", "nonzero: the thread may be released by another's b_go (hierarchical barriers)";
     }
     KmpBalignTeam = "kmp_balign_team" as ["kmp_balign_team", "kmp_balign_team_t"], "A team's state in one kind of barrier" {
         arrived: "b_arrived", "value of the members' b_arrived once all have arrived";
@@ -80,11 +93,14 @@ structs! {
     KmpTaskgroup = "kmp_taskgroup" as ["kmp_taskgroup", "kmp_taskgroup_t"], "One taskgroup" {
         count: "count", "tasks of the group not finished; the word slept on at its end";
         parent: "parent", "enclosing taskgroup";
+        cancel_request: "cancel_request", "nonzero: cancelled";
     }
     KmpTaskTeam = "kmp_base_task_team" as ["kmp_base_task_team", "kmp_base_task_team_t"], "Task queues of a team" {
         threads_data: "tt_threads_data", "array of kmp_thread_data, one for each member";
         nproc: "tt_nproc", "entries of that array in use";
         unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";
+        pri_list: "tt_task_pri_list", "queues of tasks with a priority, highest first (LLVM 15 and later)";
+        pri_begin: "tt_task_pri_list.begin", "the same in Intel's 2026.2";
     }
     KmpThreadData = "kmp_base_thread_data" as ["kmp_base_thread_data", "kmp_base_thread_data_t"], "Task queue of one thread" {
         deque: "td_deque", "ring of pointers to taskdata";
@@ -93,6 +109,36 @@ structs! {
         deque_ntasks: "td_deque_ntasks", "tasks in the ring";
     }
     KmpThreadDataUnion = "kmp_thread_data" as ["kmp_thread_data", "kmp_thread_data_t"], "Padded kmp_base_thread_data" {
+    }
+    KmpTaskPri = "kmp_task_pri" as ["kmp_task_pri", "kmp_task_pri_t"], "Queue of the tasks of one priority" {
+        td: "td", "the queue";
+        next: "next", "queue of the next lower priority";
+    }
+    KmpDepnode = "kmp_base_depnode" as ["kmp_base_depnode", "kmp_base_depnode_t"], "One task in the graph of dependences" {
+        successors: "successors", "list of the tasks that depend on it";
+        task: "task", "the kmp_task; NULL once it is over, and until all its dependences are entered";
+        npredecessors: "npredecessors", "tasks it depends on that are not over";
+        mtx_locks: "mtx_locks", "locks of its `mutexinoutset` dependences";
+    }
+    KmpDepnodeList = "kmp_depnode_list" as ["kmp_depnode_list", "kmp_depnode_list_t"], "A list of nodes of that graph" {
+        node: "node", "the node";
+        next: "next", "rest of the list";
+    }
+    KmpDephash = "kmp_dephash" as ["kmp_dephash", "kmp_dephash_t"], "Addresses that children of a task depend on" {
+        buckets: "buckets", "array of chains of kmp_dephash_entry";
+        length: "size", "length of that array";
+        last_all: "last_all", "last task with a dependence on `omp_all_memory` (LLVM 14 and later)";
+    }
+    KmpDephashEntry = "kmp_dephash_entry" as ["kmp_dephash_entry", "kmp_dephash_entry_t"], "One address depended on" {
+        addr: "addr", "the address";
+        last_out: "last_out", "last task with `out` or `inout`, if no set came after it";
+        last_set: "last_set", "tasks of one other kind that came last";
+        prev_set: "prev_set", "the set before that one";
+        last_flag: "last_flag", "kind of last_set: 1 `in`, 4 `mutexinoutset`, 8 `inoutset`";
+        last_ins: "last_ins", "tasks with `in` since last_out (before LLVM 13)";
+        last_mtxs: "last_mtxs", "tasks with `mutexinoutset` since last_out (before LLVM 13)";
+        mtx_lock: "mtx_lock", "lock of the `mutexinoutset` dependences on the address";
+        next_in_bucket: "next_in_bucket", "rest of the chain";
     }
     KmpFlag64 = "kmp_flag_64" as ["kmp_flag_64<false, true>", "kmp_flag_64"], "What a thread sleeps on: a 64-bit word" {
         loc: "loc", "address of the word";
@@ -116,6 +162,72 @@ structs! {
         tail_id: "tail_id", "gtid + 1 of the last waiter";
         head_id: "head_id", "0 free, -1 held without waiters, else gtid + 1 of the first waiter";
         flags: "flags", "bit 0: a critical construct";
+        owner_id: "owner_id", "gtid + 1 of the owner, of nest locks and with KMP_CONSISTENCY_CHECK only";
+        depth_locked: "depth_locked", "how often a nest lock is set; -1 in simple locks";
+    }
+    KmpTicketLock = "kmp_base_ticket_lock" as ["kmp_base_ticket_lock", "kmp_base_ticket_lock_t"], "A lock that counts whose turn it is" {
+        initialized: "initialized", "LLVM: true; Intel: points to the lock itself";
+        self_: "self", "points to the lock itself (LLVM)";
+        location: "location", "source position of the critical construct; NULL for locks";
+        next_ticket: "next_ticket", "number the next thread to ask for the lock gets";
+        now_serving: "now_serving", "number that has the lock";
+        owner_id: "owner_id", "gtid + 1 of the owner, of nest locks and with KMP_CONSISTENCY_CHECK only";
+        depth_locked: "depth_locked", "how often a nest lock is set; -1 in simple locks";
+        flags: "flags", "bit 0: a critical construct";
+    }
+    KmpDrdpaLock = "kmp_base_drdpa_lock" as ["kmp_base_drdpa_lock", "kmp_base_drdpa_lock_t"], "The same, with a word to spin on for each thread" {
+        initialized: "initialized", "points to the lock itself";
+        location: "location", "source position of the critical construct; NULL for locks";
+        polls: "polls", "array of the words spun on: that of a ticket holds the ticket once it is served";
+        mask: "mask", "length of that array, less one";
+        next_ticket: "next_ticket", "number the next thread to ask for the lock gets";
+        owner_id: "owner_id", "gtid + 1 of the owner, of nest locks and with KMP_CONSISTENCY_CHECK only";
+        depth_locked: "depth_locked", "how often a nest lock is set; -1 in simple locks";
+        flags: "flags", "bit 0: a critical construct";
+    }
+    KmpTasLock = "kmp_base_tas_lock" as ["kmp_base_tas_lock", "kmp_base_tas_lock_t"], "A lock of one word" {
+        poll: "poll", "low byte: the kind of lock, where that is in the word; above it gtid + 1 of the owner";
+        depth_locked: "depth_locked", "how often a nest lock is set";
+    }
+    KmpFutexLock = "kmp_base_futex_lock" as ["kmp_base_futex_lock", "kmp_base_futex_lock_t"], "A lock of one word that waiters sleep on" {
+        poll: "poll", "low byte as above; above it 2 * (gtid + 1) of the owner, and 1 if somebody may sleep";
+        depth_locked: "depth_locked", "how often a nest lock is set";
+    }
+    KmpDisp = "kmp_disp" as ["kmp_disp", "kmp_disp_t"], "A member's worksharing regions" {
+        sh_current: "th_dispatch_sh_current", "what the team shares of the loop it is in";
+        pr_current: "th_dispatch_pr_current", "what is its own of that loop; NULL when it is in none";
+    }
+    DispatchPrivate = "dispatch_private_info" as ["dispatch_private_info", "dispatch_private_info_t"], "A member's part of a loop" {
+        schedule: "schedule", "the runtime's own schedule number";
+        ordered: "flags.ordered", "the loop has an `ordered` clause";
+        steal_flag: "steal_flag", "static_steal: 0 unused, 1 claimed, 2 its share may be stolen from, 3 has none (LLVM 13 and later)";
+        type_size: "type_size", "bytes of the loop variable, 4 or 8; which of the following counts";
+        count32: "u.p32.count", "static_steal: next chunk of its own";
+        lb32: "u.p32.lb", "first value";
+        ub32: "u.p32.ub", "last value; static_steal: the chunk after the last of its own";
+        st32: "u.p32.st", "step";
+        tc32: "u.p32.tc", "iterations";
+        chunk32: "u.p32.parm1", "iterations in a chunk";
+        nchunks32: "u.p32.parm2", "dynamic, static_steal: chunks";
+        ordered_lower32: "u.p32.ordered_lower", "first iteration of the chunk it executes, of a loop with `ordered`";
+        ordered_upper32: "u.p32.ordered_upper", "last iteration of that chunk";
+        count64: "u.p64.count", "as above";
+        lb64: "u.p64.lb", "as above";
+        ub64: "u.p64.ub", "as above";
+        st64: "u.p64.st", "as above";
+        tc64: "u.p64.tc", "as above";
+        chunk64: "u.p64.parm1", "as above";
+        nchunks64: "u.p64.parm2", "as above";
+        ordered_lower64: "u.p64.ordered_lower", "as above";
+        ordered_upper64: "u.p64.ordered_upper", "as above";
+    }
+    DispatchShared = "dispatch_shared_info" as ["dispatch_shared_info", "dispatch_shared_info_t"], "What a team shares of a loop" {
+        iteration32: "u.s32.iteration", "dynamic: next chunk; guided: next iteration";
+        num_done32: "u.s32.num_done", "members that are through";
+        ordered32: "u.s32.ordered_iteration", "iteration whose `ordered` region is next";
+        iteration64: "u.s64.iteration", "as above";
+        num_done64: "u.s64.num_done", "as above";
+        ordered64: "u.s64.ordered_iteration", "as above";
     }
     Ident = "ident" as ["ident", "ident_t"], "A source position handed over by the compiler" {
         psource: "psource", "text `;file;function;line;end line;;`";
@@ -183,6 +295,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_base_team.t_ident", text: "lines of regions are unknown" },
     Cost { of: "kmp_base_team.t_bar", text: "who has arrived at a barrier is unknown" },
     Cost { of: "kmp_base_team.t_task_team", text: "tasks that are ready to run are not listed" },
+    Cost { of: "kmp_base_team.t_dispatch", text: "how far loops are is unknown" },
     Cost { of: "kmp_base_root.", text: "initial threads are not told from workers" },
     Cost { of: "kmp_taskdata.", text: "tasks are not shown" },
     Cost { of: "kmp_taskdata.td_ident", text: "lines of tasks are unknown" },
@@ -190,22 +303,49 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_taskdata.td_icvs", text: "internal control variables are unknown" },
     Cost { of: "kmp_taskdata.td_incomplete_child_tasks", text: "a taskwait is not told from the end of a taskgroup" },
     Cost { of: "kmp_taskdata.td_taskgroup", text: "a taskwait is not told from the end of a taskgroup" },
+    Cost { of: "kmp_taskdata.td_dep", text: "tasks that wait for dependences are not listed" },
+    Cost { of: "kmp_taskdata.td_allow_completion_event", text: "events of detached tasks are unknown" },
     Cost { of: "sizeof(kmp_taskdata)", text: "functions of tasks are unknown" },
     Cost { of: "kmp_tasking_flags.", text: "tasks are not shown" },
+    Cost { of: "kmp_tasking_flags.tiedness", text: "which tasks are tied is unknown" },
+    Cost { of: "kmp_tasking_flags.priority_specified", text: "priorities of tasks are unknown" },
+    Cost { of: "kmp_tasking_flags.detachable", text: "events of detached tasks are unknown" },
+    Cost { of: "kmp_tasking_flags.proxy", text: "detached tasks are not told from suspended ones" },
+    Cost { of: "kmp_tasking_flags.team_serial", text: "unfinished children of tasks are not counted" },
+    Cost { of: "kmp_tasking_flags.complete", text: "tasks that are over are not told from suspended ones" },
     Cost { of: "kmp_task.", text: "functions of tasks are unknown" },
+    Cost { of: "kmp_task.data2.priority", text: "priorities of tasks are unknown" },
     Cost { of: "kmp_internal_control.", text: "that internal control variable is unknown" },
     Cost { of: "kmp_bstate.", text: "who has arrived at a barrier is unknown" },
+    Cost { of: "kmp_bstate.wait_flag", text: "whether waits at barriers are over is unknown" },
     Cost { of: "sizeof(kmp_bstate)", text: "who has arrived at a barrier is unknown" },
     Cost { of: "kmp_balign_team.", text: "who has arrived at a barrier is unknown" },
     Cost { of: "sizeof(kmp_balign_team)", text: "who has arrived at a barrier is unknown" },
     Cost { of: "kmp_taskgroup.", text: "a taskwait is not told from the end of a taskgroup" },
+    Cost { of: "kmp_taskgroup.cancel_request", text: "cancelled task groups are not told" },
     Cost { of: "kmp_base_task_team.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "kmp_base_task_team.tt_task_pri_list", text: "queued tasks with a priority are not listed" },
+    Cost { of: "kmp_task_pri.", text: "queued tasks with a priority are not listed" },
+    Cost { of: "kmp_base_depnode.", text: "tasks that wait for dependences are not listed" },
+    Cost { of: "kmp_base_depnode.mtx_locks", text: "kinds of some dependences are unknown" },
+    Cost { of: "kmp_depnode_list.", text: "tasks that wait for dependences are not listed" },
+    Cost { of: "kmp_dephash.", text: "what tasks depend on is unknown" },
+    Cost { of: "kmp_dephash_entry.", text: "what tasks depend on is unknown" },
     Cost { of: "kmp_base_thread_data.", text: "tasks that are ready to run are not listed" },
     Cost { of: "sizeof(kmp_thread_data)", text: "tasks that are ready to run are not listed" },
     Cost { of: "kmp_flag_", text: "what sleeping threads wait for is unknown" },
     Cost { of: "kmp_indirect_lock", text: "which lock a thread waits for is unknown" },
     Cost { of: "sizeof(kmp_indirect_lock_t)", text: "which lock a thread waits for is unknown" },
     Cost { of: "kmp_base_queuing_lock.", text: "which lock a thread waits for is unknown" },
+    Cost { of: "kmp_base_queuing_lock.owner_id", text: "owners of nest locks are unknown" },
+    Cost { of: "kmp_base_queuing_lock.depth_locked", text: "depths of nest locks are unknown" },
+    Cost { of: "kmp_base_ticket_lock.", text: "locks of that kind are not shown" },
+    Cost { of: "kmp_base_drdpa_lock.", text: "locks of that kind are not shown" },
+    Cost { of: "kmp_base_tas_lock.", text: "locks of that kind are not shown" },
+    Cost { of: "kmp_base_futex_lock.", text: "locks of that kind are not shown" },
+    Cost { of: "kmp_disp.", text: "how far loops are is unknown" },
+    Cost { of: "sizeof(kmp_disp)", text: "how far loops are is unknown" },
+    Cost { of: "dispatch_", text: "how far loops are is unknown" },
     Cost { of: "ident.", text: "lines of constructs are unknown" },
 ];
 
@@ -230,6 +370,18 @@ pub(crate) struct Structs {
     pub(crate) lock_table: KmpIndirectLockTable,
     pub(crate) indirect_lock: KmpIndirectLock,
     pub(crate) queuing: KmpQueuingLock,
+    pub(crate) ticket: KmpTicketLock,
+    pub(crate) drdpa: KmpDrdpaLock,
+    pub(crate) tas: KmpTasLock,
+    pub(crate) futex: KmpFutexLock,
+    pub(crate) task_pri: KmpTaskPri,
+    pub(crate) depnode: KmpDepnode,
+    pub(crate) depnode_list: KmpDepnodeList,
+    pub(crate) dephash: KmpDephash,
+    pub(crate) dephash_entry: KmpDephashEntry,
+    pub(crate) disp: KmpDisp,
+    pub(crate) loop_private: DispatchPrivate,
+    pub(crate) loop_shared: DispatchShared,
     pub(crate) ident: Ident,
 }
 
@@ -254,6 +406,18 @@ impl Structs {
             lock_table: KmpIndirectLockTable::bind(layout),
             indirect_lock: KmpIndirectLock::bind(layout),
             queuing: KmpQueuingLock::bind(layout),
+            ticket: KmpTicketLock::bind(layout),
+            drdpa: KmpDrdpaLock::bind(layout),
+            tas: KmpTasLock::bind(layout),
+            futex: KmpFutexLock::bind(layout),
+            task_pri: KmpTaskPri::bind(layout),
+            depnode: KmpDepnode::bind(layout),
+            depnode_list: KmpDepnodeList::bind(layout),
+            dephash: KmpDephash::bind(layout),
+            dephash_entry: KmpDephashEntry::bind(layout),
+            disp: KmpDisp::bind(layout),
+            loop_private: DispatchPrivate::bind(layout),
+            loop_shared: DispatchShared::bind(layout),
             ident: Ident::bind(layout),
         }
     }

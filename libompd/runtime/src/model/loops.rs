@@ -13,6 +13,17 @@ pub enum LoopKind {
     LoopOrSections,
 }
 
+impl LoopKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            LoopKind::Loop => "loop",
+            LoopKind::Sections => "sections",
+            LoopKind::LoopOrSections => "loop or sections",
+        }
+    }
+}
+
 /// How iterations are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopSchedule {

@@ -5,7 +5,7 @@ use ompd_target::Addr;
 use super::{CodeRef, Fact, SourceLine, TaskId, TaskgroupId, TeamId};
 
 /// Kinds of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     /// Task of an initial thread outside all regions.
     Initial,
@@ -35,7 +35,7 @@ impl TaskKind {
 }
 
 /// Where a task is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// Some thread executes it now.
     Running,
@@ -81,6 +81,8 @@ pub struct Task {
     pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
+    /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
+    pub stack: Option<i32>,
     /// For an implicit task: the number of the member of its team whose task it is, where known.
     pub member: Option<u32>,
     /// `final` clause in force.
@@ -118,6 +120,7 @@ impl Task {
             generating: Fact::unknown(why),
             team: Fact::unknown(why),
             thread: None,
+            stack: None,
             member: None,
             is_final: Fact::unknown(why),
             tied: Fact::unknown(why),

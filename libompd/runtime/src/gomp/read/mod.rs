@@ -201,7 +201,8 @@ impl<'a> Reader<'a> {
     fn read_thread(&self, lwp: i32, registers: Registers, addr: Addr) -> Result<Option<RawThread>, Why> {
         let s = &self.gomp.structs.thread;
         let view = View::read(self.target, addr, s.size)?;
-        if view.all_zero() {
+        // Setting a lock leaves nothing in it.
+        if view.all_zero() && self.gomp.owner(self.target, registers.pc) != crate::owner::Owner::Runtime {
             return Ok(None);
         }
         Ok(Some(RawThread {

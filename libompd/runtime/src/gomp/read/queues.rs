@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
     fn new(target: &'a dyn Target) -> Walk<'a> {
         Walk {
             window: Window::new(target),
-            steps: limits::QUEUE_STEPS,
+            steps: limits::BULK_STEPS,
             alike: HashMap::new(),
             listed: 0,
             dependences: limits::ALL_DEPENDENCES,
@@ -361,9 +361,9 @@ impl<'a> Reader<'a> {
         let alike =
             (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
         let same = walk.alike.get_mut(&alike).filter(|_| !begun);
-        let full = walk.listed >= limits::QUEUED;
+        let full = walk.listed >= limits::TASKS_LISTED;
         match same {
-            Some(same) if full || same.listed >= limits::ALIKE => {
+            Some(same) if full || same.listed >= limits::TASKS_ALIKE => {
                 same.more = same.more.saturating_add(1);
                 return Ok(());
             }

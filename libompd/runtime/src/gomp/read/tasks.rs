@@ -263,6 +263,7 @@ impl Reader<'_> {
             generating: Fact::unknown("not read"),
             team,
             thread: None,
+            stack: None,
             member: implicit.map(|(_, member)| member),
             is_final: s.final_task.fact(view.flag(&s.final_task)),
             // Implicit tasks are tied and not mergeable by definition.

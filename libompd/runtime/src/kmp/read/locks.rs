@@ -1,20 +1,69 @@
-//! Who is queued for which lock.
+//! Locks: who has them, and who is queued for them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_target::{Addr, Machine, Registers, TargetExt};
 
 use super::super::schema;
 use super::{Idle, RawThread, Reader};
-use crate::bind::{View, Why};
+use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
 
 /// Entries in one row of the lock table (`KMP_I_LOCK_CHUNK`).
 const LOCKS_PER_ROW: u64 = 1024;
-/// Lock kinds of the table that are queues (`enum kmp_indirect_locktag_t`): queuing and nested_queuing.
-const QUEUING: [u64; 2] = [1, 8];
+/// Low byte of the word of a futex lock, and that of a test-and-set lock (`kmp_direct_locktag_t`): they are locked when
+/// there is anything above it.
+const FUTEX_TAG: u64 = 5;
+const TAS_TAG: u64 = 3;
+
+/// How a lock of the table works.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Ticket,
+    Queuing,
+    Drdpa,
+    Tas,
+    Futex,
+}
+
+/// `enum kmp_indirect_locktag_t`: how, and whether it is a nest lock. Adaptive locks and those with restricted transactions
+/// begin with a queuing lock, and are kinds of x86 only (`KMP_USE_TSX`).
+fn kinds(machine: &Machine) -> &'static [(How, bool)] {
+    match machine {
+        Machine::X86_64 => &[
+            (How::Ticket, false),
+            (How::Queuing, false),
+            (How::Queuing, false),
+            (How::Drdpa, false),
+            (How::Queuing, false),
+            (How::Tas, true),
+            (How::Futex, true),
+            (How::Ticket, true),
+            (How::Queuing, true),
+            (How::Drdpa, true),
+        ],
+        _ => &[
+            (How::Ticket, false),
+            (How::Queuing, false),
+            (How::Drdpa, false),
+            (How::Tas, true),
+            (How::Futex, true),
+            (How::Ticket, true),
+            (How::Queuing, true),
+            (How::Drdpa, true),
+        ],
+    }
+}
+
+/// One entry of the table.
+struct Entry {
+    lock: Addr,
+    index: u64,
+    how: How,
+    nest: bool,
+}
 
 impl Reader<'_> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
@@ -23,65 +72,178 @@ impl Reader<'_> {
         Ok(matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here)?)
     }
 
-    /// Every lock and critical of an indirect kind is in a table. A queuing lock knows its first and last waiter; the
-    /// threads in between are chained. Who holds it is not recorded.
+    /// Every lock and critical of an indirect kind is in a table.
     pub(super) fn read_locks(&mut self) {
+        let queued = self.threads.iter().any(|t| matches!(self.queued_for_lock(t), Ok(true)));
+        if self.kmp.global(schema::LOCK_TABLE).is_none() && !queued {
+            return;
+        }
+        self.lock_awaited = queued;
+        let (entries, mut result) = self.lock_entries();
+        for batch in entries.chunks(limits::BATCH) {
+            result = result.and(self.read_batch(batch));
+        }
+        if let Err(why) = result
+            && (queued || !why.is_layout())
+        {
+            self.issue("locks", why);
+        }
+    }
+
+    /// What the table has, as far as it can be read.
+    fn lock_entries(&mut self) -> (Vec<Entry>, Result<(), Why>) {
         let kmp = self.kmp;
         let s = &kmp.structs;
+        let kinds = kinds(&self.target.arch().machine);
+        let mut entries = Vec::new();
         let mut read = || -> Result<(), Why> {
             let mut table = self.global(schema::LOCK_TABLE)?;
             let mut seen = HashSet::new();
-            let mut visited = 0;
+            let mut first = 0u64;
             while !table.is_null() && seen.insert(table) {
                 let view = View::read(self.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
-                let width = u64::from(self.target.arch().pointer_bytes);
                 if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
                     return Err(Why::Inconsistent(format!("the table of locks at {table} contradicts itself")));
                 }
-                let entry_size = s.indirect_lock.size.get()?;
-                for index in 0..used {
-                    visited += 1;
-                    if visited > limits::LOCKS {
+                let size = s.indirect_lock.size.get()?;
+                let mut index = 0;
+                while index < used {
+                    if first.saturating_add(index) >= limits::LOCKS {
                         return Err(Why::Inconsistent(format!(
                             "more than {} locks; the rest is not looked at",
                             limits::LOCKS
                         )));
                     }
-                    let row = self.target.read_ptr(rows.offset(index / LOCKS_PER_ROW * width))?;
-                    let entry =
-                        View::read(self.target, row.offset(index % LOCKS_PER_ROW * entry_size), s.indirect_lock.size)?;
-                    if QUEUING.contains(&entry.uint(&s.indirect_lock.kind)?) {
-                        let (lock, is_last) = (entry.ptr(&s.indirect_lock.lock)?, index);
-                        if !lock.is_null() {
-                            self.read_lock(lock, is_last)?;
+                    let row = self.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
+                    let here = (used - index).min(LOCKS_PER_ROW);
+                    let addrs: Vec<Addr> = (0..here).map(|n| row.offset(n.wrapping_mul(size))).collect();
+                    for (entry, index) in View::read_each(self.target, &addrs, size).into_iter().zip(first + index..) {
+                        let entry = entry?;
+                        let lock = entry.ptr(&s.indirect_lock.lock)?;
+                        let kind = usize::try_from(entry.uint(&s.indirect_lock.kind)?).ok();
+                        if let (Some((how, nest)), false) = (kind.and_then(|k| kinds.get(k)), lock.is_null()) {
+                            entries.push(Entry { lock, index, how: *how, nest: *nest });
                         }
                     }
+                    index += here;
                 }
-                table = view.ptr(&s.lock_table.next_table).unwrap_or(Addr::NULL);
+                first = first.saturating_add(used);
+                table = match view.ptr(&s.lock_table.next_table) {
+                    Ok(next) => next,
+                    // Up to LLVM 13 the table does not continue.
+                    Err(why) if why.is_layout() => Addr::NULL,
+                    Err(why) => return Err(why),
+                };
             }
             Ok(())
         };
-        if let Err(why) = read() {
-            self.issue("locks", why);
+        let result = read();
+        (entries, result)
+    }
+
+    fn read_batch(&mut self, batch: &[Entry]) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let mut result = Ok(());
+        let mut by_how: HashMap<u8, Vec<&Entry>> = HashMap::new();
+        for entry in batch {
+            by_how.entry(entry.how as u8).or_default().push(entry);
+        }
+        for how in [How::Ticket, How::Queuing, How::Drdpa, How::Tas, How::Futex] {
+            let Some(entries) = by_how.get(&(how as u8)) else { continue };
+            let size = match how {
+                How::Ticket => s.ticket.size,
+                How::Queuing => s.queuing.size,
+                How::Drdpa => s.drdpa.size,
+                How::Tas => s.tas.size,
+                How::Futex => s.futex.size,
+            };
+            let size = match size.bytes_to_read() {
+                Ok(size) => size,
+                Err(why) => {
+                    result = result.and(Err(why));
+                    continue;
+                }
+            };
+            let addrs: Vec<Addr> = entries.iter().map(|e| e.lock).collect();
+            for (entry, lock) in entries.iter().zip(View::read_each(self.target, &addrs, size)) {
+                let read = lock.and_then(|lock| match how {
+                    How::Ticket => self.read_ticket(entry, &lock),
+                    How::Queuing => self.read_queuing(entry, &lock),
+                    How::Drdpa => self.read_drdpa(entry, &lock),
+                    How::Tas => self.read_word(entry, &lock, [&s.tas.poll, &s.tas.depth_locked], TAS_TAG, 0),
+                    How::Futex => self.read_word(entry, &lock, [&s.futex.poll, &s.futex.depth_locked], FUTEX_TAG, 1),
+                });
+                result = result.and(read);
+            }
+        }
+        result
+    }
+
+    /// A thread by its number plus one, as locks name their owners.
+    fn owner(&self, number: u64) -> Owner {
+        let gtid = number.wrapping_sub(1);
+        let thread = u32::try_from(gtid).ok().and_then(|gtid| self.by_gtid.get(&gtid));
+        match thread.and_then(|index| self.threads[*index].lwp) {
+            Some(lwp) => Owner::Thread(lwp),
+            None => Owner::Gone(gtid),
         }
     }
 
-    pub(super) fn read_lock(&mut self, addr: Addr, index: u64) -> Result<(), Why> {
+    /// Files a lock that is held or waited for. `owner` is the number of the owner plus one where it is recorded.
+    fn add_lock(&mut self, entry: &Entry, critical: bool, by: &Slot, held: bool, owner: Option<u64>) -> LockId {
+        let kind = match (critical, entry.nest) {
+            (true, _) => LockKind::Critical,
+            (false, true) => LockKind::NestLock,
+            (false, false) => LockKind::Lock,
+        };
+        let name = (!critical).then(|| format!("lock #{} of the runtime's table", entry.index));
+        let owner = match owner.filter(|owner| *owner != 0) {
+            _ if !held => by.fact(Ok(None)),
+            Some(owner) => by.fact(Ok(Some(self.owner(owner)))),
+            None if entry.nest => Fact::unknown("its owner is just taking it or giving it up"),
+            None => Fact::unknown("libomp's locks of this kind do not record their owner"),
+        };
+        self.locks.push(Lock {
+            object: entry.lock,
+            kind: by.fact(Ok(kind)),
+            name,
+            location: None,
+            owner,
+            held: by.fact(Ok(held)),
+            depth: None,
+            waiters: Vec::new(),
+            queued: false,
+        });
+        LockId(self.locks.len() - 1)
+    }
+
+    /// A queuing lock knows its first and last waiter; the threads in between are chained.
+    fn read_queuing(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
         let kmp = self.kmp;
         let s = &kmp.structs;
-        let lock = View::read(self.target, addr, s.queuing.size)?;
+        let addr = entry.lock;
         // A live lock points to itself; entries of destroyed locks are reused or stale.
         let alive = lock.ptr(&s.queuing.initialized)? == addr;
-        self.check.note("no lock points to itself", alive);
-        if !alive {
+        // That all were destroyed proves nothing, unless somebody waits for one.
+        if alive || self.lock_awaited {
+            self.check.note("no lock points to itself", alive);
+        }
+        let head = lock.int(&s.queuing.head_id)?;
+        if !alive || head == 0 {
             return Ok(());
         }
         let critical = lock.uint(&s.queuing.flags)? & 1 != 0;
-        let location = self.line_in(&lock, &s.queuing.location).value().cloned();
-        let (mut next, last) = (lock.int(&s.queuing.head_id)?, lock.int(&s.queuing.tail_id)?);
-        let name = if critical { None } else { Some(format!("lock #{index} of the runtime's table")) };
+        let location = self.line_in(lock, &s.queuing.location).value().cloned();
+        let owner = lock.uint(&s.queuing.owner_id).ok();
+        let id = self.add_lock(entry, critical, &s.queuing.head_id, true, owner);
+        self.locks[id.0].location = location.clone();
+        self.locks[id.0].depth = lock.count(&s.queuing.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.locks[id.0].queued = true;
+        let name = self.locks[id.0].name.clone();
         let kind = if critical { WaitKind::Critical } else { WaitKind::Lock };
+        let (mut next, last) = (head, lock.int(&s.queuing.tail_id)?);
         for _ in 0..limits::TEAM_SIZE {
             if next <= 0 {
                 break;
@@ -89,12 +251,20 @@ impl Reader<'_> {
             self.budget.spend(1)?;
             let gtid = (next - 1) as u32;
             let Some(waiter) = self.by_gtid.get(&gtid).map(|i| &self.threads[*i]) else {
+                self.locks[id.0].queued = false;
                 return Err(Why::Inconsistent(format!(
                     "the lock at {addr} names gtid {gtid} as a waiter, which does not exist"
                 )));
             };
             let origin = s.queuing.head_id.origin().unwrap_or(Origin::Profile);
-            let wait = Wait { name: name.clone(), location: location.clone(), ..Wait::new(kind, addr, origin) };
+            let wait = Wait {
+                name: name.clone(),
+                location: location.clone(),
+                lock: Some(id),
+                over: s.info.spin_here.fact(Ok(false)),
+                ..Wait::new(kind, addr, origin)
+            };
+            self.locks[id.0].waiters.extend(waiter.lwp);
             self.lock_waits.insert(gtid, wait);
             if next == last {
                 break;
@@ -102,5 +272,106 @@ impl Reader<'_> {
             next = waiter.view.int(&s.info.next_waiting)?;
         }
         Ok(())
+    }
+
+    fn read_ticket(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let t = &kmp.structs.ticket;
+        // Intel's lock has the pointer in place of the flag.
+        let own = lock.ptr(&t.self_).or_else(|_| lock.ptr(&t.initialized))?;
+        let held = lock.uint(&t.next_ticket)? != lock.uint(&t.now_serving)?;
+        if own != entry.lock || !held {
+            return Ok(());
+        }
+        let critical = lock.uint(&t.flags)? & 1 != 0;
+        let id = self.add_lock(entry, critical, &t.now_serving, true, lock.uint(&t.owner_id).ok());
+        self.locks[id.0].depth = lock.count(&t.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.locks[id.0].location = self.line_in(lock, &t.location).value().cloned();
+        Ok(())
+    }
+
+    /// The next thread to come gets the ticket `next_ticket`, and may go on at once if the word of that ticket holds it.
+    fn read_drdpa(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let d = &kmp.structs.drdpa;
+        if lock.ptr(&d.initialized)? != entry.lock {
+            return Ok(());
+        }
+        let (ticket, mask) = (lock.uint(&d.next_ticket)?, lock.uint(&d.mask)?);
+        let word = lock.ptr(&d.polls)?.offset((ticket & mask).wrapping_mul(8));
+        if self.target.read_u64(word)? >= ticket {
+            return Ok(());
+        }
+        let critical = lock.uint(&d.flags)? & 1 != 0;
+        let id = self.add_lock(entry, critical, &d.polls, true, lock.uint(&d.owner_id).ok());
+        self.locks[id.0].depth = lock.count(&d.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.locks[id.0].location = self.line_in(lock, &d.location).value().cloned();
+        Ok(())
+    }
+
+    /// A nest lock whose word names its owner, `low` bits further up than the low byte. A destroyed lock has a pointer there.
+    fn read_word(
+        &mut self,
+        entry: &Entry,
+        lock: &View,
+        [word, depth]: [&Slot; 2],
+        tag: u64,
+        low: u32,
+    ) -> Result<(), Why> {
+        let value = lock.uint(word)?;
+        if value & 0xff == tag && value >> 8 != 0 {
+            let id = self.add_lock(entry, false, word, true, Some(value >> 8 >> low));
+            self.locks[id.0].depth = lock.count(depth).ok().filter(|depth| *depth > 0);
+        }
+        Ok(())
+    }
+
+    /// A thread that sleeps for a futex lock, by the arguments of its system call: unlike the C library, which this runtime
+    /// else sleeps through, it makes the plain one, and what it expects in the word names a thread of the runtime as owner.
+    pub(super) fn futex_lock(&mut self, registers: &Registers) -> Option<Wait> {
+        let kmp = self.kmp;
+        let s = &kmp.structs.futex;
+        let call = registers.syscall.filter(|call| Some(call.number) == self.futex_call())?;
+        let [word, operation, expected, timeout, ..] = call.args;
+        let (word, expected) = (Addr(word), expected & u64::from(u32::MAX));
+        let names = |value: u64| u32::try_from(value >> 9).ok().and_then(|n| self.by_gtid.get(&n.checked_sub(1)?));
+        // FUTEX_WAIT without FUTEX_PRIVATE_FLAG, and the bit that says that somebody sleeps.
+        if operation != 0 || timeout != 0 || expected & 0x1ff != 0x100 | FUTEX_TAG || names(expected).is_none() {
+            return None;
+        }
+        let value = u64::from(self.target.read_u32(word).ok()?);
+        let held = value >> 8 != 0;
+        if value & 0xff != FUTEX_TAG {
+            return None;
+        }
+        let known = self.locks.iter().position(|lock| lock.object == word);
+        let id = known.map_or_else(
+            || {
+                let entry = Entry { lock: word, index: 0, how: How::Futex, nest: false };
+                let id = self.add_lock(&entry, false, &s.poll, held, Some(value >> 9));
+                // Whether it is a critical its variable tells, whose name is looked up after the stop.
+                self.locks[id.0].kind = Fact::unknown("the runtime does not record whether it is a lock or a critical");
+                self.locks[id.0].name = None;
+                id
+            },
+            LockId,
+        );
+        let nest = self.locks[id.0].kind.get() == Some(LockKind::NestLock);
+        Some(Wait {
+            lock: Some(id),
+            over: s.poll.fact(Ok(!held)),
+            asleep: Some(true),
+            name: self.locks[id.0].name.clone(),
+            ..Wait::new(if nest { WaitKind::Lock } else { WaitKind::Mutex }, word, Origin::Registers)
+        })
+    }
+
+    /// Number of the system call `futex`.
+    pub(super) fn futex_call(&self) -> Option<u64> {
+        match self.target.arch().machine {
+            Machine::X86_64 => Some(202),
+            Machine::Aarch64 => Some(98),
+            Machine::Other(_) => None,
+        }
     }
 }

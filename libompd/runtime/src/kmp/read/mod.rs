@@ -9,8 +9,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ompd_layout::Origin;
 use ompd_target::{Addr, Registers, Target, TargetExt};
 
+mod depends;
+mod groups;
 mod icvs;
 mod locks;
+mod queues;
 mod tasks;
 mod waits;
 
@@ -79,7 +82,16 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    locks: Vec<Lock>,
+    /// Some thread is in the queue of a lock.
+    lock_awaited: bool,
+    queued: queues::Queued,
+    more_tasks: Vec<MoreTasks>,
+    groups: Vec<Taskgroup>,
+    group_ids: HashMap<Addr, TaskgroupId>,
     budget: Budget,
+    /// The same for what is read in bulk.
+    bulk: Budget,
     check: SelfCheck,
     issues: Vec<Issue>,
 }
@@ -102,7 +114,14 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            locks: Vec::new(),
+            lock_awaited: false,
+            queued: queues::Queued::default(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
             budget: Budget::default(),
+            bulk: Budget::of(limits::BULK_STEPS),
             check: SelfCheck::default(),
             issues: Vec::new(),
         };
@@ -113,16 +132,25 @@ impl<'a> Reader<'a> {
         reader.read_teams();
         reader.number_regions();
         reader.read_tasks();
-        if reader.threads.iter().any(|t| matches!(reader.queued_for_lock(t), Ok(true))) {
-            reader.read_locks();
-        }
+        reader.read_locks();
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
         // Free threads serve whichever contention group asks first, so all are one pool.
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
-        let Reader { tasks, issues, check, .. } = reader;
-        (RuntimeSnapshot { threads, teams, tasks, pools, issues, ..RuntimeSnapshot::of(kmp.info.clone()) }, check)
+        let Reader { tasks, more_tasks, groups: taskgroups, locks, issues, check, .. } = reader;
+        let snapshot = RuntimeSnapshot {
+            threads,
+            teams,
+            tasks,
+            more_tasks,
+            taskgroups,
+            locks,
+            pools,
+            issues,
+            ..RuntimeSnapshot::of(kmp.info.clone())
+        };
+        (snapshot, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {

@@ -10,6 +10,9 @@ use crate::limits;
 use crate::model::*;
 use crate::owner::Owner;
 
+/// `kmp_event_type_t`: the event is not fulfilled.
+const EVENT_PENDING: u64 = 1;
+
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
         let s = &self.kmp.structs.info;
@@ -21,57 +24,27 @@ impl Reader<'_> {
             .filter(|(.., task)| !task.is_null())
             .collect();
         for (lwp, number, team, task) in current {
-            let mut child: Option<TaskId> = None;
-            let mut at = task;
-            for depth in 0.. {
-                let seen = self.task_ids.get(&at).copied();
-                let id = match seen.map_or_else(|| self.add_task(at), Ok) {
-                    Ok(id) => id,
-                    Err(why) => {
-                        if let Some(child) = child {
-                            self.tasks[child.0].generating = Fact::unknown(&why);
-                        }
-                        self.issue(format!("task {at}"), why);
-                        break;
-                    }
-                };
-                let parent_slot = self.kmp.structs.taskdata.parent;
-                if let Some(child) = child {
-                    self.tasks[child.0].generating = parent_slot.fact(Ok(Some(id)));
-                } else {
-                    self.tasks[id.0].thread = lwp;
-                    if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
-                        self.tasks[id.0].member = number;
-                    }
-                    // Entering and leaving a region, a thread changes its team and its task one after the other.
-                    if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
-                        && !self.encloses(own, team)
-                        && !self.encloses(team, own)
-                    {
-                        self.check.note("a thread executes a task of a team it is not in", own == team);
-                    }
-                    self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
+            let seen = self.task_ids.get(&task).copied();
+            let id = match seen.map_or_else(|| self.add_task(task), Ok) {
+                Ok(id) => id,
+                Err(why) => {
+                    self.issue(format!("task {task}"), why);
+                    continue;
                 }
-                if seen.is_some() {
-                    break;
-                }
-                child = Some(id);
-                match self.task_views[id.0].ptr(&parent_slot) {
-                    Ok(parent) if parent.is_null() => {
-                        self.tasks[id.0].generating = parent_slot.fact(Ok(None));
-                        break;
-                    }
-                    Ok(parent) => at = parent,
-                    Err(why) => {
-                        self.tasks[id.0].generating = why.into();
-                        break;
-                    }
-                }
-                if depth == limits::TASK_DEPTH {
-                    self.tasks[id.0].generating = Fact::unknown("the chain of generating tasks has no end");
-                    break;
-                }
+            };
+            self.tasks[id.0].thread = lwp;
+            if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
+                self.tasks[id.0].member = number;
             }
+            // Entering and leaving a region, a thread changes its team and its task one after the other.
+            if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
+                && !self.encloses(own, team)
+                && !self.encloses(team, own)
+            {
+                self.check.note("a thread executes a task of a team it is not in", own == team);
+            }
+            self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
+            self.read_ancestors(id);
         }
         let mut queues: Vec<Addr> = Vec::new();
         for team in self.teams.values() {
@@ -95,8 +68,48 @@ impl Reader<'_> {
                 self.issue(format!("task queues {queue}"), why);
             }
         }
+        if let Err(why) = self.read_dependences()
+            && !why.is_layout()
+        {
+            self.issue("dependences of tasks", why);
+        }
+        self.tell_counted();
+        self.read_memberships();
         self.number_implicit();
         self.doubt_suspended();
+    }
+
+    /// Follows the chain of generating tasks of a task until one is met that was followed before.
+    pub(super) fn read_ancestors(&mut self, task: TaskId) {
+        let slot = self.kmp.structs.taskdata.parent;
+        let mut child = task;
+        for _ in 0..limits::TASK_DEPTH {
+            let parent = match self.task_views[child.0].ptr(&slot) {
+                Ok(parent) if parent.is_null() => {
+                    self.tasks[child.0].generating = slot.fact(Ok(None));
+                    return;
+                }
+                Ok(parent) => parent,
+                Err(why) => {
+                    self.tasks[child.0].generating = why.into();
+                    return;
+                }
+            };
+            let seen = self.task_ids.get(&parent).copied();
+            match seen.map_or_else(|| self.add_task(parent), Ok) {
+                Ok(id) => self.tasks[child.0].generating = slot.fact(Ok(Some(id))),
+                Err(why) => {
+                    self.tasks[child.0].generating = Fact::unknown(&why);
+                    self.issue(format!("task {parent}"), why);
+                    return;
+                }
+            }
+            match (seen, self.task_ids.get(&parent)) {
+                (None, Some(id)) => child = *id,
+                _ => return,
+            }
+        }
+        self.tasks[child.0].generating = Fact::unknown("the chain of generating tasks has no end");
     }
 
     /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
@@ -146,15 +159,36 @@ impl Reader<'_> {
 
     /// Reads one task and files it.
     pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Why> {
+        let view = View::read(self.target, addr, self.kmp.structs.taskdata.size)?;
+        self.add_view(view)
+    }
+
+    /// The compiler's view of a task, which follows the runtime's.
+    pub(super) fn task_part(&self, view: &View) -> Result<View, Why> {
+        let s = &self.kmp.structs;
+        let distance = s.taskdata.size.get()?;
+        match view.after(distance, s.task.size) {
+            Some(part) => Ok(part),
+            None => View::read(self.target, view.addr().offset(distance), s.task.size),
+        }
+    }
+
+    /// A bit of a task's flags.
+    pub(super) fn flag(&self, view: &View, bit: &Slot) -> Result<bool, Why> {
+        let s = &self.kmp.structs;
+        Ok(view.within(&s.taskdata.flags, 0, s.flags.size)?.uint(bit)? != 0)
+    }
+
+    /// Files a task that was read.
+    pub(super) fn add_view(&mut self, view: View) -> Result<TaskId, Why> {
         if self.tasks.len() >= limits::TASKS {
             return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
-        let s = &self.kmp.structs;
-        let view = View::read(self.target, addr, s.taskdata.size)?;
-        let flags = view.within(&s.taskdata.flags, 0, s.flags.size)?;
-        let bit = |slot: &Slot| -> Result<bool, Why> { Ok(flags.uint(slot)? != 0) };
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let addr = view.addr();
+        let bit = |slot: &Slot| self.flag(&view, slot);
         let explicit = bit(&s.flags.tasktype)?;
-        let started = bit(&s.flags.started)?;
         let team = view.ptr(&s.taskdata.team)?;
         let parent = view.ptr(&s.taskdata.parent)?;
         let kind = match (explicit, parent.is_null()) {
@@ -163,81 +197,92 @@ impl Reader<'_> {
             (false, true) => TaskKind::Initial,
             (false, false) => TaskKind::Implicit,
         };
-        let function = if explicit {
-            let task = View::read(self.target, addr.offset(s.taskdata.size.get()?), s.task.size);
-            s.task.routine.fact(task.and_then(|task| task.ptr(&s.task.routine)).map(CodeRef::new))
-        } else if kind == TaskKind::Initial {
-            Fact::unknown("an initial task has no function of its own")
-        } else {
-            self.region_function(team)
+        let state = self.state_of(&view, explicit)?;
+        let part = if explicit { Some(self.task_part(&view)) } else { None };
+        let function = match &part {
+            Some(part) => {
+                let routine = part.as_ref().map_err(Clone::clone).and_then(|task| task.ptr(&s.task.routine));
+                s.task.routine.fact(routine.map(CodeRef::new))
+            }
+            None if kind == TaskKind::Initial => Fact::unknown("an initial task has no function of its own"),
+            None => self.region_function(team),
+        };
+        let priority = match &part {
+            None => s.flags.tasktype.fact(Ok(0)),
+            Some(part) => match bit(&s.flags.priority_specified) {
+                // Up to LLVM 12, whose table of dependences is another, the bit does not get from the compiler to the task.
+                Ok(false) if s.dephash_entry.last_ins.field().is_ok() => {
+                    Fact::unknown("this release does not keep priorities")
+                }
+                Ok(false) => s.flags.priority_specified.fact(Ok(0)),
+                Ok(true) => {
+                    s.task.priority.fact(part.as_ref().map_err(Clone::clone).and_then(|t| t.int(&s.task.priority)))
+                }
+                Err(why) => why.into(),
+            },
+        };
+        let event = match bit(&s.flags.detachable) {
+            Ok(true) if explicit => s.taskdata.event.fact(view.addr_of(&s.taskdata.event).and_then(|handle| {
+                Ok(Some(Event { handle, fulfilled: view.uint(&s.taskdata.event_type)? != EVENT_PENDING }))
+            })),
+            Ok(_) => s.flags.detachable.fact(Ok(None)),
+            Err(why) => why.into(),
+        };
+        // A team of one thread executes tasks at once, and does not count them (`__kmp_track_children_task`).
+        let unfinished_children = match bit(&s.flags.team_serial) {
+            Ok(true) => Fact::unknown("the runtime does not count children in a team of one thread"),
+            Ok(false) => s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children)),
+            Err(why) => why.into(),
         };
         let id = TaskId(self.tasks.len());
         let task = Task {
-            descriptor: addr,
             kind: s.flags.tasktype.fact(Ok(kind)),
-            state: s.flags.started.fact(Ok(if explicit && !started { TaskState::Ready } else { TaskState::Suspended })),
+            state,
             function,
-            location: Fact::unknown("not read"),
-            generating: Fact::unknown("not read"),
             team: self.team_at(team, &s.taskdata.team),
-            thread: None,
-            member: None,
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
+            tied: s.flags.tiedness.fact(bit(&s.flags.tiedness)),
+            mergeable: Fact::unknown("compilers do not tell this runtime"),
+            priority,
+            event,
+            unmet: match view.ptr(&s.taskdata.depnode) {
+                Ok(node) if node.is_null() => s.taskdata.depnode.fact(Ok(0)),
+                Ok(_) => Fact::unknown("what it depends on was not read"),
+                Err(why) => why.into(),
+            },
+            unfinished_children,
             ..Task::unknown(addr, "not read")
         };
-        let ident_slot = s.taskdata.ident;
         self.tasks.push(task);
         self.task_ids.insert(addr, id);
-        self.tasks[id.0].location = self.line_in(&view, &ident_slot);
+        self.tasks[id.0].location = self.line_in(&view, &s.taskdata.ident);
         self.task_views.push(view);
         Ok(id)
     }
 
-    /// Ready tasks of a team: each member has a ring of pointers to tasks.
-    pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Why> {
-        let kmp = self.kmp;
-        let s = &kmp.structs;
-        let view = View::read(self.target, task_team, s.task_team.size)?;
-        let (array, members) = (view.ptr(&s.task_team.threads_data)?, view.count(&s.task_team.nproc)?);
-        if array.is_null() {
-            return Ok(());
+    /// What the flags tell of a task that no thread executes.
+    fn state_of(&self, view: &View, explicit: bool) -> Result<Fact<TaskState>, Why> {
+        let s = &self.kmp.structs.flags;
+        let by_start = |state| s.started.fact(Ok(state));
+        if !self.flag(view, &s.started)? && explicit {
+            return Ok(by_start(TaskState::Ready));
         }
-        if u64::from(members) > limits::TEAM_SIZE {
-            return Err(Why::Inconsistent(format!("it claims {members} members")));
+        if !explicit {
+            return Ok(by_start(TaskState::Suspended));
         }
-        let (stride, width) = (s.thread_data_stride.size.get()?, u64::from(self.target.arch().pointer_bytes));
-        for member in 0..u64::from(members) {
-            self.budget.spend(1)?;
-            let data = View::read(self.target, array.offset(member * stride), s.thread_data.size)?;
-            let d = &s.thread_data;
-            let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
-            if ring.is_null() || waiting == 0 {
-                continue;
-            }
-            let (slots, head) = (u64::from(data.count(&d.deque_size)?), data.uint(&d.deque_head)?);
-            if waiting > slots || head >= slots || slots > limits::TASKS as u64 {
-                return Err(Why::Inconsistent(format!("the queue of member {member} contradicts itself")));
-            }
-            self.budget.spend(waiting)?;
-            for i in 0..waiting {
-                let addr = self.target.read_ptr(ring.offset((head + i) % slots * width))?;
-                if addr.is_null() {
-                    return Err(Why::Inconsistent(format!("the queue of member {member} has holes")));
-                }
-                if self.task_ids.contains_key(&addr) {
-                    continue;
-                }
-                let id = self.add_task(addr)?;
-                let parent = self.task_views[id.0].ptr(&s.taskdata.parent)?;
-                let parent = match self.task_ids.get(&parent) {
-                    Some(parent) => Ok(Some(*parent)),
-                    None if parent.is_null() => Ok(None),
-                    None => self.add_task(parent).map(Some),
-                };
-                self.tasks[id.0].generating = s.taskdata.parent.fact(parent);
-            }
+        // One that is over is kept while it has children (`__kmp_free_task_and_ancestors`).
+        match self.flag(view, &s.complete) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Fact::unknown("it is over, and the runtime keeps it for its children")),
+            Err(why) if why.is_layout() => return Ok(why.into()),
+            Err(why) => return Err(why),
         }
-        Ok(())
+        // A detached task whose body is over becomes a proxy for the event (`__kmp_task_finish`).
+        Ok(match (self.flag(view, &s.detachable), self.flag(view, &s.proxy)) {
+            (Ok(true), Ok(true)) => s.proxy.fact(Ok(TaskState::Detached)),
+            (Ok(false), _) | (_, Ok(false)) => by_start(TaskState::Suspended),
+            (Err(why), _) | (_, Err(why)) => why.into(),
+        })
     }
 
     /// The function a region's body was outlined into. For code made by GCC the microtask is a wrapper inside the

@@ -1,7 +1,7 @@
 //! What a thread waits for, and whether it waits for its next region.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine, Registers};
+use ompd_target::{Addr, Registers, TargetExt};
 
 use super::{Barriers, Idle, Reader};
 use crate::bind::{Slot, View, Why};
@@ -75,9 +75,111 @@ impl Reader<'_> {
         })
     }
 
+    /// What a thread waits for, and whether that has happened.
+    pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
+        let mut found = self.find_wait(index);
+        if let Fact::Known { value: Some(wait), .. } = &mut found {
+            if wait.over.get().is_none() {
+                wait.over = self.is_over(index, wait);
+            }
+            if let Some(Ok(registers)) = &self.threads[index].registers {
+                let futex = self.futex_call();
+                wait.asleep = futex.map(|futex| registers.syscall.is_some_and(|call| call.number == futex));
+            }
+            if let (None, Some(group)) = (wait.taskgroup, self.group_of(index, wait)) {
+                wait.taskgroup = Some(group);
+            }
+        }
+        for (id, lock) in self.locks.iter_mut().enumerate() {
+            let Fact::Known { value: Some(wait), .. } = &found else { break };
+            let lwp = self.threads[index].lwp;
+            if wait.lock == Some(LockId(id)) && !lock.queued && !lwp.is_some_and(|lwp| lock.waiters.contains(&lwp)) {
+                lock.waiters.extend(lwp);
+            }
+        }
+        found
+    }
+
+    /// The task group at whose end a thread waits: the innermost one of its task.
+    fn group_of(&self, index: usize, wait: &Wait) -> Option<TaskgroupId> {
+        if wait.kind != WaitKind::Taskgroup {
+            return None;
+        }
+        let s = &self.kmp.structs;
+        let task = self.threads[index].view.ptr(&s.info.current_task).ok()?;
+        let task = self.task_ids.get(&task)?;
+        self.group_ids.get(&self.task_views[task.0].ptr(&s.taskdata.taskgroup).ok()?).copied()
+    }
+
+    /// Compares what a thread waits for with memory.
+    fn is_over(&self, index: usize, wait: &Wait) -> Fact<bool> {
+        let s = &self.kmp.structs;
+        let raw = &self.threads[index];
+        let task = raw.view.ptr(&s.info.current_task).ok().and_then(|task| self.task_ids.get(&task));
+        let children = || match task {
+            Some(task) => self.task_views[task.0].count(&s.taskdata.incomplete_children),
+            None => Err(Why::Inconsistent("its task was not read".to_owned())),
+        };
+        let in_group = || -> Result<u32, Why> {
+            let Some(task) = task else { return Err(Why::Inconsistent("its task was not read".to_owned())) };
+            let group = self.task_views[task.0].ptr(&s.taskdata.taskgroup)?;
+            View::read(self.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
+        };
+        match wait.kind {
+            WaitKind::Taskwait => s.taskdata.incomplete_children.fact(children().map(|left| left == 0)),
+            WaitKind::Taskgroup => s.taskgroup.count.fact(in_group().map(|left| left == 0)),
+            WaitKind::TaskwaitOrTaskgroup => match (children(), in_group()) {
+                (Ok(0), Ok(0)) => s.taskdata.incomplete_children.fact(Ok(true)),
+                (Ok(1..), Ok(1..)) => s.taskdata.incomplete_children.fact(Ok(false)),
+                _ => Fact::unknown("which of the two it is is not known"),
+            },
+            WaitKind::BarrierTasks => {
+                let left = self.target.read_u32(wait.object);
+                s.task_team.unfinished.fact(left.map(|left| left == 0).map_err(Why::from))
+            }
+            WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::RegionStart | WaitKind::Pool => {
+                let over = self.barrier_over(raw, wait);
+                s.bstate.go.fact(over)
+            }
+            _ => Fact::unknown("memory does not tell"),
+        }
+    }
+
+    /// A thread that has arrived at a barrier leaves it once its own `b_go` is set; the primary, which gathers, once the word
+    /// of the thread it waits for is ahead of the team's.
+    fn barrier_over(&self, raw: &super::RawThread, wait: &Wait) -> Result<bool, Why> {
+        let s = &self.kmp.structs;
+        let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
+        if primary {
+            let team = self.teams.get(&raw.team).zip(self.barrier_word(wait.object));
+            let Some((team, which)) = team else {
+                return Err(Why::Inconsistent("whom it waits for is not known".to_owned()));
+            };
+            let shared = team.within(&s.team.bar, which as u64, s.balign.size)?.uint(&s.balign.arrived)?;
+            let word = self.target.read_u64(wait.object)?;
+            return Ok((word & !BARRIER_FLAGS) > (shared & !BARRIER_FLAGS));
+        }
+        let which = match wait.kind {
+            WaitKind::Barrier => {
+                let team = self.teams.get(&raw.team);
+                let arrived = team.map_or(Ok(None), |team| self.arrived_at(&raw.view, team))?;
+                let Some((which, _)) = arrived.filter(|(which, _)| *which != Barriers::ForkJoin) else {
+                    return Err(Why::Inconsistent("at which barrier it waits is not known".to_owned()));
+                };
+                which
+            }
+            _ => Barriers::ForkJoin,
+        };
+        let state = self.barrier_state(&raw.view, which)?;
+        if state.uint(&s.bstate.wait_flag)? != 0 {
+            return Err(Why::Inconsistent("another thread's word may release it".to_owned()));
+        }
+        Ok(state.uint(&s.bstate.go)? & !BARRIER_FLAGS != 0)
+    }
+
     /// In order of certainty: idle; in the queue of a lock; in a taskwait; asleep on a word whose meaning is known;
     /// arrived at a barrier; else it runs, unless it is inside the runtime's code, where a spinning wait may hide.
-    pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
+    fn find_wait(&mut self, index: usize) -> Fact<Option<Wait>> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let raw = &self.threads[index];
@@ -161,7 +263,10 @@ impl Reader<'_> {
             return Fact::unknown("it sleeps on a word of the runtime whose meaning is not known");
         }
         match registers {
-            Some(Ok(registers)) => self.wait_by_registers(&registers),
+            Some(Ok(registers)) => match self.futex_lock(&registers) {
+                Some(wait) => Fact::known(Some(wait), Origin::Registers),
+                None => self.wait_by_registers(&registers),
+            },
             Some(Err(why)) => Fact::unknown(why),
             None => Fact::unknown("the process has no such thread (after fork only the forking thread lives on)"),
         }
@@ -170,10 +275,8 @@ impl Reader<'_> {
     /// Memory tells of no wait. The runtime spins in its own code or through `sched_yield` and sleeps through futex
     /// calls of the C library, so a thread found there may be waiting; a thread anywhere else is not.
     pub(super) fn wait_by_registers(&self, registers: &Registers) -> Fact<Option<Wait>> {
-        let futex = match self.target.arch().machine {
-            Machine::X86_64 => 202,
-            Machine::Aarch64 => 98,
-            Machine::Other(_) => return Fact::unknown("system calls of this machine are not known"),
+        let Some(futex) = self.futex_call() else {
+            return Fact::unknown("system calls of this machine are not known");
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
         if self.kmp.may_own(self.target, registers.pc) {

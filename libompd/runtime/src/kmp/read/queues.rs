@@ -1,0 +1,243 @@
+//! Tasks in queues. There may be millions: they are read in bulk, and those that are alike are counted.
+
+use std::collections::{HashMap, HashSet};
+
+use ompd_target::{Addr, TargetExt};
+
+use super::Reader;
+use crate::bind::{View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// What tasks have in common that are told by their number. What is not known of one is not known of all.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Alike {
+    routine: Option<Addr>,
+    parent: Option<Addr>,
+    team: Option<Addr>,
+    group: Option<Addr>,
+    priority: Option<i64>,
+    blocked: bool,
+}
+
+/// How many tasks are alike.
+struct Kin {
+    /// One of them that is listed.
+    like: TaskId,
+    listed: u64,
+    more: u64,
+}
+
+/// Tasks that were found outside of any thread's hands.
+#[derive(Default)]
+pub(super) struct Queued {
+    kin: HashMap<Alike, Kin>,
+    listed: usize,
+    /// Those of which not even one that is alike is listed.
+    unlisted: u64,
+    /// Nodes in the graph of dependences of tasks that are in a queue and not listed.
+    pub(super) nodes: Vec<Addr>,
+    /// Tasks of those nodes.
+    pub(super) in_queue: HashSet<Addr>,
+    first_error: Option<Why>,
+}
+
+impl Reader<'_> {
+    /// Ready tasks of a team: each member has a ring of pointers to tasks, and so has each priority (LLVM 15 and later).
+    pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let view = View::read(self.target, task_team, s.task_team.size)?;
+        let by_member = self.read_members(&view);
+        // Where this release has no such queues, there is nothing to say.
+        let list = view.ptr(&s.task_team.pri_begin).or_else(|_| view.ptr(&s.task_team.pri_list));
+        let by_priority = match list {
+            Ok(list) => self.read_priorities(list),
+            Err(why) if why.is_layout() => Ok(()),
+            Err(why) => Err(why),
+        };
+        by_member.and(by_priority)
+    }
+
+    fn read_members(&mut self, task_team: &View) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let (array, members) = (task_team.ptr(&s.task_team.threads_data)?, task_team.count(&s.task_team.nproc)?);
+        if array.is_null() {
+            return Ok(());
+        }
+        if u64::from(members) > limits::TEAM_SIZE {
+            return Err(Why::Inconsistent(format!("it claims {members} members")));
+        }
+        let stride = s.thread_data_stride.size.get()?;
+        let addrs: Vec<Addr> =
+            (0..u64::from(members)).map(|member| array.offset(member.wrapping_mul(stride))).collect();
+        let size = s.thread_data.size.bytes_to_read()?;
+        let mut first = Ok(());
+        for (batch, addrs) in addrs.chunks(limits::BATCH).enumerate() {
+            self.bulk.spend(addrs.len() as u64)?;
+            for (place, data) in View::read_each(self.target, addrs, size).into_iter().enumerate() {
+                let read = data.and_then(|data| self.read_ring(&data));
+                let member = batch * limits::BATCH + place;
+                if let Err(why) = read
+                    && first.is_ok()
+                {
+                    first = Err(if why.is_layout() {
+                        why
+                    } else {
+                        Why::Inconsistent(format!("the queue of member {member}: {why}"))
+                    });
+                }
+            }
+        }
+        first
+    }
+
+    /// Tasks with a priority are not the members' but the team's (`__kmp_push_priority_task`).
+    fn read_priorities(&mut self, list: Addr) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let mut at = list;
+        let mut seen = HashSet::new();
+        while !at.is_null() && seen.insert(at) {
+            self.bulk.spend(1)?;
+            let entry = View::read(self.target, at, s.task_pri.size)?;
+            let data = entry.within(&s.task_pri.td, 0, s.thread_data.size)?;
+            self.read_ring(&data)?;
+            at = entry.ptr(&s.task_pri.next)?;
+        }
+        Ok(())
+    }
+
+    /// One ring of pointers to tasks.
+    fn read_ring(&mut self, data: &View) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let d = &kmp.structs.thread_data;
+        let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
+        if ring.is_null() || waiting == 0 {
+            return Ok(());
+        }
+        let (slots, head) = (u64::from(data.count(&d.deque_size)?), data.uint(&d.deque_head)?);
+        if waiting > slots || head >= slots || slots > limits::QUEUE_SLOTS {
+            return Err(Why::Inconsistent("it contradicts itself".to_owned()));
+        }
+        let mut left = waiting;
+        let mut at = head;
+        while left > 0 {
+            let count = left.min(slots - at).min(limits::BATCH as u64);
+            self.bulk.spend(count)?;
+            let tasks = self.read_pointers(ring, at, count)?;
+            if tasks.iter().any(|task| task.is_null()) {
+                return Err(Why::Inconsistent("it has holes".to_owned()));
+            }
+            self.file_tasks(&tasks, None)?;
+            left -= count;
+            at = (at + count) % slots;
+        }
+        Ok(())
+    }
+
+    /// `count` pointers of an array, from `first` on.
+    pub(super) fn read_pointers(&self, array: Addr, first: u64, count: u64) -> Result<Vec<Addr>, Why> {
+        let arch = self.target.arch();
+        let width = u64::from(arch.pointer_bytes);
+        let bytes = self.target.read_vec(array.offset(first.wrapping_mul(width)), count.saturating_mul(width))?;
+        Ok(bytes.chunks_exact(usize::from(arch.pointer_bytes).max(1)).map(|b| Addr(arch.byte_order.uint(b))).collect())
+    }
+
+    /// Lists tasks, or counts them. `nodes` are their nodes in the graph of dependences, by which they were found, and how
+    /// many tasks each depends on; `None` for those in a queue.
+    pub(super) fn file_tasks(&mut self, tasks: &[Addr], nodes: Option<&[(Addr, i64)]>) -> Result<(), Why> {
+        let s = &self.kmp.structs;
+        let size = match (s.taskdata.size.get(), s.task.size.bytes_to_read()) {
+            (Ok(runtimes), Ok(compilers)) => runtimes.saturating_add(compilers),
+            _ => s.taskdata.size.bytes_to_read()?,
+        };
+        for (place, view) in View::read_each(self.target, tasks, size).into_iter().enumerate() {
+            let node = nodes.and_then(|nodes| nodes.get(place)).copied();
+            if let Err(why) = view.and_then(|view| self.file_task(view, node))
+                && self.queued.first_error.is_none()
+            {
+                self.queued.first_error = Some(why);
+            }
+        }
+        Ok(())
+    }
+
+    fn file_task(&mut self, view: View, node: Option<(Addr, i64)>) -> Result<(), Why> {
+        let addr = view.addr();
+        if self.task_ids.contains_key(&addr) {
+            return Ok(());
+        }
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let own_node = view.ptr(&s.taskdata.depnode).unwrap_or(Addr::NULL);
+        if let Some((node, _)) = node
+            && own_node != node
+        {
+            return Err(Why::Inconsistent(format!("the task at {addr} does not name its node at {node}")));
+        }
+        let started = self.flag(&view, &s.flags.started)?;
+        let blocked = node.is_some_and(|(_, before)| before > 0) && !started;
+        let part = self.task_part(&view);
+        let part = part.as_ref().ok();
+        let key = Alike {
+            routine: part.and_then(|task| task.ptr(&s.task.routine).ok()),
+            parent: view.ptr(&s.taskdata.parent).ok(),
+            team: view.ptr(&s.taskdata.team).ok(),
+            group: view.ptr(&s.taskdata.taskgroup).ok(),
+            priority: match self.flag(&view, &s.flags.priority_specified) {
+                Ok(true) => part.and_then(|task| task.int(&s.task.priority).ok()),
+                Ok(false) => Some(0),
+                Err(_) => None,
+            },
+            blocked,
+        };
+        // What has begun is told one by one: it is on some thread's stack, or detached.
+        let enough = self.queued.listed >= limits::TASKS_LISTED;
+        let kin = self.queued.kin.get_mut(&key).filter(|_| !started);
+        if kin.as_ref().map_or(enough, |kin| enough || kin.listed >= limits::TASKS_ALIKE) {
+            match kin {
+                Some(kin) => kin.more += 1,
+                None => self.queued.unlisted += 1,
+            }
+            if node.is_none() && !own_node.is_null() {
+                self.queued.nodes.push(own_node);
+                self.queued.in_queue.insert(addr);
+            }
+            return Ok(());
+        }
+        let id = self.add_view(view)?;
+        self.queued.listed += 1;
+        if !started {
+            self.queued.kin.entry(key).or_insert(Kin { like: id, listed: 0, more: 0 }).listed += 1;
+        }
+        if let Some((_, before)) = node
+            && self.tasks[id.0].state.get() == Some(TaskState::Ready)
+        {
+            self.tasks[id.0].state = if before > 0 {
+                s.depnode.npredecessors.fact(Ok(TaskState::Blocked))
+            } else {
+                Fact::unknown("it depends on nothing any more and is in no queue: it is about to be queued or begun")
+            };
+        }
+        self.read_ancestors(id);
+        Ok(())
+    }
+
+    /// Tells how many tasks are not listed, and of what could not be read.
+    pub(super) fn tell_counted(&mut self) {
+        let mut more: Vec<MoreTasks> =
+            self.queued.kin.values().map(|k| MoreTasks { like: k.like, count: k.more }).collect();
+        more.retain(|more| more.count > 0);
+        more.sort_by_key(|more| more.like);
+        self.more_tasks = more;
+        if self.queued.unlisted > 0 {
+            let text = format!("{} more of many kinds are not told one by one", self.queued.unlisted);
+            self.issue("tasks in queues", text);
+        }
+        if let Some(why) = self.queued.first_error.take().filter(|why| !why.is_layout()) {
+            self.issue("tasks in queues", why);
+        }
+    }
+}
