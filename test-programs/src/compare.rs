@@ -257,7 +257,9 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
     let kmp = runtime.is_kmp();
     let (kind, state) = match thread.wait {
         Wait::Lock | Wait::NestLock if kmp => ("lock", "wait_lock"),
-        Wait::Lock | Wait::NestLock => ("lock or critical", "wait_mutex"),
+        Wait::Lock => ("lock or critical", "wait_mutex"),
+        // What it has behind its word tells a nest lock from the others.
+        Wait::NestLock => ("lock", "wait_lock"),
         Wait::Critical => ("critical", "wait_critical"),
         Wait::Barrier if thread.role == "end waiter" => ("end of region", "wait_barrier_implicit_parallel"),
         Wait::Barrier => ("barrier", "wait_barrier"),

@@ -33,6 +33,7 @@ mod engine;
 mod expr;
 mod image;
 mod immediates;
+mod poll;
 mod run;
 mod state;
 mod x86;
@@ -44,6 +45,7 @@ use ompd_target::Machine;
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
 pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores};
+pub use poll::{Poll, poll};
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 
 /// Why a function could not be looked at.

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ompd_runtime::discover;
-use ompd_runtime::model::*;
+use ompd_runtime::model::{
+    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RuntimeSnapshot, Task, TaskId, TaskState,
+    TaskgroupId, WaitKind,
+};
 use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Live, Machine, OpenOptions, Target, TargetExt};
+use ompd_target::{
+    Addr, Arch, Live, Machine, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
+};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
 /// A libgomp by the folder of its `libgomp.so.1`; `None` is the system's.
@@ -309,4 +315,140 @@ fn loops_are_as_far_as_their_threads_have_come() {
         // Of what is left each gets a third: 334, 222 and 148.
         check("guided", Some(LoopKind::Loop), Guided, 10, at(704, 1000, 1), 0, None);
     }
+}
+
+/// A thread that never sleeps waits for the same things as one that does.
+#[test]
+fn spinning_waits_are_recognised() {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors < 2 {
+        return Skip::because("one processor: libgomp lets no threads spin").show();
+    }
+    for library in libraries() {
+        for (wanted, kind) in [
+            ("barrier", WaitKind::Barrier),
+            ("lock", WaitKind::Mutex),
+            ("nest lock", WaitKind::Lock),
+            ("critical", WaitKind::Critical),
+        ] {
+            let what = format!("{wanted} on {}", library.what);
+            let spins = [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "infinity"), ("OMPD_TRUTH_SPINS", "1")];
+            let running = library.start("spinning", &[&spins[..], &[("SPIN", wanted)]].concat());
+            let waiter =
+                running.truth.threads.iter().find(|t| t.lwp != running.truth.coordinator).expect("a waiter").lwp;
+            // It may be stopped on its way round between two calls.
+            let seen = (0..100).find_map(|_| {
+                let (snapshot, ()) = look(&running, |_| ());
+                let thread = snapshot.thread_by_lwp(waiter).expect("a thread of libgomp");
+                let wait = thread.wait.value().cloned().flatten()?;
+                let lock = wait.lock.and_then(|id| snapshot.lock(id).cloned());
+                Some((wait, lock))
+            });
+            let (wait, lock) = seen.unwrap_or_else(|| panic!("{what}: never seen to wait"));
+            assert_eq!((wait.kind, wait.asleep, wait.over.get()), (kind, Some(false), Some(false)), "{what}: {wait:?}");
+            match lock {
+                None => assert_eq!(kind, WaitKind::Barrier, "{what}: {wait:?}"),
+                Some(lock) => {
+                    assert_eq!((lock.held.get(), &lock.waiters[..]), (Some(true), &[waiter][..]), "{what}: {lock:?}");
+                    let nest = kind == WaitKind::Lock;
+                    assert_eq!(lock.depth, nest.then_some(2), "{what}: {lock:?}");
+                    assert_eq!(matches!(lock.owner.flat(), Some(Owner::Task(_))), nest, "{what}: {lock:?}");
+                }
+            }
+            running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        }
+    }
+}
+
+/// A stopped process some of whose memory reads as something else.
+struct Patched<'a> {
+    inner: &'a Live,
+    patches: Vec<(Addr, u64)>,
+}
+
+impl Target for Patched<'_> {
+    fn kind(&self) -> TargetKind {
+        self.inner.kind()
+    }
+    fn arch(&self) -> Arch {
+        self.inner.arch()
+    }
+    fn modules(&self) -> &[Module] {
+        self.inner.modules()
+    }
+    fn threads(&self) -> &[Thread] {
+        self.inner.threads()
+    }
+    fn process(&self) -> &ProcessInfo {
+        self.inner.process()
+    }
+    fn issues(&self) -> &[String] {
+        self.inner.issues()
+    }
+    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        self.inner.mapping(addr)
+    }
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.inner.read(addr, buf)?;
+        for (at, word) in &self.patches {
+            for (place, byte) in (at.0..).zip(word.to_le_bytes()) {
+                let inside = place.checked_sub(addr.0).and_then(|offset| buf.get_mut(offset as usize));
+                if let Some(inside) = inside {
+                    *inside = byte;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Links that lead astray end the walk they are on, with a word about it; what was read before stays, and all the rest.
+#[test]
+fn corrupted_queues_are_told_and_do_no_harm() {
+    let Some(library) = libraries().into_iter().next() else { return };
+    let running = library.start("tasks_queued", &[("QUEUED_CHAIN", "100")]);
+    let mut live = Live::open(running.pid, &OpenOptions::default()).expect("the process opens");
+    let runtimes = discover(&live, &[]);
+    let [runtime] = &runtimes[..] else { panic!("{} runtimes", runtimes.len()) };
+    let offset = |name: &str| {
+        let entry =
+            runtime.info().layout.iter().find(|entry| entry.name == name).unwrap_or_else(|| panic!("no {name}"));
+        u64::from_str_radix(entry.value.trim_start_matches("0x"), 16).expect("a number")
+    };
+    let (link, list) = (offset("gomp_task.pnode"), offset("gomp_task.dependers"));
+    live.stop().expect("the process stops");
+    let good = runtime.snapshot(&live);
+    assert!(good.issues.is_empty(), "{:?}", good.issues);
+    let in_state = |s: &RuntimeSnapshot, state| s.tasks.iter().filter(|t| t.state.get() == Some(state)).count();
+    let ready: Vec<Addr> =
+        good.tasks.iter().filter(|t| t.state.get() == Some(TaskState::Ready)).map(|t| t.descriptor).collect();
+    assert!(ready.len() > 5, "{ready:?}");
+    // The list goes by the order in which the tasks were generated; where they lie does not matter.
+    let next = ready[2].offset(link);
+    let data = variable(&live, "truth_progress");
+    for astray in [next.0, ready[0].offset(link).0, 0, 0x10, u64::MAX - 7, data.0, 0x5a5a_5a5a_5a5a_5a5a] {
+        let patched = Patched { inner: &live, patches: vec![(next, astray)] };
+        let bad = runtime.snapshot(&patched);
+        let told = bad.issues.iter().any(|i| i.subject.starts_with("task queue of team"));
+        assert!(told, "{astray:#x}: {:?}", bad.issues);
+        assert!(bad.issues.iter().any(|i| i.text.contains("unfinished tasks were not found")), "{:?}", bad.issues);
+        assert!((2..=3).contains(&in_state(&bad, TaskState::Ready)), "{astray:#x}");
+        for state in [TaskState::Running, TaskState::Suspended, TaskState::Detached] {
+            assert_eq!(in_state(&bad, state), in_state(&good, state), "{astray:#x}: {state:?}");
+        }
+        assert_eq!(format!("{:?}", bad.threads), format!("{:?}", good.threads), "{astray:#x}");
+        let counted = |task: &&Task| task.unfinished_children.get().is_some_and(|n| n > 5);
+        assert!(!bad.tasks.iter().any(|task| counted(&task)), "{astray:#x}: children of half a list");
+    }
+    // A list of dependent tasks without end: no more is believed than tasks there are.
+    let writer = good.tasks.iter().find(|t| !t.predecessors.is_empty()).expect("a blocked task").predecessors[0];
+    let dependers = live.read_ptr(good.tasks[writer.0].descriptor.offset(list)).expect("its list");
+    for (at, word) in [(dependers, u64::MAX), (dependers.offset(16), 0x10), (dependers.offset(16), ready[0].0)] {
+        let bad = runtime.snapshot(&Patched { inner: &live, patches: vec![(at, word)] });
+        assert!(bad.issues.iter().any(|i| i.subject == "dependences of tasks"), "{word:#x}: {:?}", bad.issues);
+        assert_eq!(in_state(&bad, TaskState::Ready), ready.len(), "{word:#x}");
+        assert!(in_state(&bad, TaskState::Blocked) < in_state(&good, TaskState::Blocked) + 5, "{word:#x}");
+    }
+    live.resume();
+    running.release().expect("the program goes on");
 }

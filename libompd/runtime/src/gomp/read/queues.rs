@@ -205,6 +205,9 @@ impl<'a> Reader<'a> {
             let goes_on = each(self, walk, task, &view)?;
             // Forwards the walk ends where it began; backwards it begins with the last and ends with the first.
             let last = if backwards { at == first } else { next == first };
+            if last && !backwards && known(follow(walk, first)?.1)?.is_some_and(|before| before != at) {
+                return Err(Why::Inconsistent(format!("its links contradict each other at {at}")));
+            }
             if last || !goes_on {
                 return Ok(());
             }

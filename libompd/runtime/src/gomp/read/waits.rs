@@ -15,6 +15,8 @@ const BAR_CANCELLED: u64 = 4;
 const BAR_INCR: u32 = 8;
 /// Value a thread expects in a contended `gomp_mutex_t` while it sleeps on it (`config/linux/mutex.c`).
 const MUTEX_CONTENDED: u32 = u32::MAX;
+/// Value it looks for the end of before: held, and nobody sleeps on it.
+const MUTEX_HELD: u32 = 1;
 
 /// A word a thread waits for to change, and how.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,13 @@ struct Word {
     /// It waits as long as the word has this value.
     expected: u32,
     asleep: bool,
+}
+
+impl Word {
+    /// Of what threads wait for only mutexes have these values; threads never sleep on the second.
+    fn is_mutex(self) -> bool {
+        self.expected == MUTEX_CONTENDED || (!self.asleep && self.expected == MUTEX_HELD)
+    }
 }
 
 impl Reader<'_> {
@@ -139,15 +148,37 @@ impl Reader<'_> {
             }
             Owner::Other | Owner::Unclear => return Fact::known(None, origin),
         }
-        let word = match raw.registers.syscall.filter(|c| c.number == FUTEX) {
-            Some(call) => Word { addr: Addr(call.args[0]), expected: call.args[2] as u32, asleep: true },
+        let asleep = raw.registers.syscall.filter(|c| c.number == FUTEX).map(|call| Word {
+            addr: Addr(call.args[0]),
+            expected: call.args[2] as u32,
+            asleep: true,
+        });
+        let word = match asleep.or_else(|| self.spins_on(raw)) {
+            Some(word) => word,
             None if raw.idle => {
                 let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin);
                 return Fact::known(Some(wait), origin);
             }
-            None => return Fact::unknown("it is executing libgomp code (a spinning wait leaves no trace in memory)"),
+            None => {
+                return Fact::unknown(
+                    "it is executing libgomp code, and not in the middle of a loop that waits for a word",
+                );
+            }
         };
         self.wait_for(raw, word, origin)
+    }
+
+    /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).
+    fn spins_on(&self, raw: &RawThread) -> Option<Word> {
+        /// Bytes before and behind an instruction that a loop around it may take up.
+        const AROUND: u64 = 96;
+        let pc = raw.registers.pc;
+        let from = pc.back(AROUND);
+        // Where the code begins within that distance, the loop may lie behind all the same.
+        let code = self.target.read_vec(from, 2 * AROUND).map(|code| (from, code));
+        let (at, code) = code.or_else(|_| self.target.read_vec(pc, AROUND).map(|code| (pc, code))).ok()?;
+        let poll = ompd_layout::code::poll(&code, at.0, pc.0, &raw.registers.general)?;
+        Some(Word { addr: Addr(poll.addr), expected: poll.expected, asleep: false })
     }
 
     fn wait_for(&mut self, raw: &RawThread, word: Word, origin: Origin) -> Fact<Option<Wait>> {
@@ -185,9 +216,7 @@ impl Reader<'_> {
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
-            None if word.expected == MUTEX_CONTENDED && !self.lost_team && s.team.size.get().is_ok() => {
-                (WaitKind::Mutex, None, None)
-            }
+            None if word.is_mutex() && !self.lost_team && s.team.size.get().is_ok() => (WaitKind::Mutex, None, None),
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
         let lock = match kind {
@@ -197,7 +226,7 @@ impl Reader<'_> {
             _ => None,
         };
         let over = match self.target.read_u32(object) {
-            Ok(value) => self.over(kind, word.expected, value, waiter, taskgroup, origin),
+            Ok(value) => self.over(kind, word, value, waiter, taskgroup, origin),
             Err(fault) => Fact::unknown(fault),
         };
         let asleep = Some(word.asleep);
@@ -209,7 +238,7 @@ impl Reader<'_> {
     fn over(
         &self,
         kind: WaitKind,
-        expected: u32,
+        word: Word,
         value: u32,
         waiter: Option<(Addr, Addr)>,
         group: Option<TaskgroupId>,
@@ -230,9 +259,9 @@ impl Reader<'_> {
             | WaitKind::RegionEnd
             | WaitKind::RegionStart
             | WaitKind::Pool => {
-                if (value ^ expected) / BAR_INCR != 0 {
+                if (value ^ word.expected) / BAR_INCR != 0 {
                     Fact::known(true, origin)
-                } else if value & !expected & BAR_CANCELLED as u32 != 0 {
+                } else if value & !word.expected & BAR_CANCELLED as u32 != 0 {
                     Fact::unknown("the region has been cancelled, and not every barrier ends with that")
                 } else {
                     Fact::known(false, origin)
@@ -250,7 +279,7 @@ impl Reader<'_> {
                 let group = group.and_then(|id| self.groups.get(id.0)).ok_or(Why::Missing("gomp_task.taskgroup"));
                 tasks(group.and_then(|group| Ok(group.view.uint(&s.taskgroup.num_children)? == 0)))
             }
-            WaitKind::RuntimeInternal if expected == MUTEX_CONTENDED && value != 0 => Fact::known(false, origin),
+            WaitKind::RuntimeInternal if word.is_mutex() && value != 0 => Fact::known(false, origin),
             WaitKind::RuntimeInternal => Fact::unknown("what ends a wait inside the runtime is not known"),
             // Of locks: known when all waiters are.
             _ => Fact::unknown("not looked at"),
