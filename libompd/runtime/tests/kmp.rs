@@ -376,3 +376,88 @@ fn check_locks(truth: &test_programs::Truth, s: &RuntimeSnapshot, (kind, checks)
         _ => assert_eq!(s.locks.len(), 1, "{what}: {:?}", s.locks),
     }
 }
+
+#[test]
+fn loops_stopped_half_way() {
+    if let Err(skip) = test_programs::can_build("kmp_loops", Toolchain::Clang).expect("the program is there") {
+        return skip.show();
+    }
+    let program = build("kmp_loops", Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+    let mut tried = 0;
+    each_library(|library, what| {
+        for (schedule, which) in [
+            ("monotonic:dynamic,4", "narrow"),
+            ("monotonic:dynamic,4", "wide"),
+            ("guided,5", "narrow"),
+            ("nonmonotonic:dynamic,2", "narrow"),
+            ("nonmonotonic:dynamic,2", "wide"),
+            ("monotonic:dynamic,1", "ordered"),
+            ("static,7", "narrow"),
+        ] {
+            let what = format!("{what}, {which} {schedule}");
+            let held = Held::start(&program.path, library, &what, &[("OMP_SCHEDULE", schedule)], &[which]);
+            let Some(held) = held else { return };
+            let snapshot = held.snapshot(&what);
+            if !whole(&snapshot) {
+                Skip::because(format!("{what}: its layout is not known as a whole")).show();
+                return held.end();
+            }
+            check_loop(&held, &snapshot, schedule, which, &what);
+            held.end();
+            tried += 1;
+        }
+    });
+    assert!(tried > 0, "no libomp was tried");
+}
+
+fn check_loop(held: &Held, s: &RuntimeSnapshot, schedule: &str, which: &str, what: &str) {
+    assert!(s.issues.is_empty(), "{what}: {:?}", s.issues);
+    let [found] = s.loops.as_slice() else { panic!("{what}: {:?}", s.loops) };
+    let begun: BTreeMap<u32, u64> = held
+        .told("member")
+        .into_iter()
+        .map(|words| (words[0].parse().expect("a number"), words[1].parse().expect("an iteration")))
+        .collect();
+    assert_eq!(found.members, [0, 1, 2], "{what}");
+    assert_eq!(
+        (found.iterations.get(), found.completed.get(), found.step.get()),
+        (Some(100), Some(0), Some(1)),
+        "{what}"
+    );
+    assert_eq!(found.kind.get(), Some(LoopKind::Loop), "{what}");
+    // clang's loops begin with 0.
+    assert_eq!(found.end.get(), Some(100), "{what}");
+    let turn = begun.iter().find(|(_, iteration)| **iteration == 0).map(|(member, _)| *member);
+    assert_eq!(found.ordered_turn.get(), Some(turn.filter(|_| which == "ordered")), "{what}");
+    let (how, chunk) = match schedule.rsplit_once(',').expect("a chunk") {
+        ("monotonic:dynamic", chunk) => (LoopSchedule::Dynamic, chunk),
+        ("guided", chunk) => (LoopSchedule::Guided, chunk),
+        ("static", chunk) => (LoopSchedule::Static, chunk),
+        (_, chunk) => (LoopSchedule::StaticSteal, chunk),
+    };
+    let chunk: u64 = chunk.parse().expect("a number");
+    assert_eq!((found.schedule.get(), found.chunk.get()), (Some(how), Some(chunk)), "{what}");
+    match how {
+        LoopSchedule::Dynamic => {
+            assert_eq!(found.handed_out.get(), Some(3 * chunk), "{what}");
+            assert_eq!(found.next.get(), Some(3 * chunk as i64), "{what}");
+        }
+        LoopSchedule::Guided => {
+            // Chunks of at least the size asked for, of which the last begun has its end where the next begins.
+            let given = found.handed_out.get().expect("it is counted");
+            let last = begun.values().max().copied().expect("three");
+            assert!((last + chunk..100).contains(&given), "{what}: {given} after {begun:?}");
+            assert_eq!(found.next.get(), Some(given as i64), "{what}");
+        }
+        LoopSchedule::Static => assert_eq!(found.handed_out.get(), None, "{what}"),
+        LoopSchedule::StaticSteal => {
+            assert_eq!(found.handed_out.get(), Some(3 * chunk), "{what}");
+            // 50 chunks are 17, 17 and 16.
+            for (share, (from, to)) in found.shares.iter().zip([(0, 34), (34, 68), (68, 100)]) {
+                assert_eq!(begun[&share.member], from, "{what}");
+                assert_eq!(share.left, Some((from + chunk, to)), "{what}: {share:?}");
+            }
+            assert_eq!(found.shares.len(), 3, "{what}");
+        }
+    }
+}
