@@ -104,8 +104,19 @@ fn check_references(snapshot: &RuntimeSnapshot) {
         assert!(thread.team.flat().is_none_or(|t| t.0 < teams));
         assert!(thread.task.get().is_none_or(|t| t.0 < tasks));
     }
+    let (groups, locks) = (snapshot.taskgroups.len(), snapshot.locks.len());
+    for thread in &snapshot.threads {
+        if let Some(Some(wait)) = thread.wait.value() {
+            assert!(wait.lock.is_none_or(|l| l.0 < locks) && wait.taskgroup.is_none_or(|g| g.0 < groups));
+        }
+    }
+    assert!(snapshot.more_tasks.iter().all(|more| more.like.0 < tasks && more.count > 0));
+    assert!(snapshot.taskgroups.iter().all(|group| group.parent.flat().is_none_or(|g| g.0 < groups)));
+    assert!(snapshot.loops.iter().all(|found| found.team.0 < teams));
     for task in &snapshot.tasks {
         assert!(task.team.flat().is_none_or(|t| t.0 < teams));
+        assert!(task.taskgroup.flat().is_none_or(|g| g.0 < groups));
+        assert!(task.predecessors.iter().all(|before| before.0 < tasks));
         if let Fact::Known { value: Some(generating), .. } = task.generating {
             assert!(generating.0 < tasks);
         }

@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Addr, Live, OpenOptions};
+use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind};
 use test_programs::{Opt, Skip, Toolchain, build};
 
 /// Directories in which `libomp.so.5` is the runtime to try, and what it is.
@@ -458,6 +458,89 @@ fn check_loop(held: &Held, s: &RuntimeSnapshot, schedule: &str, which: &str, wha
                 assert_eq!(share.left, Some((from + chunk, to)), "{what}: {share:?}");
             }
             assert_eq!(found.shares.len(), 3, "{what}");
+        }
+    }
+}
+
+/// A process whose memory lies, in a way that depends on the address.
+struct Lying<'a> {
+    inner: &'a Live,
+    seed: u64,
+}
+
+impl Target for Lying<'_> {
+    fn kind(&self) -> TargetKind {
+        self.inner.kind()
+    }
+    fn arch(&self) -> Arch {
+        self.inner.arch()
+    }
+    fn modules(&self) -> &[Module] {
+        self.inner.modules()
+    }
+    fn threads(&self) -> &[ompd_target::Thread] {
+        self.inner.threads()
+    }
+    fn process(&self) -> &ProcessInfo {
+        self.inner.process()
+    }
+    fn issues(&self) -> &[String] {
+        self.inner.issues()
+    }
+
+    /// One aligned word in 24 is another: its neighbour, so that lists run in circles, or none, or a number far too large.
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.inner.read(addr, buf)?;
+        let mut at = (8 - addr.0 % 8) % 8;
+        while at + 16 <= buf.len() as u64 {
+            let mixed = (addr.0.wrapping_add(at) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let place = at as usize;
+            match mixed % 72 {
+                0 => buf.copy_within(place + 8..place + 16, place),
+                1 => buf[place..place + 8].fill(0),
+                2 => buf[place..place + 8].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]),
+                _ => {}
+            }
+            at += 8;
+        }
+        Ok(())
+    }
+}
+
+/// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.
+#[test]
+fn walks_end_whatever_memory_holds() {
+    for (name, arguments) in [("kmp_tasks", ["3000"]), ("kmp_loops", ["narrow"])] {
+        if let Err(skip) = test_programs::can_build(name, Toolchain::Clang).expect("the program is there") {
+            return skip.show();
+        }
+        let program = build(name, Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+        for (directory, what) in libraries().into_iter().take(2) {
+            let variables = [
+                ("OMP_MAX_TASK_PRIORITY", "10"),
+                ("KMP_ENABLE_TASK_THROTTLING", "0"),
+                ("OMP_SCHEDULE", "nonmonotonic:dynamic,2"),
+            ];
+            let Some(held) = Held::start(&program.path, directory.path(), &what, &variables, &arguments) else {
+                continue;
+            };
+            let mut live = Live::open(held.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
+            let runtimes = discover(&live, &[]);
+            live.stop().expect("it can be stopped");
+            let mut told = 0;
+            for seed in 0..60 {
+                let s = runtimes[0].snapshot(&Lying { inner: &live, seed });
+                told += usize::from(!s.issues.is_empty());
+                assert!(s.tasks.iter().all(|t| t.predecessors.iter().all(|before| before.0 < s.tasks.len())));
+                assert!(s.tasks.iter().all(|t| t.taskgroup.flat().is_none_or(|g| g.0 < s.taskgroups.len())));
+                assert!(s.more_tasks.iter().all(|more| more.like.0 < s.tasks.len()));
+                assert!(s.loops.iter().all(|found| found.team.0 < s.teams.len()));
+                let waits = s.threads.iter().filter_map(|t| t.wait.value()?.as_ref());
+                assert!(waits.filter_map(|w| w.lock).all(|lock| lock.0 < s.locks.len()));
+            }
+            assert!(told > 0, "{what}: no lie was noticed");
+            live.resume();
+            held.end();
         }
     }
 }
