@@ -60,25 +60,27 @@ impl Held {
         }
         command.env("LD_LIBRARY_PATH", library).envs(variables.iter().copied()).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let stdin = child.stdin.take();
-        let mut rest = BufReader::new(child.stdout.take().expect("its output"));
-        let mut lines = Vec::new();
+        let mut held = Held::of(command.spawn().expect("the program starts"));
         loop {
             let mut line = String::new();
-            if rest.read_line(&mut line).expect("its output can be read") == 0 {
+            if held.rest.read_line(&mut line).expect("its output can be read") == 0 {
                 let mut text = String::new();
-                let _ = child.stderr.take().expect("its errors").read_to_string(&mut text);
-                let _ = child.wait();
+                let _ = held.child.stderr.take().expect("its errors").read_to_string(&mut text);
                 assert!(text.contains("GLIBC_") || text.contains("cannot open shared object"), "{what}: {text}");
                 Skip::because(format!("{what}: {}", text.trim_end())).show();
                 return None;
             }
             if line.trim_end() == "ready" {
-                return Some(Held { child, stdin, rest, lines });
+                return Some(held);
             }
-            lines.push(line.trim_end().to_owned());
+            held.lines.push(line.trim_end().to_owned());
         }
+    }
+
+    fn of(mut child: Child) -> Held {
+        let stdin = child.stdin.take();
+        let rest = BufReader::new(child.stdout.take().expect("its output"));
+        Held { child, stdin, rest, lines: Vec::new() }
     }
 
     /// What is behind the first word of the lines that begin with it.
