@@ -50,8 +50,12 @@ pub enum Command {
     Threads(TargetArg),
     /// The tree of teams with their members and barriers.
     Teams(TargetArg),
-    /// Tasks: executing, suspended and ready, with the tasks that generated them.
-    Tasks(TargetArg),
+    /// Tasks: executing, suspended, ready, blocked on dependences and detached, with the tasks that generated them.
+    Tasks(TasksArgs),
+    /// What waits for what: the verdict, every wait, locks with owner and waiters.
+    Waits(WaitsArgs),
+    /// How far worksharing loops and sections are.
+    Loops(TargetArg),
     /// Internal control variables in force for each thread.
     Icvs(TargetArg),
     /// Stacks as the source reads: runtime frames folded, workers continued in the thread that opened their region, threads
@@ -73,6 +77,49 @@ pub struct StacksArgs {
     /// Nothing else prints what is in the program's memory, which may be confidential.
     #[arg(long, conflicts_with_all = ["tree", "dot", "folded", "svg"])]
     pub locals: bool,
+}
+
+/// Arguments of `tasks`.
+#[derive(Debug, Clone, Args)]
+pub struct TasksArgs {
+    #[command(flatten)]
+    pub target: TargetArg,
+    /// Each task below the one that generated it.
+    #[arg(long, conflicts_with_all = ["dot", "svg"])]
+    pub tree: bool,
+    #[command(flatten)]
+    pub form: GraphForm,
+}
+
+/// Arguments of `waits`.
+#[derive(Debug, Clone, Args)]
+pub struct WaitsArgs {
+    #[command(flatten)]
+    pub target: TargetArg,
+    #[command(flatten)]
+    pub form: GraphForm,
+}
+
+/// As a graph: what waits for what, or which task depends on which.
+#[derive(Debug, Clone, Args)]
+#[group(multiple = false)]
+pub struct GraphForm {
+    /// The graph for Graphviz.
+    #[arg(long)]
+    pub dot: bool,
+    /// The graph as an SVG picture, drawn by Graphviz (`dot`), which has to be installed.
+    #[arg(long)]
+    pub svg: bool,
+}
+
+impl GraphForm {
+    fn chosen(&self, otherwise: Form) -> Form {
+        match (self.dot, self.svg) {
+            (true, _) => Form::Dot,
+            (_, true) => Form::Svg,
+            _ => otherwise,
+        }
+    }
 }
 
 /// The forms of `stacks`.
@@ -206,6 +253,19 @@ pub enum Graph {
     Svg,
 }
 
+/// The ways to show tasks and waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Rows.
+    Table,
+    /// A tree.
+    Tree,
+    /// For Graphviz.
+    Dot,
+    /// Drawn by Graphviz.
+    Svg,
+}
+
 /// The view asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -216,13 +276,24 @@ pub enum View {
     /// `teams`.
     Teams,
     /// `tasks`.
-    Tasks,
+    Tasks(Form),
+    /// `waits`.
+    Waits(Form),
+    /// `loops`.
+    Loops,
     /// `icvs`.
     Icvs,
     /// `stacks`.
     Stacks(StackView),
     /// `doctor`.
     Doctor,
+}
+
+impl View {
+    /// What is rendered is to be drawn by Graphviz.
+    pub fn is_picture(self) -> bool {
+        matches!(self, View::Tasks(Form::Svg) | View::Waits(Form::Svg))
+    }
 }
 
 impl Cli {
@@ -240,7 +311,12 @@ impl Cli {
             None => return self.target.as_deref().filter(|t| !t.is_empty()).map(|target| (View::Summary, target)),
             Some(Command::Threads(arg)) => (View::Threads, arg),
             Some(Command::Teams(arg)) => (View::Teams, arg),
-            Some(Command::Tasks(arg)) => (View::Tasks, arg),
+            Some(Command::Tasks(args)) => {
+                let plain = if args.tree { Form::Tree } else { Form::Table };
+                (View::Tasks(args.form.chosen(plain)), &args.target)
+            }
+            Some(Command::Waits(args)) => (View::Waits(args.form.chosen(Form::Table)), &args.target),
+            Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
             Some(Command::Stacks(args)) => {

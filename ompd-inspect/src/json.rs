@@ -11,7 +11,11 @@ use serde::Serialize;
 
 use crate::session::Inspection;
 
+mod loops;
 mod stacks;
+mod tasks;
+mod verdicts;
+mod waits;
 
 /// Name and version of the format, the value of the key `schema`.
 pub const SCHEMA: &str = "ompd-inspect/1";
@@ -71,6 +75,8 @@ pub struct Report {
     pub crowd: Crowd,
     /// Threads that are in teams of several runtimes at once.
     pub nested_runtimes: Vec<Nested>,
+    /// Hangs, the certain ones first. None: nothing is known to be stuck.
+    pub verdicts: Vec<verdicts::Verdict>,
     /// The stack of every thread as its source reads.
     pub stacks: Vec<stacks::Stack>,
     /// Files with code of frames that have no source lines, each with the reason.
@@ -215,7 +221,19 @@ pub struct Runtime {
     /// Its teams; other entries refer to them by index.
     pub teams: Vec<Team>,
     /// Its tasks; other entries refer to them by index.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<tasks::Task>,
+    /// Tasks that are not listed one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub more_tasks: Vec<tasks::MoreTasks>,
+    /// Task groups; other entries refer to them by index.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub taskgroups: Vec<tasks::Taskgroup>,
+    /// Locks that are waited for, or known to be held; waits refer to them by index.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub locks: Vec<waits::Lock>,
+    /// Worksharing loops and sections that teams are in, as far as the runtime records them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub loops: Vec<loops::Loop>,
 }
 
 /// What is not shown because parts of the layout are not known.
@@ -263,7 +281,7 @@ pub struct Thread {
     /// Thread state.
     pub state: Known<State>,
     /// What it waits for; `null` as value: it is not blocked in the runtime.
-    pub wait: Known<Option<Wait>>,
+    pub wait: Known<Option<waits::Wait>>,
     /// Control variables in force.
     pub icvs: Icvs,
 }
@@ -275,26 +293,6 @@ pub struct State {
     pub number: u32,
     /// Name without `ompt_state_`.
     pub name: &'static str,
-}
-
-/// What a thread waits for.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Wait {
-    /// Kind of wait.
-    pub kind: &'static str,
-    /// Address of the object waited for.
-    pub object: String,
-    /// Its name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Source position.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub location: Option<Location>,
-    /// Index of the team whose barrier it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team: Option<usize>,
-    /// How it was recognised.
-    pub origin: &'static str,
 }
 
 /// A source position.
@@ -354,47 +352,6 @@ pub struct Team {
     pub at_barrier: Vec<u32>,
 }
 
-/// One task.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Task {
-    /// The runtime's descriptor.
-    pub descriptor: String,
-    /// `initial`, `implicit`, `explicit` or `undeferred`.
-    pub kind: Known<&'static str>,
-    /// `running`, `suspended`, `ready` or `detached`.
-    pub state: Known<&'static str>,
-    /// Function.
-    pub function: Known<Code>,
-    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
-    /// first statement in it.
-    pub location: Known<Location>,
-    /// Index of the generating task; `null` as value: none, or finished.
-    pub generating: Known<Option<usize>>,
-    /// Index of its team; `null` as value: none.
-    pub team: Known<Option<usize>>,
-    /// Thread that executes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lwp: Option<i32>,
-    /// `final` is in force.
-    #[serde(rename = "final")]
-    pub is_final: Known<bool>,
-    /// Its frames that border on the runtime, where they are on a stack and could be told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub frames: Option<TaskFrames>,
-}
-
-/// Frames of a task that border on the runtime, as the addresses the stack pointer had before each was called.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct TaskFrames {
-    /// Thread on whose stack they are.
-    pub lwp: i32,
-    /// Of its outermost frame.
-    pub exit: String,
-    /// Of its innermost frame, if that called the runtime and has not returned.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enter: Option<String>,
-}
-
 /// Internal control variables.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Icvs {
@@ -448,6 +405,7 @@ pub fn report(inspection: &Inspection) -> Report {
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
+        verdicts: verdicts::verdicts(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
@@ -504,7 +462,11 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
         pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
         threads: snapshot.threads.iter().map(thread).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
-        tasks: (0..snapshot.tasks.len()).map(|id| task(inspection, index, model::TaskId(id))).collect(),
+        tasks: (0..snapshot.tasks.len()).map(|id| tasks::task(inspection, index, model::TaskId(id))).collect(),
+        more_tasks: snapshot.more_tasks.iter().map(tasks::more).collect(),
+        taskgroups: snapshot.taskgroups.iter().map(tasks::taskgroup).collect(),
+        locks: snapshot.locks.iter().map(waits::lock).collect(),
+        loops: snapshot.loops.iter().map(loops::of).collect(),
     }
 }
 
@@ -527,7 +489,7 @@ fn thread(thread: &model::Thread) -> Thread {
         team: known(&thread.team, |team| team.map(|t| t.0)),
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state, |s| State { number: s.number(), name: s.name() }),
-        wait: known(&thread.wait, |wait| wait.as_ref().map(self::wait)),
+        wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
         icvs: Icvs {
             nthreads: copied(&icvs.nthreads),
             dynamic: copied(&icvs.dynamic),
@@ -538,17 +500,6 @@ fn thread(thread: &model::Thread) -> Thread {
             levels: copied(&icvs.levels),
             active_levels: copied(&icvs.active_levels),
         },
-    }
-}
-
-fn wait(wait: &model::Wait) -> Wait {
-    Wait {
-        kind: wait.kind.word(),
-        object: hex(wait.object),
-        name: wait.name.clone(),
-        location: wait.location.as_ref().map(location),
-        team: wait.team.map(|t| t.0),
-        origin: wait.origin.word(),
     }
 }
 
@@ -569,23 +520,6 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         barrier_arrived: team.barrier.value().and_then(|b| b.inside),
         end_arrived: team.barrier.value().and_then(|b| b.at_end),
         at_barrier: snapshot.at_barrier(model::TeamId(index)),
-    }
-}
-
-fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task {
-    let task = &inspection.runtimes[runtime].tasks[id.0];
-    let frames = inspection.stacks.task_frames(&inspection.runtimes, runtime, id);
-    Task {
-        descriptor: hex(task.descriptor),
-        kind: known(&task.kind, |k| k.word()),
-        state: known(&task.state, |s| s.word()),
-        function: known(&task.function, code),
-        location: known(&task.location, location),
-        generating: known(&task.generating, |g| g.map(|t| t.0)),
-        team: known(&task.team, |team| team.map(|t| t.0)),
-        lwp: task.thread,
-        is_final: copied(&task.is_final),
-        frames: frames.map(|f| TaskFrames { lwp: f.lwp, exit: hex(f.exit), enter: f.enter.map(hex) }),
     }
 }
 

@@ -6,8 +6,10 @@
 
 mod args;
 mod escape;
+mod graphviz;
 mod json;
 mod session;
+mod tell;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
@@ -96,7 +98,10 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         write_all(&mut io::stdout().lock(), &(text + "\n"))
     } else {
         let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0);
-        let text = text::render(&inspection, view, width, options.verbose);
+        let mut text = text::render(&inspection, view, width, options.verbose);
+        if view.is_picture() {
+            text = graphviz::svg(&text).map_err(Failure)?;
+        }
         write_all(&mut AutoStream::new(io::stdout(), color), &text)
     };
     shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
+use ompd_runtime::os;
+use ompd_runtime::waits_for::{self, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, FrameVariables, Stacks};
 use ompd_target::core::Core;
@@ -38,6 +40,10 @@ pub struct Inspection {
     pub threads: Vec<OsThread>,
     /// Every OpenMP runtime.
     pub runtimes: Vec<RuntimeSnapshot>,
+    /// What the kernel kept each thread waiting for.
+    pub os: Vec<os::OsThread>,
+    /// What waits for what, and the verdicts.
+    pub waits_for: WaitsFor,
     /// Every thread's stack.
     pub stacks: ompd_stack::Report,
     /// The variables of the frames of each of `stacks.logical`, if they were asked for.
@@ -95,7 +101,8 @@ fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
     let runtimes = discover(&core, wanted.ignore);
     let stacks = Stacks::capture(&core);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
-    Ok(finish(&core, &runtimes, snapshots, &stacks, None, wanted))
+    let stop = Stop { snapshots, stacks, os: os::threads(&core), pause: None };
+    Ok(finish(&core, &runtimes, stop, wanted))
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
@@ -106,18 +113,23 @@ fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<I
     live.stop()?;
     let stacks = Stacks::capture(&live);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
+    let os = os::threads(&live);
     let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    Ok(finish(&live, &runtimes, snapshots, &stacks, Some(pause), wanted))
+    Ok(finish(&live, &runtimes, Stop { snapshots, stacks, os, pause: Some(pause) }, wanted))
 }
 
-fn finish(
-    target: &dyn Target,
-    runtimes: &[Box<dyn Runtime>],
-    mut snapshots: Vec<RuntimeSnapshot>,
-    stacks: &Stacks,
+/// What was read in one stop.
+struct Stop {
+    snapshots: Vec<RuntimeSnapshot>,
+    stacks: Stacks,
+    os: Vec<os::OsThread>,
     pause: Option<Duration>,
-    wanted: Wanted<'_>,
-) -> Inspection {
+}
+
+fn finish(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stop: Stop, wanted: Wanted<'_>) -> Inspection {
+    let Stop { mut snapshots, stacks, mut os, pause } = stop;
+    os::find_yielding(target, &mut os);
+    let stacks = &stacks;
     let cache = Cache::default();
     let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &cache);
     let locals = wanted.locals.then(|| {
@@ -151,6 +163,8 @@ fn finish(
         kind: target.kind(),
         process: target.process().clone(),
         threads,
+        waits_for: waits_for::judge(&snapshots, &os),
+        os,
         runtimes: snapshots,
         stacks: report,
         locals,

@@ -182,7 +182,7 @@ fn hangs_in(again: &str) {
 
     let pid = child.to_string();
     let (summary, _, _) = common::texts(&common::run(&[&pid]));
-    assert!(summary.contains("SUSPECT") || summary.contains("DEADLOCK"), "{summary}");
+    assert!(summary.contains("DEADLOCK") && summary.contains("fork left them behind"), "{summary}");
     let (doctor, _, status) = common::texts(&common::run(&["doctor", &pid]));
     assert_eq!((status, doctor.matches("needed by").count()), (0, 2), "{doctor}");
     for path in parent.paths.values() {

@@ -80,7 +80,8 @@ fn check_thread(thread: &Thread, found: &Value, ours: &Value) -> Vec<String> {
         Wait::Taskwait => &["taskwait", "taskwait or taskgroup"],
         Wait::Taskgroup => &["taskgroup", "taskwait or taskgroup"],
         Wait::Idle => &["next region"],
-        Wait::Pipe | Wait::Sleep => &[],
+        Wait::Ordered => &["ordered"],
+        Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join => &[],
     };
     let wait = &found["wait"];
     let fits = match wait.get("value") {

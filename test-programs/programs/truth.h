@@ -6,6 +6,7 @@
  * thread, the coordinator, calls truth_ready(): it returns only after every
  * other noted thread was seen inside its wait, has printed all records and the
  * line {"ready":true}, and has read one byte (or end of file) from stdin.
+ * (Programs that hang have nobody left who could read: see expect.h.)
  * truth_release() then lets the threads of truth_hold() go on.
  *
  * Environment: OMPD_TRUTH_FD   the descriptor to write to (default 1)
@@ -54,6 +55,9 @@ enum truth_wait {
     TRUTH_SLEEP, /* in nanosleep, again and again */
     TRUTH_PIPE,  /* in read() */
     TRUTH_IDLE,  /* out of work, parked by the runtime */
+    TRUTH_ORDERED,
+    TRUTH_YIELD, /* in a loop around sched_yield of the program's own */
+    TRUTH_JOIN,  /* in pthread_join */
 };
 
 enum truth_kind { TRUTH_INITIAL, TRUTH_IMPLICIT, TRUTH_EXPLICIT, TRUTH_NO_TASK };
@@ -286,6 +290,10 @@ static inline int truth_is_asleep(const struct truth_thread *thread) {
     }
 }
 
+/* To be set by programs that leave a task unfinished: until all are finished,
+ * threads at a barrier of libomp look for tasks to run, and never sleep. */
+static int truth_barriers_spin;
+
 /* Has the thread spun long enough to be inside a wait that never sleeps? */
 static inline int truth_is_spinning(const struct truth_thread *thread) {
     switch (thread->wait) {
@@ -294,7 +302,13 @@ static inline int truth_is_spinning(const struct truth_thread *thread) {
     case TRUTH_CRITICAL:
     case TRUTH_TASKWAIT:
     case TRUTH_TASKGROUP:
+    case TRUTH_ORDERED:
+    case TRUTH_YIELD:
         break;
+    case TRUTH_BARRIER:
+        if (truth_barriers_spin)
+            break;
+        return 0;
     default:
         return 0;
     }
@@ -307,7 +321,7 @@ static inline int truth_is_spinning(const struct truth_thread *thread) {
 /* Returns once the thread was seen inside the wait it announced. */
 static inline void truth_await_blocked(const struct truth_thread *thread) {
     const char *spins = getenv("OMPD_TRUTH_SPINS");
-    int may_spin = spins && strcmp(spins, "1") == 0;
+    int may_spin = thread->wait == TRUTH_YIELD || (spins && strcmp(spins, "1") == 0);
     int64_t give_up = truth_deadline();
     while (!truth_is_asleep(thread) && !(may_spin && truth_is_spinning(thread))) {
         if (truth_nanoseconds(CLOCK_MONOTONIC) > give_up) {
@@ -319,8 +333,8 @@ static inline void truth_await_blocked(const struct truth_thread *thread) {
 }
 
 static inline const char *truth_wait_name(enum truth_wait wait) {
-    static const char *const names[] = {"lock",     "nest_lock", "critical", "barrier", "taskwait",
-                                        "taskgroup", "sleep",     "pipe",     "idle"};
+    static const char *const names[] = {"lock",  "nest_lock", "critical", "barrier", "taskwait", "taskgroup",
+                                        "sleep", "pipe",      "idle",     "ordered", "yield",    "join"};
     return names[wait];
 }
 
@@ -364,10 +378,10 @@ static inline FILE *truth_out(void) {
     return out;
 }
 
-/* Waits until `expected` threads, the caller among them, are in the waits they
- * announced; tells the truth about them; returns when stdin says go on: with
- * the byte read, or EOF. */
-__attribute__((noinline, unused)) static int truth_ready(const char *program, int expected) {
+/* Waits until `expected` threads, the caller among them, have announced a wait
+ * and all but the caller are in it; tells the truth about them and says that
+ * the program is ready. */
+__attribute__((noinline, unused)) static void truth_tell(const char *program, int expected) {
     pid_t self = (pid_t)syscall(SYS_gettid);
     for (int i = 0; i < expected; i++)
         truth_wait_for(&truth_threads[i].published);
@@ -397,7 +411,11 @@ __attribute__((noinline, unused)) static int truth_ready(const char *program, in
     fprintf(out, "{\"ready\":true,\"coordinator\":%d}\n", (int)self);
     if (fflush(out) != 0)
         truth_fail("the truth could not be written");
+}
 
+/* As truth_tell(); returns when stdin says go on: with the byte read, or EOF. */
+__attribute__((noinline, unused)) static int truth_ready(const char *program, int expected) {
+    truth_tell(program, expected);
     unsigned char byte;
     ssize_t length = read(0, &byte, 1);
     if (length < 0)

@@ -4,7 +4,8 @@ faiss and scikit-learn come from PyPI, each with a libgomp of its own. This proc
 forks. A child has only the thread that forked, while the pools of both libgomps in its memory still count the threads
 of the parent: the next region waits for them for ever.
 
-Argument: the package the child uses again, "faiss" or "sklearn".
+Arguments: the package the child uses again, "faiss" or "sklearn"; and "truth" to have the child say, in the records of
+programs/expect.h, what its hang is to be called, and nothing else be said.
 
 One line of JSON comes from the parent when the child exists, one from the child right before the call that hangs. The
 parent waits in read() for the end of its standard input and then ends the child, and itself.
@@ -82,8 +83,18 @@ def say(facts):
     os.write(1, (json.dumps(facts) + "\n").encode())
 
 
+def say_truth(role):
+    """What programs/expect.h has a program say that is about to hang."""
+    pid = os.getpid()
+    say({"program": {"name": "fork_child", "pid": pid, "openmp": 0}})
+    say({"thread": {"role": role, "lwp": pid, "pthread": hex(threading.get_ident()), "wait": "barrier"}})
+    names = {"also": [], "threads": [role], "missing": [], "objects": [], "tasks": []}
+    say({"expect": {"verdict": "deadlock", "situation": "pool_lost_in_fork", **names}})
+    say({"ready": True, "coordinator": pid})
+
+
 def main():
-    again = sys.argv[1]
+    again, truth = sys.argv[1], sys.argv[2:] == ["truth"]
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
     data = numpy.random.default_rng(1).random((ROWS, 4), dtype=numpy.float32)
@@ -100,11 +111,15 @@ def main():
         if os.getppid() != parent:
             os._exit(1)  # the parent was gone before
         libc.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
-        say({"child": os.getpid(), "runtimes": {name: ask(path) for name, path in paths.items()}})
+        if truth:
+            say_truth("child")
+        else:
+            say({"child": os.getpid(), "runtimes": {name: ask(path) for name, path in paths.items()}})
         USES[again](data)
         say({"done": True})
         os._exit(0)
-    say({"parent": parent, "child": child, "threads": tasks, "paths": paths})
+    if not truth:
+        say({"parent": parent, "child": child, "threads": tasks, "paths": paths})
     while os.read(0, 1):
         pass
     os.kill(child, signal.SIGKILL)

@@ -113,9 +113,9 @@ enum Language {
 }
 
 impl Language {
-    /// That of `programs/PROGRAM.*`, and the file.
+    /// That of a program, and the file.
     fn of(program: &str) -> Result<(Language, PathBuf)> {
-        let sources = home().join("programs");
+        let sources = if program.contains('/') { home().to_owned() } else { home().join("programs") };
         for (language, extension) in [(Language::C, "c"), (Language::Cpp, "cc"), (Language::Fortran, "f90")] {
             let source = sources.join(format!("{program}.{extension}"));
             if fs::exists(&source).with_context(|| format!("looking at {}", source.display()))? {
@@ -183,6 +183,12 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         helpers.push(sources.join("truth_stack.c"));
         headers.push(sources.join("truth_stack.h"));
     }
+    if program.contains('/') {
+        headers.extend(["expect.h", "lock_kind.h", "truth_calls.h"].map(|header| sources.join(header)));
+        if language != Language::C {
+            helpers.push(sources.join("truth_calls.c"));
+        }
+    }
     let key = |compiler: &str| format!("{program}-{compiler}{}", [opt.flags(), flags].concat().join(" "));
 
     let library = sources.join(format!("{program}_library.c"));
@@ -203,7 +209,7 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
     let path = out()?.join(file_name(&key(compiler)));
     let inputs = [std::slice::from_ref(&source), &helpers, &headers, library.as_slice()].concat();
     make(&path, &inputs, compiler, |command| {
-        command.args(WARNINGS).arg("-pthread").args(opt.flags());
+        command.args(WARNINGS).arg("-pthread").arg("-I").arg(&sources).args(opt.flags());
         if program != "not_openmp" {
             command.arg("-fopenmp");
         }

@@ -266,7 +266,8 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
         Wait::Taskgroup if kmp => ("taskwait or taskgroup", ""),
         Wait::Taskgroup => ("taskgroup", "wait_taskgroup"),
         Wait::Idle => ("next region", "idle"),
-        Wait::Pipe | Wait::Sleep => {
+        Wait::Ordered => ("ordered", "wait_ordered"),
+        Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join => {
             // It is in abort(), in the C library, through which libomp waits as well: unknown is right.
             if thread.role == "crasher" && kmp && found["wait"].get("unknown").is_some() {
                 return;
@@ -376,6 +377,9 @@ mod tests {
             locks: Vec::new(),
             tasks: Vec::new(),
             coordinator: 7,
+            expectation: None,
+            gone: Vec::new(),
+            objects: Vec::new(),
             stacks: Vec::new(),
             stack_tasks: Vec::new(),
         }

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use nix::sys::resource::{RLIM_INFINITY, Resource, setrlimit};
 use nix::unistd::alarm;
 
-use crate::{Executable, Runtime};
+use crate::build::home;
+use crate::{Executable, Opt, Runtime, Skip, Toolchain};
 
 /// After this time the kernel ends a program nobody ended: when a test is killed it cannot clean up, and not every
 /// program notices the end of its standard input.
@@ -72,6 +73,24 @@ impl Launch {
         }
     }
 
+    /// `python/SCRIPT.py` in the Python that `ci/fetch python` gets, with its wheels and the libgomps they bring.
+    ///
+    /// # Errors
+    /// The reason why this machine does not have it.
+    pub fn python(script: &str, env: Env) -> Result<Launch, Skip> {
+        let interpreter = home().join("runtimes/venv/bin/python");
+        // Written when all wheels are there.
+        if !home().join("runtimes/venv/what").is_file() {
+            let missing = interpreter.display();
+            return Err(Skip::because(format!("no Python with wheels ({missing}); \"ci/fetch python\" gets it")));
+        }
+        // Wheels are built by gcc, optimised.
+        let program = format!("python/{script}");
+        let executable = Executable { path: interpreter, program, toolchain: Toolchain::Gcc, opt: Opt::O2 };
+        let file = home().join(format!("python/{script}.py"));
+        Ok(Launch::new(&executable, Runtime::Libgomp, env).argument(&file.to_string_lossy()))
+    }
+
     /// Sets one more environment variable.
     #[must_use]
     pub fn variable(mut self, name: &str, value: &str) -> Launch {
@@ -98,7 +117,7 @@ impl Launch {
         let mut command = Command::new(&self.executable.path);
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
-            if ["OMP_", "GOMP_", "KMP_", "OMPD_", "LD_"].iter().any(|prefix| text.starts_with(prefix)) {
+            if ["OMP_", "GOMP_", "KMP_", "OMPD_", "LD_", "PYTHON"].iter().any(|prefix| text.starts_with(prefix)) {
                 command.env_remove(&name);
             }
         }

@@ -25,6 +25,9 @@ use std::io::Write as _;
 mod build;
 mod compare;
 mod compare_stacks;
+mod compare_verdicts;
+mod expect;
+mod hangs;
 mod launch;
 mod observe;
 mod running;
@@ -35,6 +38,9 @@ mod truth;
 pub use build::{Executable, Opt, Toolchain, build, can_build};
 pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
+pub use compare_verdicts::compare_verdicts;
+pub use expect::{Expectation, Gone, Named, Situation, Verdict};
+pub use hangs::{Case, HANGS, HEALTHY, Needs};
 pub use launch::{Env, Launch};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
@@ -77,6 +83,9 @@ pub const STACK_PROGRAMS: [&str; 10] = [
     "stacks_signal",
     "stacks_teams",
 ];
+
+/// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
+pub const STATE_PROGRAMS: [&str; 2] = ["tasks_queued", "loops_state"];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// much less than that.
 const SPIN_TICKS: u64 = 3;
 
+/// Between looks at threads that spin they are left alone. To look without pause, or to yield only, keeps threads that
+/// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it
+/// is.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
 /// One thread at one moment, from `/proc/PID/task/LWP`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadState {
@@ -87,6 +92,11 @@ pub fn await_asleep(pid: i32, lwp: i32) -> Result<()> {
 /// # Errors
 /// When the process ends, or this never comes.
 pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
+    await_blocked(pid, threads, |_| spins)
+}
+
+/// As [`await_all_blocked`], with an answer for each LWP whether it may be spinning.
+pub(crate) fn await_blocked(pid: i32, threads: usize, spins: impl Fn(i32) -> bool) -> Result<()> {
     let give_up = Instant::now() + PATIENCE;
     let mut first_ticks: BTreeMap<i32, u64> = BTreeMap::new();
     let mut before = BTreeMap::new();
@@ -99,7 +109,7 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
                     before.state == 'S' && before.voluntary_switches == thread.voluntary_switches
                 });
             let spun = first_ticks.get(lwp).is_some_and(|first| thread.ticks.saturating_sub(*first) >= SPIN_TICKS);
-            slept || (spins && spun)
+            slept || (spins(*lwp) && spun)
         };
         if now.len() >= threads && now.iter().all(|(lwp, thread)| blocked(lwp, thread)) {
             return Ok(());
@@ -115,8 +125,18 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
             first_ticks.entry(*lwp).or_insert(thread.ticks);
         }
         before = now;
-        std::thread::yield_now();
+        std::thread::sleep(BETWEEN_LOOKS);
     }
+}
+
+/// The process whose child this one is.
+///
+/// # Errors
+/// When it is gone.
+pub(crate) fn parent_of(pid: i32) -> Result<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).with_context(|| format!("no process {pid}"))?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+    parent.and_then(|parent| parent.trim().parse().ok()).context("no parent in status")
 }
 
 /// The files a process has mapped.

@@ -12,13 +12,14 @@ use nix::sys::signal::Signal;
 use serde::Deserialize;
 
 use crate::launch::Process;
+use crate::observe::{await_blocked, parent_of};
 use crate::truth::{ProgramFacts, Truth};
 use crate::{Env, Executable, Launch, Runtime, Skip, await_all_blocked, await_asleep};
 
 /// A program that holds the state it told the truth about. When this value is dropped, the process is killed and reaped.
 #[derive(Debug)]
 pub struct Running {
-    /// Its process id.
+    /// The id of the process to be inspected: the one started, or the child of it that told the truth.
     pub pid: i32,
     /// What it said about itself.
     pub truth: Truth,
@@ -57,6 +58,12 @@ struct DoneLine {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RoundLine {
+    round: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CountsLine {
     counts: Vec<u64>,
 }
@@ -75,6 +82,47 @@ impl Launch {
         ensure!(running.truth.program.pid == running.pid, "the program says it is another process");
         // The coordinator said "ready" before it went to sleep in read.
         await_asleep(running.pid, running.truth.coordinator)?;
+        Ok(running)
+    }
+
+    /// Starts a program of [`HANGS`](crate::HANGS) and waits until it hangs: all its threads are in the waits they told
+    /// of, none for a moment only. The process that hangs may be a child of the one that is started, which ends it.
+    ///
+    /// # Errors
+    /// When it cannot be started, ends, or does not come to rest.
+    pub fn start_hanging(&self) -> Result<Running> {
+        let running = self.start_expecting()?;
+        let truth = &running.truth;
+        let kmp = self.runtime.is_kmp();
+        await_blocked(running.pid, truth.threads.len(), |lwp| {
+            truth.thread(lwp).is_some_and(|thread| thread.wait.may_spin(kmp))
+        })?;
+        Ok(running)
+    }
+
+    /// Starts a program of [`HEALTHY`](crate::HEALTHY) and waits until it is ready, and those threads asleep that it
+    /// told of; the others go on.
+    ///
+    /// # Errors
+    /// When it cannot be started, or ends before it is ready.
+    pub fn start_healthy(&self) -> Result<Running> {
+        let running = self.start_expecting()?;
+        for thread in &running.truth.threads {
+            await_asleep(running.pid, thread.lwp)?;
+        }
+        Ok(running)
+    }
+
+    fn start_expecting(&self) -> Result<Running> {
+        let mut running = self.unready()?;
+        match Truth::read(&mut (&mut running.stdout).lines()) {
+            Ok(truth) => running.truth = truth,
+            Err(error) => return Err(running.with_stderr(error)),
+        }
+        let (started, told) = (running.pid, running.truth.program.pid);
+        ensure!(told == started || parent_of(told)? == started, "the program says it is another process");
+        ensure!(running.truth.expectation.is_some(), "the program does not say what is to be expected");
+        running.pid = told;
         Ok(running)
     }
 
@@ -104,6 +152,9 @@ impl Launch {
             locks: Vec::new(),
             tasks: Vec::new(),
             coordinator: pid,
+            expectation: None,
+            gone: Vec::new(),
+            objects: Vec::new(),
             stacks: Vec::new(),
             stack_tasks: Vec::new(),
         };
@@ -164,6 +215,25 @@ impl Running {
             ensure!(now.len() == before.len(), "{} counts became {}", before.len(), now.len());
             if now.iter().zip(before).skip(1).all(|(now, before)| now > before) {
                 return Ok(now);
+            }
+        }
+    }
+
+    /// Waits until a program of [`HEALTHY`](crate::HEALTHY) says that it has done this round; it tells of the second to
+    /// the fifth.
+    ///
+    /// # Errors
+    /// When it ends before.
+    pub fn await_round(&mut self, round: u32) -> Result<()> {
+        loop {
+            let mut line = String::new();
+            if self.stdout.read_line(&mut line)? == 0 {
+                let error = anyhow::anyhow!("the program ended before round {round}");
+                return Err(self.with_stderr(error));
+            }
+            let told: RoundLine = serde_json::from_str(&line).with_context(|| format!("no round: {line:?}"))?;
+            if told.round >= round {
+                return Ok(());
             }
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::{Stack, StackTask};
+use crate::{Expectation, Gone, Named, Stack, StackTask, Verdict};
 
 /// An address in the program, written as a hex string.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,6 +54,30 @@ pub enum Wait {
     Pipe,
     /// Nothing: parked by the runtime, in no region.
     Idle,
+    /// Its turn in an ordered region.
+    Ordered,
+    /// Something the program looks at in a loop around `sched_yield`.
+    Yield,
+    /// `pthread_join`, or the like of another language.
+    Join,
+}
+
+impl Wait {
+    /// Whether a thread that waits so may never go to sleep; `kmp`: in a runtime of the LLVM family, where even a
+    /// barrier looks for tasks as long as one is unfinished.
+    pub fn may_spin(self, kmp: bool) -> bool {
+        match self {
+            Wait::Yield => true,
+            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join => false,
+            Wait::Lock
+            | Wait::NestLock
+            | Wait::Critical
+            | Wait::Barrier
+            | Wait::Taskwait
+            | Wait::Taskgroup
+            | Wait::Ordered => kmp,
+        }
+    }
 }
 
 /// The kind of the task a thread runs.
@@ -172,7 +196,7 @@ pub struct Lock {
     pub depth: i32,
 }
 
-/// Why a task has not started.
+/// Why no thread executes a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
@@ -180,9 +204,11 @@ pub enum TaskState {
     Queued,
     /// It depends on a task that has not completed.
     Dependent,
+    /// Its body is over, and nobody has fulfilled the event of its `detach` clause.
+    Detached,
 }
 
-/// An explicit task that was created and has not started.
+/// An explicit task that was created and that no thread executes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnstartedTask {
@@ -190,7 +216,7 @@ pub struct UnstartedTask {
     pub function: String,
     /// Where this function begins.
     pub address: Address,
-    /// Why it has not started.
+    /// Why no thread executes it.
     pub state: TaskState,
     /// The LWP that created it.
     pub creator: i32,
@@ -215,14 +241,22 @@ pub struct ProgramFacts {
 pub struct Truth {
     /// The program.
     pub program: ProgramFacts,
-    /// Every thread of the process, in the order in which they were noted.
+    /// Every thread of the process, in the order in which they were noted; of healthy programs those that stay in one
+    /// wait.
     pub threads: Vec<Thread>,
     /// The locks held.
     pub locks: Vec<Lock>,
     /// The tasks not started.
     pub tasks: Vec<UnstartedTask>,
-    /// The LWP that told all this; it is in `read` on standard input.
+    /// The LWP that told all this. It is in `read` on standard input, or, in a program that hangs, in the wait it
+    /// announced.
     pub coordinator: i32,
+    /// What must be said of it, of programs that hang and of healthy ones.
+    pub expectation: Option<Expectation>,
+    /// Threads that have ended.
+    pub gone: Vec<Gone>,
+    /// Events and the like.
+    pub objects: Vec<Named>,
     /// The logical stacks, of programs that know them.
     pub stacks: Vec<Stack>,
     /// The tasks, finished ones too, that frames of [`Truth::stacks`] belong to.
@@ -236,6 +270,9 @@ enum Line {
     Thread(Thread),
     Lock(Lock),
     Task(UnstartedTask),
+    Expect(Expectation),
+    Gone(Gone),
+    Object(Named),
     Stack(Stack),
     StackTask(StackTask),
     #[serde(untagged)]
@@ -253,6 +290,7 @@ impl Truth {
     pub fn read(lines: &mut dyn Iterator<Item = std::io::Result<String>>) -> Result<Truth> {
         let (mut program, mut threads, mut locks, mut tasks) = (None, Vec::new(), Vec::new(), Vec::new());
         let (mut stacks, mut stack_tasks) = (Vec::new(), Vec::new());
+        let (mut expectation, mut gone, mut objects) = (None, Vec::new(), Vec::new());
         for line in lines {
             let line = line.context("reading the truth")?;
             match serde_json::from_str(&line).with_context(|| format!("no line of the truth: {line}"))? {
@@ -260,12 +298,27 @@ impl Truth {
                 Line::Thread(thread) => threads.push(thread),
                 Line::Lock(lock) => locks.push(lock),
                 Line::Task(task) => tasks.push(task),
+                Line::Expect(_) if expectation.is_some() => bail!("the truth has two expectations"),
+                Line::Expect(expected) => expectation = Some(expected),
+                Line::Gone(thread) => gone.push(thread),
+                Line::Object(object) => objects.push(object),
                 Line::Stack(stack) => stacks.push(stack),
                 Line::StackTask(task) => stack_tasks.push(task),
                 Line::Ready { ready: false, .. } => bail!("the program says it is not ready"),
                 Line::Ready { ready: true, coordinator } => {
                     let program = program.context("the truth does not name its program")?;
-                    return Ok(Truth { program, threads, locks, tasks, coordinator, stacks, stack_tasks });
+                    return Ok(Truth {
+                        program,
+                        threads,
+                        locks,
+                        tasks,
+                        coordinator,
+                        expectation,
+                        gone,
+                        objects,
+                        stacks,
+                        stack_tasks,
+                    });
                 }
             }
         }
@@ -299,10 +352,14 @@ impl Truth {
         let pthreads: BTreeSet<Address> = self.threads.iter().map(|thread| thread.pthread).collect();
         require(lwps.len() == self.threads.len(), "two threads have one LWP".into());
         require(pthreads.len() == self.threads.len(), "two threads have one pthread_t".into());
-        require(lwps.contains(&self.program.pid), "the first thread of the process is missing".into());
-        require(lwps.contains(&self.coordinator), "the coordinator is missing".into());
+        // What moves cannot be told of.
+        let moves = self.expectation.as_ref().is_some_and(|expected| expected.verdict == Verdict::None);
+        require(moves || lwps.contains(&self.program.pid), "the first thread of the process is missing".into());
+        require(moves || lwps.contains(&self.coordinator), "the coordinator is missing".into());
         for lock in &self.locks {
-            require(lwps.contains(&lock.owner), format!("nobody is LWP {}, owner of {}", lock.owner, lock.name));
+            let is_gone = self.gone.iter().any(|thread| thread.lwp == lock.owner);
+            let exists = lwps.contains(&lock.owner) || is_gone;
+            require(exists, format!("nobody is LWP {}, owner of {}", lock.owner, lock.name));
         }
         for task in &self.tasks {
             require(lwps.contains(&task.creator), format!("nobody is LWP {}, creator of a task", task.creator));
@@ -326,7 +383,7 @@ impl Truth {
                 require(agree, format!("{thread:?}: initial task and level disagree"));
             }
         }
-        for fault in self.stack_contradictions() {
+        for fault in self.stack_contradictions().into_iter().chain(self.expectation_contradictions()) {
             require(false, fault);
         }
         // Threads executing in one team have different numbers; those seen at the same place of the tree of teams, in a

@@ -6,8 +6,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
-    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STEADY_PROGRAMS, Skip, TaskState,
-    Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
+    Env, Kind, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STATE_PROGRAMS, STEADY_PROGRAMS, Skip,
+    TaskState, Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
 };
 
 /// Runs `check` on one program in every combination; the stock environment only with optimisation, to save time.
@@ -340,6 +340,7 @@ fn every_program_has_its_source() -> Result<()> {
         .into_iter()
         .chain(STACK_PROGRAMS)
         .chain(LOCALS_PROGRAMS)
+        .chain(STATE_PROGRAMS)
         .chain([
             "hang",
             "crash",
@@ -349,6 +350,7 @@ fn every_program_has_its_source() -> Result<()> {
             "nested_runtimes",
             "stuck",
             "allow",
+            "truth_calls",
             "truth_stack",
             "stacks_shared_library",
             "stacks_taskloop",

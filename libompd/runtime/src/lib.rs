@@ -12,11 +12,13 @@ pub mod kmp;
 mod limits;
 pub mod model;
 pub mod names;
+pub mod os;
 mod owner;
 #[cfg(test)]
 mod partial;
 pub mod process;
 mod recover;
+pub mod waits_for;
 
 pub use instance::{Analysis, Runtime};
 pub use ompd_layout::Origin;

@@ -12,13 +12,18 @@ pub(crate) const TASKS: usize = 1 << 20;
 /// priority and state. The rest is counted.
 pub(crate) const TASKS_ALIKE: u64 = 1000;
 /// Such tasks listed in all.
-pub(crate) const TASKS_LISTED: usize = 1 << 15;
+pub(crate) const TASKS_LISTED: usize = 1 << 14;
 /// Slots of one queue of tasks.
 pub(crate) const QUEUE_SLOTS: u64 = 1 << 24;
 /// Steps along queues and graphs of dependences that are read in bulk: a million tasks, each with a dependence, and a rest.
 pub(crate) const BULK_STEPS: u64 = 1 << 22;
 /// Structs read at once.
 pub(crate) const BATCH: usize = 4096;
+/// Predecessors listed of one task.
+pub(crate) const PREDECESSORS: usize = 1000;
+/// Dependences listed of one task, and of all together.
+pub(crate) const DEPENDENCES: u64 = 256;
+pub(crate) const ALL_DEPENDENCES: u64 = 1 << 17;
 /// Entries of the table of threads looked at.
 pub(crate) const THREADS: u64 = 1 << 18;
 /// Locks read in one snapshot.

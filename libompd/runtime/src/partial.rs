@@ -9,7 +9,7 @@ use ompd_target::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{RuntimeSnapshot, TaskId, TeamId};
+use crate::model::{Owner, RuntimeSnapshot, TaskId, TaskgroupId, TeamId};
 use crate::recover::Recovered;
 use crate::{gomp, kmp};
 
@@ -50,6 +50,8 @@ fn known(s: &RuntimeSnapshot) -> BTreeMap<(Addr, &'static str), String> {
         file(t.descriptor, "task", t.task.value().map(|v| task(*v)));
         file(t.descriptor, "nthreads", t.icvs.nthreads.value().map(u64::to_string));
         file(t.descriptor, "wait", t.wait.value().map(|v| format!("{:?}", v.as_ref().map(|w| w.kind))));
+        let over = t.wait.value().and_then(|w| w.as_ref()?.over.get());
+        file(t.descriptor, "over", over.map(|over| over.to_string()));
         file(t.descriptor, "level", t.icvs.levels.value().map(u32::to_string));
         file(t.descriptor, "schedule", t.icvs.schedule.value().map(|v| format!("{v:?}")));
     }
@@ -67,7 +69,28 @@ fn known(s: &RuntimeSnapshot) -> BTreeMap<(Addr, &'static str), String> {
         file(t.descriptor, "state", t.state.value().map(|v| format!("{v:?}")));
         file(t.descriptor, "of team", t.team.value().map(team));
         file(t.descriptor, "function", t.function.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "priority", t.priority.value().map(i64::to_string));
+        file(t.descriptor, "event", t.event.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "unmet", t.unmet.value().map(u32::to_string));
+        file(t.descriptor, "children", t.unfinished_children.value().map(u32::to_string));
+        let group = |id: &Option<TaskgroupId>| format!("{:?}", id.map(|id| s.taskgroups[id.0].descriptor));
+        file(t.descriptor, "taskgroup", t.taskgroup.value().map(group));
         file(t.descriptor, "generating", t.generating.value().map(|v| format!("{:?}", v.map(task))));
+    }
+    for g in &s.taskgroups {
+        file(g.descriptor, "unfinished", g.unfinished.value().map(u64::to_string));
+        file(g.descriptor, "cancelled", g.cancelled.value().map(bool::to_string));
+        let parent = |id: &Option<TaskgroupId>| format!("{:?}", id.map(|id| s.taskgroups[id.0].descriptor));
+        file(g.descriptor, "parent", g.parent.value().map(parent));
+    }
+    for l in &s.locks {
+        file(l.object, "kind of lock", l.kind.value().map(|v| format!("{v:?}")));
+        file(l.object, "held", l.held.value().map(bool::to_string));
+        let owner = |owner: &Option<Owner>| match owner {
+            Some(Owner::Task(id)) => format!("task {}", task(*id)),
+            other => format!("{other:?}"),
+        };
+        file(l.object, "owner", l.owner.value().map(owner));
     }
     all
 }
@@ -109,8 +132,9 @@ fn check(
     let mut wrong = Vec::new();
     for (lack, found) in lacks.iter().zip(&partial) {
         for (key, value) in found.iter().filter(|(key, value)| right.get(key) != Some(value)) {
-            // Less may be known of which kind a barrier or a wait for tasks is.
+            // Less may be known of which kind a barrier, a lock or a wait for tasks is.
             let less = match (key.1, value.as_str()) {
+                ("wait", "Some(Mutex)") => ["Some(Lock)", "Some(Critical)"],
                 ("wait", "Some(Barrier)") => ["Some(RegionEnd)", "Some(BarrierTasks)"],
                 ("wait", "Some(TaskwaitOrTaskgroup)") => ["Some(Taskwait)", "Some(Taskgroup)"],
                 _ => [""; 2],
@@ -130,7 +154,7 @@ const OTHERS: [Origin; 4] = [Origin::Profile, Origin::Dwarf, Origin::Table, Orig
 
 #[test]
 fn libgomp() {
-    for program in ["nested", "tasks", "idle", "lock", "region_end"] {
+    for program in ["nested", "tasks", "idle", "lock", "region_end", "tasks_queued"] {
         let origins = FamilyOrigins { recover: |image| all_but_one(image, &gomp::origins()), ..gomp::origins() };
         check(program, test_programs::Runtime::Libgomp, Toolchain::Gcc, origins, |live, module, origins| {
             Box::new(gomp::Gomp::with(live, module, origins, &OTHERS))

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ompd_runtime::model::{Fact, RuntimeSnapshot, TeamId};
+use ompd_runtime::model::{Fact, Owner, RuntimeSnapshot, TeamId, WaitKind};
 use ompd_runtime::{Runtime, discover};
 use ompd_target::core::Core;
 use ompd_target::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
@@ -89,7 +89,11 @@ fn snapshots(runtimes: &[Box<dyn Runtime>], target: &dyn Target) -> Vec<RuntimeS
 
 /// Everything said, without addresses of reads: two equal looks give equal text.
 fn text(snapshots: &[RuntimeSnapshot]) -> String {
-    snapshots.iter().map(|s| format!("{:?}{:?}{:?}", s.threads, s.teams, s.tasks)).collect()
+    let all = |s: &RuntimeSnapshot| {
+        let queues = format!("{:?}{:?}{:?}", s.more_tasks, s.taskgroups, s.loops);
+        format!("{:?}{:?}{:?}{:?}{queues}", s.threads, s.teams, s.tasks, s.locks)
+    };
+    snapshots.iter().map(all).collect()
 }
 
 /// References between the parts stay inside, whatever was read.
@@ -104,19 +108,27 @@ fn check_references(snapshot: &RuntimeSnapshot) {
         assert!(thread.team.flat().is_none_or(|t| t.0 < teams));
         assert!(thread.task.get().is_none_or(|t| t.0 < tasks));
     }
-    let (groups, locks) = (snapshot.taskgroups.len(), snapshot.locks.len());
     for thread in &snapshot.threads {
-        if let Some(Some(wait)) = thread.wait.value() {
-            assert!(wait.lock.is_none_or(|l| l.0 < locks) && wait.taskgroup.is_none_or(|g| g.0 < groups));
-        }
+        let Some(wait) = thread.wait.value().and_then(Option::as_ref) else { continue };
+        assert!(wait.lock.is_none_or(|lock| {
+            snapshot.lock(lock).is_some_and(|l| thread.lwp.is_some_and(|t| l.waiters.contains(&t)))
+        }));
+        assert!(wait.taskgroup.is_none_or(|group| snapshot.taskgroup(group).is_some()));
     }
-    assert!(snapshot.more_tasks.iter().all(|more| more.like.0 < tasks && more.count > 0));
-    assert!(snapshot.taskgroups.iter().all(|group| group.parent.flat().is_none_or(|g| g.0 < groups)));
-    assert!(snapshot.loops.iter().all(|found| found.team.0 < teams));
+    for lock in &snapshot.locks {
+        assert!(!matches!(lock.owner.flat(), Some(Owner::Task(task)) if task.0 >= tasks));
+    }
+    for group in &snapshot.taskgroups {
+        assert!(group.parent.flat().is_none_or(|parent| snapshot.taskgroup(parent).is_some()));
+    }
+    for place in &snapshot.loops {
+        assert!(place.team.0 < teams);
+    }
+    assert!(snapshot.more_tasks.iter().all(|more| more.like.0 < tasks));
     for task in &snapshot.tasks {
         assert!(task.team.flat().is_none_or(|t| t.0 < teams));
-        assert!(task.taskgroup.flat().is_none_or(|g| g.0 < groups));
         assert!(task.predecessors.iter().all(|before| before.0 < tasks));
+        assert!(task.taskgroup.flat().is_none_or(|group| snapshot.taskgroup(group).is_some()));
         if let Fact::Known { value: Some(generating), .. } = task.generating {
             assert!(generating.0 < tasks);
         }
@@ -148,7 +160,7 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
 /// The n-th read fails, for every n: the rest is reported, the failure is told, and nothing known becomes wrong.
 #[test]
 fn every_read_may_fail() {
-    cores(&["nested", "tasks", "lock", "idle", "region_end"], |what, core| {
+    cores(&["nested", "tasks", "lock", "idle", "region_end", "tasks_queued"], |what, core| {
         let runtimes = discover(core, &[]);
         let whole = Harmed::new(core, Harm::None);
         let good = snapshots(&runtimes, &whole);
@@ -192,7 +204,9 @@ fn known_values_are_true(good: &[RuntimeSnapshot], broken: &[RuntimeSnapshot], w
             if let Some(wait) = thread.wait.value() {
                 let kinds = |w: &Option<ompd_runtime::model::Wait>| w.as_ref().map(|w| w.kind);
                 let truth = truth.wait.value().and_then(kinds);
-                assert_eq!(kinds(wait), truth, "{what}: read {n}, LWP {:?}", thread.lwp);
+                // Of what may be one of several kinds of locks less is known than of a nest lock.
+                let less = kinds(wait) == Some(WaitKind::Mutex) && truth == Some(WaitKind::Lock);
+                assert!(kinds(wait) == truth || less, "{what}: read {n}, LWP {:?}: {wait:?}", thread.lwp);
             }
         }
     }
@@ -201,7 +215,7 @@ fn known_values_are_true(good: &[RuntimeSnapshot], broken: &[RuntimeSnapshot], w
 /// Lengths, pointers and counts that lie: the walk ends, nothing panics.
 #[test]
 fn memory_may_lie() {
-    cores(&["nested", "tasks", "lock", "serialized"], |_, core| {
+    cores(&["nested", "tasks", "lock", "serialized", "tasks_queued"], |_, core| {
         let runtimes = discover(core, &[]);
         for seed in 0..100 {
             let harmed = Harmed::new(core, Harm::Lie(seed));

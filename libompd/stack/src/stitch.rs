@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ompd_runtime::Origin;
-use ompd_runtime::entry::Role;
+use ompd_runtime::entry::{Entry, Role};
 use ompd_runtime::model::{
-    CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
+    CodeRef, Fact, Issue, LockKind, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId, WaitKind,
 };
 use ompd_target::Addr;
 
 use crate::levels::{self, Level};
-use crate::physical::{Owner, Physical};
+use crate::physical::{Owner, Physical, Segment};
 use crate::process::Process;
 
 /// A segment on a thread's stack: index of the thread, index of the segment.
@@ -297,6 +297,7 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
     for ((runtime, id), (thread, segment)) in &found.tasks {
         let start = threads[*thread].segments[*segment].begins;
         let Some(task) = snapshots[*runtime].tasks.get_mut(id.0) else { continue };
+        task.stack = Some(threads[*thread].lwp);
         if let Some(start) = start.filter(|_| task.function.value().is_none()) {
             task.function = Fact::known(named(process, start), Origin::Stack);
         }
@@ -326,19 +327,62 @@ pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], t
     }
 }
 
-/// Adds to waits where the program made the call that waits.
+/// Adds to waits by what call the program waits, and where it made it.
 fn place_waits(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: usize, threads: &[Physical]) {
     let by_lwp: HashMap<i32, &Physical> = threads.iter().map(|t| (t.lwp, t)).collect();
+    let locks = &mut snapshot.locks;
     for thread in &mut snapshot.threads {
         let physical = thread.lwp.and_then(|lwp| by_lwp.get(&lwp));
         let (Fact::Known { value: Some(wait), .. }, Some(physical)) = (&mut thread.wait, physical) else { continue };
-        let [call, caller, ..] = &physical.segments[..] else { continue };
+        let Some(call) = physical.segments.first().filter(|s| s.owner == Owner::Runtime(runtime) && !s.interrupts)
+        else {
+            continue;
+        };
+        let entry = call.entry.filter(|_| call.called.is_some());
+        wait.kind = refined(wait.kind, call, entry);
+        if let (Some(lock), Some(kind)) = (wait.lock.and_then(|id| locks.get_mut(id.0)), entry.and_then(lock_kind))
+            && lock.kind.value().is_none()
+        {
+            lock.kind = Fact::known(kind, Origin::Stack);
+        }
+        // The call that opened the region is on the stack of its thread 0 as long as a body that ended in a jump waits.
+        wait.call = entry.filter(|entry| !entry.role.opens()).map(|entry| entry.construct);
+        let Some(caller) = physical.segments.get(1) else { continue };
         // At the end of a region, and before its beginning, the call is that of the region as a whole.
-        let within = call.owner == Owner::Runtime(runtime) && !call.interrupts && call.called.is_some();
+        let within = call.called.is_some();
         let placed = call.entry.is_some_and(|e| !e.unplaced && !e.role.opens());
         if wait.location.is_none() && wait.kind != WaitKind::Pool && within && placed {
             wait.location = line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
         }
+    }
+}
+
+/// The kind of lock that a call waits for.
+fn lock_kind(entry: Entry) -> Option<LockKind> {
+    match entry.construct {
+        "omp_set_lock" => Some(LockKind::Lock),
+        "omp_set_nest_lock" => Some(LockKind::NestLock),
+        "critical" => Some(LockKind::Critical),
+        "atomic" => Some(LockKind::Atomic),
+        _ => None,
+    }
+}
+
+/// The kind of a wait, as far as the call tells more than the runtime's data.
+fn refined(kind: WaitKind, call: &Segment, entry: Option<Entry>) -> WaitKind {
+    match (kind, entry.map(|entry| entry.construct)) {
+        (WaitKind::Mutex, Some("omp_set_lock" | "omp_set_nest_lock")) => WaitKind::Lock,
+        (WaitKind::Mutex, Some("critical")) => WaitKind::Critical,
+        (WaitKind::Mutex, Some("atomic")) => WaitKind::Atomic,
+        (WaitKind::TaskwaitOrTaskgroup, Some("taskwait")) => WaitKind::Taskwait,
+        (WaitKind::TaskwaitOrTaskgroup, Some("taskgroup")) => WaitKind::Taskgroup,
+        // The body is over: what called it waits now, in the thread's first function or in the call that opened the region.
+        // A body that ended in a jump to the barrier would be known to have vanished.
+        (WaitKind::Barrier, None) if call.base && call.vanished.is_none() => WaitKind::RegionEnd,
+        (WaitKind::Barrier, Some(_)) if entry.is_some_and(|e| e.role.opens()) && call.vanished.is_none() => {
+            WaitKind::RegionEnd
+        }
+        _ => kind,
     }
 }
 

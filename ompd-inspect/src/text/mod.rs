@@ -2,14 +2,18 @@
 
 mod doctor;
 mod flame;
+mod graph;
 mod icvs;
+mod loops;
 mod stacks;
 mod summary;
-mod suspects;
 mod tasks;
 mod teams;
 mod threads;
-mod words;
+mod verdicts;
+mod waiting;
+mod waits;
+pub mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,7 +21,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::args::{StackView, View};
+use crate::args::{Form, StackView, View};
 use crate::escape::escape;
 use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
@@ -151,18 +155,29 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     if let View::Stacks(StackView::Graph(format)) = view {
         return stacks::graph(&page, inspection, format);
     }
+    match view {
+        View::Waits(Form::Dot | Form::Svg) => return graph::waits(inspection),
+        View::Tasks(Form::Dot | Form::Svg) => return graph::dependences(inspection),
+        _ => {}
+    }
     head(&mut page, inspection);
     crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
     }
+    if matches!(view, View::Summary | View::Waits(_)) {
+        verdicts::render(&mut page, inspection);
+    }
     match view {
+        View::Waits(_) => each(&mut page, inspection, waits::render),
         View::Summary => summary::render(&mut page, inspection),
         View::Doctor => doctor::render(&mut page, inspection),
         View::Threads => each(&mut page, inspection, threads::render),
         View::Teams => each(&mut page, inspection, teams::render),
-        View::Tasks => each(&mut page, inspection, tasks::render),
+        View::Tasks(Form::Tree) => each(&mut page, inspection, tasks::render_tree),
+        View::Tasks(_) => each(&mut page, inspection, tasks::render),
+        View::Loops => each(&mut page, inspection, loops::render),
         View::Icvs => each(&mut page, inspection, icvs::render),
         View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
         View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),

@@ -1,8 +1,8 @@
-//! The first page: suspects first, crowds folded, then the teams.
+//! The first page: verdicts first, crowds folded, then the teams.
 
 use ompd_runtime::model::*;
 
-use super::{Page, runtime_heading, suspects, teams, words};
+use super::{Page, runtime_heading, teams, waiting, words};
 use crate::session::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
@@ -12,7 +12,7 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
             page.line(words::no_threads(snapshot));
             continue;
         }
-        suspects::render(page, snapshot);
+        waiting::render(page, inspection, snapshot);
         if !snapshot.teams.is_empty() {
             page.blank();
             teams::render(page, snapshot);

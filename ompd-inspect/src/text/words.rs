@@ -139,6 +139,17 @@ pub fn region(team: &Team) -> Option<String> {
     })
 }
 
+/// `in: x`, with the address where no symbol covers the storage.
+pub fn dependence(dependence: &Dependence) -> String {
+    let kind = dependence.kind.get().map_or("depend", DependKind::word);
+    let name = match &dependence.name {
+        Some(name) => escape(name),
+        None if dependence.addr.is_null() => "omp_all_memory".to_owned(),
+        None => dependence.addr.to_string(),
+    };
+    format!("{kind}: {name}")
+}
+
 /// `signal 6 (SIGABRT)` for the signals that make core files.
 pub fn signal(number: i32) -> String {
     let name = match number {

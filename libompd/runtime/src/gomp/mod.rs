@@ -17,7 +17,7 @@ use ompd_target::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Family, InstanceInfo, RuntimeSnapshot, Wait, WaitKind};
+use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use schema::Structs;
@@ -36,6 +36,9 @@ pub struct Gomp {
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
     atomic_lock: Option<(Addr, Origin)>,
+    cancel: Option<(Addr, Origin)>,
+    /// Whether it has events of tasks (GCC 11 and later), where that can be told.
+    events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
 }
@@ -124,6 +127,9 @@ impl Gomp {
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),
             atomic_lock: global(schema::ATOMIC_LOCK),
+            cancel: global(schema::CANCEL),
+            // A program has only the functions it uses.
+            events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             without_profile: None,
         }
@@ -145,7 +151,14 @@ impl Runtime for Gomp {
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
-        Namer::new(target).name_all(snapshot, name_critical);
+        let mut namer = Namer::new(target);
+        namer.name_all(snapshot, name_critical);
+        for dependence in snapshot.tasks.iter_mut().flat_map(|task| &mut task.dependences) {
+            if dependence.name.is_none() && !dependence.addr.is_null() {
+                dependence.name = namer.name(dependence.addr);
+            }
+        }
+        name_locks(snapshot);
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
@@ -164,6 +177,19 @@ impl Runtime for Gomp {
         outermost
             || first == Some("gomp_thread_start")
             || first.and_then(|name| self.entry(name)).is_some_and(|e| e.role.opens())
+    }
+}
+
+/// What the waits for a lock have shown of it.
+fn name_locks(snapshot: &mut RuntimeSnapshot) {
+    for wait in snapshot.threads.iter().filter_map(|thread| thread.wait.value().and_then(Option::as_ref)) {
+        let Some(lock) = wait.lock.and_then(|id| snapshot.locks.get_mut(id.0)) else { continue };
+        if lock.name.is_none() {
+            lock.name.clone_from(&wait.name);
+        }
+        if wait.kind == WaitKind::Critical {
+            lock.kind = Fact::known(LockKind::Critical, wait.origin);
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
-use super::schema::{ATOMIC_LOCK, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
+use super::schema::{ATOMIC_LOCK, CANCEL, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
 use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
@@ -29,6 +29,7 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.pool();
     recipes.team_start();
     recipes.locks();
+    recipes.cancellation();
     recipes.decoder.finish()
 }
 
@@ -532,6 +533,16 @@ impl Recipes<'_> {
         match unanimous(releases) {
             Some(offset) => self.decoder.field("gomp_thread", "release", offset, 4),
             None => self.decoder.not_found_at("gomp_team_start", Some(entry), "release", &run),
+        }
+    }
+
+    /// `return gomp_cancel_var;`
+    fn cancellation(&mut self) {
+        let function = "omp_get_cancellation";
+        let Some(run) = self.decoder.run(function) else { return };
+        match values(&run).find_map(|value| value.as_any_load()?.as_const()) {
+            Some(addr) => self.decoder.global(CANCEL, addr),
+            None => self.decoder.not_found(function, CANCEL, &run),
         }
     }
 

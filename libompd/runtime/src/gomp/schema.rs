@@ -12,6 +12,8 @@ structs! {
         team_id: "ts.team_id", "thread number in that team";
         level: "ts.level", "nesting level";
         active_level: "ts.active_level", "nesting level counting only regions of more than one thread";
+        work_share: "ts.work_share", "worksharing construct it is in, or was in last";
+        last_work_share: "ts.last_work_share", "the construct before that one; NULL while it is in none";
         task: "task", "task being executed; NULL before the first use";
         release: "release", "semaphore this thread waits on for its turn in `ordered`";
         thread_pool: "thread_pool", "pool of the contention group; NULL before the first region";
@@ -28,20 +30,39 @@ structs! {
         barrier_generation: "barrier.generation", "futex word of the team barrier: flags in the low three bits";
         barrier_awaited: "barrier.awaited", "threads still to arrive at the current barrier";
         barrier_awaited_final: "barrier.awaited_final", "threads still to arrive at the end of the region";
-        task_lock: "task_lock", "lock of the task queues";
+        task_lock: "task_lock", "lock of the task queues; 0 while they are not being changed";
         queue_root: "task_queue.t.root", "ready tasks, when priorities are in use: root of a splay tree";
         queue_tasks: "task_queue.l.tasks", "ready tasks, when no priorities are in use: circular list";
+        task_count: "task_count", "tasks that are ready, running, suspended or detached";
         implicit_task: "implicit_task", "implicit tasks of the members";
     }
     GompTask = "gomp_task", "One task" {
         parent: "parent", "generating task; NULL once that has finished";
+        children_root: "children_queue.t.root", "children ready or begun, when priorities are in use: root of a splay tree";
+        children_tasks: "children_queue.l.tasks", "children ready or begun, when no priorities are in use: circular list";
         taskgroup: "taskgroup", "innermost taskgroup";
+        dependers: "dependers", "tasks whose dependences name this one: `gomp_dependers_vec`; NULL without any";
         taskwait: "taskwait", "what the task waits for in `taskwait`; on its stack";
+        depend_count: "depend_count", "entries of `depend`";
+        num_dependees: "num_dependees", "tasks it depends on that are not over; set only with dependences";
+        completion_sem: "completion_sem", "semaphore of its event, of a task that is not deferred";
+        detach_team: "detach_team", "its team as long as its event is to be fulfilled, of a deferred task";
+        deferred: "deferred_p", "which of those two it has (GCC 11 and later)";
+        priority: "priority", "`priority` clause; not set for implicit tasks";
         pnode: "pnode", "list nodes: of the team's queue, the parent's children, the taskgroup";
         icv: "icv", "internal control variables of the task";
         fn_: "fn", "function of an explicit task; not set for implicit and undeferred tasks";
         kind: "kind", "0 implicit, 1 undeferred, 2 waiting, 3 tied, 4 async running, 5 detached";
         final_task: "final_task", "a `final` clause is in force";
+        depend: "depend", "its dependences: array at its end";
+    }
+    DependEntry = "gomp_task_depend_entry", "One dependence of a task" {
+        addr: "addr", "storage it names; NULL for `omp_all_memory`";
+        is_in: "is_in", "0 `out`, `inout` or `mutexinoutset`, 1 `in`, 2 `inoutset` (GCC 13 and later)";
+    }
+    Dependers = "gomp_dependers_vec", "Tasks that depend on a task" {
+        count: "n_elem", "entries in use";
+        elements: "elem", "pointers to the tasks: array at its end";
     }
     GompTaskIcv = "gomp_task_icv", "Internal control variables of one task" {
         nthreads: "nthreads_var", "`nthreads-var`";
@@ -60,20 +81,43 @@ structs! {
     }
     GompTaskgroup = "gomp_taskgroup", "One taskgroup" {
         prev: "prev", "enclosing taskgroup";
+        queue_root: "taskgroup_queue.t.root", "its tasks ready or begun, when priorities are in use: root of a splay tree";
+        queue_tasks: "taskgroup_queue.l.tasks", "its tasks ready or begun, when no priorities are in use: circular list";
+        cancelled: "cancelled", "it has been cancelled";
         sem: "taskgroup_sem", "semaphore the task waits on at the end of the taskgroup";
+        num_children: "num_children", "its tasks that are not over";
     }
     GompTaskwait = "gomp_taskwait", "State of a task that waits for other tasks" {
         in_taskwait: "in_taskwait", "it is blocked in `taskwait`";
         in_depend_wait: "in_depend_wait", "it is blocked until dependences are met";
+        n_depend: "n_depend", "tasks it waits for, while it waits for dependences";
         sem: "taskwait_sem", "semaphore it waits on";
     }
     PriorityNode = "priority_node", "Link of a task list" {
         next: "next", "next task of the list (circular)";
+        prev: "prev", "the one before it";
     }
     PriorityTreeNode = "prio_splay_tree_node_s", "Node of a queue with priorities" {
         tasks: "key.l.tasks", "tasks of this priority";
         left: "left", "lower priorities";
         right: "right", "higher priorities";
+    }
+    WorkShare = "gomp_work_share", "One worksharing construct" {
+        sched: "sched", "kind of `omp_sched_t`, sign bit is `monotonic`; not set for `single copyprivate`";
+        mode: "mode", "bit 0: no overflow is possible, bit 1: unsigned and downwards";
+        chunk_size: "chunk_size", "chunk size; of `dynamic` loops multiplied by the step";
+        end: "end", "where it ends, exclusive";
+        incr: "incr", "step";
+        ordered_team_ids: "ordered_team_ids", "queue of members in the order of their turns in `ordered`";
+        ordered_num_used: "ordered_num_used", "members in that queue";
+        ordered_cur: "ordered_cur", "place in the queue of the member whose turn it is";
+        threads_completed: "threads_completed", "members through with it, if it has `nowait`";
+        next: "next", "where the next chunk begins; of `static` loops where the loop begins";
+    }
+    NestLock = "omp_nest_lock_t" as ["omp_nest_lock_30_t", "omp_nest_lock_t"], "A nest lock (from OpenMP 3.0 on)" {
+        lock: "lock", "futex word: 0 free, 1 held, all ones held with threads that wait";
+        count: "count", "how often its owner has set it";
+        owner: "owner", "control variables of the task that has set it";
     }
 }
 
@@ -92,6 +136,9 @@ pub(crate) const DEFAULT_LOCK: &str = "default_lock";
 /// Lock behind `atomic` constructs the compiler could not do without a lock.
 pub(crate) const ATOMIC_LOCK: &str = "atomic_lock";
 
+/// Whether constructs can be cancelled (`cancel-var`; one byte).
+pub(crate) const CANCEL: &str = "gomp_cancel_var";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -103,6 +150,7 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: MAX_ACTIVE_LEVELS, meaning: "`max-active-levels-var` of GCC 10 and before" },
         GlobalSchema { name: DEFAULT_LOCK, meaning: "lock behind unnamed `critical` constructs" },
         GlobalSchema { name: ATOMIC_LOCK, meaning: "lock behind `atomic` constructs" },
+        GlobalSchema { name: CANCEL, meaning: "`cancel-var`: whether constructs can be cancelled" },
     ],
 };
 
@@ -112,6 +160,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: TLS_SLOT, text: "its threads cannot be found" },
     Cost { of: TLS_DISTANCE, text: "its threads cannot be found" },
     Cost { of: "gomp_thread.ts.", text: "thread numbers, levels and teams are unknown" },
+    Cost { of: "gomp_thread.ts.work_share", text: "how far worksharing loops are is unknown" },
+    Cost { of: "gomp_thread.ts.last_work_share", text: "how far worksharing loops are is unknown" },
     Cost { of: "gomp_thread.task", text: "what threads execute is unknown" },
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
     Cost { of: "gomp_thread.thread_pool", text: "which threads are idle is unknown, and with it who is in which team" },
@@ -125,6 +175,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_team.barrier.", text: "who has arrived at a barrier is unknown" },
     Cost { of: "gomp_team.task_lock", text: "waits for locks of the runtime are not recognised" },
     Cost { of: "gomp_team.task_queue.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "gomp_team.task_count", text: "whether all unfinished tasks were found is unknown" },
     Cost { of: "gomp_team.implicit_task", text: "teams of implicit tasks are unknown" },
     Cost { of: "sizeof(gomp_task)", text: "teams of implicit tasks are unknown" },
     Cost { of: "sizeof(gomp_team)", text: "waits for locks and criticals are not told from waits inside the runtime" },
@@ -133,17 +184,36 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_task.taskgroup", text: "waits at the end of a taskgroup are not recognised" },
     Cost { of: "gomp_task.taskwait", text: "waits in a taskwait or for dependences are not recognised" },
     Cost { of: "gomp_task.pnode", text: "tasks that are ready to run are not listed" },
+    Cost { of: "gomp_task.children_queue.", text: "suspended and detached tasks are not all listed" },
+    Cost { of: "gomp_task.dependers", text: "tasks that wait for their dependences are not listed" },
+    Cost { of: "gomp_task.depend", text: "dependences of tasks are unknown" },
+    Cost { of: "gomp_task.num_dependees", text: "dependences of tasks are unknown" },
+    Cost { of: "gomp_task.completion_sem", text: "events of tasks are unknown" },
+    Cost { of: "gomp_task.detach_team", text: "events of tasks are unknown" },
+    Cost { of: "gomp_task.deferred_p", text: "events of tasks are unknown" },
+    Cost { of: "gomp_task.priority", text: "priorities of tasks are unknown" },
     Cost { of: "gomp_task.icv", text: "internal control variables are unknown" },
     Cost { of: "gomp_task.fn", text: "functions of tasks are unknown" },
     Cost { of: "gomp_task.final_task", text: "whether a task is final is unknown" },
     Cost { of: "gomp_task_icv.", text: "that internal control variable is unknown" },
+    Cost { of: "gomp_task_depend_entry.", text: "dependences of tasks are unknown" },
+    Cost { of: "sizeof(gomp_task_depend_entry)", text: "dependences of tasks are unknown" },
+    Cost { of: "gomp_dependers_vec.", text: "tasks that wait for their dependences are not listed" },
     Cost { of: "gomp_taskgroup.", text: "waits at the end of a taskgroup are not recognised" },
+    Cost { of: "gomp_taskgroup.taskgroup_queue.", text: "suspended and detached tasks are not all listed" },
+    Cost { of: "gomp_taskgroup.cancelled", text: "whether a taskgroup was cancelled is unknown" },
+    Cost { of: "gomp_taskgroup.num_children", text: "how many tasks of a taskgroup are not over is unknown" },
     Cost { of: "gomp_taskwait.", text: "waits in a taskwait or for dependences are not recognised" },
+    Cost { of: "gomp_taskwait.n_depend", text: "whether a wait for dependences is over is unknown" },
     Cost { of: "priority_node.", text: "tasks that are ready to run are not listed" },
     Cost { of: "prio_splay_tree_node_s.", text: "tasks that are ready to run are not listed" },
+    Cost { of: "gomp_work_share.", text: "how far worksharing loops are is unknown" },
+    Cost { of: "gomp_work_share.ordered_", text: "whose turn it is in an ordered loop is unknown" },
+    Cost { of: "omp_nest_lock_t.", text: "nest locks are not told from other locks, and their owners are unknown" },
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
+    Cost { of: CANCEL, text: "loops of combined constructs are not shown" },
     Cost { of: ATOMIC_LOCK, text: "waits for an atomic are not told from waits inside the runtime" },
 ];
 
@@ -183,6 +253,10 @@ pub(crate) struct Structs {
     pub(crate) taskwait: GompTaskwait,
     pub(crate) node: PriorityNode,
     pub(crate) tree: PriorityTreeNode,
+    pub(crate) depend: DependEntry,
+    pub(crate) dependers: Dependers,
+    pub(crate) work_share: WorkShare,
+    pub(crate) nest_lock: NestLock,
 }
 
 impl Structs {
@@ -197,6 +271,10 @@ impl Structs {
             taskwait: GompTaskwait::bind(layout),
             node: PriorityNode::bind(layout),
             tree: PriorityTreeNode::bind(layout),
+            depend: DependEntry::bind(layout),
+            dependers: Dependers::bind(layout),
+            work_share: WorkShare::bind(layout),
+            nest_lock: NestLock::bind(layout),
         }
     }
 }

@@ -13,6 +13,17 @@ pub enum LoopKind {
     LoopOrSections,
 }
 
+impl LoopKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            LoopKind::Loop => "loop",
+            LoopKind::Sections => "sections",
+            LoopKind::LoopOrSections => "loop or sections",
+        }
+    }
+}
+
 /// How iterations are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoopSchedule {
@@ -63,7 +74,7 @@ pub struct Loop {
     /// Iterations handed out to members: begun or over.
     pub handed_out: Fact<u64>,
     /// Value of the loop variable with which the next chunk begins, as the runtime keeps it: libgomp has the values of the
-    /// source, libomp those of the loop as the compiler normalised it.
+    /// source, libomp those of the loop as the compiler normalised it. Of an unsigned type it is the value modulo 2^64.
     pub next: Fact<i64>,
     /// The value at which it ends, exclusive, of the same kind.
     pub end: Fact<i64>,

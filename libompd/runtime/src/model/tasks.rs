@@ -5,7 +5,7 @@ use ompd_target::Addr;
 use super::{CodeRef, Fact, SourceLine, TaskId, TaskgroupId, TeamId};
 
 /// Kinds of tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskKind {
     /// Task of an initial thread outside all regions.
     Initial,
@@ -35,7 +35,7 @@ impl TaskKind {
 }
 
 /// Where a task is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskState {
     /// Some thread executes it now.
     Running,
@@ -81,6 +81,8 @@ pub struct Task {
     pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
+    /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
+    pub stack: Option<i32>,
     /// For an implicit task: the number of the member of its team whose task it is, where known.
     pub member: Option<u32>,
     /// `final` clause in force.
@@ -91,9 +93,10 @@ pub struct Task {
     pub mergeable: Fact<bool>,
     /// `priority` clause in force; 0 without one.
     pub priority: Fact<i64>,
-    /// Innermost task group it belongs to; `Known(None)`: none.
+    /// Innermost task group it belongs to, or that it is in itself; `Known(None)`: none.
     pub taskgroup: Fact<Option<TaskgroupId>>,
-    /// Its event, of a task with a `detach` clause; `Known(None)` for tasks without.
+    /// Its event, of a task with a `detach` clause; `Known(None)` for tasks without, and in libgomp also once the event of
+    /// a task that has not ended is fulfilled.
     pub event: Fact<Option<Event>>,
     /// What its `depend` clauses name, as far as the runtime still keeps it: both forget a task's list once it is over.
     pub dependences: Vec<Dependence>,
@@ -117,6 +120,7 @@ impl Task {
             generating: Fact::unknown(why),
             team: Fact::unknown(why),
             thread: None,
+            stack: None,
             member: None,
             is_final: Fact::unknown(why),
             tied: Fact::unknown(why),
@@ -146,7 +150,7 @@ pub struct Event {
 pub enum DependKind {
     /// `in`.
     In,
-    /// `out` or `inout`: the runtimes do not tell them apart.
+    /// `out` or `inout`: the runtimes do not tell them apart, and libgomp not `mutexinoutset` either.
     InOut,
     /// `mutexinoutset`.
     MutexInOutSet,
@@ -184,14 +188,14 @@ pub struct Taskgroup {
     pub descriptor: Addr,
     /// Enclosing task group; `Known(None)`: none.
     pub parent: Fact<Option<TaskgroupId>>,
-    /// Tasks of the group that are not over.
+    /// Tasks of the group that are not over; those of task groups within it have their own count.
     pub unfinished: Fact<u64>,
     /// It has been cancelled.
     pub cancelled: Fact<bool>,
 }
 
 /// Tasks that are told only by their number: a million queued tasks need not be listed one by one. They have the function,
-/// generating task, team, task group and state of one that is.
+/// generating task, team, task group, state and priority of one that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoreTasks {
     /// The task they are like.

@@ -7,8 +7,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
 
+mod locks;
+mod loops;
+mod queues;
 mod tasks;
 mod waits;
+mod window;
 
 use super::{Distance, Gomp};
 use crate::bind::{Slot, View, Why};
@@ -49,6 +53,25 @@ struct Place {
     kind: WaitKind,
     team: Option<Addr>,
     name: Option<String>,
+    /// The taskgroup at whose end threads sleep there.
+    group: Option<TaskgroupId>,
+    /// The task that sleeps there until others are over, and the record of its wait.
+    waiter: Option<(Addr, Addr)>,
+}
+
+impl Place {
+    fn of(kind: WaitKind) -> Place {
+        Place { kind, team: None, name: None, group: None, waiter: None }
+    }
+}
+
+/// A `gomp_taskgroup` reached from some task.
+struct RawGroup {
+    addr: Addr,
+    view: View,
+    parent: Fact<Option<TaskgroupId>>,
+    /// Team of the task it was reached from.
+    team: Fact<Option<TeamId>>,
 }
 
 pub(super) struct Reader<'a> {
@@ -63,7 +86,12 @@ pub(super) struct Reader<'a> {
     tasks: Vec<Task>,
     task_ids: HashMap<Addr, TaskId>,
     icv_addrs: HashMap<TaskId, Addr>,
+    more_tasks: Vec<MoreTasks>,
+    groups: Vec<RawGroup>,
+    group_ids: HashMap<Addr, TaskgroupId>,
     places: HashMap<Addr, Place>,
+    locks: Vec<Lock>,
+    lock_ids: HashMap<Addr, LockId>,
     check: SelfCheck,
     /// A team could not be read: what lies in it cannot be recognised.
     lost_team: bool,
@@ -85,7 +113,12 @@ impl<'a> Reader<'a> {
             tasks: Vec::new(),
             task_ids: HashMap::new(),
             icv_addrs: HashMap::new(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
             places: HashMap::new(),
+            locks: Vec::new(),
+            lock_ids: HashMap::new(),
             check: SelfCheck::default(),
             lost_team: false,
             issues: Vec::new(),
@@ -98,9 +131,13 @@ impl<'a> Reader<'a> {
         reader.read_tasks();
         reader.collect_places();
         let teams = reader.make_teams();
-        let threads = reader.make_threads(&teams);
-        let Reader { tasks, pool_threads: pools, issues, check, .. } = reader;
-        (RuntimeSnapshot { threads, teams, tasks, pools, issues, ..RuntimeSnapshot::of(gomp.info.clone()) }, check)
+        let mut threads = reader.make_threads(&teams);
+        reader.finish_locks(&mut threads);
+        let taskgroups = reader.make_taskgroups();
+        let loops = reader.loops(&teams, &threads);
+        let Reader { tasks, more_tasks, locks, pool_threads: pools, issues, check, .. } = reader;
+        let of = RuntimeSnapshot::of(gomp.info.clone());
+        (RuntimeSnapshot { threads, teams, tasks, more_tasks, taskgroups, locks, loops, pools, issues, ..of }, check)
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -164,7 +201,8 @@ impl<'a> Reader<'a> {
     fn read_thread(&self, lwp: i32, registers: Registers, addr: Addr) -> Result<Option<RawThread>, Why> {
         let s = &self.gomp.structs.thread;
         let view = View::read(self.target, addr, s.size)?;
-        if view.all_zero() {
+        // Setting a lock leaves nothing in it.
+        if view.all_zero() && self.gomp.owner(self.target, registers.pc) != crate::owner::Owner::Runtime {
             return Ok(None);
         }
         Ok(Some(RawThread {

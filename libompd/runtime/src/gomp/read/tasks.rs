@@ -1,23 +1,27 @@
-//! Tasks: those executed now with their ancestors, and those in the queues.
+//! Tasks: those executed now with their ancestors; `queues` has the others. What a task record says of itself.
 
 use std::collections::HashSet;
 
 use ompd_layout::Origin;
 use ompd_target::{Addr, TargetExt};
 
-use super::Reader;
+use super::{Place, RawGroup, RawThread, Reader};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
 
 /// `enum gomp_task_kind`.
-mod kind {
-    pub(super) const IMPLICIT: u64 = 0;
-    pub(super) const UNDEFERRED: u64 = 1;
-    pub(super) const WAITING: u64 = 2;
-    pub(super) const TIED: u64 = 3;
-    pub(super) const DETACHED: u64 = 5;
+pub(super) mod kind {
+    pub(in super::super) const IMPLICIT: u64 = 0;
+    pub(in super::super) const UNDEFERRED: u64 = 1;
+    pub(in super::super) const WAITING: u64 = 2;
+    pub(in super::super) const TIED: u64 = 3;
+    pub(in super::super) const ASYNC_RUNNING: u64 = 4;
+    pub(in super::super) const DETACHED: u64 = 5;
 }
+
+/// The count in a `gomp_sem_t`; the top bit says that threads may be waiting (`config/linux/sem.h`).
+pub(super) const SEM_COUNT: u32 = 0x7fff_ffff;
 
 impl Reader<'_> {
     /// Address and thread of every implicit task: they live in an array at the end of their team.
@@ -107,14 +111,37 @@ impl Reader<'_> {
                 }
             }
         }
-        for addr in self.team_order.clone() {
-            if let Err(why) = self.read_queue(addr)
-                && !why.is_layout()
-            {
-                self.issue(format!("task queue of team {addr}"), why);
+        self.implicit_tasks();
+        self.read_queues();
+        self.doubt_suspended();
+    }
+
+    /// Implicit tasks whose thread executes a task that was not generated under it, as it may at a barrier.
+    fn implicit_tasks(&mut self) {
+        let s = &self.gomp.structs;
+        let (Ok(size), Ok(first)) = (s.task.size.get(), s.team.implicit_task.offset()) else { return };
+        let busy = |t: &&RawThread| !t.idle && t.view.ptr(&s.thread.task).is_ok_and(|task| !task.is_null());
+        let members: Vec<(Addr, u32)> = self.threads.iter().filter(busy).map(|t| (t.team, t.team_id)).collect();
+        for (team, number) in members {
+            let own = team.offset(first).offset(size.wrapping_mul(number.into()));
+            if self.teams.contains_key(&team) && !self.task_ids.contains_key(&own) {
+                let id = self.team_at(team, &s.thread.team);
+                let added = self.add_task(own, id);
+                let parent = self.parent_of(own);
+                match (added, parent) {
+                    (Ok(id), Ok(parent)) => {
+                        self.tasks[id.0].generating = match self.task_ids.get(&parent) {
+                            _ if parent.is_null() => self.no_parent(id),
+                            Some(parent) => s.task.parent.fact(Ok(Some(*parent))),
+                            None => Fact::unknown(format!("the task at {parent} was not met")),
+                        };
+                    }
+                    (Ok(id), Err(why)) => self.tasks[id.0].generating = why.into(),
+                    (Err(why), _) if why.is_layout() => {}
+                    (Err(why), _) => self.issue(format!("task {own}"), why),
+                }
             }
         }
-        self.doubt_suspended();
     }
 
     /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
@@ -158,7 +185,7 @@ impl Reader<'_> {
 
     /// What a parent pointer of NULL means: an initial task has none; for others it has finished (`gomp_clear_parent`), or
     /// is an initial task, of which libgomp keeps no record.
-    fn no_parent(&self, id: TaskId) -> Fact<Option<TaskId>> {
+    pub(super) fn no_parent(&self, id: TaskId) -> Fact<Option<TaskId>> {
         match self.tasks[id.0].kind.get() {
             Some(TaskKind::Initial) => self.gomp.structs.task.parent.fact(Ok(None)),
             _ => Fact::unknown("its generating task has finished, or is an initial task without a record"),
@@ -172,11 +199,16 @@ impl Reader<'_> {
 
     /// Reads one task and files it. `team` is the team it is thought to belong to; implicit tasks know better.
     pub(super) fn add_task(&mut self, addr: Addr, team: Fact<Option<TeamId>>) -> Result<TaskId, Why> {
+        let view = View::read(self.target, addr, self.gomp.structs.task.size)?;
+        self.add_task_as(addr, view, team)
+    }
+
+    /// The same for a task that has been read.
+    pub(super) fn add_task_as(&mut self, addr: Addr, view: View, team: Fact<Option<TeamId>>) -> Result<TaskId, Why> {
         if self.tasks.len() >= limits::TASKS {
             return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
         let s = &self.gomp.structs.task;
-        let view = View::read(self.target, addr, s.size)?;
         let raw_kind = view.uint(&s.kind)?;
         self.check.note("a task is of a kind that no libgomp has", raw_kind <= kind::DETACHED);
         let implicit = self.implicit_task_of(addr);
@@ -192,8 +224,7 @@ impl Reader<'_> {
             kind::UNDEFERRED => (TaskKind::Undeferred, TaskState::Suspended),
             kind::WAITING => (TaskKind::Explicit, TaskState::Ready),
             kind::DETACHED => (TaskKind::Explicit, TaskState::Detached),
-            // GOMP_TASK_TIED (3) and GOMP_TASK_ASYNC_RUNNING (4): started.
-            kind::TIED | 4 => (TaskKind::Explicit, TaskState::Suspended),
+            kind::TIED | kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::Suspended),
             other => return Err(Why::Inconsistent(format!("it is of kind {other}, which no libgomp has"))),
         };
         let function = match kind {
@@ -206,8 +237,15 @@ impl Reader<'_> {
             TaskKind::Implicit => Fact::unknown("libgomp does not store the function of a region"),
             TaskKind::Initial => Fact::unknown("an initial task has no function of its own"),
         };
+        let group = match view.ptr(&s.taskgroup) {
+            Ok(group) => self.taskgroup_at(group, &team),
+            Err(why) => why.into(),
+        };
         let id = TaskId(self.tasks.len());
-        self.icv_addrs.insert(id, view.addr_of(&s.icv).unwrap_or(Addr::NULL));
+        let icv = view.addr_of(&s.icv).unwrap_or(Addr::NULL);
+        self.icv_addrs.insert(id, icv);
+        let implicit_kind = matches!(kind, TaskKind::Implicit | TaskKind::Initial);
+        const CLAUSE: &str = "libgomp does not keep this clause";
         self.tasks.push(Task {
             descriptor: addr,
             kind: match kind {
@@ -216,69 +254,125 @@ impl Reader<'_> {
                 }
                 _ => s.kind.fact(Ok(kind)),
             },
-            state: s.kind.fact(Ok(state)),
+            state: match raw_kind {
+                kind::ASYNC_RUNNING => Fact::unknown("it has begun, on a device"),
+                _ => s.kind.fact(Ok(state)),
+            },
             function,
             location: Fact::unknown("libgomp does not store source positions"),
             generating: Fact::unknown("not read"),
             team,
             thread: None,
+            stack: None,
             member: implicit.map(|(_, member)| member),
             is_final: s.final_task.fact(view.flag(&s.final_task)),
-            ..Task::unknown(addr, "not read")
+            // Implicit tasks are tied and not mergeable by definition.
+            tied: if implicit_kind { s.kind.fact(Ok(true)) } else { Fact::unknown(CLAUSE) },
+            mergeable: if implicit_kind { s.kind.fact(Ok(false)) } else { Fact::unknown(CLAUSE) },
+            priority: if implicit_kind { s.kind.fact(Ok(0)) } else { s.priority.fact(view.int(&s.priority)) },
+            taskgroup: group,
+            event: if implicit_kind { s.kind.fact(Ok(None)) } else { self.event_of(addr, &view) },
+            dependences: Vec::new(),
+            unmet: self.unmet_of(&view, raw_kind),
+            predecessors: Vec::new(),
+            unfinished_children: Fact::unknown("not counted"),
         });
         self.task_ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {
-            self.taskwait_place(wait);
-        }
-        if let Ok(group) = view.ptr(&s.taskgroup) {
-            self.taskgroup_places(group);
+            self.taskwait_place(wait, addr);
         }
         Ok(id)
     }
 
-    /// Ready tasks of a team (`priority_queue.h`): a circular list, or a splay tree of such lists once a task had a
-    /// priority. List nodes are embedded in the tasks; the team's queue uses the first of the three.
-    pub(super) fn read_queue(&mut self, team: Addr) -> Result<(), Why> {
-        let s = &self.gomp.structs;
-        let view = self.teams[&team].view.clone();
-        let (root, list) = (view.ptr(&s.team.queue_root)?, view.ptr(&s.team.queue_tasks)?);
-        let mut lists = Vec::new();
-        let mut open = vec![root];
-        let mut seen = HashSet::new();
-        while let Some(node) = open.pop() {
-            if node.is_null() || !seen.insert(node) || seen.len() > limits::TASKS {
-                continue;
+    /// How many tasks it waits for to be over. The count is set together with dependences only, and is down to 0 when the
+    /// task gets into a queue.
+    fn unmet_of(&self, view: &View, raw_kind: u64) -> Fact<u32> {
+        let s = &self.gomp.structs.task;
+        if raw_kind != kind::WAITING {
+            return s.kind.fact(Ok(0));
+        }
+        let read = || match view.uint(&s.depend_count)? {
+            0 => Ok(0),
+            _ => view.u32(&s.num_dependees),
+        };
+        s.num_dependees.fact(read())
+    }
+
+    /// The event of a `detach` clause: its handle is the address of the task. A deferred task keeps its team as long as the
+    /// event is to be fulfilled, an undeferred one the semaphore it will wait on (`GOMP_task`, `omp_fulfill_event`).
+    fn event_of(&self, task: Addr, view: &View) -> Fact<Option<Event>> {
+        let s = &self.gomp.structs.task;
+        if self.gomp.events == Some(false) {
+            return s.kind.fact(Ok(None));
+        }
+        let read = || {
+            if view.flag(&s.deferred)? {
+                let team = view.ptr(&s.detach_team)?;
+                return Ok((!team.is_null()).then_some(Event { handle: task, fulfilled: false }));
             }
-            let node = View::read(self.target, node, s.tree.size)?;
-            lists.push(node.ptr(&s.tree.tasks)?);
-            open.push(node.ptr(&s.tree.left)?);
-            open.push(node.ptr(&s.tree.right)?);
-        }
-        if root.is_null() {
-            lists.push(list);
-        }
-        let pnode = s.task.pnode.offset()?;
-        let id = self.team_at(team, &s.thread.team);
-        for first in lists {
-            let mut at = first;
-            let mut seen = HashSet::new();
-            while !at.is_null() && seen.insert(at) {
-                let task = at.back(pnode);
-                if !self.task_ids.contains_key(&task) {
-                    let added = self.add_task(task, id.clone())?;
-                    let parent = self.parent_of(task)?;
-                    self.tasks[added.0].generating = match self.task_ids.get(&parent) {
-                        _ if parent.is_null() => self.no_parent(added),
-                        Some(parent) => s.task.parent.fact(Ok(Some(*parent))),
-                        None => match self.add_task(parent, id.clone()) {
-                            Ok(parent) => s.task.parent.fact(Ok(Some(parent))),
-                            Err(why) => why.into(),
-                        },
+            let sem = view.ptr(&s.completion_sem)?;
+            if sem.is_null() {
+                return Ok(None);
+            }
+            let fulfilled = self.target.read_u32(sem)? & SEM_COUNT != 0;
+            Ok(Some(Event { handle: task, fulfilled }))
+        };
+        s.deferred.fact(read())
+    }
+
+    /// The taskgroup at `innermost` with those around it.
+    fn taskgroup_at(&mut self, innermost: Addr, team: &Fact<Option<TeamId>>) -> Fact<Option<TaskgroupId>> {
+        let task = &self.gomp.structs.task.taskgroup;
+        let s = &self.gomp.structs.taskgroup;
+        let mut at = innermost;
+        let mut inner: Option<TaskgroupId> = None;
+        for _ in 0..limits::TASK_DEPTH {
+            let id = match self.group_ids.get(&at).copied() {
+                _ if at.is_null() => None,
+                Some(id) => Some(id),
+                None => {
+                    let view = match View::read(self.target, at, s.size) {
+                        Ok(view) => view,
+                        Err(why) if inner.is_none() => return why.into(),
+                        Err(_) => break,
                     };
+                    let id = TaskgroupId(self.groups.len());
+                    self.group_ids.insert(at, id);
+                    if let Ok(sem) = view.addr_of(&s.sem) {
+                        self.places.insert(sem, Place { group: Some(id), ..Place::of(WaitKind::Taskgroup) });
+                    }
+                    let parent = Fact::unknown("the taskgroup around it could not be read");
+                    self.groups.push(RawGroup { addr: at, view, parent, team: team.clone() });
+                    if let Some(inner) = inner {
+                        self.groups[inner.0].parent = s.prev.fact(Ok(Some(id)));
+                    }
+                    at = self.groups[id.0].view.ptr(&s.prev).unwrap_or(Addr::NULL);
+                    inner = Some(id);
+                    continue;
                 }
-                at = View::read(self.target, at, s.node.size)?.ptr(&s.node.next)?;
+            };
+            if let Some(inner) = inner {
+                // NULL ends the chain, or the link is not known.
+                let known = self.groups[inner.0].view.ptr(&s.prev);
+                self.groups[inner.0].parent = s.prev.fact(known.map(|_| id));
             }
+            break;
         }
-        Ok(())
+        match self.group_ids.get(&innermost) {
+            _ if innermost.is_null() => task.fact(Ok(None)),
+            Some(id) => task.fact(Ok(Some(*id))),
+            None => Fact::unknown("the chain of taskgroups has no end"),
+        }
+    }
+
+    pub(super) fn make_taskgroups(&self) -> Vec<Taskgroup> {
+        let s = &self.gomp.structs.taskgroup;
+        let make = |group: &RawGroup| Taskgroup {
+            descriptor: group.addr,
+            parent: group.parent.clone(),
+            unfinished: s.num_children.fact(group.view.uint(&s.num_children)),
+            cancelled: s.cancelled.fact(group.view.flag(&s.cancelled)),
+        };
+        self.groups.iter().map(make).collect()
     }
 }

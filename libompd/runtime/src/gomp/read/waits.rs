@@ -1,23 +1,33 @@
 //! What a thread waits for.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine};
+use ompd_target::{Addr, Machine, TargetExt};
 
+use super::tasks::SEM_COUNT;
 use super::{Place, RawTeam, RawThread, Reader};
 use crate::bind::{View, Why};
-use crate::limits;
 use crate::model::*;
 use crate::owner::Owner;
 
-/// Flags in the low bits of a team barrier's generation (`BAR_*` in `config/linux/bar.h`).
+/// Flags in the low bits of a team barrier's generation, and what it goes up by (`BAR_*` in `config/linux/bar.h`).
 const BAR_WAITING_FOR_TASK: u64 = 2;
 const BAR_CANCELLED: u64 = 4;
+const BAR_INCR: u32 = 8;
 /// Value a thread expects in a contended `gomp_mutex_t` while it sleeps on it (`config/linux/mutex.c`).
 const MUTEX_CONTENDED: u32 = u32::MAX;
 
+/// A word a thread waits for to change, and how.
+#[derive(Debug, Clone, Copy)]
+struct Word {
+    addr: Addr,
+    /// It waits as long as the word has this value.
+    expected: u32,
+    asleep: bool,
+}
+
 impl Reader<'_> {
     /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
-    pub(super) fn taskwait_place(&mut self, addr: Addr) {
+    pub(super) fn taskwait_place(&mut self, addr: Addr, task: Addr) {
         if addr.is_null() {
             return;
         }
@@ -29,30 +39,13 @@ impl Reader<'_> {
             _ => return,
         };
         if let Ok(sem) = view.addr_of(&s.sem) {
-            self.place(sem, kind, None);
+            self.places.insert(sem, Place { waiter: Some((task, addr)), ..Place::of(kind) });
         }
     }
 
-    pub(super) fn taskgroup_places(&mut self, innermost: Addr) {
-        let s = &self.gomp.structs.taskgroup;
-        let mut at = innermost;
-        for _ in 0..limits::TASK_DEPTH {
-            if at.is_null() {
-                return;
-            }
-            let Ok(view) = View::read(self.target, at, s.size) else { return };
-            if let Ok(sem) = view.addr_of(&s.sem)
-                && self.place(sem, WaitKind::Taskgroup, None)
-            {
-                return;
-            }
-            at = view.ptr(&s.prev).unwrap_or(Addr::NULL);
-        }
-    }
-
-    /// Files what a futex address stands for; true if it was known already.
-    pub(super) fn place(&mut self, addr: Addr, kind: WaitKind, team: Option<Addr>) -> bool {
-        self.places.insert(addr, Place { kind, team, name: None }).is_some()
+    /// Files what a futex address stands for.
+    pub(super) fn place(&mut self, addr: Addr, kind: WaitKind, team: Option<Addr>) {
+        self.places.insert(addr, Place { team, ..Place::of(kind) });
     }
 
     /// Every word of the runtime a thread may sleep on.
@@ -81,7 +74,7 @@ impl Reader<'_> {
         ];
         for (addr, kind, name) in fixed {
             if let Some((addr, _)) = addr {
-                self.places.insert(*addr, Place { kind, team: None, name: Some(name.to_owned()) });
+                self.places.insert(*addr, Place { name: Some(name.to_owned()), ..Place::of(kind) });
             }
         }
     }
@@ -131,7 +124,7 @@ impl Reader<'_> {
 
     /// libgomp's threads sleep in futex calls made by libgomp's own code, so the address they gave the kernel names
     /// what they wait for. A futex call from elsewhere (libc) is the program's own business.
-    pub(super) fn wait_of(&self, raw: &RawThread) -> Fact<Option<Wait>> {
+    pub(super) fn wait_of(&mut self, raw: &RawThread) -> Fact<Option<Wait>> {
         let origin = Origin::Registers;
         if self.target.arch().machine != Machine::X86_64 {
             // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
@@ -146,50 +139,122 @@ impl Reader<'_> {
             }
             Owner::Other | Owner::Unclear => return Fact::known(None, origin),
         }
-        let Some(call) = raw.registers.syscall.filter(|c| c.number == FUTEX) else {
-            return if raw.idle {
-                Fact::known(Some(Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin)), origin)
-            } else {
-                Fact::unknown("it is executing libgomp code (a spinning wait leaves no trace in memory)")
-            };
+        let word = match raw.registers.syscall.filter(|c| c.number == FUTEX) {
+            Some(call) => Word { addr: Addr(call.args[0]), expected: call.args[2] as u32, asleep: true },
+            None if raw.idle => {
+                let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin);
+                return Fact::known(Some(wait), origin);
+            }
+            None => return Fact::unknown("it is executing libgomp code (a spinning wait leaves no trace in memory)"),
         };
-        let object = Addr(call.args[0]);
-        let s = &self.gomp.structs;
+        self.wait_for(raw, word, origin)
+    }
+
+    fn wait_for(&mut self, raw: &RawThread, word: Word, origin: Origin) -> Fact<Option<Wait>> {
+        let object = word.addr;
+        let gomp = self.gomp;
+        let s = &gomp.structs;
         let place = self.places.get(&object).cloned();
+        let taskgroup = place.as_ref().and_then(|place| place.group);
+        let waiter = place.as_ref().and_then(|place| place.waiter);
         let (kind, team, name) = match place {
             // `gomp_team_end` waits once more for a nested team's threads after its thread 0 has left the team.
-            Some(Place { kind: WaitKind::Barrier, team: Some(team), name }) if team != raw.team => {
+            Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) if team != raw.team => {
                 (WaitKind::RegionEnd, self.team_id(team), name)
             }
-            Some(Place { kind: WaitKind::Barrier, team: Some(team), name }) => {
+            Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) => {
                 (self.barrier_kind(team), self.team_id(team), name)
             }
             // Not only idle workers wait at the dock: so does thread 0 until all others are there to start.
             Some(Place { kind: WaitKind::Pool, name, .. }) if !raw.idle => {
                 (WaitKind::RegionStart, self.team_id(raw.team), name)
             }
-            Some(Place { kind, team, name }) => (kind, team.and_then(|t| self.team_id(t)), name),
+            Some(Place { kind, team, name, .. }) => (kind, team.and_then(|t| self.team_id(t)), name),
             // Only where the words of a team that stand for something are known, the others are known to stand for nothing.
             None if self.in_team(object) => match self.team_words() {
                 Ok(()) => (WaitKind::RuntimeInternal, None, None),
                 Err(why) => return why.into(),
             },
-            None if self.gomp.owner(self.target, object) == Owner::Unclear => {
+            None if gomp.owner(self.target, object) == Owner::Unclear => {
                 return Fact::unknown("it sleeps on a variable that may be libgomp's or the program's own");
             }
-            None if self.gomp.owner(self.target, object) == Owner::Runtime => {
-                if self.gomp.default_lock.is_none() || self.gomp.atomic_lock.is_none() {
+            None if gomp.owner(self.target, object) == Owner::Runtime => {
+                if gomp.default_lock.is_none() || gomp.atomic_lock.is_none() {
                     return Fact::unknown("it sleeps on a variable of libgomp, perhaps that of a critical or atomic");
                 }
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
-            None if call.args[2] as u32 == MUTEX_CONTENDED && !self.lost_team && s.team.size.get().is_ok() => {
+            None if word.expected == MUTEX_CONTENDED && !self.lost_team && s.team.size.get().is_ok() => {
                 (WaitKind::Mutex, None, None)
             }
             None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
         };
-        Fact::known(Some(Wait { name, team, ..Wait::new(kind, object, origin) }), origin)
+        let lock = match kind {
+            WaitKind::Mutex | WaitKind::Critical | WaitKind::Atomic => {
+                Some(self.lock_at(object, kind, raw.lwp, origin))
+            }
+            _ => None,
+        };
+        let over = match self.target.read_u32(object) {
+            Ok(value) => self.over(kind, word.expected, value, waiter, taskgroup, origin),
+            Err(fault) => Fact::unknown(fault),
+        };
+        let asleep = Some(word.asleep);
+        let wait = Wait { name, team, lock, taskgroup, over, asleep, ..Wait::new(kind, object, origin) };
+        Fact::known(Some(wait), origin)
+    }
+
+    /// Whether what a thread waits for has come. `value` is what its word holds now.
+    fn over(
+        &self,
+        kind: WaitKind,
+        expected: u32,
+        value: u32,
+        waiter: Option<(Addr, Addr)>,
+        group: Option<TaskgroupId>,
+        origin: Origin,
+    ) -> Fact<bool> {
+        let s = &self.gomp.structs;
+        let posted = value & SEM_COUNT != 0;
+        // What the structures say of tasks goes before the semaphore: it is posted also when there is a task to be run.
+        let tasks = |done: Result<bool, Why>| match done {
+            Ok(true) => Fact::known(true, origin),
+            _ if !posted => Fact::known(false, origin),
+            Ok(false) => Fact::unknown("it has been woken, to execute a task or to look again"),
+            Err(why) => why.into(),
+        };
+        match kind {
+            WaitKind::Barrier
+            | WaitKind::BarrierTasks
+            | WaitKind::RegionEnd
+            | WaitKind::RegionStart
+            | WaitKind::Pool => {
+                if (value ^ expected) / BAR_INCR != 0 {
+                    Fact::known(true, origin)
+                } else if value & !expected & BAR_CANCELLED as u32 != 0 {
+                    Fact::unknown("the region has been cancelled, and not every barrier ends with that")
+                } else {
+                    Fact::known(false, origin)
+                }
+            }
+            WaitKind::Ordered => Fact::known(posted, origin),
+            WaitKind::Taskwait => tasks(waiter.ok_or(Why::Missing("gomp_task.taskwait")).and_then(|(task, _)| {
+                let view = View::read(self.target, task, s.task.size)?;
+                Ok(view.ptr(&s.task.children_root)?.is_null() && view.ptr(&s.task.children_tasks)?.is_null())
+            })),
+            WaitKind::Dependences => tasks(waiter.ok_or(Why::Missing("gomp_task.taskwait")).and_then(|(_, wait)| {
+                Ok(View::read(self.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
+            })),
+            WaitKind::Taskgroup => {
+                let group = group.and_then(|id| self.groups.get(id.0)).ok_or(Why::Missing("gomp_task.taskgroup"));
+                tasks(group.and_then(|group| Ok(group.view.uint(&s.taskgroup.num_children)? == 0)))
+            }
+            WaitKind::RuntimeInternal if expected == MUTEX_CONTENDED && value != 0 => Fact::known(false, origin),
+            WaitKind::RuntimeInternal => Fact::unknown("what ends a wait inside the runtime is not known"),
+            // Of locks: known when all waiters are.
+            _ => Fact::unknown("not looked at"),
+        }
     }
 
     /// Whether all words of a team are known that threads sleep on.

@@ -1,8 +1,11 @@
-//! Teams that may be stuck: the lines that stand first in the summary. A suspicion, no verdict.
+//! Teams some of whose threads wait for others, and what those do instead. That says nothing about a hang: they may just
+//! be slow.
 
 use ompd_runtime::model::*;
+use ompd_runtime::waits_for::Node;
 
-use super::{ALARM, FAINT, HEADING, Page, TIE, words};
+use super::{FAINT, HEADING, Page, TIE, words};
+use crate::session::Inspection;
 
 /// Where the members of a team are, by thread number.
 struct Standing {
@@ -18,24 +21,21 @@ struct Standing {
     at_end: usize,
 }
 
-pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
-    for (index, team) in snapshot.teams.iter().enumerate() {
+/// Teams part of which waits at a barrier; not those a verdict is about already.
+pub fn render(page: &mut Page, inspection: &Inspection, snapshot: &RuntimeSnapshot) {
+    let runtime = inspection.runtimes.iter().position(|r| std::ptr::eq(r, snapshot));
+    let judged = |index: usize| {
+        inspection.waits_for.verdicts.iter().flat_map(|verdict| &verdict.core).any(|node| match node {
+            Node::Barrier(r, team) | Node::RegionEnd(r, team) | Node::RegionStart(r, team) => {
+                Some(*r) == runtime && team.0 == index
+            }
+            _ => false,
+        })
+    };
+    for (index, team) in snapshot.teams.iter().enumerate().filter(|(index, _)| !judged(*index)) {
         let name = format!("team {index} (level {})", words::or_unknown(&team.level));
-        if let Some(text) = all_wait_for_locks(snapshot, index) {
-            headline(page, true, &format!("{name}: {text}"));
-            continue;
-        }
         let Some(standing) = standing(snapshot, index) else { continue };
         let size = team.members.len();
-        if standing.inside > 0 && standing.at_end > 0 {
-            let text = format!(
-                "{name}: its threads wait at different barriers: {} inside the region, {} at its end",
-                standing.inside, standing.at_end
-            );
-            headline(page, true, &text);
-            members(page, snapshot, team, &standing.elsewhere);
-            continue;
-        }
         let arrived = standing.inside.max(standing.at_end);
         if standing.waiting.is_empty() || arrived == size {
             continue;
@@ -48,18 +48,9 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         if !standing.unclear.is_empty() {
             text.push_str(&format!(", not known: {}", threads(&standing.unclear)));
         }
-        // As long as nobody is known to be held up, the missing may just be slow.
-        let alarm = standing.elsewhere.iter().any(|number| is_held_up(page, snapshot, team, *number));
-        headline(page, alarm, &text);
+        page.blank();
+        page.wrapped("WAITING  ", HEADING, &text, 9);
         members(page, snapshot, team, &standing.elsewhere);
-    }
-}
-
-fn headline(page: &mut Page, alarm: bool, text: &str) {
-    page.blank();
-    match alarm {
-        true => page.wrapped("SUSPECT  ", ALARM, text, 9),
-        false => page.wrapped("WAITING  ", HEADING, text, 9),
     }
 }
 
@@ -114,34 +105,6 @@ fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
     member(snapshot, team, number).is_some_and(|thread| {
         let task = thread.task.get().and_then(|id| snapshot.task(id)).and_then(|task| task.kind.get());
         thread.wait.value().is_some() && task.is_some_and(|kind| !kind.is_explicit())
-    })
-}
-
-/// True if the member is known not to get on at this moment: it waits for something in the runtime, is blocked in a
-/// system call, or does not exist. Who executes the runtime's code may be on its way.
-fn is_held_up(page: &Page, snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
-    let Some(thread) = member(snapshot, team, number) else { return true };
-    let blocked = thread.lwp.is_some_and(|lwp| page.calls.contains_key(&lwp));
-    blocked || thread.wait.value().is_some_and(Option::is_some)
-}
-
-/// A team no member of which can release another: each waits for a lock.
-fn all_wait_for_locks(snapshot: &RuntimeSnapshot, index: usize) -> Option<String> {
-    let team = &snapshot.teams[index];
-    let mut names: Vec<String> = Vec::new();
-    for number in 0..team.members.len() as u32 {
-        let wait = member(snapshot, team, number)?.wait.value()?.as_ref()?;
-        if !is_lock(wait.kind) {
-            return None;
-        }
-        let name = wait.name.clone().unwrap_or_else(|| wait.object.to_string());
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    (!names.is_empty()).then(|| {
-        let all = words::count(team.members.len(), "thread");
-        format!("all {all} wait for locks: {}", crate::escape::escape(&names.join(", ")))
     })
 }
 

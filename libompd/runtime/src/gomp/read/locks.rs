@@ -1,0 +1,93 @@
+//! Locks that threads wait for.
+
+use std::collections::HashMap;
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, TargetExt};
+
+use super::Reader;
+use crate::bind::{View, Why};
+use crate::model::*;
+
+/// Why nobody is named as the owner of a lock.
+const NO_OWNER: &str = "libgomp does not record who holds a lock, other than of nest locks";
+
+impl Reader<'_> {
+    /// The lock whose word is at `object`; `lwp` waits for it.
+    pub(super) fn lock_at(&mut self, object: Addr, kind: WaitKind, lwp: i32, origin: Origin) -> LockId {
+        let next = LockId(self.locks.len());
+        let id = *self.lock_ids.entry(object).or_insert(next);
+        if id == next {
+            self.locks.push(Lock {
+                object,
+                kind: match kind {
+                    WaitKind::Critical => Fact::known(LockKind::Critical, origin),
+                    WaitKind::Atomic => Fact::known(LockKind::Atomic, origin),
+                    _ => Fact::unknown("locks and named criticals look alike in libgomp"),
+                },
+                name: self.places.get(&object).and_then(|place| place.name.clone()),
+                location: None,
+                owner: Fact::unknown(NO_OWNER),
+                held: Fact::unknown("not read"),
+                depth: None,
+                waiters: Vec::new(),
+                queued: false,
+            });
+        }
+        self.locks[id.0].waiters.push(lwp);
+        id
+    }
+
+    /// What the locks themselves say, and what follows for those that wait.
+    pub(super) fn finish_locks(&mut self, threads: &mut [Thread]) {
+        let by_icv: HashMap<Addr, TaskId> =
+            self.icv_addrs.iter().filter(|(_, icv)| !icv.is_null()).map(|(task, icv)| (*icv, *task)).collect();
+        let mut locks = std::mem::take(&mut self.locks);
+        for lock in &mut locks {
+            lock.held = match self.target.read_u32(lock.object) {
+                Ok(word) => Fact::known(word != 0, Origin::Registers),
+                Err(fault) => Fact::unknown(fault),
+            };
+            if lock.held.get() == Some(false) {
+                lock.owner = Fact::known(None, Origin::Registers);
+            }
+            if lock.kind.value().is_none()
+                && lock.held.get() == Some(true)
+                && let Ok(Some((task, depth))) = self.nest_owner(lock.object, &by_icv)
+            {
+                let slot = &self.gomp.structs.nest_lock.owner;
+                lock.kind = slot.fact(Ok(LockKind::NestLock));
+                lock.owner = slot.fact(Ok(Some(Owner::Task(task))));
+                lock.depth = Some(depth);
+            }
+        }
+        for thread in threads {
+            let Fact::Known { value: Some(wait), origin } = &mut thread.wait else { continue };
+            let Some(lock) = wait.lock.and_then(|id| locks.get(id.0)) else { continue };
+            wait.over = match lock.held.get() {
+                Some(true) => Fact::known(false, *origin),
+                Some(false) if lock.waiters.len() == 1 => Fact::known(true, *origin),
+                Some(false) => Fact::unknown(format!("the lock is free, and one of {} gets it", lock.waiters.len())),
+                None => Fact::unknown("the lock could not be read"),
+            };
+            if lock.kind.get() == Some(LockKind::NestLock) && wait.kind == WaitKind::Mutex {
+                wait.kind = WaitKind::Lock;
+                thread.state = wait.kind.state_fact(*origin);
+            }
+        }
+        self.locks = locks;
+    }
+
+    /// The task that holds the nest lock at `object`, and how often it has set it; nothing if it is not known to be one.
+    ///
+    /// A simple lock is a word, and behind it is whatever the program has there. But the owner of a nest lock is the
+    /// address of the control variables inside of a task (`omp_set_nest_lock` in lock.c), which libgomp gives to nobody:
+    /// where that address stands in the right place behind a lock that is held, with a count that fits, it is one.
+    fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Why> {
+        let s = &self.gomp.structs.nest_lock;
+        let view = View::read(self.target, object.back(s.lock.offset()?), s.size)?;
+        let Some(task) = by_icv.get(&view.ptr(&s.owner)?) else { return Ok(None) };
+        let depth = view.count(&s.count)?;
+        Ok((depth > 0).then_some((*task, depth)))
+    }
+}

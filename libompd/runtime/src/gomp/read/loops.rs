@@ -1,0 +1,227 @@
+//! Worksharing constructs that members of teams are in.
+//!
+//! A thread gets a `gomp_work_share` for each loop that is not plain `static`, for `sections`, and for `single
+//! copyprivate` (`gomp_work_share_start` in work.c). It points to it until it is in the next one; what tells that it is in
+//! it still is that it remembers the one before, which it forgets when it is through (`gomp_work_share_end`,
+//! `gomp_work_share_end_nowait`). With `nowait` those who are through are counted; without, they wait at the team's barrier.
+//!
+//! In the loop of a combined construct (`parallel for`) there is none before. The record may then as well be what an earlier
+//! region has left in the memory of the team, but of a loop that is over all iterations have been handed out. So a record
+//! with some left is that of a loop its threads are in, where nothing can be cancelled.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, TargetExt};
+
+use super::Reader;
+use crate::bind::{View, Why};
+use crate::model::*;
+
+/// `enum gomp_schedule_type`: as `omp_sched_t`, the sign bit for `monotonic`.
+mod sched {
+    pub(super) const STATIC: u32 = 1;
+    pub(super) const DYNAMIC: u32 = 2;
+    pub(super) const GUIDED: u32 = 3;
+    pub(super) const MONOTONIC: u32 = 0x8000_0000;
+}
+
+/// Bit of `mode`: the loop is of an unsigned type and goes downwards (`gomp_loop_ull_init`).
+const UNSIGNED_DOWN: u64 = 2;
+
+/// What a work share says of the iterations.
+struct Extent {
+    next: i64,
+    end: i64,
+    step: i64,
+    /// All chunks have been handed out; `None` where that depends on whether the loop variable is signed.
+    exhausted: Option<bool>,
+}
+
+impl Extent {
+    /// How far it is from here to the end, whichever way the loop goes and of whatever type it is.
+    fn distance(&self) -> u64 {
+        let (from, to) = if self.step > 0 { (self.next, self.end) } else { (self.end, self.next) };
+        to.wrapping_sub(from) as u64
+    }
+}
+
+impl Reader<'_> {
+    /// The loops of all teams, those of one team by address.
+    pub(super) fn loops(&mut self, teams: &[Team], threads: &[Thread]) -> Vec<Loop> {
+        let s = &self.gomp.structs.thread;
+        // Members that are in it, and those that are if it is not over.
+        let mut shares: BTreeMap<(TeamId, Addr), (Vec<u32>, Vec<u32>)> = BTreeMap::new();
+        let mut issues = Vec::new();
+        for thread in self.threads.iter().filter(|t| !t.idle && !t.team.is_null()) {
+            let Some(team) = self.team_id(thread.team) else { continue };
+            match (thread.view.ptr(&s.work_share), thread.view.ptr(&s.last_work_share)) {
+                (Ok(share), Ok(_)) if share.is_null() => {}
+                (Ok(share), Ok(last)) => {
+                    let (inside, perhaps) = shares.entry((team, share)).or_default();
+                    if last.is_null() { perhaps } else { inside }.push(thread.team_id);
+                }
+                (Err(why), _) | (_, Err(why)) if why.is_layout() => {}
+                (Err(why), _) | (_, Err(why)) => issues.push(Issue::new(format!("thread {}", thread.lwp), why)),
+            }
+        }
+        // Whoever waits for its turn is in an ordered loop; of the others that is not recorded.
+        let turns: HashMap<i32, bool> = threads
+            .iter()
+            .filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?.kind == WaitKind::Ordered)))
+            .collect();
+        let mut loops = Vec::new();
+        let nothing_cancelled = self.gomp.cancel.is_some_and(|(at, _)| matches!(self.target.read_uint(at, 1), Ok(0)));
+        for ((team, share), (inside, perhaps)) in shares {
+            if inside.is_empty() && !nothing_cancelled {
+                continue;
+            }
+            let of = &teams[team.0];
+            let lwp = |number: &u32| of.members.get(*number as usize).copied().flatten();
+            let ordered = inside.iter().chain(&perhaps).filter_map(lwp).any(|lwp| turns.get(&lwp) == Some(&true));
+            match self.loop_at(team, of, share, (inside, perhaps), ordered) {
+                Ok(found) => loops.extend(found),
+                Err(why) if why.is_layout() => {}
+                Err(why) => issues.push(Issue::new(format!("worksharing construct {share}"), why)),
+            }
+        }
+        self.issues.extend(issues);
+        loops
+    }
+
+    /// The loop with this record; nothing if it is a construct of another kind.
+    fn loop_at(
+        &self,
+        id: TeamId,
+        team: &Team,
+        share: Addr,
+        (inside, perhaps): (Vec<u32>, Vec<u32>),
+        ordered: bool,
+    ) -> Result<Option<Loop>, Why> {
+        let s = &self.gomp.structs.work_share;
+        let view = View::read(self.target, share, s.size)?;
+        let schedule = match view.u32(&s.sched)? & !sched::MONOTONIC {
+            sched::STATIC => LoopSchedule::Static,
+            sched::DYNAMIC => LoopSchedule::Dynamic,
+            sched::GUIDED => LoopSchedule::Guided,
+            // A `single copyprivate` sets none, and nothing else is ever stored.
+            _ => return Ok(None),
+        };
+        // The step is never 0. A `single copyprivate` leaves what was there.
+        if view.int(&s.incr)? == 0 {
+            return Ok(None);
+        }
+        let extent = self.extent(&view)?;
+        // Of a static loop nothing tells.
+        let exhausted = schedule == LoopSchedule::Static || extent.exhausted != Some(false);
+        let mut members = inside;
+        if !exhausted {
+            members.extend(perhaps);
+        }
+        if members.is_empty() {
+            return Ok(None);
+        }
+        members.sort_unstable();
+        let started = "libgomp forgets where a loop began once iterations have been handed out";
+        let iterations = match schedule {
+            LoopSchedule::Static => s.next.fact(Ok(extent.distance().div_ceil(extent.step.unsigned_abs()))),
+            _ => Fact::unknown(started),
+        };
+        let kind = match schedule {
+            LoopSchedule::Dynamic if exhausted => {
+                Fact::unknown("a `single` with `copyprivate` may have the record of an earlier loop")
+            }
+            LoopSchedule::Dynamic => s.sched.fact(Ok(LoopKind::LoopOrSections)),
+            _ if exhausted => Fact::unknown("a `single` with `copyprivate` may have the record of an earlier loop"),
+            _ => s.sched.fact(Ok(LoopKind::Loop)),
+        };
+        let completed = view.u32(&s.threads_completed).map(|through| match through {
+            _ if !exhausted => Ok(0),
+            // Without `nowait` they are those who have arrived at the barrier, where everyone goes next.
+            0 => team.barrier.value().and_then(|barrier| barrier.inside).ok_or(()),
+            through => Ok(through),
+        });
+        Ok(Some(Loop {
+            team: id,
+            kind,
+            schedule: s.sched.fact(Ok(schedule)),
+            chunk: s.chunk_size.fact(self.chunk(&view, schedule)),
+            iterations,
+            handed_out: match schedule {
+                LoopSchedule::Static => Fact::unknown("each member computes its own share"),
+                _ => Fact::unknown(started),
+            },
+            next: match schedule {
+                LoopSchedule::Static => Fact::unknown("each member computes its own share"),
+                _ => s.next.fact(Ok(extent.next)),
+            },
+            end: s.end.fact(Ok(extent.end)),
+            step: s.incr.fact(Ok(extent.step)),
+            completed: match completed {
+                Ok(Ok(through)) => s.threads_completed.fact(Ok(through)),
+                Ok(Err(())) => Fact::unknown("those who are through are at the barrier, of which nothing is known"),
+                Err(why) => why.into(),
+            },
+            members,
+            shares: Vec::new(),
+            ordered_turn: match ordered {
+                true => s.ordered_cur.fact(self.turn(&view, team)),
+                false => Fact::unknown("whether a loop has `ordered` is not recorded"),
+            },
+        }))
+    }
+
+    /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is.
+    fn extent(&self, view: &View) -> Result<Extent, Why> {
+        let s = &self.gomp.structs.work_share;
+        let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);
+        let down = view.uint(&s.mode)? & UNSIGNED_DOWN != 0;
+        if down && step > 0 {
+            return Err(Why::Inconsistent("it goes downwards with a step upwards".to_owned()));
+        }
+        let left = |up: bool, signed: bool| match (up, signed) {
+            (true, true) => next < end,
+            (true, false) => (next as u64) < end as u64,
+            (false, true) => next > end,
+            (false, false) => next as u64 > end as u64,
+        };
+        let exhausted = match (down, step > 0) {
+            (true, _) => Some(!left(false, false)),
+            (false, up) if (next < 0) == (end < 0) => Some(!left(up, true)),
+            // A signed loop that goes downwards: of an unsigned one the flag would tell.
+            (false, false) => Some(!left(false, true)),
+            (false, true) => None,
+        };
+        Ok(Extent { next, end, step, exhausted })
+    }
+
+    /// Iterations of a chunk. Of `dynamic` loops libgomp keeps how far a chunk moves the loop variable.
+    fn chunk(&self, view: &View, schedule: LoopSchedule) -> Result<u64, Why> {
+        let s = &self.gomp.structs.work_share;
+        let (chunk, step) = (view.int(&s.chunk_size)?, view.int(&s.incr)?);
+        let chunk = match schedule {
+            LoopSchedule::Dynamic if chunk.wrapping_rem(step) == 0 => chunk.wrapping_div(step),
+            LoopSchedule::Dynamic => return Err(Why::Inconsistent("a chunk is no multiple of the step".to_owned())),
+            _ => chunk,
+        };
+        match u64::try_from(chunk) {
+            Ok(0) => Err(Why::Inconsistent("no chunk size was asked for: each member has one share".to_owned())),
+            Ok(chunk) => Ok(chunk),
+            Err(_) => Err(Why::Inconsistent(format!("{chunk} is no size of a chunk"))),
+        }
+    }
+
+    /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`).
+    fn turn(&self, view: &View, team: &Team) -> Result<Option<u32>, Why> {
+        let s = &self.gomp.structs.work_share;
+        if view.u32(&s.ordered_num_used)? == 0 {
+            return Ok(None);
+        }
+        let entry = u64::from(view.u32(&s.ordered_cur)?).saturating_mul(4);
+        let member = self.target.read_u32(view.ptr(&s.ordered_team_ids)?.offset(entry))?;
+        match team.size.get() {
+            Some(size) if member >= size => Err(Why::Inconsistent(format!("it is the turn of number {member}"))),
+            _ => Ok(Some(member)),
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! Tasks in queues, and those that wait for others before they get into one.
+//!
+//! `GOMP_task` puts a task without unmet dependences into three lists: its team's, its generating task's children, and its
+//! taskgroup's. One that begins leaves the first and goes to the end of the other two (`gomp_task_run_pre`), where it
+//! stays until it is over, its event included. One with unmet dependences is in none, but in the list of dependent tasks
+//! of each task it waits for (`gomp_task_handle_depend`). So everything that is not over is found from the teams, from
+//! the generating tasks and taskgroups met, and from there along the dependences.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use ompd_target::{Addr, Target, TargetExt};
+
+use super::tasks::kind;
+use super::window::Window;
+use super::{RawThread, Reader, known};
+use crate::bind::{View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// What makes tasks alike: function, generating task, taskgroup, whether it is blocked, priority.
+type Kind = (Addr, Addr, Addr, bool, i64);
+
+/// Tasks of one kind: the first one's id, those listed, and those that are not.
+struct Alike {
+    first: TaskId,
+    listed: u64,
+    more: u64,
+}
+
+/// Which of a task's three links a list goes through (`enum priority_queue_type`).
+#[derive(Clone, Copy)]
+enum Link {
+    Team = 0,
+    Children = 1,
+    Taskgroup = 2,
+}
+
+/// State of the walk through all queues of a snapshot.
+pub(super) struct Walk<'a> {
+    window: Window<'a>,
+    steps: u64,
+    alike: HashMap<Kind, Alike>,
+    listed: usize,
+    dependences: u64,
+    /// Tasks that neither are listed nor are like one that is.
+    lost: u64,
+    /// Lists of dependent tasks to look at, with the task they depend on.
+    dependers: VecDeque<(Addr, Addr)>,
+    /// Tasks that have begun and whose lists of dependent tasks are in there already.
+    expected: HashSet<Addr>,
+    /// Tasks begun or blocked that have been counted.
+    counted: HashSet<Addr>,
+    /// Children that are not over, by the address of the generating task.
+    children: HashMap<Addr, u32>,
+    /// Why the children may not all have been counted.
+    incomplete: Option<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(target: &'a dyn Target) -> Walk<'a> {
+        Walk {
+            window: Window::new(target),
+            steps: limits::BULK_STEPS,
+            alike: HashMap::new(),
+            listed: 0,
+            dependences: limits::ALL_DEPENDENCES,
+            lost: 0,
+            dependers: VecDeque::new(),
+            expected: HashSet::new(),
+            counted: HashSet::new(),
+            children: HashMap::new(),
+            incomplete: None,
+        }
+    }
+
+    /// Without this value not all tasks can be found.
+    fn incomplete_without(&mut self, value: Result<u64, Why>) {
+        if let Err(why) = value {
+            self.incomplete.get_or_insert_with(|| why.to_string());
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Why> {
+        self.steps = self.steps.checked_sub(1).ok_or_else(|| {
+            Why::Inconsistent("too many entries in all queues together; the rest is not read".to_owned())
+        })?;
+        Ok(())
+    }
+
+    fn count(&mut self, parent: Addr) {
+        if !parent.is_null() {
+            let count = self.children.entry(parent).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Everything that is not over and was not met by following the threads.
+    pub(super) fn read_queues(&mut self) {
+        let mut walk = Walk::new(self.target);
+        let apart = |t: &RawThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
+        if self.lost_team || !self.knows_all_threads() || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
+        {
+            walk.incomplete = Some("some team could not be read".to_owned());
+        }
+        for team in self.team_order.clone() {
+            let done = self.ready_tasks(&mut walk, team);
+            self.note(&mut walk, format!("task queue of team {team}"), done);
+        }
+        // Lists grow while they are looked at: what is found has children and taskgroups of its own.
+        let (mut tasks, mut groups) = (0, 0);
+        while tasks < self.tasks.len() || groups < self.groups.len() {
+            if let Some(group) = self.groups.get(groups).map(|group| group.addr) {
+                groups += 1;
+                let done = self.begun_tasks_of_group(&mut walk, group);
+                self.note(&mut walk, format!("tasks of taskgroup {group}"), done);
+                continue;
+            }
+            let task = self.tasks[tasks].descriptor;
+            // Those that have not begun have no children.
+            let begun = !matches!(self.tasks[tasks].state.get(), Some(TaskState::Ready | TaskState::Blocked));
+            tasks += 1;
+            if !task.is_null() && begun {
+                let done = self.begun_children(&mut walk, task);
+                self.note(&mut walk, format!("children of task {task}"), done);
+            }
+        }
+        let done = self.blocked_tasks(&mut walk);
+        self.note(&mut walk, "dependences of tasks".to_owned(), done);
+        self.finish(walk);
+    }
+
+    /// Files how a part of the walk ended.
+    fn note(&mut self, walk: &mut Walk<'_>, subject: String, done: Result<(), Why>) {
+        let Err(why) = done else { return };
+        walk.incomplete.get_or_insert_with(|| why.to_string());
+        if !why.is_layout() {
+            self.issue(subject, why);
+        }
+    }
+
+    /// Heads of the lists of a queue (`priority_queue.h`): one list, or a splay tree of lists once a task had a priority.
+    fn heads(&self, walk: &mut Walk<'_>, root: Addr, list: Addr) -> Result<Vec<Addr>, Why> {
+        let s = &self.gomp.structs.tree;
+        if root.is_null() {
+            return Ok(vec![list]);
+        }
+        let (mut lists, mut open, mut seen) = (Vec::new(), vec![root], HashSet::new());
+        while let Some(node) = open.pop() {
+            if node.is_null() {
+                continue;
+            }
+            walk.step()?;
+            if !seen.insert(node) {
+                return Err(Why::Inconsistent("its tree of priorities leads back to itself".to_owned()));
+            }
+            let node = View::read(&walk.window, node, s.size)?;
+            // The highest priority first.
+            open.push(node.ptr(&s.left)?);
+            lists.push(node.ptr(&s.tasks)?);
+            open.push(node.ptr(&s.right)?);
+        }
+        Ok(lists)
+    }
+
+    /// Goes through one circular list, forwards or backwards, as long as `each` says so. `each` gets the tasks.
+    fn along(
+        &mut self,
+        walk: &mut Walk<'a>,
+        first: Addr,
+        link: Link,
+        backwards: bool,
+        mut each: impl FnMut(&mut Self, &mut Walk<'a>, Addr, &View) -> Result<bool, Why>,
+    ) -> Result<(), Why> {
+        if first.is_null() {
+            return Ok(());
+        }
+        let s = &self.gomp.structs;
+        let at_link = s.task.pnode.offset()?.wrapping_add((link as u64).wrapping_mul(s.node.size.get()?));
+        let (onwards, back) = match backwards {
+            false => (s.node.next, s.node.prev),
+            true => (s.node.prev, s.node.next),
+        };
+        let follow = |walk: &Walk<'_>, node: Addr| -> Result<(Addr, Result<Addr, Why>), Why> {
+            let view = View::read(&walk.window, node, s.node.size)?;
+            Ok((view.ptr(&onwards)?, view.ptr(&back)))
+        };
+        let (mut at, mut from) = (first, None);
+        if backwards {
+            (at, from) = (follow(walk, first)?.0, Some(first));
+        }
+        loop {
+            walk.step()?;
+            let (next, before) = follow(walk, at)?;
+            // Each link leads back to where one came from, unless something is wrong or being changed.
+            if let Some(from) = from
+                && let Some(before) = known(before)?
+                && before != from
+            {
+                return Err(Why::Inconsistent(format!("its links contradict each other at {at}")));
+            }
+            let task = at.back(at_link);
+            let view = View::read(&walk.window, task, s.task.size)?;
+            let goes_on = each(self, walk, task, &view)?;
+            // Forwards the walk ends where it began; backwards it begins with the last and ends with the first.
+            let last = if backwards { at == first } else { next == first };
+            if last || !goes_on {
+                return Ok(());
+            }
+            (from, at) = (Some(at), next);
+        }
+    }
+
+    fn ready_tasks(&mut self, walk: &mut Walk<'a>, team: Addr) -> Result<(), Why> {
+        let s = &self.gomp.structs.team;
+        let view = self.teams[&team].view.clone();
+        if view.u32(&s.task_lock)? != 0 {
+            walk.incomplete.get_or_insert_with(|| "a thread is changing the queues".to_owned());
+        }
+        let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
+        let id = self.team_at(team, &self.gomp.structs.thread.team);
+        for first in self.heads(walk, root, list)? {
+            self.along(walk, first, Link::Team, false, |reader, walk, task, view| {
+                let s = &reader.gomp.structs.task;
+                if view.uint(&s.kind)? != kind::WAITING {
+                    return Err(Why::Inconsistent(format!("the task at {task} in it is not one that waits to be run")));
+                }
+                walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
+                reader.file(walk, task, view, &id, None)?;
+                Ok(true)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Children that have begun: in the list they come behind those that have not.
+    fn begun_children(&mut self, walk: &mut Walk<'a>, task: Addr) -> Result<(), Why> {
+        let s = &self.gomp.structs.task;
+        let view = View::read(&walk.window, task, s.size)?;
+        self.expect_dependers(walk, task, &view)?;
+        let (root, list) = (view.ptr(&s.children_root)?, view.ptr(&s.children_tasks)?);
+        let team = self.task_ids.get(&task).map(|id| self.tasks[id.0].team.clone());
+        self.begun(walk, root, list, Link::Children, &team.unwrap_or_else(|| Fact::unknown("not read")))
+    }
+
+    fn begun_tasks_of_group(&mut self, walk: &mut Walk<'a>, group: Addr) -> Result<(), Why> {
+        let s = &self.gomp.structs.taskgroup;
+        let view = View::read(&walk.window, group, s.size)?;
+        let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
+        let team = self.group_ids.get(&group).map(|id| self.groups[id.0].team.clone());
+        self.begun(walk, root, list, Link::Taskgroup, &team.unwrap_or_else(|| Fact::unknown("not read")))
+    }
+
+    fn begun(
+        &mut self,
+        walk: &mut Walk<'a>,
+        root: Addr,
+        list: Addr,
+        link: Link,
+        team: &Fact<Option<TeamId>>,
+    ) -> Result<(), Why> {
+        for first in self.heads(walk, root, list)? {
+            self.along(walk, first, link, true, |reader, walk, task, view| {
+                let s = &reader.gomp.structs.task;
+                match view.uint(&s.kind)? {
+                    kind::WAITING => return Ok(false),
+                    kind::TIED | kind::ASYNC_RUNNING | kind::DETACHED => {}
+                    other => {
+                        return Err(Why::Inconsistent(format!("the task at {task} in it is of kind {other}")));
+                    }
+                }
+                if walk.counted.insert(task) {
+                    walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
+                    reader.file(walk, task, view, team, None)?;
+                }
+                Ok(true)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Why> {
+        let list = view.ptr(&self.gomp.structs.task.dependers)?;
+        if !list.is_null() && walk.expected.insert(task) {
+            walk.dependers.push_back((task, list));
+        }
+        Ok(())
+    }
+
+    /// From tasks that are not over to those that depend on them.
+    fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Why> {
+        let s = &self.gomp.structs;
+        let width = u64::from(self.target.arch().pointer_bytes);
+        while let Some((task, list)) = walk.dependers.pop_front() {
+            walk.step()?;
+            let view = View::read(&walk.window, list, s.dependers.size)?;
+            let (count, first) = (view.uint(&s.dependers.count)?, list.offset(s.dependers.elements.offset()?));
+            for index in 0..count {
+                walk.step()?;
+                let successor = walk.window.read_ptr(first.offset(index.wrapping_mul(width)))?;
+                self.blocked_task(walk, task, successor)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Why> {
+        let s = &self.gomp.structs.task;
+        if walk.counted.insert(task) {
+            let view = View::read(&walk.window, task, s.size)?;
+            // Until the last of its predecessors is over it neither runs nor is in a queue.
+            if view.uint(&s.kind)? != kind::WAITING
+                || view.uint(&s.depend_count)? == 0
+                || view.uint(&s.num_dependees)? == 0
+            {
+                return Err(Why::Inconsistent(format!(
+                    "the task at {task} depends on others and does not wait for them"
+                )));
+            }
+            walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
+            let team = self.task_ids.get(&predecessor).map(|id| self.tasks[id.0].team.clone());
+            let team = team.unwrap_or_else(|| Fact::unknown("the task it depends on is not listed"));
+            self.file(walk, task, &view, &team, Some(predecessor))?;
+        }
+        if let (Some(before), Some(id)) = (self.task_ids.get(&predecessor), self.task_ids.get(&task)) {
+            let list = &mut self.tasks[id.0].predecessors;
+            if list.len() < limits::PREDECESSORS && !list.contains(before) {
+                list.push(*before);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists a task, or counts it if there are many like it. `blocked_by`: it is in no queue.
+    fn file(
+        &mut self,
+        walk: &mut Walk<'a>,
+        task: Addr,
+        view: &View,
+        team: &Fact<Option<TeamId>>,
+        blocked_by: Option<Addr>,
+    ) -> Result<(), Why> {
+        let s = &self.gomp.structs.task;
+        if self.task_ids.contains_key(&task) {
+            return Ok(());
+        }
+        let or_null = |value| known(value).map(|value| value.unwrap_or(Addr::NULL));
+        let parent = or_null(view.ptr(&s.parent))?;
+        // Tasks that have begun are few, and each has a stack or an event of its own.
+        let begun = view.uint(&s.kind)? != kind::WAITING;
+        match known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
+            Some(_) if begun => self.expect_dependers(walk, task, view)?,
+            Some(list) => walk.dependers.push_back((task, list)),
+            None => walk.incomplete_without(s.dependers.offset()),
+        }
+        let priority = known(view.int(&s.priority))?.unwrap_or(0);
+        let alike =
+            (or_null(view.ptr(&s.fn_))?, parent, or_null(view.ptr(&s.taskgroup))?, blocked_by.is_some(), priority);
+        let same = walk.alike.get_mut(&alike).filter(|_| !begun);
+        let full = walk.listed >= limits::TASKS_LISTED;
+        match same {
+            Some(same) if full || same.listed >= limits::TASKS_ALIKE => {
+                same.more = same.more.saturating_add(1);
+                return Ok(());
+            }
+            None if full => {
+                walk.lost = walk.lost.saturating_add(1);
+                return Ok(());
+            }
+            Some(same) => same.listed += 1,
+            None => {}
+        }
+        walk.listed += 1;
+        let id = self.add_task_as(task, view.clone(), team.clone())?;
+        if !begun {
+            walk.alike.entry(alike).or_insert(Alike { first: id, listed: 1, more: 0 });
+        }
+        if blocked_by.is_some() {
+            self.tasks[id.0].state = s.num_dependees.fact(Ok(TaskState::Blocked));
+        }
+        self.tasks[id.0].generating = match view.ptr(&s.parent) {
+            Ok(parent) if parent.is_null() => self.no_parent(id),
+            Ok(parent) => {
+                match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
+                    Ok(parent) => s.parent.fact(Ok(Some(parent))),
+                    Err(why) => why.into(),
+                }
+            }
+            Err(why) => why.into(),
+        };
+        self.tasks[id.0].dependences = self.dependences_of(walk, task, view)?;
+        Ok(())
+    }
+
+    /// What the `depend` clauses of a task name. Only deferred tasks have a record of it.
+    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<Dependence>, Why> {
+        let s = &self.gomp.structs;
+        let read = |walk: &mut Walk<'_>| {
+            let (count, first) = (view.uint(&s.task.depend_count)?, task.offset(s.task.depend.offset()?));
+            let count = count.min(limits::DEPENDENCES).min(walk.dependences);
+            walk.dependences -= count;
+            let size = s.depend.size.get()?;
+            (0..count)
+                .map(|index| {
+                    let entry = View::read(&walk.window, first.offset(index.wrapping_mul(size)), s.depend.size)?;
+                    let kind = entry.uint(&s.depend.is_in).and_then(|kind| match kind {
+                        0 => Ok(DependKind::InOut),
+                        1 => Ok(DependKind::In),
+                        2 => Ok(DependKind::InOutSet),
+                        other => Err(Why::Inconsistent(format!("{other} is no kind of dependence"))),
+                    });
+                    Ok(Dependence { addr: entry.ptr(&s.depend.addr)?, kind: s.depend.is_in.fact(kind), name: None })
+                })
+                .collect::<Result<Vec<_>, Why>>()
+        };
+        Ok(known(read(walk))?.unwrap_or_default())
+    }
+
+    /// What the walk as a whole has shown.
+    fn finish(&mut self, walk: Walk<'_>) {
+        if walk.lost > 0 {
+            let text = format!("{} queued tasks are of more kinds than are listed; they are left out", walk.lost);
+            self.issue("task queues", text);
+        }
+        let mut more: Vec<MoreTasks> =
+            walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
+        more.retain(|more| more.count > 0);
+        more.sort_by_key(|more| more.like);
+        self.more_tasks = more;
+
+        let mut children = walk.children;
+        // A task that is executed at once is in no list; the thread that executes it leads to it.
+        let mut unseen = walk.incomplete;
+        for index in 0..self.tasks.len() {
+            let task = &self.tasks[index];
+            match (task.kind.get(), &task.generating) {
+                (Some(TaskKind::Undeferred), Fact::Known { value: Some(parent), .. }) => {
+                    let count = children.entry(self.tasks[parent.0].descriptor).or_default();
+                    *count = count.saturating_add(1);
+                }
+                (Some(TaskKind::Explicit | TaskKind::Undeferred), Fact::Unknown { why })
+                    if matches!(task.state.get(), Some(TaskState::Running | TaskState::Suspended) | None) =>
+                {
+                    unseen.get_or_insert_with(|| {
+                        format!("which tasks are suspended under some other is not known: {why}")
+                    });
+                }
+                _ => {}
+            }
+        }
+        let slot = self.gomp.structs.task.children_tasks;
+        for task in self.tasks.iter_mut().filter(|task| !task.descriptor.is_null()) {
+            task.unfinished_children = match &unseen {
+                None => slot.fact(Ok(children.get(&task.descriptor).copied().unwrap_or(0))),
+                Some(why) => Fact::unknown(format!("libgomp keeps no count, and not all could be counted: {why}")),
+            };
+        }
+        self.check_counts();
+    }
+
+    /// A team counts its tasks that are not over and not blocked. Those that were not found are told.
+    fn check_counts(&mut self) {
+        let s = &self.gomp.structs.team;
+        let mut issues = Vec::new();
+        for (index, addr) in self.team_order.iter().enumerate() {
+            let view = &self.teams[addr].view;
+            let (Ok(count), Ok(0)) = (view.u32(&s.task_count), view.u32(&s.task_lock)) else { continue };
+            let own = |task: &&Task| {
+                task.team.flat() == Some(TeamId(index))
+                    && task.kind.get() == Some(TaskKind::Explicit)
+                    && task.state.get() != Some(TaskState::Blocked)
+            };
+            let more = self.more_tasks.iter().filter(|m| own(&&self.tasks[m.like.0])).map(|m| m.count);
+            let found = self.tasks.iter().filter(own).count() as u64 + more.sum::<u64>();
+            if found < u64::from(count) {
+                let text = format!("{} of its {count} unfinished tasks were not found", u64::from(count) - found);
+                issues.push(Issue::new(format!("team {addr}"), text));
+            }
+        }
+        self.issues.extend(issues);
+    }
+}

@@ -1,0 +1,129 @@
+//! What the kernel keeps threads waiting for, whatever runtime or library asked it to.
+//!
+//! Only what proves that a thread cannot go on by itself is told apart: a futex without a time limit, which only a thread
+//! of the same process can end (futex(2)), and calls that wait for something outside of the process.
+
+use std::collections::HashMap;
+
+use ompd_target::{Addr, Machine, Syscall, Target, TargetExt};
+use syscalls::x86_64::Sysno;
+
+/// What keeps one thread from executing code of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocked {
+    /// Nothing does, as far as it is known: the thread runs, or is in a call that ends by itself, or its registers could not
+    /// be read.
+    No,
+    /// It sleeps on a word of memory private to the process, without a time limit. The word has the value it sleeps on, so
+    /// nobody has called it yet.
+    Futex(Addr),
+    /// It waits for the end of the thread with this kernel thread id (`pthread_join`).
+    Join(i32),
+    /// It sleeps, without a time limit, in the system call of this name until something from outside happens.
+    Outside(&'static str),
+    /// It is in `sched_yield`: whoever calls that waits for another thread, for he has nothing better to do.
+    Yields,
+}
+
+/// One thread of the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OsThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// What keeps it waiting.
+    pub blocked: Blocked,
+}
+
+/// Bytes above the thread pointer in which the C library keeps the id of the thread (`struct pthread` of glibc).
+const PTHREAD_BYTES: u64 = 4096;
+
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_CLOCK_REALTIME: u64 = 256;
+
+/// What every thread of the target waits for. To be called while the target is stopped.
+pub fn threads(target: &dyn Target) -> Vec<OsThread> {
+    let pointers: HashMap<i32, Addr> =
+        target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))).collect();
+    let blocked = |lwp, call| match target.arch().machine {
+        Machine::X86_64 => blocked(target, &pointers, lwp, call),
+        // Their numbers, and what a stop leaves of the arguments, are not the same everywhere.
+        _ => Blocked::No,
+    };
+    let of = |thread: &ompd_target::Thread| {
+        let registers = thread.registers.as_ref().ok();
+        let call = registers.and_then(|r| r.syscall);
+        OsThread { lwp: thread.lwp, blocked: call.map_or(Blocked::No, |call| blocked(thread.lwp, call)) }
+    };
+    target.threads().iter().map(of).collect()
+}
+
+/// Finds out which of the threads offer their processor to others. Symbol tables are looked at, which may take long: to be
+/// called once the target runs again.
+pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
+    let counters: HashMap<i32, Addr> =
+        target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?.pc))).collect();
+    let yields = |pc: Addr| {
+        let symbol = target.module_at(pc).and_then(|module| module.symbol_at(pc));
+        symbol.is_some_and(|(symbol, _)| matches!(symbol.name.as_ref(), "sched_yield" | "__sched_yield"))
+    };
+    for thread in threads.iter_mut().filter(|t| t.blocked == Blocked::No) {
+        if counters.get(&thread.lwp).is_some_and(|pc| yields(*pc)) {
+            thread.blocked = Blocked::Yields;
+        }
+    }
+}
+
+fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: Syscall) -> Blocked {
+    let Some(sysno) = usize::try_from(call.number).ok().and_then(Sysno::new) else { return Blocked::No };
+    let args = call.args;
+    // A time limit in milliseconds, negative for none, or a pointer to one.
+    let endless = match sysno {
+        Sysno::futex => return futex(target, pointers, lwp, args),
+        Sysno::poll => (args[2] as i32) < 0,
+        Sysno::epoll_wait | Sysno::epoll_pwait => (args[3] as i32) < 0,
+        Sysno::ppoll => args[2] == 0,
+        Sysno::select | Sysno::pselect6 => args[4] == 0,
+        Sysno::epoll_pwait2 => args[3] == 0,
+        Sysno::rt_sigtimedwait => args[2] == 0,
+        Sysno::read
+        | Sysno::readv
+        | Sysno::write
+        | Sysno::writev
+        | Sysno::recvfrom
+        | Sysno::recvmsg
+        | Sysno::sendto
+        | Sysno::sendmsg
+        | Sysno::accept
+        | Sysno::accept4
+        | Sysno::connect
+        | Sysno::wait4
+        | Sysno::waitid
+        | Sysno::pause
+        | Sysno::rt_sigsuspend
+        | Sysno::flock
+        | Sysno::msgrcv
+        | Sysno::semop => true,
+        _ => false,
+    };
+    if endless { Blocked::Outside(sysno.name()) } else { Blocked::No }
+}
+
+fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u64; 6]) -> Blocked {
+    let (word, operation, expected, timeout) = (Addr(args[0]), args[1], args[2] as u32, args[3]);
+    let waits = matches!(operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME), FUTEX_WAIT | FUTEX_WAIT_BITSET);
+    let asleep = target.read_u32(word).is_ok_and(|value| value == expected);
+    if !waits || timeout != 0 || !asleep {
+        return Blocked::No;
+    }
+    if operation & FUTEX_PRIVATE != 0 {
+        return Blocked::Futex(word);
+    }
+    // The kernel clears the id and wakes who sleeps on it once the thread has ended (set_tid_address(2)).
+    let joined = i32::try_from(expected).ok().filter(|joined| *joined != lwp).and_then(|joined| {
+        let pointer = pointers.get(&joined)?;
+        (word > *pointer && word.0 - pointer.0 < PTHREAD_BYTES).then_some(joined)
+    });
+    joined.map_or(Blocked::No, Blocked::Join)
+}

@@ -1,0 +1,159 @@
+//! What waits for what, and what can never get on again.
+//!
+//! The graph has an edge from whatever waits to whatever has to get on first, each of them a fact read in one stop. What
+//! may get on by itself, or of which it is not known that it cannot, is taken away, and then whatever may get on because of
+//! that; what is left is stuck for good. Its innermost cycles are the verdicts: a lock that is held by who waits for it,
+//! or, where a runtime does not record who holds what, all threads of the process, none of which is left to let another go
+//! on.
+
+mod graph;
+mod situation;
+
+use std::collections::HashSet;
+
+use petgraph::algo::tarjan_scc;
+use petgraph::graph::NodeIndex;
+use petgraph::visit::NodeFiltered;
+
+pub use graph::{Graph, Node, RuntimeIndex};
+pub use situation::Situation;
+
+use crate::model::RuntimeSnapshot;
+use crate::os::OsThread;
+
+/// How certain a verdict is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certainty {
+    /// Proven: nothing in the process can end these waits, and nothing from outside is waited for.
+    Deadlock,
+    /// Everything waits for something that may come from outside of the process, and may not.
+    Suspect,
+}
+
+impl Certainty {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Certainty::Deadlock => "deadlock",
+            Certainty::Suspect => "suspect",
+        }
+    }
+}
+
+/// One hang.
+#[derive(Debug, Clone)]
+pub struct Verdict {
+    /// How certain it is.
+    pub certainty: Certainty,
+    /// What kind of hang it is.
+    pub situation: Situation,
+    /// The cycle, or whatever waits for each other: threads first, each before what it waits for.
+    pub core: Vec<Node>,
+    /// Threads (LWP) that wait for OpenMP, and in the end for these.
+    pub held_up: Vec<i32>,
+}
+
+/// What waits for what in a process, and the verdicts.
+#[derive(Debug)]
+pub struct WaitsFor {
+    /// The graph.
+    pub graph: Graph,
+    /// Hangs, the certain ones first.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// Judges a process: `snapshots` of all its runtimes and what its threads were blocked in, of one stop.
+pub fn judge(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> WaitsFor {
+    let graph = Graph::of(snapshots, os, false);
+    let mut verdicts = verdicts(&graph, snapshots, os, Certainty::Deadlock);
+    if verdicts.is_empty() {
+        let frozen = Graph::of(snapshots, os, true);
+        verdicts = self::verdicts(&frozen, snapshots, os, Certainty::Suspect);
+        if !verdicts.is_empty() {
+            return WaitsFor { graph: frozen, verdicts };
+        }
+    }
+    WaitsFor { graph, verdicts }
+}
+
+fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &[OsThread], certainty: Certainty) -> Vec<Verdict> {
+    let inner = graph.inner();
+    let stuck = graph.stuck();
+    let is_waiting = |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp));
+    if !stuck.iter().copied().any(is_waiting) {
+        return Vec::new();
+    }
+    // What nobody waits for who waits for OpenMP is none of its business.
+    let reached = reach(stuck.iter().copied().filter(|node| is_waiting(*node)), |node| {
+        inner.neighbors(node).filter(|next| stuck.contains(next)).collect()
+    });
+    let part = NodeFiltered::from_fn(inner, |node| reached.contains(&node));
+    let components = tarjan_scc(&part);
+    let mut found = Vec::new();
+    for component in components {
+        let members: HashSet<NodeIndex> = component.iter().copied().collect();
+        let leaves = component
+            .iter()
+            .any(|node| inner.neighbors(*node).any(|next| reached.contains(&next) && !members.contains(&next)));
+        if leaves {
+            continue;
+        }
+        let waiters = reach(component.iter().copied(), |node| {
+            inner.neighbors_directed(node, petgraph::Direction::Incoming).filter(|n| reached.contains(n)).collect()
+        });
+        // A single thing that is gone: with it belongs who waits for it.
+        let mut core: Vec<NodeIndex> = component.clone();
+        if !component.iter().any(|node| matches!(inner[*node], Node::Thread(_))) {
+            core = waiters.iter().copied().filter(|node| near(graph, *node, &members)).collect();
+        }
+        let in_core: HashSet<NodeIndex> = core.iter().copied().collect();
+        let mut nodes: Vec<Node> = core.iter().map(|node| inner[*node]).collect();
+        nodes.sort_by_key(order);
+        let lwp = |node: &NodeIndex| match inner[*node] {
+            Node::Thread(lwp) if graph.is_waiting(lwp) && !in_core.contains(node) => Some(lwp),
+            _ => None,
+        };
+        let mut held_up: Vec<i32> = waiters.iter().filter_map(lwp).collect();
+        held_up.sort_unstable();
+        let situation = situation::of(graph, &nodes, snapshots, os, certainty);
+        found.push(Verdict { certainty, situation, core: nodes, held_up });
+    }
+    found
+}
+
+/// True for what waits for one of `members` with at most one thing in between.
+fn near(graph: &Graph, node: NodeIndex, members: &HashSet<NodeIndex>) -> bool {
+    let inner = graph.inner();
+    members.contains(&node)
+        || inner
+            .neighbors(node)
+            .any(|next| members.contains(&next) || inner.neighbors(next).any(|next| members.contains(&next)))
+}
+
+fn reach(from: impl Iterator<Item = NodeIndex>, next: impl Fn(NodeIndex) -> Vec<NodeIndex>) -> HashSet<NodeIndex> {
+    let mut open: Vec<NodeIndex> = from.collect();
+    let mut seen: HashSet<NodeIndex> = open.iter().copied().collect();
+    while let Some(node) = open.pop() {
+        open.extend(next(node).into_iter().filter(|next| seen.insert(*next)));
+    }
+    seen
+}
+
+/// Threads first, in the order of their ids.
+fn order(node: &Node) -> (u8, usize, u64) {
+    match *node {
+        Node::Thread(lwp) => (0, 0, lwp as u64),
+        Node::Task(runtime, task) | Node::Event(runtime, task) => (1, runtime, task.0 as u64),
+        Node::Lock(runtime, lock) | Node::GoneOwner(runtime, lock) => (2, runtime, lock.0 as u64),
+        Node::Word(runtime, word) => (2, runtime, word),
+        Node::Barrier(runtime, team)
+        | Node::RegionEnd(runtime, team)
+        | Node::RegionStart(runtime, team)
+        | Node::TeamTasks(runtime, team)
+        | Node::Ordered(runtime, team) => (3, runtime, team.0 as u64),
+        Node::Missing(runtime, _, number) => (4, runtime, number.into()),
+        Node::Taskwait(runtime, task) | Node::Dependences(runtime, task) => (5, runtime, task.0 as u64),
+        Node::Taskgroup(runtime, group) => (5, runtime, group.0 as u64),
+        Node::Anyone => (6, 0, 0),
+    }
+}

@@ -1,0 +1,140 @@
+//! What kind of hang it is.
+
+use std::collections::HashSet;
+
+use super::Certainty;
+use super::graph::{Graph, Node, exhausted};
+use crate::model::*;
+use crate::os::{Blocked, OsThread};
+
+/// Known kinds of hangs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Situation {
+    /// Threads each hold a lock that the next one waits for.
+    LockCycle,
+    /// A thread waits for a lock it holds itself.
+    SelfDeadlock,
+    /// The owner of a lock has ended without giving it back.
+    OwnerGone,
+    /// Members of a team wait at different barriers.
+    BarrierMismatch,
+    /// A worksharing construct, or `single`, was met by some members of a team only.
+    OrphanedWorksharing,
+    /// A member does not come to a barrier, because it waits for something that those at the barrier would have to do.
+    MissingMember,
+    /// The event of a detached task is fulfilled by nobody.
+    UnfulfilledEvent,
+    /// A task waits for something that a task does which depends on it.
+    DependenceCycle,
+    /// A task that is ready is executed by nobody, because all threads that could wait for what it does.
+    TaskNeverRun,
+    /// A nested region has one thread, because no more levels may be active, and that thread waits for a partner.
+    NestedExhausted,
+    /// The team's threads were left behind by `fork`.
+    PoolLostInFork,
+    /// Everybody waits, nobody is left to let another go on.
+    ClosedWaits,
+}
+
+impl Situation {
+    /// The name in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Situation::LockCycle => "lock_cycle",
+            Situation::SelfDeadlock => "self_deadlock",
+            Situation::OwnerGone => "owner_gone",
+            Situation::BarrierMismatch => "barrier_mismatch",
+            Situation::OrphanedWorksharing => "orphaned_worksharing",
+            Situation::MissingMember => "missing_member",
+            Situation::UnfulfilledEvent => "unfulfilled_event",
+            Situation::DependenceCycle => "dependence_cycle",
+            Situation::TaskNeverRun => "task_never_run",
+            Situation::NestedExhausted => "nested_exhausted",
+            Situation::PoolLostInFork => "pool_lost_in_fork",
+            Situation::ClosedWaits => "closed_waits",
+        }
+    }
+}
+
+pub(super) fn of(
+    graph: &Graph,
+    core: &[Node],
+    snapshots: &[RuntimeSnapshot],
+    os: &[OsThread],
+    certainty: Certainty,
+) -> Situation {
+    let has = |test: &dyn Fn(&Node) -> bool| core.iter().any(test);
+    let barriers: HashSet<(usize, TeamId, bool)> = core
+        .iter()
+        .filter_map(|node| match node {
+            Node::Barrier(runtime, team) => Some((*runtime, *team, false)),
+            Node::RegionEnd(runtime, team) => Some((*runtime, *team, true)),
+            _ => None,
+        })
+        .collect();
+    let threads: Vec<i32> = core
+        .iter()
+        .filter_map(|node| match node {
+            Node::Thread(lwp) if graph.is_waiting(*lwp) => Some(*lwp),
+            _ => None,
+        })
+        .collect();
+    let left_behind =
+        |node: &Node| matches!(node, Node::Missing(runtime, ..) if lost_threads(&snapshots[*runtime], os));
+    let task_in = |wanted: TaskState| {
+        move |node: &Node| match node {
+            Node::Task(runtime, id) => snapshots[*runtime].task(*id).and_then(|t| t.state.get()) == Some(wanted),
+            _ => false,
+        }
+    };
+    let is_lock = |node: &Node| matches!(node, Node::Lock(..) | Node::Word(..));
+    if has(&left_behind) {
+        Situation::PoolLostInFork
+    } else if has(&|node| matches!(node, Node::GoneOwner(..))) {
+        Situation::OwnerGone
+    } else if has(&|node| matches!(node, Node::Event(..))) {
+        Situation::UnfulfilledEvent
+    } else if barriers.iter().any(|(runtime, team, end)| barriers.contains(&(*runtime, *team, !end))) {
+        if threads.iter().any(|lwp| shares_work(snapshots, *lwp)) {
+            Situation::OrphanedWorksharing
+        } else {
+            Situation::BarrierMismatch
+        }
+    } else if has(&task_in(TaskState::Blocked)) {
+        Situation::DependenceCycle
+    } else if has(&task_in(TaskState::Ready)) {
+        Situation::TaskNeverRun
+    } else if certainty == Certainty::Suspect && lonely(core, snapshots, os) {
+        Situation::NestedExhausted
+    } else if certainty == Certainty::Suspect {
+        if barriers.is_empty() { Situation::ClosedWaits } else { Situation::MissingMember }
+    } else if has(&|node| *node == Node::Anyone) || !has(&is_lock) {
+        Situation::ClosedWaits
+    } else if !barriers.is_empty() {
+        Situation::MissingMember
+    } else if threads.len() == 1 {
+        Situation::SelfDeadlock
+    } else {
+        Situation::LockCycle
+    }
+}
+
+/// Threads of a pool are known to have been left behind by a fork.
+fn lost_threads(snapshot: &RuntimeSnapshot, os: &[OsThread]) -> bool {
+    let exists = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp);
+    snapshot.pools.iter().any(|pool| pool.threads.iter().any(|lwp| !lwp.as_ref().is_some_and(exists)))
+}
+
+/// A thread that yields in a region that got no other.
+fn lonely(core: &[Node], snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> bool {
+    let yields = |lwp: i32| os.iter().any(|os| os.lwp == lwp && os.blocked == Blocked::Yields);
+    let alone = |lwp| snapshots.iter().any(|s| s.thread_by_lwp(lwp).is_some_and(|t| exhausted(s, t)));
+    core.iter().any(|node| matches!(node, Node::Thread(lwp) if yields(*lwp) && alone(*lwp)))
+}
+
+/// The thread waits at the end of a worksharing construct.
+fn shares_work(snapshots: &[RuntimeSnapshot], lwp: i32) -> bool {
+    let waits = snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).filter_map(|t| t.wait.value()?.as_ref());
+    let mut calls = waits.filter_map(|wait| wait.call);
+    calls.any(|call| matches!(call, "end of for" | "end of sections" | "end of single" | "single"))
+}

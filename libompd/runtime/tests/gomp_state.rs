@@ -1,0 +1,312 @@
+//! What libgomp's queues, locks and loops say of programs that are in known states, on every libgomp at hand.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ompd_runtime::discover;
+use ompd_runtime::model::*;
+use ompd_target::elf::ElfFile;
+use ompd_target::{Addr, Live, Machine, OpenOptions, Target, TargetExt};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
+
+/// A libgomp by the folder of its `libgomp.so.1`; `None` is the system's.
+struct Library {
+    what: String,
+    folder: Option<PathBuf>,
+    /// It has events of tasks.
+    events: bool,
+    _links: Option<tempfile::TempDir>,
+}
+
+impl Library {
+    fn at(file: &Path, what: String) -> Option<Library> {
+        let elf = ElfFile::open(file).ok()?;
+        if elf.arch().machine != Machine::X86_64 {
+            return None;
+        }
+        // The C library of this machine may be too old for it.
+        let loads = Command::new("/bin/true").env("LD_PRELOAD", file).output().expect("/bin/true runs");
+        if !loads.status.success() || !loads.stderr.is_empty() {
+            Skip::because(format!("{what} does not load here: {}", String::from_utf8_lossy(&loads.stderr).trim()))
+                .show();
+            return None;
+        }
+        let links = tempfile::tempdir().expect("a folder for a link");
+        symlink(file.canonicalize().expect("the library is there"), links.path().join("libgomp.so.1")).expect("a link");
+        let events = elf.exports("omp_fulfill_event");
+        Some(Library { what, folder: Some(links.path().to_owned()), events, _links: Some(links) })
+    }
+
+    fn start(&self, program: &str, variables: &[(&str, &str)]) -> Running {
+        let flags: &[&str] = if self.events { &[] } else { &["-DWITHOUT_EVENTS"] };
+        let executable = build(program, Toolchain::Gcc, Opt::O2, flags).expect("the program builds");
+        let mut launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
+        for (name, value) in variables {
+            launch = launch.variable(name, value);
+        }
+        if let Some(folder) = &self.folder {
+            launch = launch.variable("LD_LIBRARY_PATH", folder.to_str().expect("a plain path"));
+        }
+        launch.start().unwrap_or_else(|error| panic!("{program} on {}: {error:?}", self.what))
+    }
+}
+
+/// The system's libgomp, and those `ci/fetch` got.
+fn libraries() -> Vec<Library> {
+    if let Err(skip) = Toolchain::Gcc.check().and_then(|()| Runtime::Libgomp.library().map(drop)) {
+        skip.show();
+        return Vec::new();
+    }
+    let system = match std::env::var_os("TEST_LIBGOMP_DIR") {
+        Some(folder) => PathBuf::from(folder).join("libgomp.so.1"),
+        None => Runtime::Libgomp.library().expect("it was there just now"),
+    };
+    let mut all: Vec<Library> = Library::at(&system, system.display().to_string()).into_iter().collect();
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes");
+    let mut open = vec![fetched.clone()];
+    let mut files = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let depth = path.strip_prefix(&fetched).map_or(9, |rest| rest.components().count());
+            if path.is_dir() && depth < 4 {
+                open.push(path);
+            } else if entry.file_name().to_string_lossy().starts_with("libgomp") && folder.join("what").is_file() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    for file in files {
+        let what = fs::read_to_string(file.with_file_name("what")).unwrap_or_default().trim().to_owned();
+        all.extend(Library::at(&file, what));
+    }
+    all
+}
+
+/// The program's libgomp, looked at once while it stands still, and what `also` reads then.
+fn look<T>(running: &Running, also: impl FnOnce(&Live) -> T) -> (RuntimeSnapshot, T) {
+    let mut live = Live::open(running.pid, &OpenOptions::default()).expect("the process opens");
+    let runtimes = discover(&live, &[]);
+    let [runtime] = &runtimes[..] else { panic!("{} runtimes", runtimes.len()) };
+    live.stop().expect("the process stops");
+    let mut snapshot = runtime.snapshot(&live);
+    let also = also(&live);
+    live.resume();
+    runtime.name(&live, &mut snapshot);
+    (snapshot, also)
+}
+
+/// The address of a variable of the program.
+fn variable(live: &Live, name: &str) -> Addr {
+    live.modules().iter().find_map(|module| module.symbol(name)).unwrap_or_else(|| panic!("no symbol {name}")).addr
+}
+
+fn written_in<'a>(snapshot: &'a RuntimeSnapshot, function: &str) -> Vec<(TaskId, &'a Task)> {
+    let outlined = format!("{function}._omp_fn");
+    let named = |task: &Task| {
+        let name = task.function.value().and_then(|f| f.name.clone()).unwrap_or_default();
+        name.starts_with(&outlined)
+    };
+    let all = snapshot.tasks.iter().enumerate().filter(|(_, task)| named(task));
+    all.map(|(index, task)| (TaskId(index), task)).collect()
+}
+
+fn states(tasks: &[(TaskId, &Task)]) -> Vec<Option<TaskState>> {
+    tasks.iter().map(|(_, task)| task.state.get()).collect()
+}
+
+fn dependences(task: &Task) -> Vec<(Option<String>, Option<DependKind>)> {
+    let item = |d: &Dependence| (d.name.clone(), d.kind.get());
+    task.dependences.iter().map(item).collect()
+}
+
+/// Priorities 3, 7 and 0 where they count, 0 where they do not.
+fn check_queued(library: &Library, priorities: bool) {
+    use TaskState::*;
+    let what = &library.what;
+    let variables: &[(&str, &str)] = if priorities { &[("OMP_MAX_TASK_PRIORITY", "10")] } else { &[] };
+    let running = library.start("tasks_queued", variables);
+    let (snapshot, events) = look(&running, |live| {
+        let read = |name| live.read_ptr(variable(live, name)).expect("a variable of the program");
+        library.events.then(|| (read("detached_event"), read("holder_event")))
+    });
+    assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+
+    let queued = written_in(&snapshot, "generate_priorities");
+    assert_eq!(states(&queued), [Some(Ready); 3], "{what}");
+    let mut found: Vec<Option<i64>> = queued.iter().map(|(_, task)| task.priority.get()).collect();
+    found.sort();
+    assert_eq!(found, if priorities { [Some(0), Some(3), Some(7)] } else { [Some(0); 3] }, "{what}");
+    for (_, task) in &queued {
+        assert_eq!((task.unmet.get(), task.taskgroup.flat(), task.event.flat()), (Some(0), None, None), "{what}");
+        assert_eq!((task.unfinished_children.get(), task.dependences.len()), (Some(0), 0), "{what}");
+        assert!(task.tied.value().is_none() && task.mergeable.value().is_none(), "{what}");
+    }
+
+    let [(writer, task)] = written_in(&snapshot, "generate_writer")[..] else { panic!("{what}: no writer") };
+    let a = || Some("cell_a".to_owned());
+    assert_eq!((task.state.get(), task.unmet.get()), (Some(Ready), Some(0)), "{what}");
+    assert_eq!(dependences(task), [(a(), Some(DependKind::InOut))], "{what}");
+    let readers = written_in(&snapshot, "generate_reader");
+    assert_eq!(states(&readers), [Some(Blocked); 2], "{what}");
+    for (_, task) in &readers {
+        assert_eq!(dependences(task), [(a(), Some(DependKind::In))], "{what}");
+        assert_eq!((task.unmet.get(), &task.predecessors[..]), (Some(1), &[writer][..]), "{what}");
+        assert_eq!(task.generating.flat(), snapshot.tasks[writer.0].generating.flat(), "{what}");
+        assert!(task.generating.flat().is_some() && task.team.flat().is_some(), "{what}");
+    }
+    let [(_, task)] = written_in(&snapshot, "generate_updater")[..] else { panic!("{what}: no updater") };
+    let mut expected: Vec<TaskId> = readers.iter().map(|(id, _)| *id).chain([writer]).collect();
+    expected.sort();
+    let mut before = task.predecessors.clone();
+    before.sort();
+    assert_eq!((task.state.get(), task.unmet.get(), before), (Some(Blocked), Some(3), expected), "{what}");
+    let b = Some("cell_b".to_owned());
+    assert_eq!(dependences(task), [(a(), Some(DependKind::InOut)), (b, Some(DependKind::In))], "{what}");
+
+    let coordinator = snapshot.threads.iter().find(|t| t.lwp == Some(running.truth.coordinator)).expect("its thread");
+    let parent = coordinator.task.get().expect("its task");
+    assert_eq!(snapshot.tasks[writer.0].generating.flat(), Some(parent), "{what}");
+
+    let members = written_in(&snapshot, "generate_member");
+    let mut sizes: BTreeMap<TaskgroupId, u64> = BTreeMap::new();
+    for (_, task) in &members {
+        *sizes.entry(task.taskgroup.flat().expect("a member is in a group")).or_default() += 1;
+    }
+    assert_eq!(sizes.len(), 2, "{what}");
+    for (id, size) in &sizes {
+        let group = snapshot.taskgroup(*id).expect("a group that exists");
+        assert_eq!((group.unfinished.get(), group.cancelled.get()), (Some(*size), Some(false)), "{what}");
+        let outer = sizes.iter().find(|(_, n)| **n == 1).map(|(id, _)| *id);
+        assert_eq!(group.parent.flat(), if *size == 2 { outer } else { None }, "{what}");
+        assert!(group.parent.value().is_some(), "{what}");
+    }
+    assert_eq!(
+        snapshot.tasks[parent.0].taskgroup.flat(),
+        sizes.iter().find(|(_, n)| **n == 2).map(|(id, _)| *id),
+        "{what}"
+    );
+
+    let mut children = 1 + 3 + 1 + 2 + 1 + 3;
+    if let Some((detached_event, holder_event)) = events {
+        let exclusive = written_in(&snapshot, "generate_exclusive");
+        let mut found = states(&exclusive);
+        found.sort_by_key(|state| format!("{state:?}"));
+        assert_eq!(found, [Some(Blocked), Some(Ready)], "{what}");
+        let begun = written_in(&snapshot, "coordinator_body");
+        let event = |handle| Some(Event { handle, fulfilled: false });
+        let mut found: Vec<_> = begun.iter().map(|(_, task)| (task.state.get(), task.event.flat())).collect();
+        found.sort_by_key(|(state, _)| format!("{state:?}"));
+        assert_eq!(found, [(Some(Detached), event(detached_event)), (Some(Running), event(holder_event))], "{what}");
+        children += 2 + 1;
+    }
+    assert_eq!(snapshot.tasks[parent.0].unfinished_children.get(), Some(children), "{what}");
+    assert!(snapshot.more_tasks.is_empty(), "{what}");
+    running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+}
+
+#[test]
+fn queued_tasks_are_listed_with_all_that_is_known_of_them() {
+    for library in libraries() {
+        check_queued(&library, false);
+        check_queued(&library, true);
+    }
+}
+
+/// Of many tasks that are alike the first in the chain are listed, and the others counted.
+#[test]
+fn a_long_chain_of_dependent_tasks_is_counted() {
+    const LINKS: u64 = 20_000;
+    for library in libraries() {
+        let what = &library.what;
+        let running = library.start("tasks_queued", &[("QUEUED_CHAIN", &LINKS.to_string())]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+        let listed = written_in(&snapshot, "generate_link");
+        let blocked = listed.iter().filter(|(_, task)| task.state.get() == Some(TaskState::Blocked)).count() as u64;
+        assert_eq!((listed.len() as u64, blocked), (1001, 1000), "{what}");
+        let [more] = &snapshot.more_tasks[..] else { panic!("{what}: {:?}", snapshot.more_tasks) };
+        assert_eq!(more.count, LINKS - 1001, "{what}");
+        assert!(listed.iter().any(|(id, _)| *id == more.like), "{what}");
+        let first = listed.iter().find(|(_, task)| task.state.get() == Some(TaskState::Ready)).expect("the first link");
+        let mut at = first.0;
+        for _ in 0..1000 {
+            at = listed.iter().find(|(_, task)| task.predecessors == [at]).expect("the next link").0;
+        }
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+}
+
+/// What the program `loops_state` is to be seen in.
+#[derive(Debug, PartialEq)]
+struct Standing {
+    kind: Option<LoopKind>,
+    schedule: Option<LoopSchedule>,
+    chunk: Option<u64>,
+    /// Where the next chunk begins, the end, the step.
+    extent: [Option<i64>; 3],
+    completed: Option<u32>,
+    /// It is the turn of the coordinator, where it is known whose.
+    turn: Option<bool>,
+}
+
+fn standing(library: &Library, which: &str) -> Vec<(Standing, Vec<u32>)> {
+    let what = &library.what;
+    let running = library.start("loops_state", &[("LOOP", which)]);
+    let speaker = running.truth.coordinator;
+    let (snapshot, ()) = look(&running, |_| ());
+    assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+    running.release().unwrap_or_else(|error| panic!("{what}: {which}: {error:?}"));
+    let coordinator = snapshot.thread_by_lwp(speaker).and_then(|t| t.thread_num.get());
+    let all = snapshot.loops.iter().map(|l| {
+        assert!(l.iterations.value().is_none() && l.handed_out.value().is_none(), "{what}: {which}: {l:?}");
+        let standing = Standing {
+            kind: l.kind.get(),
+            schedule: l.schedule.get(),
+            chunk: l.chunk.get(),
+            extent: [l.next.get(), l.end.get(), l.step.get()],
+            completed: l.completed.get(),
+            turn: l.ordered_turn.get().map(|turn| turn == coordinator),
+        };
+        (standing, l.members.clone())
+    });
+    all.collect()
+}
+
+#[test]
+fn loops_are_as_far_as_their_threads_have_come() {
+    use LoopSchedule::{Dynamic, Guided};
+    let some = Some(LoopKind::LoopOrSections);
+    for library in libraries() {
+        let check = |which: &str, kind, schedule, chunk, extent: [Option<i64>; 3], completed, turn| {
+            let found = standing(&library, which);
+            let expected = Standing {
+                kind,
+                schedule: Some(schedule),
+                chunk: Some(chunk),
+                extent,
+                completed: Some(completed),
+                turn,
+            };
+            let inside = if which == "end" { vec![0] } else { vec![0, 1, 2] };
+            assert_eq!(found, [(expected, inside)], "{which} on {}", library.what);
+        };
+        let at = |next, end, step| [Some(next), Some(end), Some(step)];
+        check("dynamic", some, Dynamic, 7, at(142, 1100, 2), 0, None);
+        check("combined", some, Dynamic, 7, at(142, 1100, 2), 0, None);
+        check("down", some, Dynamic, 5, at(955, 0, -3), 0, None);
+        check("sections", None, Dynamic, 1, at(4, 4, 1), 0, None);
+        check("ordered", None, Dynamic, 1, at(3, 3, 1), 0, Some(true));
+        check("last", None, Dynamic, 2, at(6, 6, 1), 0, None);
+        // Who finds nothing left has taken it all the same.
+        check("end", None, Dynamic, 1, at(3, 1, 1), 2, None);
+        // Signed or unsigned is not recorded; across the middle of the range it makes a difference.
+        check("unsigned", None, Dynamic, 4, at(i64::MAX - 87, i64::MIN + 1000, 1), 0, None);
+        // Of what is left each gets a third: 334, 222 and 148.
+        check("guided", Some(LoopKind::Loop), Guided, 10, at(704, 1000, 1), 0, None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Worksharing regions.
+
+use ompd_runtime::model;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Known, copied, known};
+
+/// A worksharing loop, or `sections`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Loop {
+    /// Index of the team.
+    pub team: usize,
+    /// `loop`, `sections`, or `loop or sections`.
+    pub kind: Known<&'static str>,
+    /// How iterations are handed out.
+    pub schedule: Known<&'static str>,
+    /// Iterations in a chunk.
+    pub chunk: Known<u64>,
+    /// All iterations.
+    pub iterations: Known<u64>,
+    /// Iterations handed out.
+    pub handed_out: Known<u64>,
+    /// Loop variable with which the next chunk begins, as the runtime keeps it.
+    pub next: Known<i64>,
+    /// Its end, exclusive.
+    pub end: Known<i64>,
+    /// Its step.
+    pub step: Known<i64>,
+    /// Members that are through with it.
+    pub completed: Known<u32>,
+    /// Numbers of the members in it.
+    pub members: Vec<u32>,
+    /// Shares members have of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub shares: Vec<Share>,
+    /// Number of the member whose turn it is in `ordered`; `null` as value: nobody's.
+    pub ordered_turn: Known<Option<u32>>,
+}
+
+/// What one member has left of its own.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Share {
+    /// Thread number.
+    pub member: u32,
+    /// First iteration and the one after the last, counted from 0; absent: none is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<(u64, u64)>,
+}
+
+pub fn of(of: &model::Loop) -> Loop {
+    Loop {
+        team: of.team.0,
+        kind: known(&of.kind, |k| k.word()),
+        schedule: known(&of.schedule, |s| s.word()),
+        chunk: copied(&of.chunk),
+        iterations: copied(&of.iterations),
+        handed_out: copied(&of.handed_out),
+        next: copied(&of.next),
+        end: copied(&of.end),
+        step: copied(&of.step),
+        completed: copied(&of.completed),
+        members: of.members.clone(),
+        shares: of.shares.iter().map(|c| Share { member: c.member, left: c.left }).collect(),
+        ordered_turn: copied(&of.ordered_turn),
+    }
+}

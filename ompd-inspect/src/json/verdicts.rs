@@ -1,0 +1,65 @@
+//! Verdicts.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::session::Inspection;
+use crate::tell;
+
+/// One hang.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Verdict {
+    /// `deadlock`: proven, nothing can end these waits; `suspect`: everything waits for something from outside of the
+    /// process.
+    pub verdict: &'static str,
+    /// What kind of hang it is: `lock_cycle`, `self_deadlock`, `owner_gone`, `barrier_mismatch`, `orphaned_worksharing`,
+    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`, or
+    /// others to come.
+    pub situation: &'static str,
+    /// What it is, in one sentence.
+    pub text: String,
+    /// The facts it rests on, a sentence each.
+    pub evidence: Vec<String>,
+    /// What to do about it.
+    pub cure: &'static str,
+    /// Threads (LWP) that wait for each other, or are waited for.
+    pub threads: Vec<i32>,
+    /// Threads (LWP) that in the end wait for these.
+    pub held_up: Vec<i32>,
+    /// Addresses of the locks, dependences and event handles named in it.
+    pub objects: Vec<String>,
+    /// Descriptors of the tasks named in it.
+    pub tasks: Vec<String>,
+    /// Teams whose barriers are part of it.
+    pub teams: Vec<Team>,
+}
+
+/// A team, by its place in the report.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Team {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// Index of the team.
+    pub team: usize,
+}
+
+pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
+    let verdicts = inspection.waits_for.verdicts.iter();
+    verdicts
+        .map(|verdict| {
+            let told = tell::tell(inspection, verdict);
+            Verdict {
+                verdict: verdict.certainty.word(),
+                situation: verdict.situation.word(),
+                text: told.text,
+                evidence: told.evidence,
+                cure: told.cure,
+                threads: told.threads,
+                held_up: verdict.held_up.clone(),
+                objects: told.objects.iter().map(ToString::to_string).collect(),
+                tasks: told.tasks.iter().map(ToString::to_string).collect(),
+                teams: told.teams.iter().map(|(runtime, team)| Team { runtime: *runtime, team: *team }).collect(),
+            }
+        })
+        .collect()
+}

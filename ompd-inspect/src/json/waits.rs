@@ -1,0 +1,119 @@
+//! Waits and locks.
+
+use ompd_runtime::model;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Known, Location, copied, hex, known, location};
+
+/// What a thread waits for.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Wait {
+    /// Kind of wait.
+    pub kind: &'static str,
+    /// Address of the object waited for.
+    pub object: String,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Source position.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// Index of the team whose barrier it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<usize>,
+    /// Index of the lock, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lock: Option<usize>,
+    /// Index of the task group, at the end of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taskgroup: Option<usize>,
+    /// False: what it waits for had not happened at the stop.
+    pub over: Known<bool>,
+    /// True: it sleeps; false: it spins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep: Option<bool>,
+    /// Construct or function by which the program called the runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<&'static str>,
+    /// How it was recognised.
+    pub origin: &'static str,
+}
+
+/// A lock, critical or atomic.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Lock {
+    /// Address of the lock variable where it is known, else of the runtime's own object.
+    pub object: String,
+    /// `lock`, `nest lock`, `critical` or `atomic`.
+    pub kind: Known<&'static str>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Source position the runtime recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// Whether it is held.
+    pub held: Known<bool>,
+    /// Who holds it; `null` as value: nobody.
+    pub owner: Known<Option<Owner>>,
+    /// How often a nest lock has been set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// Threads (LWP) that wait for it.
+    pub waiters: Vec<i32>,
+    /// The runtime queues its waiters: these are all, in the order in which they get it.
+    pub queued: bool,
+}
+
+/// Who holds a lock: one of these.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Owner {
+    /// A thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lwp: Option<i32>,
+    /// A task, by its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<usize>,
+    /// A thread or task that has ended, under the number or address the runtime knew it by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gone: Option<u64>,
+}
+
+pub fn wait(wait: &model::Wait) -> Wait {
+    Wait {
+        kind: wait.kind.word(),
+        object: hex(wait.object),
+        name: wait.name.clone(),
+        location: wait.location.as_ref().map(location),
+        team: wait.team.map(|t| t.0),
+        lock: wait.lock.map(|lock| lock.0),
+        taskgroup: wait.taskgroup.map(|group| group.0),
+        over: copied(&wait.over),
+        asleep: wait.asleep,
+        call: wait.call,
+        origin: wait.origin.word(),
+    }
+}
+
+fn owner(owner: model::Owner) -> Owner {
+    match owner {
+        model::Owner::Thread(lwp) => Owner { lwp: Some(lwp), ..Owner::default() },
+        model::Owner::Task(task) => Owner { task: Some(task.0), ..Owner::default() },
+        model::Owner::Gone(number) => Owner { gone: Some(number), ..Owner::default() },
+    }
+}
+
+pub fn lock(lock: &model::Lock) -> Lock {
+    Lock {
+        object: hex(lock.object),
+        kind: known(&lock.kind, |k| k.word()),
+        name: lock.name.clone(),
+        location: lock.location.as_ref().map(location),
+        held: copied(&lock.held),
+        owner: known(&lock.owner, |o| o.map(owner)),
+        depth: lock.depth,
+        waiters: lock.waiters.clone(),
+        queued: lock.queued,
+    }
+}

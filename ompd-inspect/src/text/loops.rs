@@ -1,0 +1,73 @@
+//! How far worksharing regions are.
+
+use ompd_runtime::model::*;
+
+use super::{Page, words};
+use crate::escape::escape;
+
+pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    if snapshot.loops.is_empty() {
+        let text = "no team is in a worksharing region that the runtime keeps a record of (loops with a plain static \
+                    schedule have none: each thread computes its own share)";
+        page.wrapped("  ", anstyle::Style::new(), text, 2);
+        return;
+    }
+    let rows = snapshot.loops.iter().map(|of| {
+        let team = snapshot.team(of.team);
+        let region = team.and_then(words::region).unwrap_or_else(|| "?".to_owned());
+        let chunk = of.chunk.get().filter(|chunk| *chunk > 0).map_or_else(String::new, |chunk| format!(",{chunk}"));
+        let turn = match of.ordered_turn.flat() {
+            Some(number) => format!("; ordered: thread {number}'s turn"),
+            None => String::new(),
+        };
+        vec![
+            of.team.0.to_string(),
+            region,
+            of.kind.get().map_or("?", LoopKind::word).to_owned(),
+            format!("{}{chunk}", of.schedule.get().map_or("?", LoopSchedule::word)),
+            progress(of) + &turn,
+            words::ranges(&of.members),
+            words::or_unknown(&of.completed),
+        ]
+    });
+    let rows = rows.collect();
+    page.table(&["team", "region", "kind", "schedule", "progress", "in it", "through"], rows);
+    let mut reasons: Vec<&str> = Vec::new();
+    for why in snapshot.loops.iter().filter_map(|of| of.iterations.why()) {
+        if !reasons.contains(&why) {
+            reasons.push(why);
+        }
+    }
+    for why in reasons {
+        page.wrapped(" ?  ", anstyle::Style::new(), &escape(why), 4);
+    }
+    for of in snapshot.loops.iter().filter(|of| !of.shares.is_empty()) {
+        let shares: Vec<String> = of
+            .shares
+            .iter()
+            .map(|share| match share.left {
+                Some((from, to)) => format!("thread {}: {} left", share.member, to.saturating_sub(from)),
+                None => format!("thread {}: none left", share.member),
+            })
+            .collect();
+        page.wrapped("", anstyle::Style::new(), &format!("team {}: {}", of.team.0, shares.join(", ")), 4);
+    }
+}
+
+/// `52 of 100 handed out (52%)`, or what is known of it.
+fn progress(of: &Loop) -> String {
+    match (of.handed_out.get(), of.iterations.get()) {
+        (Some(out), Some(all)) if all > 0 => {
+            let percent = u128::from(out.min(all)) * 100 / u128::from(all);
+            format!("{out} of {all} handed out ({percent}%)")
+        }
+        (Some(out), _) => format!("{out} handed out"),
+        (None, _) => match (of.next.get(), of.end.get(), of.step.get()) {
+            (Some(next), Some(end), Some(step)) if (step > 0 && next >= end) || (step < 0 && next <= end) => {
+                format!("all handed out (up to {end}, step {step})")
+            }
+            (Some(next), Some(end), Some(step)) => format!("next {next}, up to {end}, step {step}"),
+            _ => "?".to_owned(),
+        },
+    }
+}

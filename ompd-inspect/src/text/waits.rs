@@ -1,0 +1,76 @@
+//! Who waits for what: threads, and the locks they wait for.
+
+use ompd_runtime::model::*;
+
+use super::{Page, words};
+use crate::escape::escape;
+
+pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let waits = |thread: &Thread| match thread.wait.value()? {
+        Some(wait) if wait.kind != WaitKind::Pool => Some(wait.clone()),
+        _ => None,
+    };
+    let rows: Vec<Vec<String>> = snapshot
+        .threads
+        .iter()
+        .filter_map(|thread| Some((thread, waits(thread)?)))
+        .map(|(thread, wait)| {
+            vec![
+                thread.lwp.map_or_else(|| "-".to_owned(), |lwp| lwp.to_string()),
+                words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
+                words::or_unknown(&thread.thread_num),
+                words::waiting(&wait),
+                how(&wait).to_owned(),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        page.line("  no thread is known to wait for anything of this runtime, its next region apart");
+    } else {
+        page.table(&["LWP", "team", "num", "waits", "how"], rows);
+    }
+    locks(page, snapshot);
+    let unknown = snapshot.threads.iter().filter(|t| t.wait.value().is_none()).count();
+    if unknown > 0 {
+        page.blank();
+        let text = format!("Of {} it is not known (`threads -v` says why)", words::count(unknown, "more thread"));
+        page.wrapped("", anstyle::Style::new(), &text, 0);
+    }
+}
+
+/// How a thread waits.
+fn how(wait: &Wait) -> &'static str {
+    match (wait.over.get(), wait.asleep) {
+        (Some(true), _) => "about to go on",
+        (_, Some(true)) => "asleep",
+        (_, Some(false)) => "spinning",
+        (_, None) => "-",
+    }
+}
+
+fn locks(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    if snapshot.locks.is_empty() {
+        return;
+    }
+    page.blank();
+    let rows = snapshot.locks.iter().map(|lock| {
+        let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
+        let kind = lock.kind.get().map_or("lock or critical", LockKind::word);
+        let depth = lock.depth.map_or_else(String::new, |depth| format!(", {depth} times"));
+        let owner = match &lock.owner {
+            Fact::Known { value: Some(Owner::Thread(lwp)), .. } => format!("LWP {lwp}{depth}"),
+            Fact::Known { value: Some(Owner::Task(task)), .. } => format!("task {}{depth}", task.0),
+            Fact::Known { value: Some(Owner::Gone(_)), .. } => "a thread that has ended".to_owned(),
+            Fact::Known { value: None, .. } => "free".to_owned(),
+            Fact::Unknown { .. } if lock.held.get() == Some(true) => "held, not recorded by whom".to_owned(),
+            Fact::Unknown { .. } => "?".to_owned(),
+        };
+        let waiters: Vec<String> = lock.waiters.iter().take(8).map(i32::to_string).collect();
+        let more = lock.waiters.len().saturating_sub(8);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let order = if lock.queued && lock.waiters.len() > 1 { " (in this order)" } else { "" };
+        vec![name, kind.to_owned(), owner, format!("{}{more}{order}", waiters.join(", "))]
+    });
+    let rows = rows.collect();
+    page.table(&["lock", "kind", "owner", "waiting (LWP)"], rows);
+}

@@ -1,0 +1,127 @@
+//! Verdicts, against what the programs say their hang is to be called, and none where nothing hangs.
+
+mod common;
+
+use std::io::Write as _;
+
+use test_programs::{
+    Case, Env, HANGS, HEALTHY, Launch, Opt, Runtime, Toolchain, Truth, build, can_build, combinations, compare_verdicts,
+};
+
+fn first_lines(how: &str, word: &str, expected: &str) {
+    let mut seen = 0;
+    for (toolchain, runtime) in combinations() {
+        if how == "locks" && runtime != Runtime::Libgomp {
+            continue;
+        }
+        let program = build("stuck", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Launch::new(&program, runtime, Env::Settled).argument(how).start().expect("the program starts");
+        let output = common::run(&[&running.pid.to_string()]);
+        let (text, error, status) = common::texts(&output);
+        assert_eq!(status, 0, "{toolchain:?} on {runtime:?}: {text}{error}");
+        // However the sentence is broken into lines.
+        let plain: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains(expected), "{toolchain:?} on {runtime:?}: {text}");
+        let verdicts = [plain.matches("SUSPECT").count(), plain.matches("DEADLOCK").count()];
+        let of_word = if word == "SUSPECT" { [1, 0] } else { [0, 1] };
+        assert_eq!(verdicts, of_word, "{toolchain:?} on {runtime:?}: {text}");
+        running.release().expect("the program leaves");
+        seen += 1;
+    }
+    assert!(seen > 0 || combinations().is_empty());
+}
+
+/// The main thread is in a system call all the while, and might as well unset one of the locks: that is no proof.
+#[test]
+fn two_locks_in_opposite_order() {
+    first_lines("locks", "SUSPECT", "and none is left that could let another go on");
+}
+
+#[test]
+fn a_barrier_that_only_some_reach() {
+    first_lines("barriers", "DEADLOCK", "DEADLOCK threads of team 0 wait for each other at different barriers");
+}
+
+/// Compares the verdicts on a target with what its program expects.
+fn check(what: &str, truth: &Truth, runtime: Runtime, target: &str) -> Vec<String> {
+    let (report, _) = common::json(&["waits", target]);
+    let comparison = compare_verdicts(truth, &report, truth.owners_recorded(runtime));
+    let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
+    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
+}
+
+/// Runs `check` on every variant of a program in every combination.
+fn everywhere(cases: &[Case], program: &str, check: impl Fn(&str, &Case, Toolchain, Runtime, Opt, Env) -> Vec<String>) {
+    let mut differences = Vec::new();
+    let mut tried = 0;
+    for case in cases.iter().filter(|case| case.program == program) {
+        for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| case.works(*t, *r)) {
+            if let Err(skip) = can_build(case.program, toolchain).expect("the sources are there") {
+                skip.show();
+                continue;
+            }
+            for (opt, env) in [(Opt::O0, Env::Settled), (Opt::O2, Env::Stock)] {
+                let what = format!("{program} {:?} {toolchain:?} {opt:?} on {runtime:?}", case.flags);
+                differences.extend(check(&what, case, toolchain, runtime, opt, env));
+                tried += 1;
+            }
+        }
+    }
+    // Directly, so that it is seen for passing tests as well.
+    let _ = writeln!(std::io::stderr(), "{program}: {tried} processes, {} differences", differences.len());
+    assert!(tried > 0 || combinations().is_empty(), "nothing was tried");
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// One verdict, right, live and in a core file.
+fn hang(program: &str) {
+    everywhere(HANGS, program, |what, case, toolchain, runtime, opt, env| {
+        let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
+        let running = Launch::new(&executable, runtime, env).start_hanging().expect("the program hangs");
+        let mut found = check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string());
+        if opt == Opt::O0 {
+            return found;
+        }
+        let directory = tempfile::tempdir().expect("a directory for the core");
+        match running.gcore(directory.path()).expect("gcore runs") {
+            Ok(core) => {
+                let core = core.to_str().expect("a plain path");
+                found.extend(check(&format!("{what}, gcore"), &running.truth, runtime, core));
+            }
+            Err(skip) => skip.show(),
+        }
+        found
+    });
+}
+
+/// No verdict, whenever it is looked at; `ci/stops` looks more often.
+fn healthy(program: &str) {
+    const LOOKS: usize = 3;
+    everywhere(HEALTHY, program, |what, case, toolchain, runtime, opt, env| {
+        let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
+        let running = Launch::new(&executable, runtime, env).start_healthy().expect("the program starts");
+        let look = |_| check(what, &running.truth, runtime, &running.pid.to_string());
+        (0..LOOKS).flat_map(look).collect()
+    });
+}
+
+macro_rules! programs {
+    ($how:ident in $directory:literal of $all:ident, $tested:ident: $($name:ident),*) => {
+        $( #[test] fn $name() { $how(concat!($directory, "/", stringify!($name))); } )*
+
+        #[test]
+        fn $tested() {
+            let tested = [$( concat!($directory, "/", stringify!($name)) ),*];
+            let missing: Vec<&str> = $all.iter().map(|c| c.program).filter(|p| !tested.contains(p)).collect();
+            assert_eq!(missing, [""; 0]);
+        }
+    };
+}
+
+programs!(hang in "hangs" of HANGS, every_hang_is_tested:
+    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
+    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, critical_left, fork_child);
+
+programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
+    idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,
+    pthread_pools);

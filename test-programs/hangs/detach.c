@@ -1,0 +1,78 @@
+/* The body of a task is over, but the task is detached, and nobody is left who
+ * could fulfil its event: its parent waits for it, and the other members for the
+ * parent.
+ *   (nothing)    the parent waits in taskwait
+ *   -DTASKGROUP  at the end of a taskgroup
+ *   -DBARRIER    at a barrier */
+#include "expect.h"
+
+static atomic_int made, ran;
+
+TRUTH_MARKER void detached_body(void) {
+    atomic_store(&ran, 1);
+    TRUTH_KEEP_FRAME();
+}
+
+static void make_task(void) {
+    omp_event_handle_t event = (omp_event_handle_t)0;
+#pragma omp task detach(event)
+    {
+        detached_body();
+        TRUTH_KEEP_FRAME();
+    }
+    truth_note_object("event", "event", (uintptr_t)event);
+    truth_note_task("detached_body", (uintptr_t)detached_body, "detached", 0);
+    atomic_store(&made, 1);
+    truth_wait_for(&ran);
+}
+
+#if defined(TASKGROUP)
+#define WAIT TRUTH_TASKGROUP
+#elif defined(BARRIER)
+#define WAIT TRUTH_BARRIER
+#else
+#define WAIT TRUTH_TASKWAIT
+#endif
+
+TRUTH_MARKER void parent_body(void) {
+#ifdef TASKGROUP
+#pragma omp taskgroup
+#endif
+    {
+        make_task();
+        truth_note("parent", WAIT, NULL, TRUTH_BODY(TRUTH_IMPLICIT, parent_body));
+        truth_hang("detach", 3);
+    }
+#if defined(BARRIER)
+#pragma omp barrier
+#elif !defined(TASKGROUP)
+#pragma omp taskwait
+#endif
+    truth_step();
+}
+
+TRUTH_MARKER void helper_body(void) {
+    /* a barrier need not wake up for a task that comes later */
+    truth_wait_for(&made);
+    truth_note("helper", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, helper_body));
+#ifdef BARRIER
+#pragma omp barrier
+    truth_step();
+#endif
+}
+
+int main(void) {
+    truth_init_for(TRUTH_HANG_SECONDS);
+    truth_barriers_spin = 1;
+    truth_expect(.verdict = "deadlock", .situation = "unfulfilled_event", .threads = "parent", .objects = "event",
+                 .tasks = "detached_body");
+#pragma omp parallel num_threads(3)
+    {
+        if (omp_get_thread_num() == 1)
+            parent_body();
+        else
+            helper_body();
+        TRUTH_KEEP_FRAME();
+    }
+    return 0;
+}

@@ -1,0 +1,104 @@
+//! The programs of `hangs/`, which never end, and of `healthy/`, which nothing is wrong with.
+
+use crate::{Runtime, Toolchain};
+
+/// A program, and what it is built with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Case {
+    /// What [`build`](crate::build) takes: directory and name.
+    pub program: &'static str,
+    /// Flags for the compiler: the variant of the program.
+    pub flags: &'static [&'static str],
+    /// Where it does what it should.
+    pub needs: Needs,
+}
+
+/// Where a program does what it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Needs {
+    /// Wherever it can be built and run.
+    Nothing,
+    /// The compiler that belongs to the runtime: gcc's entry points of libomp leave out what the program is about.
+    OwnCompiler,
+    /// libgomp.
+    Libgomp,
+}
+
+impl Case {
+    const fn of(program: &'static str) -> Case {
+        Case { program, flags: &[], needs: Needs::Nothing }
+    }
+
+    const fn with(program: &'static str, flags: &'static [&'static str]) -> Case {
+        Case { program, flags, needs: Needs::Nothing }
+    }
+
+    const fn needs(self, needs: Needs) -> Case {
+        Case { program: self.program, flags: self.flags, needs }
+    }
+
+    /// Whether the program, built by this toolchain, does on this runtime what it should.
+    pub fn works(&self, toolchain: Toolchain, runtime: Runtime) -> bool {
+        match self.needs {
+            Needs::Nothing => true,
+            Needs::OwnCompiler => runtime.is_kmp() == (toolchain == Toolchain::Clang),
+            Needs::Libgomp => !runtime.is_kmp(),
+        }
+    }
+}
+
+/// The programs that hang, in all their variants. To be started with [`Launch::start_hanging`](crate::Launch).
+pub const HANGS: &[Case] = &[
+    Case::of("hangs/lock_cycle"),
+    Case::with("hangs/lock_cycle", &["-DNEST"]),
+    Case::with("hangs/lock_cycle", &["-DCRITICAL"]),
+    Case::of("hangs/lock_cycle_cpp"),
+    Case::with("hangs/lock_cycle_cpp", &["-DNEST"]),
+    Case::of("hangs/lock_cycle_fortran"),
+    Case::of("hangs/self_lock"),
+    Case::with("hangs/self_lock", &["-DCRITICAL"]),
+    Case::of("hangs/owner_gone"),
+    Case::with("hangs/owner_gone", &["-DNEST"]),
+    Case::of("hangs/barrier_missing_end"),
+    Case::of("hangs/missing_lock"),
+    Case::with("hangs/missing_lock", &["-DNEST"]),
+    Case::with("hangs/missing_lock", &["-DCRITICAL"]),
+    Case::of("hangs/missing_read"),
+    Case::of("hangs/orphaned_for"),
+    Case::with("hangs/orphaned_for", &["-DSTATIC"]),
+    Case::with("hangs/orphaned_for", &["-DSECTIONS"]),
+    Case::with("hangs/orphaned_for", &["-DSINGLE"]),
+    // libomp's entry points for gcc do not know of detached tasks.
+    Case::of("hangs/detach").needs(Needs::OwnCompiler),
+    Case::with("hangs/detach", &["-DTASKGROUP"]).needs(Needs::OwnCompiler),
+    Case::with("hangs/detach", &["-DBARRIER"]).needs(Needs::OwnCompiler),
+    Case::of("hangs/depend_cycle"),
+    Case::with("hangs/depend_cycle", &["-DNEST"]),
+    Case::with("hangs/depend_cycle", &["-DTASKWAIT"]),
+    Case::with("hangs/depend_cycle", &["-DTASKWAIT", "-DNEST"]),
+    Case::of("hangs/task_never_run"),
+    Case::with("hangs/task_never_run", &["-DDETACH"]).needs(Needs::Libgomp),
+    Case::of("hangs/nested_exhausted"),
+    Case::of("hangs/ordered_skip"),
+    Case::with("hangs/ordered_skip", &["-DNEST"]),
+    Case::of("hangs/critical_left"),
+    // On libomp it does not hang, and expects no verdict.
+    Case::of("hangs/fork_child"),
+];
+
+/// The programs that are healthy whenever they are looked at. To be started with
+/// [`Launch::start_healthy`](crate::Launch); they run until they are killed.
+pub const HEALTHY: &[Case] = &[
+    Case::of("healthy/idle"),
+    Case::of("healthy/busy"),
+    Case::of("healthy/oversubscribed"),
+    Case::of("healthy/long_critical"),
+    Case::of("healthy/deep_tasks"),
+    Case::of("healthy/depend_pipeline"),
+    Case::of("healthy/loops"),
+    Case::of("healthy/nested_busy"),
+    Case::of("healthy/detach_fulfilled").needs(Needs::OwnCompiler),
+    Case::of("healthy/io"),
+    Case::with("healthy/io", &["-DNAP"]),
+    Case::of("healthy/pthread_pools"),
+];
