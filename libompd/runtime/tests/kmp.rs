@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Addr, Live, OpenOptions};
+use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind};
 use test_programs::{Opt, Skip, Toolchain, build};
 
 /// Directories in which `libomp.so.5` is the runtime to try, and what it is.
@@ -60,25 +60,27 @@ impl Held {
         }
         command.env("LD_LIBRARY_PATH", library).envs(variables.iter().copied()).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let stdin = child.stdin.take();
-        let mut rest = BufReader::new(child.stdout.take().expect("its output"));
-        let mut lines = Vec::new();
+        let mut held = Held::of(command.spawn().expect("the program starts"));
         loop {
             let mut line = String::new();
-            if rest.read_line(&mut line).expect("its output can be read") == 0 {
+            if held.rest.read_line(&mut line).expect("its output can be read") == 0 {
                 let mut text = String::new();
-                let _ = child.stderr.take().expect("its errors").read_to_string(&mut text);
-                let _ = child.wait();
+                let _ = held.child.stderr.take().expect("its errors").read_to_string(&mut text);
                 assert!(text.contains("GLIBC_") || text.contains("cannot open shared object"), "{what}: {text}");
                 Skip::because(format!("{what}: {}", text.trim_end())).show();
                 return None;
             }
             if line.trim_end() == "ready" {
-                return Some(Held { child, stdin, rest, lines });
+                return Some(held);
             }
-            lines.push(line.trim_end().to_owned());
+            held.lines.push(line.trim_end().to_owned());
         }
+    }
+
+    fn of(mut child: Child) -> Held {
+        let stdin = child.stdin.take();
+        let rest = BufReader::new(child.stdout.take().expect("its output"));
+        Held { child, stdin, rest, lines: Vec::new() }
     }
 
     /// What is behind the first word of the lines that begin with it.
@@ -374,5 +376,173 @@ fn check_locks(truth: &test_programs::Truth, s: &RuntimeSnapshot, (kind, checks)
         }
         // The program's own words are the locks, and nothing says where they are.
         _ => assert_eq!(s.locks.len(), 1, "{what}: {:?}", s.locks),
+    }
+}
+
+#[test]
+fn loops_stopped_half_way() {
+    if let Err(skip) = test_programs::can_build("kmp_loops", Toolchain::Clang).expect("the program is there") {
+        return skip.show();
+    }
+    let program = build("kmp_loops", Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+    let mut tried = 0;
+    each_library(|library, what| {
+        for (schedule, which) in [
+            ("monotonic:dynamic,4", "narrow"),
+            ("monotonic:dynamic,4", "wide"),
+            ("guided,5", "narrow"),
+            ("nonmonotonic:dynamic,2", "narrow"),
+            ("nonmonotonic:dynamic,2", "wide"),
+            ("monotonic:dynamic,1", "ordered"),
+            ("static,7", "narrow"),
+        ] {
+            let what = format!("{what}, {which} {schedule}");
+            let held = Held::start(&program.path, library, &what, &[("OMP_SCHEDULE", schedule)], &[which]);
+            let Some(held) = held else { return };
+            let snapshot = held.snapshot(&what);
+            if !whole(&snapshot) {
+                Skip::because(format!("{what}: its layout is not known as a whole")).show();
+                return held.end();
+            }
+            check_loop(&held, &snapshot, schedule, which, &what);
+            held.end();
+            tried += 1;
+        }
+    });
+    assert!(tried > 0, "no libomp was tried");
+}
+
+fn check_loop(held: &Held, s: &RuntimeSnapshot, schedule: &str, which: &str, what: &str) {
+    assert!(s.issues.is_empty(), "{what}: {:?}", s.issues);
+    let [found] = s.loops.as_slice() else { panic!("{what}: {:?}", s.loops) };
+    let begun: BTreeMap<u32, u64> = held
+        .told("member")
+        .into_iter()
+        .map(|words| (words[0].parse().expect("a number"), words[1].parse().expect("an iteration")))
+        .collect();
+    assert_eq!(found.members, [0, 1, 2], "{what}");
+    assert_eq!(
+        (found.iterations.get(), found.completed.get(), found.step.get()),
+        (Some(100), Some(0), Some(1)),
+        "{what}"
+    );
+    assert_eq!(found.kind.get(), Some(LoopKind::Loop), "{what}");
+    // clang's loops begin with 0.
+    assert_eq!(found.end.get(), Some(100), "{what}");
+    let turn = begun.iter().find(|(_, iteration)| **iteration == 0).map(|(member, _)| *member);
+    assert_eq!(found.ordered_turn.get(), Some(turn.filter(|_| which == "ordered")), "{what}");
+    let (how, chunk) = match schedule.rsplit_once(',').expect("a chunk") {
+        ("monotonic:dynamic", chunk) => (LoopSchedule::Dynamic, chunk),
+        ("guided", chunk) => (LoopSchedule::Guided, chunk),
+        ("static", chunk) => (LoopSchedule::Static, chunk),
+        (_, chunk) => (LoopSchedule::StaticSteal, chunk),
+    };
+    let chunk: u64 = chunk.parse().expect("a number");
+    assert_eq!((found.schedule.get(), found.chunk.get()), (Some(how), Some(chunk)), "{what}");
+    match how {
+        LoopSchedule::Dynamic => {
+            assert_eq!(found.handed_out.get(), Some(3 * chunk), "{what}");
+            assert_eq!(found.next.get(), Some(3 * chunk as i64), "{what}");
+        }
+        LoopSchedule::Guided => {
+            // Chunks of at least the size asked for, of which the last begun has its end where the next begins.
+            let given = found.handed_out.get().expect("it is counted");
+            let last = begun.values().max().copied().expect("three");
+            assert!((last + chunk..100).contains(&given), "{what}: {given} after {begun:?}");
+            assert_eq!(found.next.get(), Some(given as i64), "{what}");
+        }
+        LoopSchedule::Static => assert_eq!(found.handed_out.get(), None, "{what}"),
+        LoopSchedule::StaticSteal => {
+            assert_eq!(found.handed_out.get(), Some(3 * chunk), "{what}");
+            // 50 chunks are 17, 17 and 16.
+            for (share, (from, to)) in found.shares.iter().zip([(0, 34), (34, 68), (68, 100)]) {
+                assert_eq!(begun[&share.member], from, "{what}");
+                assert_eq!(share.left, Some((from + chunk, to)), "{what}: {share:?}");
+            }
+            assert_eq!(found.shares.len(), 3, "{what}");
+        }
+    }
+}
+
+/// A process whose memory lies, in a way that depends on the address.
+struct Lying<'a> {
+    inner: &'a Live,
+    seed: u64,
+}
+
+impl Target for Lying<'_> {
+    fn kind(&self) -> TargetKind {
+        self.inner.kind()
+    }
+    fn arch(&self) -> Arch {
+        self.inner.arch()
+    }
+    fn modules(&self) -> &[Module] {
+        self.inner.modules()
+    }
+    fn threads(&self) -> &[ompd_target::Thread] {
+        self.inner.threads()
+    }
+    fn process(&self) -> &ProcessInfo {
+        self.inner.process()
+    }
+    fn issues(&self) -> &[String] {
+        self.inner.issues()
+    }
+
+    /// One aligned word in 24 is another: its neighbour, so that lists run in circles, or none, or a number far too large.
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.inner.read(addr, buf)?;
+        let mut at = (8 - addr.0 % 8) % 8;
+        while at + 16 <= buf.len() as u64 {
+            let mixed = (addr.0.wrapping_add(at) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let place = at as usize;
+            match mixed % 72 {
+                0 => buf.copy_within(place + 8..place + 16, place),
+                1 => buf[place..place + 8].fill(0),
+                2 => buf[place..place + 8].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]),
+                _ => {}
+            }
+            at += 8;
+        }
+        Ok(())
+    }
+}
+
+/// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.
+#[test]
+fn walks_end_whatever_memory_holds() {
+    for (name, arguments) in [("kmp_tasks", ["3000"]), ("kmp_loops", ["narrow"])] {
+        if let Err(skip) = test_programs::can_build(name, Toolchain::Clang).expect("the program is there") {
+            return skip.show();
+        }
+        let program = build(name, Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+        for (directory, what) in libraries().into_iter().take(2) {
+            let variables = [
+                ("OMP_MAX_TASK_PRIORITY", "10"),
+                ("KMP_ENABLE_TASK_THROTTLING", "0"),
+                ("OMP_SCHEDULE", "nonmonotonic:dynamic,2"),
+            ];
+            let Some(held) = Held::start(&program.path, directory.path(), &what, &variables, &arguments) else {
+                continue;
+            };
+            let mut live = Live::open(held.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
+            let runtimes = discover(&live, &[]);
+            live.stop().expect("it can be stopped");
+            let mut told = 0;
+            for seed in 0..60 {
+                let s = runtimes[0].snapshot(&Lying { inner: &live, seed });
+                told += usize::from(!s.issues.is_empty());
+                assert!(s.tasks.iter().all(|t| t.predecessors.iter().all(|before| before.0 < s.tasks.len())));
+                assert!(s.tasks.iter().all(|t| t.taskgroup.flat().is_none_or(|g| g.0 < s.taskgroups.len())));
+                assert!(s.more_tasks.iter().all(|more| more.like.0 < s.tasks.len()));
+                assert!(s.loops.iter().all(|found| found.team.0 < s.teams.len()));
+                let waits = s.threads.iter().filter_map(|t| t.wait.value()?.as_ref());
+                assert!(waits.filter_map(|w| w.lock).all(|lock| lock.0 < s.locks.len()));
+            }
+            assert!(told > 0, "{what}: no lie was noticed");
+            live.resume();
+            held.end();
+        }
     }
 }

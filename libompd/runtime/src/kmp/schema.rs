@@ -208,7 +208,6 @@ structs! {
         st32: "u.p32.st", "step";
         tc32: "u.p32.tc", "iterations";
         chunk32: "u.p32.parm1", "iterations in a chunk";
-        nchunks32: "u.p32.parm2", "dynamic, static_steal: chunks";
         ordered_lower32: "u.p32.ordered_lower", "first iteration of the chunk it executes, of a loop with `ordered`";
         ordered_upper32: "u.p32.ordered_upper", "last iteration of that chunk";
         count64: "u.p64.count", "as above";
@@ -217,7 +216,6 @@ structs! {
         st64: "u.p64.st", "as above";
         tc64: "u.p64.tc", "as above";
         chunk64: "u.p64.parm1", "as above";
-        nchunks64: "u.p64.parm2", "as above";
         ordered_lower64: "u.p64.ordered_lower", "as above";
         ordered_upper64: "u.p64.ordered_upper", "as above";
     }

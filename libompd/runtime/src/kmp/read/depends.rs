@@ -206,10 +206,10 @@ impl Reader<'_> {
                         continue;
                     }
                     let task = Addr(task.0.wrapping_sub(width.get()?));
+                    let (head, before) = (view.ptr(&d.successors)?, view.int(&d.npredecessors)?);
                     graph.ids.insert(*addr, graph.nodes.len());
                     from.push(graph.nodes.len());
-                    heads.push(view.ptr(&d.successors)?);
-                    let before = view.int(&d.npredecessors)?;
+                    heads.push(head);
                     graph.nodes.push(Node { addr: *addr, task, before, edges: 0 });
                 }
                 self.read_lists(&heads, |list, node| {

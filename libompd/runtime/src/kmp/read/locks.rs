@@ -260,7 +260,7 @@ impl Reader<'_> {
             let wait = Wait {
                 name: name.clone(),
                 location: location.clone(),
-                lock: Some(id),
+                lock: waiter.lwp.map(|_| id),
                 over: s.info.spin_here.fact(Ok(false)),
                 ..Wait::new(kind, addr, origin)
             };

@@ -13,6 +13,7 @@ mod depends;
 mod groups;
 mod icvs;
 mod locks;
+mod loops;
 mod queues;
 mod tasks;
 mod waits;
@@ -82,6 +83,7 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    loops: Vec<Loop>,
     locks: Vec<Lock>,
     /// Some thread is in the queue of a lock.
     lock_awaited: bool,
@@ -114,6 +116,7 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            loops: Vec::new(),
             locks: Vec::new(),
             lock_awaited: false,
             queued: queues::Queued::default(),
@@ -133,12 +136,13 @@ impl<'a> Reader<'a> {
         reader.number_regions();
         reader.read_tasks();
         reader.read_locks();
+        reader.read_loops();
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
         // Free threads serve whichever contention group asks first, so all are one pool.
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
-        let Reader { tasks, more_tasks, groups: taskgroups, locks, issues, check, .. } = reader;
+        let Reader { tasks, more_tasks, groups: taskgroups, locks, loops, issues, check, .. } = reader;
         let snapshot = RuntimeSnapshot {
             threads,
             teams,
@@ -146,6 +150,7 @@ impl<'a> Reader<'a> {
             more_tasks,
             taskgroups,
             locks,
+            loops,
             pools,
             issues,
             ..RuntimeSnapshot::of(kmp.info.clone())

@@ -90,12 +90,13 @@ impl Reader<'_> {
                 wait.taskgroup = Some(group);
             }
         }
-        for (id, lock) in self.locks.iter_mut().enumerate() {
-            let Fact::Known { value: Some(wait), .. } = &found else { break };
-            let lwp = self.threads[index].lwp;
-            if wait.lock == Some(LockId(id)) && !lock.queued && !lwp.is_some_and(|lwp| lock.waiters.contains(&lwp)) {
-                lock.waiters.extend(lwp);
-            }
+        // Where the runtime queues no waiters, those that were recognised are told.
+        let lwp = self.threads[index].lwp;
+        if let Fact::Known { value: Some(Wait { lock: Some(id), .. }), .. } = &found
+            && let Some(lock) = self.locks.get_mut(id.0).filter(|lock| !lock.queued)
+            && !lwp.is_some_and(|lwp| lock.waiters.contains(&lwp))
+        {
+            lock.waiters.extend(lwp);
         }
         found
     }
@@ -171,6 +172,13 @@ impl Reader<'_> {
             _ => Barriers::ForkJoin,
         };
         let state = self.barrier_state(&raw.view, which)?;
+        // Who has arrived nowhere may be waiting on another word altogether (barriers of the kind `dist`), unless it sleeps on
+        // this one.
+        if matches!(wait.kind, WaitKind::Pool | WaitKind::RegionStart)
+            && self.slept_on(&raw.view)? != Some(state.addr_of(&s.bstate.go)?)
+        {
+            return Err(Why::Inconsistent("it does not sleep, and on which word it spins is not recorded".to_owned()));
+        }
         if state.uint(&s.bstate.wait_flag)? != 0 {
             return Err(Why::Inconsistent("another thread's word may release it".to_owned()));
         }
