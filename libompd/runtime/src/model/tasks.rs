@@ -73,7 +73,7 @@ pub struct Task {
     pub state: Fact<TaskState>,
     /// Its function; for implicit tasks the region's.
     pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source; of origin [`Origin::Dwarf`] where the code of its body begins.
+    /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
     pub location: Fact<SourceLine>,
     /// The generating task; `Known(None)` for tasks without one (or whose generating task has finished).
     pub generating: Fact<Option<TaskId>>,

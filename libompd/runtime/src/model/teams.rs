@@ -23,7 +23,7 @@ pub struct Team {
     pub serialized: Fact<bool>,
     /// The function the region's body was outlined into.
     pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source; of origin [`Origin::Dwarf`] where the code of its body begins.
+    /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
     pub location: Fact<SourceLine>,
     /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
     pub construct: Fact<&'static str>,
