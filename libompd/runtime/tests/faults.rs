@@ -140,6 +140,10 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
     let mut seen = 0;
     for (toolchain, runtime) in combinations() {
         for program in programs {
+            // Made for libgomp: built by GCC it crashes at its end on libomp, and clang finds fault with it.
+            if *program == "tasks_queued" && runtime.is_kmp() {
+                continue;
+            }
             let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
             let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
             let directory = tempfile::tempdir().expect("a directory for the core");

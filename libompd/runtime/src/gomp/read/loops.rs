@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ompd_layout::Origin;
 use ompd_target::{Addr, TargetExt};
 
 use super::Reader;
