@@ -125,20 +125,41 @@ impl View {
         }
     }
 
-    /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. Each may fail by itself.
+    /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. What lies close together is
+    /// read in one piece. Each may fail by itself.
     pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Why>> {
-        let ranges: Vec<(Addr, u64)> = addrs.iter().map(|addr| (*addr, size)).collect();
+        let mut sorted: Vec<u64> = addrs.iter().map(|addr| addr.0).collect();
+        sorted.sort_unstable();
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for addr in sorted {
+            let end = addr.saturating_add(size);
+            match spans.last_mut() {
+                Some((start, last)) if addr.saturating_sub(*last) <= GAP && end - *start <= SPAN => {
+                    *last = end.max(*last)
+                }
+                _ => spans.push((addr, end)),
+            }
+        }
+        let ranges: Vec<(Addr, u64)> = spans.iter().map(|(start, end)| (Addr(*start), end - start)).collect();
         let (bytes, done) = target.read_ranges(&ranges);
+        let mut starts = Vec::with_capacity(spans.len());
+        let mut total = 0u64;
+        for (_, len) in &ranges {
+            starts.push(total);
+            total = total.saturating_add(*len);
+        }
         let order = target.arch().byte_order;
-        // No bytes at all are there if the lengths together are beyond all memory.
-        let mut parts = bytes.chunks_exact(size.max(1) as usize);
-        let view = |(addr, done): (&Addr, &bool)| match (parts.next(), done) {
-            (Some(part), true) => Ok(Record::new(*addr, part.to_vec(), order)),
-            // Once more, for the cause.
-            _ => Record::read(target, *addr, size),
+        let part = |addr: Addr| -> Option<&[u8]> {
+            let span = spans.partition_point(|(start, _)| *start <= addr.0).checked_sub(1)?;
+            let at = starts[span].checked_add(addr.0 - spans[span].0).filter(|_| done[span])?;
+            bytes.get(usize::try_from(at).ok()?..usize::try_from(at.checked_add(size)?).ok()?)
         };
-        let records = addrs.iter().zip(&done).map(view);
-        records.map(|record| Ok(View { record: Rc::new(record?), at: 0 })).collect()
+        let record = |addr: &Addr| match part(*addr) {
+            Some(part) => Ok(Record::new(*addr, part.to_vec(), order)),
+            // By itself: what is beside it may not be readable.
+            None => Record::read(target, *addr, size),
+        };
+        addrs.iter().map(|addr| Ok(View { record: Rc::new(record(addr)?), at: 0 })).collect()
     }
 
     /// What follows `bytes` bytes on, as a struct of its own; `None` if it was not read along.
@@ -208,6 +229,10 @@ impl View {
         self.record.bytes().iter().all(|&b| b == 0)
     }
 }
+
+/// Bytes between two structs that are read along with them rather than left out, and the most that is read in one piece.
+const GAP: u64 = 512;
+const SPAN: u64 = 1 << 20;
 
 /// Declares the structs of a family: schema and slots at once.
 macro_rules! structs {

@@ -55,6 +55,16 @@ struct Graph {
     seen: HashSet<Addr>,
     /// From the task that has to be over to the one that waits.
     edges: Vec<(usize, Addr)>,
+    /// Nodes without a task, and what they count as not met: one of a wait, on a thread's stack, or one just being entered.
+    waits: HashMap<Addr, i64>,
+}
+
+/// The wait of a task for others that it names by dependences (`__kmpc_omp_wait_deps`): a node on the stack of its thread.
+pub(super) struct DependenceWait {
+    /// The node.
+    pub(super) node: Addr,
+    /// How many dependences are not met.
+    pub(super) before: i64,
 }
 
 impl Reader<'_> {
@@ -203,6 +213,7 @@ impl Reader<'_> {
                     let task = view.ptr(&d.task)?;
                     // Over, or its dependences are being entered: its list of successors may be freed already.
                     if task.is_null() {
+                        graph.waits.insert(*addr, view.int(&d.npredecessors)?);
                         continue;
                     }
                     let task = Addr(task.0.wrapping_sub(width.get()?));
@@ -262,6 +273,34 @@ impl Reader<'_> {
             ids.sort_unstable();
             self.tasks[id.0].predecessors = ids;
         }
+        self.link_waits(graph);
+    }
+
+    /// Which running tasks wait for which of their children: the node of such a wait has no task, and lies on the stack of the
+    /// thread that executes the one that generated those it depends on.
+    fn link_waits(&mut self, graph: &Graph) {
+        let mut waits: HashMap<Addr, Vec<TaskId>> = HashMap::new();
+        for (from, to) in graph.edges.iter().filter(|(_, to)| graph.waits.contains_key(to)) {
+            waits.entry(*to).or_default().extend(self.task_ids.get(&graph.nodes[*from].task));
+        }
+        for (node, mut before) in waits {
+            before.sort_unstable();
+            before.dedup();
+            let generating = before.first().and_then(|id| self.task_views[id.0].ptr(&self.kmp.structs.taskdata.parent).ok());
+            let Some(waiter) = generating.and_then(|parent| self.task_ids.get(&parent).copied()) else { continue };
+            if !self.tasks[waiter.0].thread.is_some_and(|lwp| self.is_on_stack(lwp, node)) {
+                continue;
+            }
+            self.tasks[waiter.0].predecessors = before;
+            self.depend_waits.insert(waiter, DependenceWait { node, before: graph.waits[&node] });
+        }
+    }
+
+    /// The address lies outward of a thread's stack pointer, in the same mapping.
+    fn is_on_stack(&self, lwp: i32, addr: Addr) -> bool {
+        let thread = self.target.threads().iter().find(|t| t.lwp == lwp);
+        let Some(sp) = thread.and_then(|t| t.registers.as_ref().ok()).map(|r| r.sp) else { return false };
+        addr >= sp && self.target.mapping(sp).is_some_and(|range| range.contains(&addr.0))
     }
 
     /// Tells each listed task which of its addresses the tables still have.

@@ -83,6 +83,8 @@ pub(super) struct Reader<'a> {
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
     lock_waits: HashMap<u32, Wait>,
+    /// Waits for dependences, by the task that waits.
+    depend_waits: HashMap<TaskId, depends::DependenceWait>,
     loops: Vec<Loop>,
     locks: Vec<Lock>,
     /// Some thread is in the queue of a lock.
@@ -116,6 +118,7 @@ impl<'a> Reader<'a> {
             task_views: Vec::new(),
             lines: HashMap::new(),
             lock_waits: HashMap::new(),
+            depend_waits: HashMap::new(),
             loops: Vec::new(),
             locks: Vec::new(),
             lock_awaited: false,

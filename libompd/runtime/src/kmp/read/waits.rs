@@ -142,6 +142,10 @@ impl Reader<'_> {
                 let over = self.barrier_over(raw, wait);
                 s.bstate.go.fact(over)
             }
+            WaitKind::Dependences => match task.and_then(|task| self.depend_waits.get(&task)) {
+                Some(wait) => s.depnode.npredecessors.fact(Ok(wait.before <= 0)),
+                None => Fact::unknown("memory does not tell"),
+            },
             _ => Fact::unknown("memory does not tell"),
         }
     }
@@ -228,6 +232,10 @@ impl Reader<'_> {
                 }
                 Ok(_) => {}
                 Err(why) => return why.into(),
+            }
+            if let Some(wait) = self.depend_waits.get(&task) {
+                let nowhere = Fact::unknown("not recorded");
+                return waiting(WaitKind::Dependences, wait.node, None, nowhere, &s.depnode.npredecessors);
             }
         }
         let slept_on = match self.slept_on(&view) {
