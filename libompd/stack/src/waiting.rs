@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Entry, Role};
 use ompd_runtime::model::{Fact, LockKind, RuntimeSnapshot, TeamId, Thread, Wait, WaitKind};
+use ompd_target::Addr;
 
 use crate::physical::{Owner, Physical, Segment};
 use crate::process::Process;
@@ -26,11 +27,15 @@ pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, run
             Fact::Known { value: Some(wait), .. } => wait,
             Fact::Known { value: None, .. } => continue,
             Fact::Unknown { .. } => {
-                found.extend(by_call(process, physical, runtime, call, entry, thread).map(|wait| (index, wait)));
+                let wait = by_call(process, physical, runtime, call, entry, thread);
+                found.extend(wait.map(|wait| (index, wait)));
                 continue;
             }
         };
         wait.kind = refined(wait.kind, call, entry);
+        if wait.kind == WaitKind::Taskwait {
+            wait.taskgroup = None;
+        }
         if let (Some(lock), Some(kind)) = (wait.lock.and_then(|id| locks.get_mut(id.0)), entry.and_then(lock_kind))
             && lock.kind.value().is_none()
         {
@@ -40,6 +45,9 @@ pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, run
     }
     for (index, mut wait) in found {
         let thread = &snapshot.threads[index];
+        let task = thread.task.get().and_then(|id| snapshot.task(id)).map(|task| task.descriptor);
+        let team = wait.team.and_then(|id| snapshot.team(id)).map(|team| team.descriptor);
+        wait.object = team.or(task).unwrap_or(Addr::NULL);
         wait.over = over(snapshot, thread, &wait);
         let thread = &mut snapshot.threads[index];
         if let Some(state) = wait.kind.state() {
@@ -118,8 +126,7 @@ fn by_call(
         _ => return None,
     };
     let team_barrier = matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd).then_some(team);
-    let object = physical.backtrace.frames.get(call.frames.end - 1).map(|frame| frame.lookup())?;
-    let mut wait = Wait { team: team_barrier, asleep: Some(false), ..Wait::new(kind, object, Origin::Stack) };
+    let mut wait = Wait { team: team_barrier, asleep: Some(false), ..Wait::new(kind, Addr::NULL, Origin::Stack) };
     place(process, physical, Some(entry), &mut wait);
     Some(wait)
 }

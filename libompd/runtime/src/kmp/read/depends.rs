@@ -286,7 +286,8 @@ impl Reader<'_> {
         for (node, mut before) in waits {
             before.sort_unstable();
             before.dedup();
-            let generating = before.first().and_then(|id| self.task_views[id.0].ptr(&self.kmp.structs.taskdata.parent).ok());
+            let generating =
+                before.first().and_then(|id| self.task_views[id.0].ptr(&self.kmp.structs.taskdata.parent).ok());
             let Some(waiter) = generating.and_then(|parent| self.task_ids.get(&parent).copied()) else { continue };
             if !self.tasks[waiter.0].thread.is_some_and(|lwp| self.is_on_stack(lwp, node)) {
                 continue;

@@ -40,6 +40,8 @@ pub(super) struct Queued {
     /// Tasks of those nodes.
     pub(super) in_queue: HashSet<Addr>,
     first_error: Option<Why>,
+    /// Every ring, with its number of slots.
+    rings: Vec<(Addr, u64)>,
 }
 
 impl Reader<'_> {
@@ -114,10 +116,16 @@ impl Reader<'_> {
         let kmp = self.kmp;
         let d = &kmp.structs.thread_data;
         let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
-        if ring.is_null() || waiting == 0 {
+        if ring.is_null() {
             return Ok(());
         }
         let (slots, head) = (u64::from(data.count(&d.deque_size)?), data.uint(&d.deque_head)?);
+        if slots <= limits::QUEUE_SLOTS {
+            self.queued.rings.push((ring, slots));
+        }
+        if waiting == 0 {
+            return Ok(());
+        }
         if waiting > slots || head >= slots || slots > limits::QUEUE_SLOTS {
             return Err(Why::Inconsistent("it contradicts itself".to_owned()));
         }
@@ -135,6 +143,72 @@ impl Reader<'_> {
             at = (at + count) % slots;
         }
         Ok(())
+    }
+
+    /// Detached tasks whose body is over are in nothing any more; but slots of a ring are not cleared when a task is taken
+    /// out. What such a slot points to may have been freed long ago. It is a task that is not over if it says so of itself in
+    /// every way there is, and if one of its parent's children that are not over was not found.
+    pub(super) fn find_detached(&mut self) -> Result<(), Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let mut lacking: HashMap<Addr, u64> = HashMap::new();
+        for (task, view) in self.tasks.iter().zip(&self.task_views) {
+            let children = view.count(&s.taskdata.incomplete_children).unwrap_or(0);
+            if children > 0 {
+                *lacking.entry(task.descriptor).or_default() += u64::from(children);
+            }
+        }
+        for (task, view) in self.tasks.iter().zip(&self.task_views) {
+            if task.kind.get().is_some_and(TaskKind::is_explicit)
+                && let Some(left) = view.ptr(&s.taskdata.parent).ok().and_then(|parent| lacking.get_mut(&parent))
+            {
+                *left = left.saturating_sub(1);
+            }
+        }
+        for kin in self.queued.kin.values().filter(|kin| kin.more > 0) {
+            let parent = self.task_views[kin.like.0].ptr(&s.taskdata.parent).ok();
+            if let Some(left) = parent.and_then(|parent| lacking.get_mut(&parent)) {
+                *left = left.saturating_sub(kin.more);
+            }
+        }
+        lacking.retain(|_, left| *left > 0);
+        let mut met = HashSet::new();
+        for (ring, slots) in std::mem::take(&mut self.queued.rings) {
+            let mut first = 0;
+            while first < slots && !lacking.is_empty() {
+                let count = (slots - first).min(limits::BATCH as u64);
+                self.bulk.spend(count)?;
+                let mut tasks = self.read_pointers(ring, first, count)?;
+                tasks.retain(|task| !task.is_null() && !self.task_ids.contains_key(task) && met.insert(*task));
+                self.bulk.spend(tasks.len() as u64)?;
+                let size = s.taskdata.size.bytes_to_read()?;
+                // What was freed need not be there any more.
+                for view in View::read_each(self.target, &tasks, size).into_iter().flatten() {
+                    let parent = view.ptr(&s.taskdata.parent)?;
+                    let is_lacking = lacking.get(&parent).is_some_and(|left| *left > 0);
+                    if is_lacking && self.is_detached(&view)? {
+                        let id = self.add_view(view)?;
+                        self.read_ancestors(id);
+                        lacking.entry(parent).and_modify(|left| *left -= 1);
+                    }
+                }
+                first += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// A task with a `detach` clause whose body is over, and whose event is pending.
+    fn is_detached(&self, view: &View) -> Result<bool, Why> {
+        let kmp = self.kmp;
+        let s = &kmp.structs;
+        let flag = |slot| self.flag(view, slot);
+        let (explicit, started) = (flag(&s.flags.tasktype)?, flag(&s.flags.started)?);
+        let (detachable, proxy, complete) =
+            (flag(&s.flags.detachable)?, flag(&s.flags.proxy)?, flag(&s.flags.complete)?);
+        let pending = view.uint(&s.taskdata.event_type)? == super::tasks::EVENT_PENDING;
+        let of_team = self.teams.contains_key(&view.ptr(&s.taskdata.team)?);
+        Ok(explicit && started && detachable && proxy && !complete && pending && of_team)
     }
 
     /// `count` pointers of an array, from `first` on.

@@ -11,7 +11,7 @@ use crate::model::*;
 use crate::owner::Owner;
 
 /// `kmp_event_type_t`: the event is not fulfilled.
-const EVENT_PENDING: u64 = 1;
+pub(super) const EVENT_PENDING: u64 = 1;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
@@ -72,6 +72,11 @@ impl Reader<'_> {
             && !why.is_layout()
         {
             self.issue("dependences of tasks", why);
+        }
+        if let Err(why) = self.find_detached()
+            && !why.is_layout()
+        {
+            self.issue("detached tasks", why);
         }
         self.tell_counted();
         self.read_memberships();

@@ -103,7 +103,7 @@ impl Reader<'_> {
 
     /// The task group at whose end a thread waits: the innermost one of its task.
     fn group_of(&self, index: usize, wait: &Wait) -> Option<TaskgroupId> {
-        if wait.kind != WaitKind::Taskgroup {
+        if !matches!(wait.kind, WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup) {
             return None;
         }
         let s = &self.kmp.structs;
