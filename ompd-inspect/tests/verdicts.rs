@@ -73,12 +73,19 @@ fn everywhere(cases: &[Case], program: &str, check: impl Fn(&str, &Case, Toolcha
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
 }
 
+/// How often a process is looked at: `ci/stops` asks for more.
+fn looks(otherwise: usize) -> usize {
+    let asked = std::env::var("STOPS").ok();
+    asked.map_or(otherwise, |n| n.parse().expect("STOPS is a number"))
+}
+
 /// One verdict, right, live and in a core file.
 fn hang(program: &str) {
     everywhere(HANGS, program, |what, case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
         let running = Launch::new(&executable, runtime, env).start_hanging().expect("the program hangs");
-        let mut found = check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string());
+        let look = |_| check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string());
+        let mut found: Vec<String> = (0..looks(1)).flat_map(look).collect();
         if opt == Opt::O0 {
             return found;
         }
@@ -96,12 +103,11 @@ fn hang(program: &str) {
 
 /// No verdict, whenever it is looked at; `ci/stops` looks more often.
 fn healthy(program: &str) {
-    const LOOKS: usize = 3;
     everywhere(HEALTHY, program, |what, case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
         let running = Launch::new(&executable, runtime, env).start_healthy().expect("the program starts");
         let look = |_| check(what, &running.truth, runtime, &running.pid.to_string());
-        (0..LOOKS).flat_map(look).collect()
+        (0..looks(3)).flat_map(look).collect()
     });
 }
 

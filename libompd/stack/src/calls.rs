@@ -165,12 +165,11 @@ pub(crate) fn calls(target: &dyn Target, images: &Images<'_>, from: Addr, to: Ad
     })
 }
 
+/// A test of an instruction: in which image and file it is, and the extent of its function.
+type Test<'a> = dyn Fn(&Image<'_>, &ElfFile, &std::ops::Range<u64>, &Instruction) -> bool + 'a;
+
 /// True if an instruction of the function that begins at `from` passes the test.
-fn reaches(
-    images: &Images<'_>,
-    from: Addr,
-    test: &dyn Fn(&Image<'_>, &ElfFile, &std::ops::Range<u64>, &Instruction) -> bool,
-) -> bool {
+fn reaches(images: &Images<'_>, from: Addr, test: &Test<'_>) -> bool {
     let Some(image) = images.at(from) else { return false };
     let Some(info) = &image.info else { return false };
     let file = info.file();

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ompd_layout::Origin;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
@@ -167,7 +168,7 @@ fn is_scheduling_point(kind: WaitKind) -> bool {
     )
 }
 
-/// True if there are tasks that are not over and were not found.
+/// True if there are tasks that are not over and were not found, or that have been begun and are on no thread's stack.
 pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
     let mut listed: HashMap<TaskId, u64> = HashMap::new();
     let is_child = |task: &&Task| task.kind.get().is_some_and(TaskKind::is_explicit);
@@ -180,6 +181,13 @@ pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
         if let Some(parent) = snapshot.task(more.like).and_then(|t| t.generating.flat()) {
             *listed.entry(parent).or_default() += more.count;
         }
+    }
+    let is_loose = |task: &Task| {
+        let waits = matches!(task.state.get(), Some(TaskState::Ready | TaskState::Blocked | TaskState::Detached));
+        is_child(&task) && !waits && task.thread.is_none() && task.stack.is_none()
+    };
+    if snapshot.tasks.iter().any(is_loose) {
+        return true;
     }
     let known = |id: usize| listed.get(&TaskId(id)).copied().unwrap_or(0);
     let mut tasks = snapshot.tasks.iter().enumerate();
@@ -342,11 +350,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// True if the thread may be just about to execute a task, which is then in no queue any more and not yet the one it
-    /// executes. Not so if it sleeps, or offers its processor to others; nor if all tasks that are not over were found.
+    /// True if the thread may be just about to execute a task, or has just executed one: what it does then is in no queue
+    /// and no other record. Not so if it sleeps, or offers its processor to others. A thread that memory says to wait has
+    /// nothing in its hands if all tasks that are not over are where they belong; of one that only its stack says to wait
+    /// nothing is known.
     fn may_have_taken(&self, runtime: RuntimeIndex, wait: &Wait, os: OsThread) -> bool {
         let quiet = wait.asleep == Some(true) || os.blocked != Blocked::No;
-        !quiet && is_scheduling_point(wait.kind) && self.hidden[runtime]
+        !quiet && is_scheduling_point(wait.kind) && (self.hidden[runtime] || wait.origin == Origin::Stack)
     }
 
     /// True if there is a task that is ready and that the thread may execute while it waits (OpenMP 5.2, 12.9: a thread

@@ -142,7 +142,7 @@ impl Reader<'_> {
                 let over = self.barrier_over(raw, wait);
                 s.bstate.go.fact(over)
             }
-            WaitKind::Dependences => match task.and_then(|task| self.depend_waits.get(&task)) {
+            WaitKind::Dependences => match task.and_then(|task| self.depend_waits.get(task)) {
                 Some(wait) => s.depnode.npredecessors.fact(Ok(wait.before <= 0)),
                 None => Fact::unknown("memory does not tell"),
             },
