@@ -10,6 +10,8 @@ const EXAMPLES: &str = "\
 Examples:
   ompd-inspect 4711                    why does process 4711 hang?
   ompd-inspect core.4711               the same, from a core file
+  ompd-inspect waits 4711              who waits for what: locks, barriers, tasks
+  ompd-inspect --samples 2 4711        is it stuck, or just slow?
   ompd-inspect threads 4711            every thread: team, number, task, wait
   ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
@@ -173,6 +175,13 @@ pub struct Options {
     /// Longest time to wait for the threads to stop, in milliseconds.
     #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
     pub max_pause: Duration,
+    /// How often to look at a process: with 2 or more, what has changed between the first and the last look is shown, which
+    /// tells slow from stuck.
+    #[arg(long, global = true, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub samples: u32,
+    /// Time between two looks, in seconds (0.5, 2s) or milliseconds (500ms).
+    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
     /// Do without one source of layouts (dwarf, table, symbol, code or profile), to check the others against it; may be
     /// repeated.
     #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
@@ -336,6 +345,19 @@ impl Cli {
     }
 }
 
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1e-3),
+        (_, Some(number)) => (number, 1.0),
+        _ => (text, 1.0),
+    };
+    let seconds: Option<f64> = number.parse().ok().map(|n: f64| n * unit);
+    let seconds = seconds.filter(|s| (0.0..=86_400.0).contains(s));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a time such as 1s, 0.5 or 200ms is wanted, at most a day".to_owned())
+}
+
 fn milliseconds(text: &str) -> Result<Duration, String> {
     text.parse().map(Duration::from_millis).map_err(|_| "a number of milliseconds is wanted".to_owned())
 }
@@ -348,6 +370,16 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
+        for wrong in ["", "s", "-1s", "nan", "1e9s", "1m"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::session::Inspection;
 
 mod loops;
+mod progress;
 mod stacks;
 mod tasks;
 mod verdicts;
@@ -75,6 +76,9 @@ pub struct Report {
     pub crowd: Crowd,
     /// Threads that are in teams of several runtimes at once.
     pub nested_runtimes: Vec<Nested>,
+    /// What has changed since the first look, if there was more than one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<progress::Progress>,
     /// Hangs, the certain ones first. None: nothing is known to be stuck.
     pub verdicts: Vec<verdicts::Verdict>,
     /// The stack of every thread as its source reads.
@@ -405,6 +409,7 @@ pub fn report(inspection: &Inspection) -> Report {
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
         crowd: crowd(inspection),
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
+        progress: inspection.progress.as_ref().map(progress::of),
         verdicts: verdicts::verdicts(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),

@@ -8,6 +8,7 @@ mod args;
 mod escape;
 mod graphviz;
 mod json;
+mod progress;
 mod session;
 mod tell;
 mod text;
@@ -82,7 +83,8 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         ..OpenOptions::default()
     };
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let wanted = session::Wanted { ignore: &ignore, locals: cli.locals() };
+    let wanted =
+        session::Wanted { ignore: &ignore, locals: cli.locals(), samples: options.samples, interval: options.interval };
     let inspection = session::inspect(target, &open, wanted).map_err(|error| {
         let no_process = matches!(error, OpenError::NoSuchProcess { .. });
         let mut failure = Failure::from(error);

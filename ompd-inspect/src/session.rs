@@ -1,6 +1,6 @@
 //! One inspection from opening the target to the finished findings.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +13,8 @@ use ompd_stack::{Cache, FrameVariables, Stacks};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
 use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+
+use crate::progress::{self, Moved, Progress};
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]
@@ -56,6 +58,10 @@ pub struct Inspection {
     pub issues: Vec<Issue>,
     /// How long a live process was held.
     pub pause: Option<Duration>,
+    /// Processor time each thread of a live process had used by then, by LWP.
+    pub cpu: HashMap<i32, Duration>,
+    /// What has changed since the first look, if there was more than one.
+    pub progress: Option<Progress>,
 }
 
 impl Inspection {
@@ -78,6 +84,10 @@ pub struct Wanted<'a> {
     pub ignore: &'a [Origin],
     /// The variables of the program, which nothing else of an inspection shows.
     pub locals: bool,
+    /// How often to look at a live process.
+    pub samples: u32,
+    /// Time between two looks.
+    pub interval: Duration,
 }
 
 /// Opens and reads the target: a number is a process, anything else a core file.
@@ -97,11 +107,17 @@ pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
 }
 
 fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+    if wanted.samples > 1 {
+        return Err(OpenError::Io {
+            what: "a core file does not change: --samples is for running processes".to_owned(),
+            source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
+        });
+    }
     let core = Core::open(path, options)?;
     let runtimes = discover(&core, wanted.ignore);
     let stacks = Stacks::capture(&core);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
-    let stop = Stop { snapshots, stacks, os: os::threads(&core), pause: None };
+    let stop = Stop { snapshots, stacks, os: os::threads(&core), pause: None, cpu: HashMap::new() };
     Ok(finish(&core, &runtimes, stop, wanted))
 }
 
@@ -109,13 +125,38 @@ fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
 fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let mut live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
+    let (began, first) = look(&mut live, &runtimes, wanted)?;
+    let (mut at, mut last) = (began, None);
+    // Whoever moves to and fro has moved all the same.
+    let mut meanwhile = Moved::default();
+    for _ in 1..wanted.samples {
+        std::thread::sleep(wanted.interval.saturating_sub(at.elapsed()));
+        let (now, look) = look(&mut live, &runtimes, wanted)?;
+        meanwhile.add(&progress::compare(last.as_ref().unwrap_or(&first), &look, now - at), &look);
+        (at, last) = (now, Some(look));
+    }
+    let Some(mut last) = last else { return Ok(first) };
+    let mut progress = progress::compare(&first, &last, at - began);
+    meanwhile.tell(&mut progress, &last);
+    last.progress = Some(progress);
+    Ok(last)
+}
+
+/// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
+fn look(
+    live: &mut Live,
+    runtimes: &[Box<dyn Runtime>],
+    wanted: Wanted<'_>,
+) -> Result<(Instant, Inspection), OpenError> {
     let began = Instant::now();
     live.stop()?;
-    let stacks = Stacks::capture(&live);
-    let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
-    let os = os::threads(&live);
+    let stacks = Stacks::capture(live);
+    let snapshots = runtimes.iter().map(|r| r.snapshot(live)).collect();
+    let os = os::threads(live);
     let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    Ok(finish(&live, &runtimes, Stop { snapshots, stacks, os, pause: Some(pause) }, wanted))
+    let cpu = if wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
+    let stop = Stop { snapshots, stacks, os, pause: Some(pause), cpu };
+    Ok((began, finish(live, runtimes, stop, wanted)))
 }
 
 /// What was read in one stop.
@@ -124,10 +165,11 @@ struct Stop {
     stacks: Stacks,
     os: Vec<os::OsThread>,
     pause: Option<Duration>,
+    cpu: HashMap<i32, Duration>,
 }
 
 fn finish(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stop: Stop, wanted: Wanted<'_>) -> Inspection {
-    let Stop { mut snapshots, stacks, mut os, pause } = stop;
+    let Stop { mut snapshots, stacks, mut os, pause, cpu } = stop;
     os::find_yielding(target, &mut os);
     let stacks = &stacks;
     let cache = Cache::default();
@@ -172,6 +214,8 @@ fn finish(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stop: Stop, wanted
         nameless: !nameless.is_empty(),
         issues,
         pause,
+        cpu,
+        progress: None,
     }
 }
 

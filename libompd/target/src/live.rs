@@ -218,6 +218,15 @@ impl Live {
     }
 }
 
+impl Live {
+    /// Processor time each thread of the process has used up to now, by kernel thread id; threads of which it is not known are
+    /// left out (proc_pid_schedstat(5)).
+    pub fn cpu_times(&self) -> std::collections::HashMap<i32, Duration> {
+        let tids = self.process.tasks().unwrap_or_default();
+        tids.into_iter().filter_map(|tid| Some((tid, self.process.task_cpu_time(tid)?))).collect()
+    }
+}
+
 impl Target for Live {
     fn kind(&self) -> TargetKind {
         TargetKind::Live

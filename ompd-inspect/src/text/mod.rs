@@ -5,6 +5,7 @@ mod flame;
 mod graph;
 mod icvs;
 mod loops;
+mod progress;
 mod stacks;
 mod summary;
 mod tasks;
@@ -168,6 +169,9 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     }
     if matches!(view, View::Summary | View::Waits(_)) {
         verdicts::render(&mut page, inspection);
+    }
+    if let Some(progress) = &inspection.progress {
+        progress::render(&mut page, inspection, progress);
     }
     match view {
         View::Waits(_) => each(&mut page, inspection, waits::render),

@@ -38,6 +38,8 @@ pub struct Team {
 pub struct Barrier {
     /// Members that have arrived at a barrier inside the region, as counted by the runtime; `None` where it keeps no count.
     pub inside: Option<u32>,
+    /// A count that changes with every barrier the team passes; `None` where it could not be read.
+    pub passed: Option<u64>,
     /// Members that have arrived at the end of the region; `None` where the runtime keeps no count.
     pub at_end: Option<u32>,
     /// Members it waits for.

@@ -6,8 +6,9 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Stat, Status};
+use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Schedstat, Stat, Status};
 use procfs::{FromBufRead, FromRead, ProcessCGroup, ProcessCGroups};
 
 use crate::error::{DenialCause, OpenError};
@@ -100,6 +101,13 @@ impl ProcDir {
     pub fn task_name(&self, tid: i32) -> Option<String> {
         let text = self.text(&format!("task/{tid}/comm")).ok()?;
         Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    }
+
+    /// Processor time a thread has used; `None` if it is gone, or the kernel keeps no such account.
+    pub fn task_cpu_time(&self, tid: i32) -> Option<Duration> {
+        let text = self.text(&format!("task/{tid}/schedstat")).ok()?;
+        let stat = Schedstat::from_read(text.as_bytes()).ok()?;
+        Some(Duration::from_nanos(stat.sum_exec_runtime))
     }
 
     /// The command line, arguments joined by spaces.

@@ -105,7 +105,9 @@ impl Reader<'_> {
                 g if g & BAR_CANCELLED != 0 => 0,
                 _ => size - awaited,
             };
-            Ok(Barrier { inside: Some(inside), at_end: Some(size - awaited_final), size })
+            // The low three bits are flags (`BAR_INCR`).
+            let passed = Some(generation >> 3);
+            Ok(Barrier { inside: Some(inside), passed, at_end: Some(size - awaited_final), size })
         };
         s.barrier_awaited.fact(read())
     }

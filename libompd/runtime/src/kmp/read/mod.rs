@@ -528,7 +528,15 @@ impl<'a> Reader<'a> {
         if team.count(&s.serialized).is_ok_and(|n| n > 0) {
             return Fact::unknown("a team of one thread does not wait");
         }
-        s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { inside: None, at_end: None, size }))
+        let passed = || {
+            // Each kind of barrier counts for itself, by 4.
+            [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction].into_iter().try_fold(0u64, |sum, which| {
+                let shared = team.within(&s.bar, which as u64, self.kmp.structs.balign.size)?;
+                Ok::<u64, Why>(sum.wrapping_add(shared.uint(&self.kmp.structs.balign.arrived)? >> 2))
+            })
+        };
+        let passed = passed().ok();
+        s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { inside: None, passed, at_end: None, size }))
     }
 
     fn make_threads(&mut self, teams: &[Team]) -> Vec<Thread> {

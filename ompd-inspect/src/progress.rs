@@ -1,0 +1,172 @@
+//! What has changed between two looks at a process: what tells slow from stuck.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use ompd_runtime::model::*;
+use ompd_target::Addr;
+
+use crate::session::Inspection;
+
+/// Processor time that a thread may use without having got on: being stopped and let go costs it some tens of microseconds.
+pub const NOTHING: Duration = Duration::from_millis(1);
+
+/// What has changed between two looks.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// Time between them.
+    pub elapsed: Duration,
+    /// Threads of OpenMP that were there both times, in LWP order.
+    pub threads: Vec<ThreadProgress>,
+    /// Teams that were there both times.
+    pub teams: Vec<TeamProgress>,
+    /// Teams that were not there the first time.
+    pub begun: usize,
+    /// Teams that were not there any more.
+    pub ended: usize,
+}
+
+/// What has changed of a thread.
+#[derive(Debug, Clone)]
+pub struct ThreadProgress {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Processor time it used meanwhile, where it is known.
+    pub cpu: Option<Duration>,
+    /// It executes another task, waits for something else, or is elsewhere in the program.
+    pub moved: bool,
+}
+
+/// What has changed of a team.
+#[derive(Debug, Clone)]
+pub struct TeamProgress {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// The team, as of the second look.
+    pub team: TeamId,
+    /// Barriers passed; `None` where the runtime's count could not be read.
+    pub barriers: Option<u64>,
+    /// Iterations handed out of its worksharing loop, at the first and at the second look, or the loop variable where they are
+    /// not counted.
+    pub loop_progress: Option<(i128, i128)>,
+    /// Tasks of the team that were not over, at the first and at the second look.
+    pub tasks: (u64, u64),
+    /// Something about it has changed.
+    pub moved: bool,
+}
+
+impl Progress {
+    /// Members of a team, with what has changed of each.
+    pub fn members<'a>(&'a self, team: &'a Team) -> impl Iterator<Item = &'a ThreadProgress> {
+        self.threads.iter().filter(|t| team.members.contains(&Some(t.lwp)))
+    }
+}
+
+/// Who has moved between any two looks.
+#[derive(Debug, Default)]
+pub struct Moved {
+    threads: HashSet<i32>,
+    teams: HashSet<(usize, Addr)>,
+}
+
+impl Moved {
+    /// Adds who has moved before the look `after`.
+    pub fn add(&mut self, progress: &Progress, after: &Inspection) {
+        self.threads.extend(progress.threads.iter().filter(|t| t.moved).map(|t| t.lwp));
+        let teams = progress.teams.iter().filter(|t| t.moved);
+        self.teams.extend(teams.filter_map(|t| Some((t.runtime, after.runtimes[t.runtime].team(t.team)?.descriptor))));
+    }
+
+    /// Says so of the whole time until the look `last`.
+    pub fn tell(&self, progress: &mut Progress, last: &Inspection) {
+        for thread in &mut progress.threads {
+            thread.moved |= self.threads.contains(&thread.lwp);
+        }
+        for team in &mut progress.teams {
+            let descriptor = last.runtimes[team.runtime].team(team.team).map(|t| t.descriptor);
+            team.moved |= descriptor.is_some_and(|d| self.teams.contains(&(team.runtime, d)));
+        }
+    }
+}
+
+/// Compares two looks.
+pub fn compare(before: &Inspection, after: &Inspection, elapsed: Duration) -> Progress {
+    let mut threads = Vec::new();
+    let mut teams = Vec::new();
+    let (mut begun, mut ended) = (0, 0);
+    for (runtime, snapshot) in after.runtimes.iter().enumerate() {
+        let Some(earlier) = before.runtimes.get(runtime) else { continue };
+        for thread in &snapshot.threads {
+            let was = thread.lwp.and_then(|lwp| earlier.thread_by_lwp(lwp));
+            if let (Some(lwp), Some(was)) = (thread.lwp, was)
+                && !threads.iter().any(|t: &ThreadProgress| t.lwp == lwp)
+            {
+                let cpu = before.cpu.get(&lwp).zip(after.cpu.get(&lwp)).map(|(a, b)| b.saturating_sub(*a));
+                let moved = doing(earlier, was) != doing(snapshot, thread) || place(before, lwp) != place(after, lwp);
+                threads.push(ThreadProgress { lwp, cpu, moved });
+            }
+        }
+        let known: HashMap<(Addr, Option<u32>), usize> =
+            earlier.teams.iter().enumerate().map(|(i, t)| ((t.descriptor, t.level.get()), i)).collect();
+        let mut met = 0;
+        for (index, team) in snapshot.teams.iter().enumerate() {
+            match known.get(&(team.descriptor, team.level.get())) {
+                Some(was) => {
+                    met += 1;
+                    teams.push(of_team(earlier, TeamId(*was), snapshot, runtime, TeamId(index)));
+                }
+                None => begun += 1,
+            }
+        }
+        ended += earlier.teams.len().saturating_sub(met);
+    }
+    threads.sort_by_key(|t| t.lwp);
+    let moved: Vec<i32> = threads.iter().filter(|t| t.moved).map(|t| t.lwp).collect();
+    for team in &mut teams {
+        let members = after.runtimes[team.runtime].team(team.team).map(|t| t.members.as_slice()).unwrap_or_default();
+        team.moved |= members.iter().flatten().any(|lwp| moved.contains(lwp));
+    }
+    Progress { elapsed, threads, teams, begun, ended }
+}
+
+/// What a thread executes and waits for, by addresses.
+fn doing(snapshot: &RuntimeSnapshot, thread: &Thread) -> (Option<Addr>, Option<(WaitKind, Addr)>) {
+    let task = thread.task.get().and_then(|id| snapshot.task(id)).map(|task| task.descriptor);
+    let wait = thread.wait.value().and_then(Option::as_ref).map(|wait| (wait.kind, wait.object));
+    (task, wait)
+}
+
+/// Where a thread is in the program: the frames of its stack, apart from the innermost, in which it moves as long as it runs.
+fn place(inspection: &Inspection, lwp: i32) -> Vec<Option<Addr>> {
+    let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
+    stack.map(|stack| stack.frames.iter().skip(1).map(|frame| frame.addr).collect()).unwrap_or_default()
+}
+
+fn of_team(
+    earlier: &RuntimeSnapshot,
+    was: TeamId,
+    snapshot: &RuntimeSnapshot,
+    runtime: usize,
+    team: TeamId,
+) -> TeamProgress {
+    let passed = |s: &RuntimeSnapshot, id: TeamId| s.team(id)?.barrier.value()?.passed;
+    let barriers = passed(earlier, was).zip(passed(snapshot, team)).map(|(a, b)| b.wrapping_sub(a));
+    let tasks = (unfinished(earlier, was), unfinished(snapshot, team));
+    let loops = (loop_of(earlier, was), loop_of(snapshot, team));
+    let loop_progress = loops.0.zip(loops.1);
+    let moved = barriers.is_some_and(|n| n > 0) || tasks.0 != tasks.1 || loops.0 != loops.1;
+    TeamProgress { runtime, team, barriers, loop_progress, tasks, moved }
+}
+
+/// How far the loop of a team is.
+fn loop_of(snapshot: &RuntimeSnapshot, team: TeamId) -> Option<i128> {
+    let of = snapshot.loops.iter().find(|of| of.team == team)?;
+    of.handed_out.get().map(i128::from).or_else(|| of.next.get().map(i128::from))
+}
+
+fn unfinished(snapshot: &RuntimeSnapshot, team: TeamId) -> u64 {
+    let of_team = |task: &Task| task.team.flat() == Some(team) && task.kind.get().is_some_and(TaskKind::is_explicit);
+    let listed = snapshot.tasks.iter().filter(|task| of_team(task)).count() as u64;
+    let more = snapshot.more_tasks.iter().filter(|more| snapshot.task(more.like).is_some_and(of_team));
+    listed + more.map(|more| more.count).sum::<u64>()
+}

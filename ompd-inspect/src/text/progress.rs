@@ -1,0 +1,68 @@
+//! What has changed between two looks.
+
+use anstyle::Style;
+
+use super::{HEADING, Page, words};
+use crate::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
+use crate::session::Inspection;
+
+pub fn render(page: &mut Page, inspection: &Inspection, progress: &Progress) {
+    let seconds = progress.elapsed.as_secs_f64();
+    page.blank();
+    let moving = progress.teams.iter().filter(|team| team.moved).count();
+    let changes = moving + progress.begun + progress.ended;
+    let ran = progress.threads.iter().filter(|t| used(t)).count();
+    let text = match (changes, ran) {
+        (0, 0) => format!("none in {seconds:.1} s: no OpenMP thread has moved or used processor time"),
+        (0, n) => format!("none to be seen in {seconds:.1} s, but {} used processor time", words::count(n, "thread")),
+        _ => format!("in {seconds:.1} s between two looks"),
+    };
+    page.wrapped("PROGRESS  ", HEADING, &text, 10);
+    for team in &progress.teams {
+        let snapshot = &inspection.runtimes[team.runtime];
+        let Some(members) = snapshot.team(team.team) else { continue };
+        let mut parts = of_team(team);
+        let running: Vec<&ThreadProgress> = progress.members(members).filter(|t| used(t)).collect();
+        match running.as_slice() {
+            [] => {}
+            [one] => parts.push(busy(one, team.moved)),
+            many => {
+                let cpu: f64 = many.iter().filter_map(|t| t.cpu).map(|cpu| cpu.as_secs_f64()).sum();
+                parts.push(format!("{} used {cpu:.2} s of processor time", words::count(many.len(), "thread")));
+            }
+        }
+        if parts.is_empty() {
+            parts.push(if team.moved { "threads have moved" } else { "nothing has changed" }.to_owned());
+        }
+        page.wrapped("  - ", Style::new(), &format!("team {}: {}", team.team.0, parts.join("; ")), 4);
+    }
+    if progress.begun + progress.ended > 0 {
+        let text = format!("{} begun, {} ended", words::count(progress.begun, "team"), progress.ended);
+        page.wrapped("  - ", Style::new(), &text, 4);
+    }
+}
+
+fn used(thread: &ThreadProgress) -> bool {
+    thread.cpu.is_some_and(|cpu| cpu > NOTHING)
+}
+
+fn busy(thread: &ThreadProgress, team_moved: bool) -> String {
+    let cpu = thread.cpu.map_or(0.0, |cpu| cpu.as_secs_f64());
+    let still = if thread.moved || team_moved { "" } else { " at the same place" };
+    format!("LWP {} used {cpu:.2} s of processor time{still}", thread.lwp)
+}
+
+fn of_team(team: &TeamProgress) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(barriers) = team.barriers.filter(|n| *n > 0) {
+        parts.push(format!("{} passed", words::count(usize::try_from(barriers).unwrap_or(usize::MAX), "barrier")));
+    }
+    if let Some((before, after)) = team.loop_progress.filter(|(before, after)| before != after) {
+        parts.push(format!("loop from {before} to {after}"));
+    }
+    let (before, after) = team.tasks;
+    if before != after {
+        parts.push(format!("{before} tasks, now {after}"));
+    }
+    parts
+}
