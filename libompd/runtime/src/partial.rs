@@ -61,7 +61,12 @@ fn known(s: &RuntimeSnapshot) -> BTreeMap<(Addr, &'static str), String> {
         file(t.descriptor, "parent", t.parent.value().map(team));
         file(t.descriptor, "primary", t.primary_num.value().map(u32::to_string));
         file(t.descriptor, "serialized", t.serialized.value().map(bool::to_string));
-        file(t.descriptor, "barrier", t.barrier.value().map(|v| format!("{v:?}")));
+        file(
+            t.descriptor,
+            "barrier",
+            t.barrier.value().map(|v| format!("{:?}", crate::model::Barrier { passed: None, ..*v })),
+        );
+        file(t.descriptor, "barriers passed", t.barrier.value().and_then(|v| v.passed).map(|n| n.to_string()));
         file(t.descriptor, "function", t.function.value().map(|v| format!("{v:?}")));
     }
     for t in &s.tasks {

@@ -181,13 +181,14 @@ impl Reader<'_> {
         result
     }
 
-    /// A thread by its number plus one, as locks name their owners.
-    fn owner(&self, number: u64) -> Owner {
+    /// A thread by its number plus one, as locks name their owners. One that is not found has ended only if all were.
+    fn owner(&self, number: u64) -> Result<Owner, Why> {
         let gtid = number.wrapping_sub(1);
         let thread = u32::try_from(gtid).ok().and_then(|gtid| self.by_gtid.get(&gtid));
         match thread.and_then(|index| self.threads[*index].lwp) {
-            Some(lwp) => Owner::Thread(lwp),
-            None => Owner::Gone(gtid),
+            Some(lwp) => Ok(Owner::Thread(lwp)),
+            None if self.all_threads => Ok(Owner::Gone(gtid)),
+            None => Err(Why::Inconsistent(format!("its owner, thread {gtid} of the runtime, was not found"))),
         }
     }
 
@@ -201,7 +202,7 @@ impl Reader<'_> {
         let name = (!critical).then(|| format!("lock #{} of the runtime's table", entry.index));
         let owner = match owner.filter(|owner| *owner != 0) {
             _ if !held => by.fact(Ok(None)),
-            Some(owner) => by.fact(Ok(Some(self.owner(owner)))),
+            Some(owner) => by.fact(self.owner(owner).map(Some)),
             None if entry.nest => Fact::unknown("its owner is just taking it or giving it up"),
             None => Fact::unknown("libomp's locks of this kind do not record their owner"),
         };

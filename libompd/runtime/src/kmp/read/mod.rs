@@ -73,6 +73,8 @@ pub(super) struct Reader<'a> {
     threads: Vec<RawThread>,
     by_addr: BTreeMap<Addr, usize>,
     by_gtid: HashMap<u32, usize>,
+    /// Every thread of the runtime, and of the process, was found.
+    all_threads: bool,
     teams: BTreeMap<Addr, View>,
     regions: Vec<Region>,
     region_ids: HashMap<Region, TeamId>,
@@ -109,6 +111,7 @@ impl<'a> Reader<'a> {
             threads: Vec::new(),
             by_addr: BTreeMap::new(),
             by_gtid: HashMap::new(),
+            all_threads: false,
             teams: BTreeMap::new(),
             regions: Vec::new(),
             region_ids: HashMap::new(),
@@ -134,6 +137,8 @@ impl<'a> Reader<'a> {
         if let Err(why) = reader.read_threads() {
             reader.issue("threads", why);
         }
+        // Whatever goes wrong with a thread leaves an issue.
+        reader.all_threads = reader.issues.is_empty() && target.threads().iter().all(|t| t.thread_pointer().is_some());
         reader.find_idle();
         reader.read_teams();
         reader.number_regions();
