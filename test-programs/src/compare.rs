@@ -255,17 +255,18 @@ fn compare_teams(all: &mut Comparison, of: &str, lwp: i32, api: &Api, found: &Va
 
 fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, runtime: Runtime) {
     let kmp = runtime.is_kmp();
+    // Which function the program called is not always to be seen: without it, memory does not tell these apart.
+    let no_call = found["wait"]["value"].get("call").is_none();
     let (kind, state) = match thread.wait {
-        Wait::Lock | Wait::NestLock if kmp => ("lock", "wait_lock"),
-        Wait::Lock => ("lock or critical", "wait_mutex"),
+        Wait::Lock if no_call && !kmp => ("lock or critical", "wait_mutex"),
         // What it has behind its word tells a nest lock from the others.
-        Wait::NestLock => ("lock", "wait_lock"),
+        Wait::Lock | Wait::NestLock => ("lock", "wait_lock"),
         Wait::Critical => ("critical", "wait_critical"),
         Wait::Barrier if thread.role == "end waiter" => ("end of region", "wait_barrier_implicit_parallel"),
         Wait::Barrier => ("barrier", "wait_barrier"),
         Wait::Taskwait => ("taskwait", "wait_taskwait"),
-        // libomp's taskgroup has children in it, so that memory does not tell it from a taskwait.
-        Wait::Taskgroup if kmp => ("taskwait or taskgroup", ""),
+        // libomp's taskgroup has children in it, as a taskwait has.
+        Wait::Taskgroup if no_call && kmp => ("taskwait or taskgroup", ""),
         Wait::Taskgroup => ("taskgroup", "wait_taskgroup"),
         Wait::Idle => ("next region", "idle"),
         Wait::Ordered => ("ordered", "wait_ordered"),

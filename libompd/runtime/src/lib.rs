@@ -19,6 +19,7 @@ mod partial;
 pub mod process;
 mod recover;
 pub mod waits_for;
+mod window;
 
 pub use instance::{Analysis, Runtime};
 pub use ompd_layout::Origin;

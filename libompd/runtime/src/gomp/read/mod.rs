@@ -12,7 +12,6 @@ mod loops;
 mod queues;
 mod tasks;
 mod waits;
-mod window;
 
 use super::{Distance, Gomp};
 use crate::bind::{Slot, View, Why};

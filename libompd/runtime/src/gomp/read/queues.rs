@@ -11,11 +11,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use ompd_target::{Addr, Target, TargetExt};
 
 use super::tasks::kind;
-use super::window::Window;
 use super::{RawThread, Reader, known};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
+use crate::window::Window;
 
 /// What makes tasks alike: function, generating task, taskgroup, whether it is blocked, priority.
 type Kind = (Addr, Addr, Addr, bool, i64);

@@ -12,6 +12,7 @@ use super::Reader;
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
+use crate::window::Window;
 
 /// Kinds of dependences in `last_flag`.
 const IN: u64 = 1;
@@ -172,14 +173,20 @@ impl Reader<'_> {
 
     /// Walks many lists of nodes at once; `each` gets the index of the list and the node.
     fn read_lists(&mut self, heads: &[Addr], mut each: impl FnMut(usize, Addr)) -> Result<(), Why> {
+        /// So few that they are better read one by one, each with what lies beside it: the next ones, as a rule.
+        const FEW: usize = 16;
         let s = &self.kmp.structs.depnode_list;
+        let window = Window::new(self.target);
         let mut at: Vec<(usize, Addr)> = heads.iter().copied().enumerate().filter(|(_, h)| !h.is_null()).collect();
         while !at.is_empty() {
             let mut next = Vec::new();
             for batch in at.chunks(limits::BATCH) {
                 self.bulk.spend(batch.len() as u64)?;
                 let addrs: Vec<Addr> = batch.iter().map(|(_, addr)| *addr).collect();
-                let views = View::read_each(self.target, &addrs, s.size.bytes_to_read()?);
+                let views = match addrs.len() {
+                    0..FEW => addrs.iter().map(|addr| View::read(&window, *addr, s.size)).collect(),
+                    _ => View::read_each(self.target, &addrs, s.size.bytes_to_read()?),
+                };
                 for ((list, _), view) in batch.iter().zip(views) {
                     let view = view?;
                     let (node, rest) = (view.ptr(&s.node)?, view.ptr(&s.next)?);

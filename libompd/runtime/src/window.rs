@@ -13,7 +13,7 @@ const LARGE: u64 = 256 << 10;
 
 /// A target seen through a few windows that move with the reads. A live process is asked anew for each piece, so that
 /// a million tasks leave nothing behind in the driver's cache.
-pub(super) struct Window<'a> {
+pub(crate) struct Window<'a> {
     inner: &'a dyn Target,
     pieces: RefCell<Pieces>,
 }
@@ -28,7 +28,7 @@ struct Pieces {
 }
 
 impl<'a> Window<'a> {
-    pub(super) fn new(inner: &'a dyn Target) -> Window<'a> {
+    pub(crate) fn new(inner: &'a dyn Target) -> Window<'a> {
         Window { inner, pieces: RefCell::new(Pieces { held: Vec::new(), reach: SMALL, last: 0 }) }
     }
 }
