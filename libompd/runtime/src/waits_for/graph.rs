@@ -7,7 +7,7 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::model::*;
-use crate::os::{Blocked, OsThread};
+use crate::os::{Blocked, OsThread, Signals};
 
 /// Index of a runtime among the snapshots.
 pub type RuntimeIndex = usize;
@@ -322,6 +322,12 @@ impl<'a> Builder<'a> {
         for (runtime, thread) in known {
             let Fact::Known { value: Some(wait), .. } = &thread.wait else { continue };
             if wait.kind == WaitKind::Pool {
+                // Awake it may be on its way to or from the pool, and others wait for that.
+                if wait.over.get() != Some(false) && os.blocked == Blocked::No {
+                    self.set(node, Mode::Free, Vec::new());
+                    self.graph.parked.insert(os.lwp);
+                    return;
+                }
                 parked = true;
                 continue;
             }
@@ -341,9 +347,13 @@ impl<'a> Builder<'a> {
         }
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
-            Blocked::Futex(_) => self.set(node, Mode::Any, vec![Node::Anyone]),
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
+            Blocked::Futex(_) => match os.signals {
+                Signals::Timers => self.set(node, Mode::Free, Vec::new()),
+                Signals::FromOutside if !self.frozen => self.set(node, Mode::Free, Vec::new()),
+                Signals::FromOutside | Signals::Quiet => self.set(node, Mode::Any, vec![Node::Anyone]),
+            },
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Yields if self.frozen && known.iter().any(|(r, t)| exhausted(&self.snapshots[*r], t)) => {
                 self.set(node, Mode::Any, vec![Node::Anyone]);
