@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ompd_runtime::model::*;
-use ompd_runtime::os::Blocked;
+use ompd_runtime::os::{Blocked, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
 use ompd_target::Addr;
 
@@ -490,7 +490,9 @@ impl Teller<'_> {
             parts.push(format!("{parked} idle in a pool"));
         }
         if asleep > 0 {
-            parts.push(format!("{asleep} asleep until another thread of the process wakes them"));
+            let handler = self.inspection.os.iter().any(|os| os.signals != Signals::Quiet);
+            let or = if handler && verdict.certainty == Certainty::Suspect { ", or the handler of a signal," } else { "" };
+            parts.push(format!("{asleep} asleep until another thread of the process{or} wakes them"));
         }
         if outside > 0 {
             parts.push(format!("{outside} in system calls without a time limit"));

@@ -25,6 +25,18 @@ pub enum Blocked {
     Yields,
 }
 
+/// What the handlers of signals may do for threads of the process that sleep: a handler may post a semaphore, for instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signals {
+    /// There are none, or only of signals that nothing sends unless somebody wants to end the process or it does something
+    /// wrong.
+    Quiet,
+    /// Somebody may send one, or it is not known which handlers there are.
+    FromOutside,
+    /// One is of a kind that the kernel sends when time has passed or input is there (`setitimer`, `timer_create`, `O_ASYNC`).
+    Timers,
+}
+
 /// One thread of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OsThread {
@@ -32,6 +44,27 @@ pub struct OsThread {
     pub lwp: i32,
     /// What keeps it waiting.
     pub blocked: Blocked,
+    /// What may happen in its process besides what its threads do.
+    pub signals: Signals,
+}
+
+/// Signals by which the process is asked to end, or told what it has done wrong: SIGINT, SIGQUIT, SIGTERM; SIGILL, SIGTRAP,
+/// SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGXFSZ, SIGSYS. The last two are those of the C library itself, which ends
+/// threads by them and sets user ids (signal(7), nptl(7)).
+const QUIET_SIGNALS: [u32; 14] = [2, 3, 15, 4, 5, 6, 7, 8, 11, 13, 25, 31, 32, 33];
+/// SIGALRM, SIGVTALRM, SIGPROF, SIGIO. So are all real-time signals.
+const TIMER_SIGNALS: [u32; 4] = [14, 26, 27, 29];
+const FIRST_REAL_TIME: u32 = 34;
+
+/// `handled`: bit N-1 for signal N, as far as it is known.
+fn signals(handled: Option<u64>) -> Signals {
+    let Some(handled) = handled else { return Signals::FromOutside };
+    let mut loud = (1..=u64::BITS).filter(|n| handled >> (n - 1) & 1 == 1 && !QUIET_SIGNALS.contains(n)).peekable();
+    match (loud.peek().is_some(), loud.any(|n| n >= FIRST_REAL_TIME || TIMER_SIGNALS.contains(&n))) {
+        (_, true) => Signals::Timers,
+        (true, false) => Signals::FromOutside,
+        (false, false) => Signals::Quiet,
+    }
 }
 
 /// Bytes above the thread pointer in which the C library keeps the id of the thread (`struct pthread` of glibc).
@@ -51,10 +84,12 @@ pub fn threads(target: &dyn Target) -> Vec<OsThread> {
         // Their numbers, and what a stop leaves of the arguments, are not the same everywhere.
         _ => Blocked::No,
     };
+    let signals = signals(target.process().handled_signals);
     let of = |thread: &ompd_target::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
-        OsThread { lwp: thread.lwp, blocked: call.map_or(Blocked::No, |call| blocked(thread.lwp, call)) }
+        let blocked = call.map_or(Blocked::No, |call| blocked(thread.lwp, call));
+        OsThread { lwp: thread.lwp, blocked, signals }
     };
     target.threads().iter().map(of).collect()
 }
@@ -126,4 +161,25 @@ fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u6
         (word > *pointer && word.0 - pointer.0 < PTHREAD_BYTES).then_some(joined)
     });
     joined.map_or(Blocked::No, Blocked::Join)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_that_may_let_threads_go_on() {
+        let of = |numbers: &[u32]| signals(Some(numbers.iter().fold(0, |mask, n| mask | 1 << (n - 1))));
+        assert_eq!(of(&[]), Signals::Quiet);
+        // What Python handles, and a program with fault handlers on the C library's own signals.
+        assert_eq!(of(&[2]), Signals::Quiet);
+        assert_eq!(of(&[4, 6, 7, 8, 11, 32, 33]), Signals::Quiet);
+        assert_eq!(of(&[10]), Signals::FromOutside);
+        assert_eq!(of(&[2, 17]), Signals::FromOutside);
+        assert_eq!(of(&[10, 14]), Signals::Timers);
+        assert_eq!(of(&[34]), Signals::Timers);
+        assert_eq!(of(&[64]), Signals::Timers);
+        // A core.
+        assert_eq!(signals(None), Signals::FromOutside);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Entry, Role};
-use ompd_runtime::model::{Fact, LockKind, RuntimeSnapshot, TeamId, Thread, Wait, WaitKind};
+use ompd_runtime::model::{Fact, LockKind, RuntimeSnapshot, TaskKind, TeamId, Thread, Wait, WaitKind};
 use ompd_target::Addr;
 
 use crate::physical::{Owner, Physical, Segment};
@@ -15,7 +15,7 @@ use crate::stitch::line_at;
 pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, runtime: usize, threads: &[Physical]) {
     let by_lwp: HashMap<i32, &Physical> = threads.iter().map(|t| (t.lwp, t)).collect();
     let mut found: Vec<(usize, Wait)> = Vec::new();
-    let locks = &mut snapshot.locks;
+    let (locks, tasks) = (&mut snapshot.locks, &snapshot.tasks);
     for (index, thread) in snapshot.threads.iter_mut().enumerate() {
         let Some(physical) = thread.lwp.and_then(|lwp| by_lwp.get(&lwp)) else { continue };
         let Some(call) = physical.segments.first().filter(|s| s.owner == Owner::Runtime(runtime) && !s.interrupts)
@@ -27,7 +27,9 @@ pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, run
             Fact::Known { value: Some(wait), .. } => wait,
             Fact::Known { value: None, .. } => continue,
             Fact::Unknown { .. } => {
-                let wait = by_call(process, physical, runtime, call, entry, thread);
+                let task = thread.task.get().and_then(|id| tasks.get(id.0));
+                let in_explicit = task.is_none_or(|task| task.kind.get().is_none_or(TaskKind::is_explicit));
+                let wait = by_call(process, physical, runtime, call, entry, thread, in_explicit);
                 found.extend(wait.map(|wait| (index, wait)));
                 continue;
             }
@@ -109,6 +111,7 @@ fn by_call(
     call: &Segment,
     entry: Option<Entry>,
     thread: &Thread,
+    in_explicit: bool,
 ) -> Option<Wait> {
     let (team, entry) = (thread.team.flat()?, entry?);
     let kind = match entry.construct {
@@ -125,6 +128,10 @@ fn by_call(
         _ if entry.role.opens() && ends_region(process, physical, runtime, call) => WaitKind::RegionEnd,
         _ => return None,
     };
+    // Who has an explicit task in its hands, begun or just ended, does not wait at a barrier.
+    if matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd) && in_explicit {
+        return None;
+    }
     let team_barrier = matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd).then_some(team);
     let mut wait = Wait { team: team_barrier, asleep: Some(false), ..Wait::new(kind, Addr::NULL, Origin::Stack) };
     place(process, physical, Some(entry), &mut wait);
@@ -150,6 +157,8 @@ fn over(snapshot: &RuntimeSnapshot, thread: &Thread, wait: &Wait) -> Fact<bool> 
     let task = thread.task.get().and_then(|id| snapshot.task(id));
     let unknown = || Fact::unknown("only its stack tells of this wait, not whether it is over");
     match wait.kind {
+        // Whether it is on its way out is known of thread 0 alone: it is the last to arrive and the first to leave.
+        WaitKind::Barrier | WaitKind::RegionEnd if thread.thread_num.get() != Some(0) => unknown(),
         WaitKind::Barrier | WaitKind::RegionEnd => match thread.team.flat() {
             Some(team) if lacks(snapshot, thread, team, wait.kind) || has_tasks(snapshot, team) => not,
             _ => unknown(),
@@ -170,14 +179,17 @@ fn over(snapshot: &RuntimeSnapshot, thread: &Thread, wait: &Wait) -> Fact<bool> 
     }
 }
 
-/// Some member is known to be elsewhere than at this barrier.
+/// Some member is known to be elsewhere than at this barrier, and in the region. Who has not been let into the region, or was
+/// not recorded to have arrived, may be about to leave this barrier.
 fn lacks(snapshot: &RuntimeSnapshot, thread: &Thread, team: TeamId, kind: WaitKind) -> bool {
     let members = snapshot.team(team).map(|t| t.members.as_slice()).unwrap_or_default();
     members.iter().flatten().filter(|lwp| Some(**lwp) != thread.lwp).any(|lwp| {
         match snapshot.thread_by_lwp(*lwp).map(|member| &member.wait) {
             Some(Fact::Known { value: Some(wait), .. }) => {
                 let here = wait.team == Some(team) && (wait.kind == kind || wait.kind == WaitKind::BarrierTasks);
-                !here && wait.over.get() == Some(false)
+                let outside = matches!(wait.kind, WaitKind::RegionStart | WaitKind::Pool);
+                let certain = wait.origin != Origin::Stack && wait.over.get() == Some(false);
+                !here && !outside && certain
             }
             Some(Fact::Known { value: None, .. }) => true,
             _ => false,

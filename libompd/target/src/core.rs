@@ -174,6 +174,7 @@ impl Core {
             command: notes.command,
             signal: notes.signal,
             stopped: false,
+            handled_signals: None,
             cpus: None,
             main_stack: None,
         };

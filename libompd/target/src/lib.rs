@@ -53,6 +53,9 @@ pub struct ProcessInfo {
     /// It is stopped by job control (`SIGSTOP`, Ctrl-Z, a shell): nothing in it moves until it gets `SIGCONT`. Never said
     /// of cores.
     pub stopped: bool,
+    /// Signals it has handlers for, as of the last stop: bit N-1 for signal N (`SigCgt`, proc_pid_status(5)). Live processes
+    /// only: a core does not record them.
+    pub handled_signals: Option<u64>,
     /// The processors it may use, as of opening it. Live processes only: a core does not record them.
     pub cpus: Option<Cpus>,
     /// Where the stack began that the process was started with, that of its first thread: its frames lie below. Live processes

@@ -150,7 +150,7 @@ impl Live {
         // The kernel says 0 to those who may not trace the process (proc_pid_stat(5), startstack).
         let main_stack = Some(Addr(stat.startstack)).filter(|addr| !addr.is_null());
         let command = view.command();
-        let info = ProcessInfo { pid: Some(pid), exe, command, signal: None, stopped, cpus, main_stack };
+        let info = ProcessInfo { pid: Some(pid), exe, command, stopped, cpus, main_stack, ..ProcessInfo::default() };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);
@@ -201,6 +201,7 @@ impl Live {
         caught.sort_by_key(|(tid, _)| *tid);
         let thread = |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, signal: 0 };
         self.threads = caught.into_iter().map(thread).collect();
+        self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.memory.start_caching();
         self.tracer = Some(tracer);
         Ok(())

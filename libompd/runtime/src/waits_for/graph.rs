@@ -7,7 +7,7 @@ use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::model::*;
-use crate::os::{Blocked, OsThread};
+use crate::os::{Blocked, OsThread, Signals};
 
 /// Index of a runtime among the snapshots.
 pub type RuntimeIndex = usize;
@@ -194,6 +194,12 @@ pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
     tasks.any(|(id, task)| task.unfinished_children.get().is_some_and(|n| u64::from(n) > known(id)))
 }
 
+/// The kernel has it asleep. Sleeping on a lock of the C library inside a call that only its stack tells of is another matter.
+fn is_asleep(wait: &Wait, os: OsThread) -> bool {
+    wait.asleep == Some(true)
+        || wait.origin != Origin::Stack && matches!(os.blocked, Blocked::Futex(_) | Blocked::Join(_))
+}
+
 /// Ready tasks of a runtime that count as those that might do something. Their threads are what matters.
 const READY_TASKS: usize = 8;
 
@@ -313,15 +319,20 @@ impl<'a> Builder<'a> {
         let node = Node::Thread(os.lwp);
         let mut waits: Vec<Node> = Vec::new();
         let mut parked = false;
-        // The kernel has it asleep, so that nothing has happened that it waits for.
-        let asleep = matches!(os.blocked, Blocked::Futex(_) | Blocked::Join(_));
         for (runtime, thread) in known {
             let Fact::Known { value: Some(wait), .. } = &thread.wait else { continue };
             if wait.kind == WaitKind::Pool {
+                // Awake it may be on its way to or from the pool, and others wait for that.
+                if wait.over.get() != Some(false) && os.blocked == Blocked::No {
+                    self.set(node, Mode::Free, Vec::new());
+                    self.graph.parked.insert(os.lwp);
+                    return;
+                }
                 parked = true;
                 continue;
             }
-            let still = wait.over.get() == Some(false) || (asleep && wait.over.get().is_none());
+            // That it sleeps proves nothing by itself: libomp changes what is waited for before it wakes who waits.
+            let still = wait.over.get() == Some(false);
             if !still || self.may_take_a_task(*runtime, thread, wait.kind) || self.may_have_taken(*runtime, wait, os) {
                 self.set(node, Mode::Free, Vec::new());
                 return;
@@ -336,9 +347,13 @@ impl<'a> Builder<'a> {
         }
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
-            Blocked::Futex(_) => self.set(node, Mode::Any, vec![Node::Anyone]),
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
+            Blocked::Futex(_) => match os.signals {
+                Signals::Timers => self.set(node, Mode::Free, Vec::new()),
+                Signals::FromOutside if !self.frozen => self.set(node, Mode::Free, Vec::new()),
+                Signals::FromOutside | Signals::Quiet => self.set(node, Mode::Any, vec![Node::Anyone]),
+            },
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Yields if self.frozen && known.iter().any(|(r, t)| exhausted(&self.snapshots[*r], t)) => {
                 self.set(node, Mode::Any, vec![Node::Anyone]);
@@ -351,12 +366,33 @@ impl<'a> Builder<'a> {
     }
 
     /// True if the thread may be just about to execute a task, or has just executed one: what it does then is in no queue
-    /// and no other record. Not so if it sleeps, or offers its processor to others. A thread that memory says to wait has
-    /// nothing in its hands if all tasks that are not over are where they belong; of one that only its stack says to wait
-    /// nothing is known.
+    /// and no other record. Not so if it sleeps. A thread that memory says to wait has nothing in its hands if all tasks that
+    /// are not over are where they belong; one that only its stack says to wait at a barrier if it offers its processor to
+    /// others besides, which libomp does there as long as it waits, and not when it lets others go on.
     fn may_have_taken(&self, runtime: RuntimeIndex, wait: &Wait, os: OsThread) -> bool {
-        let quiet = wait.asleep == Some(true) || os.blocked != Blocked::No;
-        !quiet && is_scheduling_point(wait.kind) && (self.hidden[runtime] || wait.origin == Origin::Stack)
+        if !is_scheduling_point(wait.kind) {
+            return false;
+        }
+        if wait.origin == Origin::Stack {
+            let barrier = matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd);
+            return self.hidden[runtime] || !barrier || os.blocked != Blocked::Yields;
+        }
+        self.hidden[runtime] && !is_asleep(wait, os)
+    }
+
+    /// What is still to be done once all members are at a barrier and no task is known that is not over: what the runtime
+    /// does itself, and a member that does not sleep may be about to.
+    fn rest(&self, runtime: RuntimeIndex, team: &Team, tasks: Option<&Vec<TaskId>>) -> (Mode, Vec<Node>) {
+        let snapshot = &self.snapshots[runtime];
+        let awake = |lwp: &i32| {
+            let wait = snapshot.thread_by_lwp(*lwp).and_then(|t| t.wait.value()).and_then(Option::as_ref);
+            let os = self.os.iter().find(|os| os.lwp == *lwp);
+            wait.zip(os).is_none_or(|(wait, os)| !is_asleep(wait, *os))
+        };
+        if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) {
+            return (Mode::Free, Vec::new());
+        }
+        self.tasks(runtime, tasks)
     }
 
     /// True if there is a task that is ready and that the thread may execute while it waits (OpenMP 5.2, 12.9: a thread
@@ -442,10 +478,11 @@ impl<'a> Builder<'a> {
             Node::GoneOwner(..) => (Mode::Any, Vec::new()),
             Node::Barrier(runtime, team) => self.missing(runtime, team, &[WaitKind::Barrier]),
             Node::RegionEnd(runtime, team) => self.missing(runtime, team, &[WaitKind::RegionEnd]),
-            Node::RegionStart(runtime, team) => {
-                self.missing(runtime, team, &[WaitKind::RegionStart, WaitKind::Barrier, WaitKind::RegionEnd])
-            }
-            Node::TeamTasks(runtime, team) => self.tasks(runtime, self.in_team[runtime].get(&team)),
+            Node::RegionStart(runtime, team) => self.let_in(runtime, team),
+            Node::TeamTasks(runtime, id) => match self.snapshots[runtime].team(id) {
+                Some(team) => self.rest(runtime, team, self.in_team[runtime].get(&id)),
+                None => (Mode::Free, Vec::new()),
+            },
             Node::Taskwait(runtime, task) => self.tasks(runtime, self.children[runtime].get(&task)),
             Node::Taskgroup(runtime, group) => self.tasks(runtime, self.in_group[runtime].get(&group)),
             Node::Dependences(runtime, id) => {
@@ -486,7 +523,20 @@ impl<'a> Builder<'a> {
         });
         let missing: Vec<Node> = missing.collect();
         // All are there, and yet it is not over: for what is left to be done it takes a thread.
-        if missing.is_empty() { self.tasks(runtime, self.in_team[runtime].get(&id)) } else { (Mode::All, missing) }
+        if missing.is_empty() {
+            self.rest(runtime, team, self.in_team[runtime].get(&id))
+        } else {
+            (Mode::All, missing)
+        }
+    }
+
+    /// Who waits to be let into a region needs nothing of members that are in it: some of them may have begun. Which
+    /// thread lets it in is not recorded.
+    fn let_in(&self, runtime: RuntimeIndex, id: TeamId) -> (Mode, Vec<Node>) {
+        let Some(team) = self.snapshots[runtime].team(id) else { return (Mode::Free, Vec::new()) };
+        let missing = (0u32..).zip(&team.members).filter(|(_, member)| member.is_none());
+        let missing: Vec<Node> = missing.map(|(number, _)| Node::Missing(runtime, id, number)).collect();
+        if missing.is_empty() { (Mode::Any, vec![Node::Anyone]) } else { (Mode::All, missing) }
     }
 
     fn tasks(&self, runtime: RuntimeIndex, ids: Option<&Vec<TaskId>>) -> (Mode, Vec<Node>) {
@@ -515,10 +565,18 @@ impl<'a> Builder<'a> {
         let Some(team) = snapshot.team(id) else { return (Mode::Free, Vec::new()) };
         let turn = snapshot.loops.iter().find(|l| l.team == id).and_then(|l| l.ordered_turn.flat());
         match turn.and_then(|number| team.members.get(number as usize).copied().flatten()) {
+            // Its turn has come, and it is being told.
+            Some(lwp) if self.waits_for_turn(runtime, lwp, id) => (Mode::Free, Vec::new()),
             Some(lwp) => (Mode::Any, vec![Node::Thread(lwp)]),
             // Whose turn it is, is not known: one of the members.
             None => (Mode::Any, self.members(runtime, team)),
         }
+    }
+
+    fn waits_for_turn(&self, runtime: RuntimeIndex, lwp: i32, team: TeamId) -> bool {
+        let thread = self.snapshots[runtime].thread_by_lwp(lwp);
+        let wait = thread.and_then(|t| t.wait.value()).and_then(Option::as_ref);
+        wait.is_some_and(|w| w.kind == WaitKind::Ordered && w.team.or(thread.and_then(|t| t.team.flat())) == Some(team))
     }
 
     fn members(&self, _runtime: RuntimeIndex, team: &Team) -> Vec<Node> {

@@ -150,12 +150,12 @@ impl Reader<'_> {
         }
     }
 
-    /// A thread that has arrived at a barrier leaves it once its own `b_go` is set; the primary, which gathers, once the word
-    /// of the thread it waits for is ahead of the team's.
+    /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. Who gathers, the primary and in a large team
+    /// other members as well, goes on once the word of the thread it waits for is ahead of the team's.
     fn barrier_over(&self, raw: &super::RawThread, wait: &Wait) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
-        if primary {
+        if primary || self.gathers(raw, wait)? {
             let team = self.teams.get(&raw.team).zip(self.barrier_word(wait.object));
             let Some((team, which)) = team else {
                 return Err(Why::Inconsistent("whom it waits for is not known".to_owned()));
@@ -168,10 +168,18 @@ impl Reader<'_> {
             WaitKind::Barrier => {
                 let team = self.teams.get(&raw.team);
                 let arrived = team.map_or(Ok(None), |team| self.arrived_at(&raw.view, team))?;
-                let Some((which, _)) = arrived.filter(|(which, _)| *which != Barriers::ForkJoin) else {
-                    return Err(Why::Inconsistent("at which barrier it waits is not known".to_owned()));
-                };
-                which
+                match arrived {
+                    Some((Barriers::ForkJoin, _)) => {
+                        return Err(Why::Inconsistent("at which barrier it waits is not known".to_owned()));
+                    }
+                    Some((which, _)) => which,
+                    // The team's count has caught up: the primary lets them go as soon as all tasks are over.
+                    None if self.primary_waits_for_tasks(raw)? => return Ok(false),
+                    None => {
+                        let text = "all have arrived, and whether it is being let go is not known";
+                        return Err(Why::Inconsistent(text.to_owned()));
+                    }
+                }
             }
             _ => Barriers::ForkJoin,
         };
@@ -187,6 +195,31 @@ impl Reader<'_> {
             return Err(Why::Inconsistent("another thread's word may release it".to_owned()));
         }
         Ok(state.uint(&s.bstate.go)? & !BARRIER_FLAGS != 0)
+    }
+
+    /// True if the thread sleeps until another one has arrived: that one's word is what it waits for.
+    fn gathers(&self, raw: &super::RawThread, wait: &Wait) -> Result<bool, Why> {
+        let slept_on = self.slept_on(&raw.view)?;
+        let own = |word: Addr| {
+            let size = self.kmp.structs.info.size.get();
+            size.is_ok_and(|size| word >= raw.view.addr() && word.0 - raw.view.addr().0 < size)
+        };
+        let barrier = matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd);
+        Ok(barrier && slept_on.is_some_and(|word| word == wait.object && !own(word)))
+    }
+
+    /// True if the primary of the thread's team, having gathered everyone, sleeps until all tasks are over.
+    fn primary_waits_for_tasks(&self, raw: &super::RawThread) -> Result<bool, Why> {
+        let s = &self.kmp.structs;
+        for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
+            if other.view.count(&s.info.ds_tid)? != 0 {
+                continue;
+            }
+            if let Some(word) = self.slept_on(&other.view)? {
+                return Ok(self.is_unfinished_word(&other.view, word) && self.target.read_u32(word)? != 0);
+            }
+        }
+        Ok(false)
     }
 
     /// In order of certainty: idle; in the queue of a lock; in a taskwait; asleep on a word whose meaning is known;
