@@ -71,7 +71,9 @@ pub const HANGS: &[Case] = &[
     // libomp's entry points for gcc do not know of detached tasks.
     Case::of("hangs/detach").needs(Needs::OwnCompiler),
     Case::with("hangs/detach", &["-DTASKGROUP"]).needs(Needs::OwnCompiler),
-    Case::with("hangs/detach", &["-DBARRIER"]).needs(Needs::OwnCompiler),
+    // libomp's threads never sleep at a barrier while a task is not over, and while they spin it is not to be seen whether
+    // they are being let go: nothing is proven.
+    Case::with("hangs/detach", &["-DBARRIER"]).needs(Needs::Libgomp),
     Case::of("hangs/depend_cycle"),
     Case::with("hangs/depend_cycle", &["-DNEST"]),
     Case::with("hangs/depend_cycle", &["-DTASKWAIT"]),

@@ -523,11 +523,7 @@ impl<'a> Builder<'a> {
         });
         let missing: Vec<Node> = missing.collect();
         // All are there, and yet it is not over: for what is left to be done it takes a thread.
-        if missing.is_empty() {
-            self.rest(runtime, team, self.in_team[runtime].get(&id))
-        } else {
-            (Mode::All, missing)
-        }
+        if missing.is_empty() { self.rest(runtime, team, self.in_team[runtime].get(&id)) } else { (Mode::All, missing) }
     }
 
     /// Who waits to be let into a region needs nothing of members that are in it: some of them may have begun. Which

@@ -174,7 +174,7 @@ impl Reader<'_> {
                     }
                     Some((which, _)) => which,
                     // The team's count has caught up: the primary lets them go as soon as all tasks are over.
-                    None if self.primary_waits_for_tasks(raw)? => return Ok(false),
+                    None if self.primary_waits_for_tasks(raw)? || self.has_children(raw)? => return Ok(false),
                     None => {
                         let text = "all have arrived, and whether it is being let go is not known";
                         return Err(Why::Inconsistent(text.to_owned()));
@@ -206,6 +206,22 @@ impl Reader<'_> {
         };
         let barrier = matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd);
         Ok(barrier && slept_on.is_some_and(|word| word == wait.object && !own(word)))
+    }
+
+    /// True if a member of the thread's team has made tasks that are not over: until they are, nobody is let go
+    /// (`__kmp_execute_tasks_template`).
+    fn has_children(&self, raw: &super::RawThread) -> Result<bool, Why> {
+        let s = &self.kmp.structs;
+        for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
+            let task = self.task_ids.get(&other.view.ptr(&s.info.current_task)?);
+            let Some(task) = task.filter(|id| self.tasks[id.0].kind.get() == Some(TaskKind::Implicit)) else {
+                continue;
+            };
+            if self.task_views[task.0].count(&s.taskdata.incomplete_children)? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// True if the primary of the thread's team, having gathered everyone, sleeps until all tasks are over.
