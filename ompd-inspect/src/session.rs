@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
-use ompd_runtime::waits_for::{self, WaitsFor};
+use ompd_runtime::waits_for::{self, Node, Verdict, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, FrameVariables, Stacks};
 use ompd_target::core::Core;
@@ -109,13 +109,36 @@ fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
 fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let mut live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
+    let first = look(&mut live, &runtimes, wanted)?;
+    if first.waits_for.verdicts.is_empty() {
+        return Ok(first);
+    }
+    // What never goes on is still there at a second stop. A verdict that is not must not be told.
+    let mut second = look(&mut live, &runtimes, wanted)?;
+    second.pause = first.pause.zip(second.pause).map(|(one, two)| one + two);
+    let known: HashSet<_> = first.waits_for.verdicts.iter().map(stuck_threads).collect();
+    second.waits_for.verdicts.retain(|verdict| known.contains(&stuck_threads(verdict)));
+    Ok(second)
+}
+
+/// What has to be the same of a verdict at two stops: its kind, and the threads it is about.
+fn stuck_threads(verdict: &Verdict) -> (&'static str, &'static str, Vec<i32>) {
+    let threads = verdict.core.iter().filter_map(|node| match node {
+        Node::Thread(lwp) => Some(*lwp),
+        _ => None,
+    });
+    (verdict.certainty.word(), verdict.situation.word(), threads.collect())
+}
+
+/// One stop, and what is found.
+fn look(live: &mut Live, runtimes: &[Box<dyn Runtime>], wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let began = Instant::now();
     live.stop()?;
-    let stacks = Stacks::capture(&live);
-    let snapshots = runtimes.iter().map(|r| r.snapshot(&live)).collect();
-    let os = os::threads(&live);
+    let stacks = Stacks::capture(live);
+    let snapshots = runtimes.iter().map(|r| r.snapshot(live)).collect();
+    let os = os::threads(live);
     let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    Ok(finish(&live, &runtimes, Stop { snapshots, stacks, os, pause: Some(pause) }, wanted))
+    Ok(finish(live, runtimes, Stop { snapshots, stacks, os, pause: Some(pause) }, wanted))
 }
 
 /// What was read in one stop.

@@ -491,7 +491,8 @@ impl Teller<'_> {
         }
         if asleep > 0 {
             let handler = self.inspection.os.iter().any(|os| os.signals != Signals::Quiet);
-            let or = if handler && verdict.certainty == Certainty::Suspect { ", or the handler of a signal," } else { "" };
+            let or =
+                if handler && verdict.certainty == Certainty::Suspect { ", or the handler of a signal," } else { "" };
             parts.push(format!("{asleep} asleep until another thread of the process{or} wakes them"));
         }
         if outside > 0 {

@@ -230,7 +230,7 @@ fn a_barrier_that_all_have_reached() {
         let team = p.team();
         p.member(team, FUTEX, wait(WaitKind::BarrierTasks, team));
         let last = wait(WaitKind::RegionEnd, team);
-        p.member(team, if all { FUTEX } else { Blocked::Yields }, if all { last } else { spins(last) });
+        p.member(team, if all { FUTEX } else { Blocked::No }, if all { last } else { spins(last) });
         p.judge()
     };
     assert_eq!(awake(false), [], "it may be about to say that it has no task left");
@@ -239,14 +239,16 @@ fn a_barrier_that_all_have_reached() {
 
 #[test]
 fn a_task_in_nobodys_list_is_in_the_hands_of_who_is_awake() {
-    for (blocked, stuck) in [(Blocked::No, false), (Blocked::Yields, false), (FUTEX, true)] {
+    let (free, deadlock) = (vec![], vec![Certainty::Deadlock]);
+    for (blocked, found) in [(Blocked::No, free), (Blocked::Yields, vec![Certainty::Suspect]), (FUTEX, deadlock)] {
         let mut p = Process::new();
         let team = p.team();
         p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
         let barrier = wait(WaitKind::Barrier, team);
-        p.member(team, blocked, if stuck { barrier } else { spins(barrier) });
+        p.member(team, blocked, if blocked == FUTEX { barrier } else { spins(barrier) });
         p.snapshot.tasks[0].unfinished_children = fact(1);
-        assert_eq!(!p.judge().is_empty(), stuck, "{blocked:?}");
+        let certainties: Vec<Certainty> = p.judge().into_iter().map(|(certainty, ..)| certainty).collect();
+        assert_eq!(certainties, found, "{blocked:?}");
     }
 }
 
@@ -363,5 +365,23 @@ fn calls_that_wait_for_something_from_outside() {
     p.member(team, Blocked::Outside("read"), None);
     assert_eq!(p.judge(), [(Certainty::Suspect, Situation::MissingMember, vec![1, 2])]);
     p.foreign(Blocked::No);
+    assert_eq!(p.judge(), []);
+}
+
+#[test]
+fn who_waits_at_the_end_of_its_task_group_does_not_wait_for_itself() {
+    let mut p = Process::new();
+    let team = p.team();
+    let end = wait(WaitKind::Taskgroup, team).map(|wait| Wait { taskgroup: Some(TaskgroupId(0)), ..wait });
+    p.member(team, FUTEX, end);
+    p.member(team, Blocked::No, None);
+    let of_group = |p: &mut Process, lwp| {
+        let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+        p.snapshot.tasks[task.0].taskgroup = fact(Some(TaskgroupId(0)));
+        p.snapshot.tasks[task.0].thread = Some(lwp);
+        p.snapshot.threads[lwp as usize - 1].task = fact(task);
+    };
+    of_group(&mut p, 1);
+    of_group(&mut p, 2);
     assert_eq!(p.judge(), []);
 }
