@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
-use ompd_runtime::waits_for::{self, WaitsFor};
+use ompd_runtime::waits_for::{self, Node, Verdict, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, FrameVariables, Stacks};
 use ompd_target::core::Core;
@@ -71,6 +71,12 @@ impl Inspection {
         self.issues.iter().chain(runtimes)
     }
 
+    /// Keeps the verdicts that an earlier look had as well.
+    fn keep_verdicts_of(&mut self, earlier: &Inspection) {
+        let known: HashSet<_> = earlier.waits_for.verdicts.iter().map(stuck_threads).collect();
+        self.waits_for.verdicts.retain(|verdict| known.contains(&stuck_threads(verdict)));
+    }
+
     /// True if a runtime was found and nothing went wrong.
     pub fn complete(&self) -> bool {
         !self.runtimes.is_empty() && self.all_issues().next().is_none()
@@ -126,20 +132,47 @@ fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<I
     let mut live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
     let (began, first) = look(&mut live, &runtimes, wanted)?;
-    let (mut at, mut last) = (began, None);
+    let (mut at, mut before, mut last) = (began, None, None);
     // Whoever moves to and fro has moved all the same.
     let mut meanwhile = Moved::default();
     for _ in 1..wanted.samples {
         std::thread::sleep(wanted.interval.saturating_sub(at.elapsed()));
         let (now, look) = look(&mut live, &runtimes, wanted)?;
         meanwhile.add(&progress::compare(last.as_ref().unwrap_or(&first), &look, now - at), &look);
-        (at, last) = (now, Some(look));
+        before = last.replace(look);
+        at = now;
     }
-    let Some(mut last) = last else { return Ok(first) };
+    let Some(mut last) = last else { return confirmed(&mut live, &runtimes, wanted, first) };
+    last.keep_verdicts_of(before.as_ref().unwrap_or(&first));
     let mut progress = progress::compare(&first, &last, at - began);
     meanwhile.tell(&mut progress, &last);
     last.progress = Some(progress);
     Ok(last)
+}
+
+/// What never goes on is still there at a second stop. A verdict that is not must not be told.
+fn confirmed(
+    live: &mut Live,
+    runtimes: &[Box<dyn Runtime>],
+    wanted: Wanted<'_>,
+    first: Inspection,
+) -> Result<Inspection, OpenError> {
+    if first.waits_for.verdicts.is_empty() {
+        return Ok(first);
+    }
+    let (_, mut second) = look(live, runtimes, wanted)?;
+    second.pause = first.pause.zip(second.pause).map(|(one, two)| one + two);
+    second.keep_verdicts_of(&first);
+    Ok(second)
+}
+
+/// What has to be the same of a verdict at two stops: its kind, and the threads it is about.
+fn stuck_threads(verdict: &Verdict) -> (&'static str, &'static str, Vec<i32>) {
+    let threads = verdict.core.iter().filter_map(|node| match node {
+        Node::Thread(lwp) => Some(*lwp),
+        _ => None,
+    });
+    (verdict.certainty.word(), verdict.situation.word(), threads.collect())
 }
 
 /// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.

@@ -103,4 +103,9 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/io"),
     Case::with("healthy/io", &["-DNAP"]),
     Case::of("healthy/pthread_pools"),
+    Case::of("healthy/held_across"),
+    Case::of("healthy/task_groups"),
+    Case::of("healthy/tail_tasks"),
+    Case::of("healthy/timer"),
+    Case::of("healthy/threads_come_and_go"),
 ];

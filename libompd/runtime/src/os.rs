@@ -75,7 +75,7 @@ const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;
 
-/// What every thread of the target waits for. To be called while the target is stopped.
+/// What every thread of the target waits for, in LWP order. To be called while the target is stopped.
 pub fn threads(target: &dyn Target) -> Vec<OsThread> {
     let pointers: HashMap<i32, Addr> =
         target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))).collect();
@@ -91,7 +91,9 @@ pub fn threads(target: &dyn Target) -> Vec<OsThread> {
         let blocked = call.map_or(Blocked::No, |call| blocked(thread.lwp, call));
         OsThread { lwp: thread.lwp, blocked, signals }
     };
-    target.threads().iter().map(of).collect()
+    let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
+    threads.sort_unstable_by_key(|thread| thread.lwp);
+    threads
 }
 
 /// Finds out which of the threads offer their processor to others. Symbol tables are looked at, which may take long: to be

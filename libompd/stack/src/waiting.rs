@@ -23,7 +23,17 @@ pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, run
             continue;
         };
         let entry = call.entry.filter(|_| call.called.is_some());
+        let task_wait = |kind| matches!(kind, WaitKind::Taskwait | WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup);
         let wait = match &mut thread.wait {
+            // libomp leaves the mark of a taskwait there, and it ends whatever others do.
+            Fact::Known { value: Some(wait), .. }
+                if task_wait(wait.kind) && entry.is_some_and(|entry| entry.construct == "taskyield") =>
+            {
+                thread.wait =
+                    Fact::unknown("it is in taskyield, which waits for nothing, and may be executing no task");
+                thread.state = Fact::unknown("it is in taskyield");
+                continue;
+            }
             Fact::Known { value: Some(wait), .. } => wait,
             Fact::Known { value: None, .. } => continue,
             Fact::Unknown { .. } => {

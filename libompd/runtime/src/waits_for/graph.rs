@@ -375,9 +375,11 @@ impl<'a> Builder<'a> {
         }
         if wait.origin == Origin::Stack {
             let barrier = matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd);
-            return self.hidden[runtime] || !barrier || os.blocked != Blocked::Yields;
+            return self.hidden[runtime] && !self.frozen || !barrier || os.blocked != Blocked::Yields;
         }
-        self.hidden[runtime] && !is_asleep(wait, os)
+        // libomp yields now and then with a task in its hands as well (`__kmp_release_ticket_lock`): no proof.
+        let quiet = is_asleep(wait, os) || self.frozen && os.blocked == Blocked::Yields;
+        self.hidden[runtime] && !quiet
     }
 
     /// What is still to be done once all members are at a barrier and no task is known that is not over: what the runtime
@@ -386,10 +388,10 @@ impl<'a> Builder<'a> {
         let snapshot = &self.snapshots[runtime];
         let awake = |lwp: &i32| {
             let wait = snapshot.thread_by_lwp(*lwp).and_then(|t| t.wait.value()).and_then(Option::as_ref);
-            let os = self.os.iter().find(|os| os.lwp == *lwp);
+            let os = self.os.binary_search_by_key(lwp, |os| os.lwp).ok().and_then(|at| self.os.get(at));
             wait.zip(os).is_none_or(|(wait, os)| !is_asleep(wait, *os))
         };
-        if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) {
+        if tasks.is_none_or(Vec::is_empty) && !self.frozen && team.members.iter().flatten().any(awake) {
             return (Mode::Free, Vec::new());
         }
         self.tasks(runtime, tasks)
@@ -484,7 +486,13 @@ impl<'a> Builder<'a> {
                 None => (Mode::Free, Vec::new()),
             },
             Node::Taskwait(runtime, task) => self.tasks(runtime, self.children[runtime].get(&task)),
-            Node::Taskgroup(runtime, group) => self.tasks(runtime, self.in_group[runtime].get(&group)),
+            Node::Taskgroup(runtime, group) => {
+                // The task that waits at its end is recorded to be in it, and is not waited for.
+                let waits = |id: &&TaskId| !self.waits_at_end(runtime, **id, group);
+                let ids = self.in_group[runtime].get(&group);
+                let ids: Vec<TaskId> = ids.into_iter().flatten().filter(waits).copied().collect();
+                self.tasks(runtime, Some(&ids))
+            }
             Node::Dependences(runtime, id) => {
                 let known = self.snapshots[runtime].task(id).map(|t| &t.predecessors).filter(|p| !p.is_empty());
                 match known {
@@ -524,6 +532,18 @@ impl<'a> Builder<'a> {
         let missing: Vec<Node> = missing.collect();
         // All are there, and yet it is not over: for what is left to be done it takes a thread.
         if missing.is_empty() { self.rest(runtime, team, self.in_team[runtime].get(&id)) } else { (Mode::All, missing) }
+    }
+
+    /// True if a thread waits at the end of this task group and executes this task.
+    fn waits_at_end(&self, runtime: RuntimeIndex, task: TaskId, group: TaskgroupId) -> bool {
+        let snapshot = &self.snapshots[runtime];
+        let lwp = snapshot.task(task).and_then(|t| t.thread);
+        let thread = lwp.and_then(|lwp| snapshot.thread_by_lwp(lwp)).filter(|t| t.task.get() == Some(task));
+        let wait = thread.and_then(|t| t.wait.value()).and_then(Option::as_ref);
+        wait.is_some_and(|w| {
+            matches!(w.kind, WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup)
+                && w.taskgroup.or_else(|| snapshot.task(task)?.taskgroup.flat()) == Some(group)
+        })
     }
 
     /// Who waits to be let into a region needs nothing of members that are in it: some of them may have begun. Which

@@ -8,6 +8,8 @@
 
 mod graph;
 mod situation;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 

@@ -1,0 +1,387 @@
+//! Verdicts on snapshots made by hand.
+
+use ompd_layout::Origin;
+use ompd_target::Addr;
+
+use super::*;
+use crate::model::*;
+use crate::os::{Blocked, Signals};
+
+const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
+const WHY: &str = "not part of the test";
+
+fn fact<T>(value: T) -> Fact<T> {
+    Fact::known(value, Origin::Dwarf)
+}
+
+/// A process of one runtime, whose threads are numbered from 1 in the order in which they are added.
+struct Process {
+    snapshot: RuntimeSnapshot,
+    os: Vec<OsThread>,
+}
+
+impl Process {
+    fn new() -> Process {
+        let instance = InstanceInfo {
+            family: Family::Gomp,
+            product: "GNU libgomp",
+            path: String::new(),
+            file: None,
+            base: Addr::NULL,
+            build_id: None,
+            needed_by: None,
+            origins: Vec::new(),
+            layout: Vec::new(),
+            missing: Vec::new(),
+            issues: Vec::new(),
+        };
+        Process { snapshot: RuntimeSnapshot::of(instance), os: Vec::new() }
+    }
+
+    /// A thread of which no runtime knows.
+    fn foreign(&mut self, blocked: Blocked) -> i32 {
+        let lwp = i32::try_from(self.os.len()).expect("a few threads") + 1;
+        self.os.push(OsThread { lwp, blocked, signals: Signals::Quiet });
+        lwp
+    }
+
+    /// The next member of a team, with its implicit task.
+    fn member(&mut self, team: TeamId, blocked: Blocked, wait: Option<Wait>) -> i32 {
+        let lwp = self.foreign(blocked);
+        let members = &mut self.snapshot.teams[team.0].members;
+        members.push(Some(lwp));
+        let number = u32::try_from(members.len()).expect("a few members") - 1;
+        let task = self.task(team, TaskKind::Implicit, TaskState::Running);
+        self.snapshot.tasks[task.0].thread = Some(lwp);
+        self.thread(lwp, Some(team), Some((number, task)), wait);
+        lwp
+    }
+
+    /// A worker without a region.
+    fn idle(&mut self, blocked: Blocked, over: Fact<bool>) -> i32 {
+        let lwp = self.foreign(blocked);
+        let wait = Wait { over, ..Wait::new(WaitKind::Pool, Addr::NULL, Origin::Dwarf) };
+        self.thread(lwp, None, None, Some(wait));
+        lwp
+    }
+
+    fn thread(&mut self, lwp: i32, team: Option<TeamId>, member: Option<(u32, TaskId)>, wait: Option<Wait>) {
+        self.snapshot.threads.push(Thread {
+            lwp: Some(lwp),
+            descriptor: Addr::NULL,
+            gtid: None,
+            role: Fact::unknown(WHY),
+            thread_num: member.map_or(Fact::unknown(WHY), |(number, _)| fact(number)),
+            team: fact(team),
+            task: member.map_or(Fact::unknown(WHY), |(_, task)| fact(task)),
+            state: Fact::unknown(WHY),
+            wait: fact(wait),
+            icvs: Icvs::unknown(WHY),
+        });
+    }
+
+    fn team(&mut self) -> TeamId {
+        self.snapshot.teams.push(Team {
+            descriptor: Addr::NULL,
+            size: Fact::unknown(WHY),
+            level: fact(1),
+            active_level: fact(1),
+            parent: fact(None),
+            primary_num: fact(0),
+            serialized: fact(false),
+            function: Fact::unknown(WHY),
+            location: Fact::unknown(WHY),
+            construct: Fact::unknown(WHY),
+            members: Vec::new(),
+            barrier: Fact::unknown(WHY),
+        });
+        TeamId(self.snapshot.teams.len() - 1)
+    }
+
+    fn task(&mut self, team: TeamId, kind: TaskKind, state: TaskState) -> TaskId {
+        self.snapshot.tasks.push(Task {
+            kind: fact(kind),
+            state: fact(state),
+            team: fact(Some(team)),
+            generating: fact(None),
+            tied: fact(true),
+            priority: fact(0),
+            event: fact(None),
+            taskgroup: fact(None),
+            unfinished_children: fact(0),
+            ..Task::unknown(Addr::NULL, WHY)
+        });
+        TaskId(self.snapshot.tasks.len() - 1)
+    }
+
+    fn lock(&mut self, owner: Fact<Option<Owner>>) -> LockId {
+        self.snapshot.locks.push(Lock {
+            object: Addr::NULL,
+            kind: fact(LockKind::Lock),
+            name: None,
+            location: None,
+            owner,
+            held: fact(true),
+            depth: None,
+            waiters: Vec::new(),
+            queued: false,
+        });
+        LockId(self.snapshot.locks.len() - 1)
+    }
+
+    fn handle(&mut self, signals: Signals) {
+        self.os.iter_mut().for_each(|os| os.signals = signals);
+    }
+
+    fn judge(&self) -> Vec<(Certainty, Situation, Vec<i32>)> {
+        let found = judge(std::slice::from_ref(&self.snapshot), &self.os);
+        let threads = |nodes: &[Node]| {
+            let lwps = nodes.iter().filter_map(|node| match node {
+                Node::Thread(lwp) => Some(*lwp),
+                _ => None,
+            });
+            lwps.collect()
+        };
+        found.verdicts.iter().map(|v| (v.certainty, v.situation, threads(&v.core))).collect()
+    }
+}
+
+/// A wait that had not ended at the stop, of a thread that sleeps.
+fn wait(kind: WaitKind, team: TeamId) -> Option<Wait> {
+    let asleep = Some(true);
+    Some(Wait { team: Some(team), over: fact(false), asleep, ..Wait::new(kind, Addr::NULL, Origin::Dwarf) })
+}
+
+fn spins(wait: Option<Wait>) -> Option<Wait> {
+    wait.map(|wait| Wait { asleep: Some(false), ..wait })
+}
+
+fn by_stack(wait: Option<Wait>) -> Option<Wait> {
+    spins(wait).map(|wait| Wait { origin: Origin::Stack, ..wait })
+}
+
+fn locked(lock: LockId) -> Option<Wait> {
+    let wait = Wait::new(WaitKind::Lock, Addr::NULL, Origin::Dwarf);
+    Some(Wait { lock: Some(lock), over: fact(false), asleep: Some(true), ..wait })
+}
+
+#[test]
+fn two_locks_and_who_only_waits_for_them() {
+    let mut p = Process::new();
+    let team = p.team();
+    let (one, two) = (p.lock(fact(Some(Owner::Thread(2)))), p.lock(fact(Some(Owner::Thread(1)))));
+    p.member(team, FUTEX, locked(one));
+    p.member(team, FUTEX, locked(two));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    // Whoever else runs makes no difference.
+    p.foreign(Blocked::No);
+    assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+    let found = judge(std::slice::from_ref(&p.snapshot), &p.os);
+    assert_eq!(found.verdicts[0].held_up, [3]);
+}
+
+#[test]
+fn a_lock_whose_owner_is_not_known_takes_everybody() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(Fact::unknown("not recorded"));
+    p.member(team, FUTEX, locked(lock));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::ClosedWaits, vec![1, 2])]);
+    p.foreign(Blocked::No);
+    assert_eq!(p.judge(), []);
+}
+
+#[test]
+fn a_lock_of_a_thread_that_is_gone_and_one_of_oneself() {
+    let mut p = Process::new();
+    let team = p.team();
+    let gone = p.lock(fact(Some(Owner::Gone(7))));
+    p.member(team, FUTEX, locked(gone));
+    p.member(team, Blocked::No, None);
+    assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::OwnerGone, vec![1])]);
+
+    let mut p = Process::new();
+    let team = p.team();
+    let own = p.lock(fact(Some(Owner::Thread(1))));
+    p.member(team, FUTEX, locked(own));
+    p.member(team, Blocked::No, None);
+    assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::SelfDeadlock, vec![1])]);
+}
+
+#[test]
+fn who_has_been_let_go_is_not_stuck() {
+    for over in [fact(true), Fact::unknown("not recorded")] {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(team, FUTEX, locked(lock));
+        let barrier = wait(WaitKind::Barrier, team).map(|wait| Wait { over: over.clone(), ..wait });
+        // It holds the lock across a barrier that the first has left already.
+        p.member(team, FUTEX, barrier);
+        assert_eq!(p.judge(), [], "{over:?}");
+    }
+}
+
+#[test]
+fn a_barrier_that_all_have_reached() {
+    let awake = |all: bool| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::BarrierTasks, team));
+        let last = wait(WaitKind::RegionEnd, team);
+        p.member(team, if all { FUTEX } else { Blocked::No }, if all { last } else { spins(last) });
+        p.judge()
+    };
+    assert_eq!(awake(false), [], "it may be about to say that it has no task left");
+    assert_eq!(awake(true).len(), 1);
+}
+
+#[test]
+fn a_task_in_nobodys_list_is_in_the_hands_of_who_is_awake() {
+    let (free, deadlock) = (vec![], vec![Certainty::Deadlock]);
+    for (blocked, found) in [(Blocked::No, free), (Blocked::Yields, vec![Certainty::Suspect]), (FUTEX, deadlock)] {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+        let barrier = wait(WaitKind::Barrier, team);
+        p.member(team, blocked, if blocked == FUTEX { barrier } else { spins(barrier) });
+        p.snapshot.tasks[0].unfinished_children = fact(1);
+        let certainties: Vec<Certainty> = p.judge().into_iter().map(|(certainty, ..)| certainty).collect();
+        assert_eq!(certainties, found, "{blocked:?}");
+    }
+}
+
+#[test]
+fn what_only_a_stack_tells() {
+    let of = |blocked, kind| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(1))));
+        p.member(team, blocked, by_stack(wait(kind, team)));
+        p.member(team, FUTEX, locked(lock));
+        p.judge().len()
+    };
+    assert_eq!(of(Blocked::Yields, WaitKind::Barrier), 1);
+    // It may be letting the other one go: running, or at a lock of the C library.
+    assert_eq!(of(Blocked::No, WaitKind::Barrier), 0);
+    assert_eq!(of(FUTEX, WaitKind::Barrier), 0);
+    assert_eq!(of(Blocked::Yields, WaitKind::Taskgroup), 0);
+}
+
+#[test]
+fn a_ready_task_needs_a_thread_that_may_take_it() {
+    let of = |kind| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(team, FUTEX, locked(lock));
+        p.member(team, FUTEX, wait(kind, team));
+        // Generated by the first: only at a barrier may the second take it.
+        let task = p.task(team, TaskKind::Explicit, TaskState::Ready);
+        p.snapshot.tasks[task.0].generating = fact(Some(TaskId(0)));
+        p.snapshot.tasks[0].unfinished_children = fact(1);
+        p.judge().len()
+    };
+    assert_eq!(of(WaitKind::Barrier), 0);
+    assert_eq!(of(WaitKind::Taskwait), 1);
+}
+
+#[test]
+fn idle_workers() {
+    let of = |blocked, over| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::RegionStart, team));
+        p.idle(blocked, over);
+        p.judge().len()
+    };
+    assert_eq!(of(FUTEX, fact(false)), 1);
+    // On its way to the pool: others wait for it to get there.
+    assert_eq!(of(Blocked::No, Fact::unknown("not looked at")), 0);
+}
+
+#[test]
+fn nobody_in_a_region_keeps_another_out_of_it() {
+    let mut p = Process::new();
+    let team = p.team();
+    // Number 1 is being let in, by a thread that runs; number 0 waits for what number 1 will do.
+    let lock = p.lock(fact(Some(Owner::Thread(2))));
+    p.member(team, FUTEX, locked(lock));
+    p.member(team, FUTEX, wait(WaitKind::RegionStart, team));
+    p.foreign(Blocked::No);
+    assert_eq!(p.judge(), []);
+}
+
+#[test]
+fn a_turn_that_has_come() {
+    let of = |holder: fn(TeamId) -> Option<Wait>| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Ordered, team));
+        p.member(team, FUTEX, holder(team));
+        p.snapshot.loops.push(Loop {
+            team,
+            kind: Fact::unknown(WHY),
+            schedule: Fact::unknown(WHY),
+            chunk: Fact::unknown(WHY),
+            iterations: Fact::unknown(WHY),
+            handed_out: Fact::unknown(WHY),
+            next: Fact::unknown(WHY),
+            end: Fact::unknown(WHY),
+            step: Fact::unknown(WHY),
+            completed: Fact::unknown(WHY),
+            members: vec![0, 1],
+            shares: Vec::new(),
+            ordered_turn: fact(Some(1)),
+        });
+        p.judge().len()
+    };
+    assert_eq!(of(|team| wait(WaitKind::Ordered, team)), 0);
+    assert_eq!(of(|team| wait(WaitKind::Barrier, team)), 1);
+}
+
+#[test]
+fn handlers_of_signals() {
+    let of = |signals| {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+        // It sleeps in the program's own code, on a semaphore perhaps.
+        p.member(team, FUTEX, None);
+        p.handle(signals);
+        p.judge().into_iter().map(|(certainty, ..)| certainty).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Signals::Quiet), [Certainty::Deadlock]);
+    assert_eq!(of(Signals::FromOutside), [Certainty::Suspect]);
+    assert_eq!(of(Signals::Timers), []);
+}
+
+#[test]
+fn calls_that_wait_for_something_from_outside() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::Outside("read"), None);
+    assert_eq!(p.judge(), [(Certainty::Suspect, Situation::MissingMember, vec![1, 2])]);
+    p.foreign(Blocked::No);
+    assert_eq!(p.judge(), []);
+}
+
+#[test]
+fn who_waits_at_the_end_of_its_task_group_does_not_wait_for_itself() {
+    let mut p = Process::new();
+    let team = p.team();
+    let end = wait(WaitKind::Taskgroup, team).map(|wait| Wait { taskgroup: Some(TaskgroupId(0)), ..wait });
+    p.member(team, FUTEX, end);
+    p.member(team, Blocked::No, None);
+    let of_group = |p: &mut Process, lwp| {
+        let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+        p.snapshot.tasks[task.0].taskgroup = fact(Some(TaskgroupId(0)));
+        p.snapshot.tasks[task.0].thread = Some(lwp);
+        p.snapshot.threads[lwp as usize - 1].task = fact(task);
+    };
+    of_group(&mut p, 1);
+    of_group(&mut p, 2);
+    assert_eq!(p.judge(), []);
+}
