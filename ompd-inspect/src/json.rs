@@ -9,8 +9,10 @@ use ompd_target::{Addr, TargetKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::crowding;
 use crate::session::Inspection;
 
+mod icvs;
 mod loops;
 mod progress;
 mod stacks;
@@ -218,6 +220,12 @@ pub struct Runtime {
     pub missing: Vec<String>,
     /// What each of those parts costs.
     pub costs: Vec<Cost>,
+    /// Control variables of the process as a whole; those of tasks are with the threads.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub icvs: Vec<icvs::Setting>,
+    /// Sentences on how many threads share how many processors.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub notes: Vec<String>,
     /// Its pools.
     pub pools: Vec<Pool>,
     /// Its threads.
@@ -287,7 +295,11 @@ pub struct Thread {
     /// What it waits for; `null` as value: it is not blocked in the runtime.
     pub wait: Known<Option<waits::Wait>>,
     /// Control variables in force.
-    pub icvs: Icvs,
+    pub icvs: icvs::Icvs,
+    /// Where those values come from.
+    pub icv_sources: icvs::Sources,
+    /// Where it is to run.
+    pub placement: icvs::Placement,
 }
 
 /// A thread state of OMPT.
@@ -354,27 +366,6 @@ pub struct Team {
     pub end_arrived: Option<u32>,
     /// Thread numbers seen waiting at the team's barrier.
     pub at_barrier: Vec<u32>,
-}
-
-/// Internal control variables.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Icvs {
-    /// nthreads-var.
-    pub nthreads: Known<u64>,
-    /// dyn-var.
-    pub dynamic: Known<bool>,
-    /// run-sched-var.
-    pub schedule: Known<String>,
-    /// max-active-levels-var.
-    pub max_active_levels: Known<u64>,
-    /// thread-limit-var; `null` as value: no limit.
-    pub thread_limit: Known<Option<u64>>,
-    /// bind-var.
-    pub bind: Known<String>,
-    /// levels-var.
-    pub levels: Known<u32>,
-    /// active-levels-var.
-    pub active_levels: Known<u32>,
 }
 
 /// The report of an inspection.
@@ -464,8 +455,10 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
             loaded_at_start: n.loaded_at_start,
             doubt: n.doubt.clone(),
         }),
+        notes: crowding::notes(&inspection.process, snapshot),
+        icvs: snapshot.settings.iter().map(icvs::setting).collect(),
         pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
-        threads: snapshot.threads.iter().map(thread).collect(),
+        threads: snapshot.threads.iter().map(|t| thread(inspection, t)).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
         tasks: (0..snapshot.tasks.len()).map(|id| tasks::task(inspection, index, model::TaskId(id))).collect(),
         more_tasks: snapshot.more_tasks.iter().map(tasks::more).collect(),
@@ -483,8 +476,7 @@ fn code(code: &model::CodeRef) -> Code {
     Code { addr: hex(code.addr), name: code.name.clone() }
 }
 
-fn thread(thread: &model::Thread) -> Thread {
-    let icvs = &thread.icvs;
+fn thread(inspection: &Inspection, thread: &model::Thread) -> Thread {
     Thread {
         lwp: thread.lwp,
         descriptor: hex(thread.descriptor),
@@ -495,16 +487,9 @@ fn thread(thread: &model::Thread) -> Thread {
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state, |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
-        icvs: Icvs {
-            nthreads: copied(&icvs.nthreads),
-            dynamic: copied(&icvs.dynamic),
-            schedule: known(&icvs.schedule, |s| s.to_string()),
-            max_active_levels: copied(&icvs.max_active_levels),
-            thread_limit: copied(&icvs.thread_limit),
-            bind: known(&icvs.bind, |b| b.to_string()),
-            levels: copied(&icvs.levels),
-            active_levels: copied(&icvs.active_levels),
-        },
+        icvs: icvs::of(&thread.icvs),
+        icv_sources: icvs::sources(&thread.icvs.sources),
+        placement: icvs::placement(inspection, thread),
     }
 }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod crowding;
 mod escape;
 mod graphviz;
 mod json;

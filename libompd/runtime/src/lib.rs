@@ -18,6 +18,7 @@ mod owner;
 mod partial;
 pub mod process;
 mod recover;
+mod sources;
 pub mod waits_for;
 mod window;
 

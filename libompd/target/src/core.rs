@@ -20,6 +20,7 @@ use memmap2::Mmap;
 
 use crate::arch::Arch;
 use crate::elf::{DebugSearch, Debuginfod, ElfError, ElfFile, map_regular};
+use crate::environment::{self, Environment};
 use crate::error::OpenError;
 use crate::image::{self, Headers, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError};
@@ -177,9 +178,11 @@ impl Core {
             handled_signals: None,
             cpus: None,
             main_stack: None,
+            environment: Environment::default(),
         };
         self.threads = notes.threads;
         self.auxv = notes.auxv;
+        self.process.environment = environment::from_stack(self, |kind| self.auxv(kind));
         Ok(())
     }
 

@@ -7,10 +7,12 @@
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 pub mod arch;
 pub mod core;
 pub mod elf;
+mod environment;
 pub mod error;
 mod image;
 pub mod live;
@@ -23,6 +25,7 @@ pub mod thread;
 pub use crate::core::Core;
 pub use arch::{Arch, ByteOrder, Machine};
 pub use elf::{ElfError, ElfFile, Reloc};
+pub use environment::Environment;
 pub use error::{DenialCause, OpenError};
 pub use live::Live;
 pub use memory::{Addr, ReadError, ReadFault};
@@ -61,6 +64,8 @@ pub struct ProcessInfo {
     /// Where the stack began that the process was started with, that of its first thread: its frames lie below. Live processes
     /// only.
     pub main_stack: Option<Addr>,
+    /// The environment it was started with.
+    pub environment: Environment,
 }
 
 /// The processors a process may use.
@@ -72,6 +77,16 @@ pub struct Cpus {
     /// The processor time its control group may use, in processors (2.5: two and a half); the smallest limit of the group
     /// and those it is in. `None`: there is no limit, or none that could be read.
     pub quota: Option<f64>,
+    /// Of each thread by kernel thread id, in order: the processors it may run on by number, of those that are online.
+    pub of_threads: Vec<(i32, Arc<[u32]>)>,
+}
+
+impl Cpus {
+    /// The processors that the thread `lwp` may run on, in order.
+    pub fn of_thread(&self, lwp: i32) -> Option<&[u32]> {
+        let at = self.of_threads.binary_search_by_key(&lwp, |(own, _)| *own).ok()?;
+        self.of_threads.get(at).map(|(_, cpus)| &**cpus)
+    }
 }
 
 /// A process that can be read: stopped, or dead in a core file.

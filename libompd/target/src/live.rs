@@ -150,7 +150,8 @@ impl Live {
         // The kernel says 0 to those who may not trace the process (proc_pid_stat(5), startstack).
         let main_stack = Some(Addr(stat.startstack)).filter(|addr| !addr.is_null());
         let command = view.command();
-        let info = ProcessInfo { pid: Some(pid), exe, command, stopped, cpus, main_stack, ..ProcessInfo::default() };
+        let environment = view.environment();
+        let info = ProcessInfo { pid: Some(pid), exe, command, stopped, cpus, main_stack, environment, ..ProcessInfo::default() };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);

@@ -1,39 +1,132 @@
-//! Control variables: threads with the same values share a block.
+//! Control variables: those of the process, and those of tasks, of which threads with the same values share a block; then where
+//! threads are to run.
 
+use anstyle::Style;
 use ompd_runtime::model::*;
 
-use super::{HEADING, Page, words};
+use super::{HEADING, Page, TIE, runtime_heading, words};
+use crate::crowding::{self, listed};
+use crate::escape::escape;
+use crate::session::Inspection;
 
-pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
-    let mut groups: Vec<(Vec<String>, Vec<&Thread>)> = Vec::new();
+pub fn render(page: &mut Page, inspection: &Inspection) {
+    for snapshot in &inspection.runtimes {
+        runtime_heading(page, snapshot);
+        of_process(page, snapshot);
+        of_tasks(page, snapshot);
+        placements(page, inspection, snapshot);
+        for note in crowding::notes(&inspection.process, snapshot) {
+            page.wrapped("  ", Style::new(), &note, 4);
+        }
+    }
+}
+
+/// One variable: name, value, how far it reaches, where it comes from.
+type Row = (&'static str, String, Scope, String);
+
+fn of_process(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    // What is neither known nor set is nothing to tell, unless asked for.
+    let told = |s: &&Setting| page.verbose || s.value.value().is_some() || s.said.is_some();
+    let from = |s: &Setting| match (&s.value, &s.said) {
+        (Fact::Unknown { .. }, Some((variable, text))) => format!("{} is set", assignment(variable, text)),
+        (Fact::Unknown { why }, None) => format!("unknown: {}", escape(why)),
+        _ => source(&s.source, page.verbose),
+    };
+    let rows: Vec<Row> = snapshot
+        .settings
+        .iter()
+        .filter(told)
+        .map(|s| (s.name, words::with_origin(&s.value, page.verbose), s.scope, from(s)))
+        .collect();
+    if !rows.is_empty() {
+        page.styled(HEADING, "the process");
+        show(page, rows);
+    }
+}
+
+fn of_tasks(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let mut groups: Vec<(Vec<Row>, Vec<&Thread>)> = Vec::new();
     for thread in snapshot.threads.iter().filter(|t| t.role.get() != Some(Role::IdleWorker)) {
-        let values = values(&thread.icvs, page.verbose);
-        match groups.iter_mut().find(|(known, _)| *known == values) {
+        let rows = rows(&thread.icvs, page.verbose);
+        match groups.iter_mut().find(|(known, _)| *known == rows) {
             Some((_, threads)) => threads.push(thread),
-            None => groups.push((values, vec![thread])),
+            None => groups.push((rows, vec![thread])),
         }
     }
     if groups.is_empty() {
         page.line("  no thread executes a task");
     }
-    for (values, threads) in groups {
+    for (rows, threads) in groups {
         page.styled(HEADING, who(&threads));
-        for (name, value) in NAMES.iter().zip(values) {
-            page.line(format_args!("  {name:22} {value}"));
+        show(page, rows);
+    }
+}
+
+fn show(page: &mut Page, rows: Vec<Row>) {
+    for (name, value, scope, source) in rows {
+        let lead = format!("  {name:22} {value:16} {:6}", scope.word());
+        match source.is_empty() {
+            true => page.line(lead.trim_end()),
+            false => page.wrapped(&lead, Style::new(), &format!(" {source}"), 4),
         }
     }
 }
 
-const NAMES: [&str; 8] = [
-    "nthreads-var",
-    "dyn-var",
-    "run-sched-var",
-    "max-active-levels-var",
-    "thread-limit-var",
-    "bind-var",
-    "levels-var",
-    "active-levels-var",
-];
+/// Where a value comes from.
+fn source(source: &Fact<Source>, verbose: bool) -> String {
+    match source {
+        Fact::Known { value: Source::Environment { variable, text }, .. } => assignment(variable, text),
+        Fact::Known { value, .. } => value.word().to_owned(),
+        Fact::Unknown { why } if verbose => format!("unknown: {}", escape(why)),
+        Fact::Unknown { .. } => "?".to_owned(),
+    }
+}
+
+/// `NAME=TEXT`, as a word that is not broken.
+fn assignment(variable: &str, text: &str) -> String {
+    /// Characters of a variable that are shown; JSON has all.
+    const SHOWN: usize = 30;
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    format!("{variable}={}", escape(&shown).replace(' ', &TIE.to_string()))
+}
+
+/// Where threads are to run, if their runtime binds them.
+fn placements(page: &mut Page, inspection: &Inspection, snapshot: &RuntimeSnapshot) {
+    let mut groups: Vec<(String, Vec<&Thread>)> = Vec::new();
+    let cpus = inspection.process.cpus.as_ref();
+    for thread in &snapshot.threads {
+        let placement = &thread.placement;
+        let Some(place) = placement.place.flat() else { continue };
+        // libomp has a place with all processors then.
+        if thread.icvs.bind.get() == Some(ProcBind(0)) {
+            continue;
+        }
+        let mut text = format!("place {place}");
+        if let Some(own) = placement.cpus.value().and_then(Option::as_ref) {
+            text.push_str(&format!(", {}", listed(own.iter().copied())));
+        }
+        if let Some(partition) = placement.partition.flat() {
+            text.push_str(&format!(", of partition {partition}"));
+        }
+        if let Some(allowed) = thread.lwp.and_then(|lwp| cpus?.of_thread(lwp)) {
+            text.push_str(&format!("; the kernel allows {}", listed(allowed.iter().copied())));
+        }
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, threads)) => threads.push(thread),
+            None => groups.push((text, vec![thread])),
+        }
+    }
+    if groups.is_empty() {
+        return;
+    }
+    page.styled(HEADING, "places");
+    for (text, threads) in groups {
+        page.wrapped("  ", Style::new(), &format!("{}: {text}", who(&threads)), 4);
+    }
+}
 
 /// `team 1, threads 0-3 (LWP 4711 4712 4713 +1)`.
 fn who(threads: &[&Thread]) -> String {
@@ -56,16 +149,27 @@ fn who(threads: &[&Thread]) -> String {
     }
 }
 
-fn values(icvs: &Icvs, verbose: bool) -> Vec<String> {
+fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
     let limit = icvs.thread_limit.clone().map(|limit| limit.map_or_else(|| "none".to_owned(), |n| n.to_string()));
+    let s = &icvs.sources;
+    let from = |of: &Fact<Source>| source(of, verbose);
+    let task = Scope::Task;
+    let none = String::new();
     vec![
-        words::with_origin(&icvs.nthreads, verbose),
-        words::with_origin(&icvs.dynamic, verbose),
-        words::with_origin(&icvs.schedule, verbose),
-        words::with_origin(&icvs.max_active_levels, verbose),
-        words::with_origin(&limit, verbose),
-        words::with_origin(&icvs.bind, verbose),
-        words::with_origin(&icvs.levels, verbose),
-        words::with_origin(&icvs.active_levels, verbose),
+        ("nthreads-var", words::with_origin(&icvs.nthreads, verbose), task, from(&s.nthreads)),
+        ("dyn-var", words::with_origin(&icvs.dynamic, verbose), task, from(&s.dynamic)),
+        ("run-sched-var", words::with_origin(&icvs.schedule, verbose), task, from(&s.schedule)),
+        (
+            "max-active-levels-var",
+            words::with_origin(&icvs.max_active_levels, verbose),
+            task,
+            from(&s.max_active_levels),
+        ),
+        ("thread-limit-var", words::with_origin(&limit, verbose), task, from(&s.thread_limit)),
+        ("bind-var", words::with_origin(&icvs.bind, verbose), task, from(&s.bind)),
+        ("default-device-var", words::with_origin(&icvs.default_device, verbose), task, from(&s.default_device)),
+        // What the nesting of regions makes of them comes from nowhere else.
+        ("levels-var", words::with_origin(&icvs.levels, verbose), task, none.clone()),
+        ("active-levels-var", words::with_origin(&icvs.active_levels, verbose), task, none),
     ]
 }

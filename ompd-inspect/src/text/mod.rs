@@ -182,7 +182,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         View::Tasks(Form::Tree) => each(&mut page, inspection, tasks::render_tree),
         View::Tasks(_) => each(&mut page, inspection, tasks::render),
         View::Loops => each(&mut page, inspection, loops::render),
-        View::Icvs => each(&mut page, inspection, icvs::render),
+        View::Icvs => icvs::render(&mut page, inspection),
         View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
         View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),
         View::Stacks(StackView::Tree) => stacks::render_tree(&mut page, inspection),

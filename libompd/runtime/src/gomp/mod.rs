@@ -37,6 +37,10 @@ pub struct Gomp {
     default_lock: Option<(Addr, Origin)>,
     atomic_lock: Option<(Addr, Origin)>,
     cancel: Option<(Addr, Origin)>,
+    max_task_priority: Option<(Addr, Origin)>,
+    available_cpus: Option<(Addr, Origin)>,
+    places: Option<(Addr, Origin)>,
+    places_len: Option<(Addr, Origin)>,
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
@@ -80,7 +84,18 @@ pub(crate) fn origins() -> FamilyOrigins {
             [schema::TLS_SLOT, schema::TLS_DISTANCE],
         ],
         names: &schema::NAMES,
-        only_with: &[(schema::DEFAULT_LOCK, "GOMP_critical_start"), (schema::ATOMIC_LOCK, "GOMP_atomic_start")],
+        only_with: &[
+            (schema::DEFAULT_LOCK, "GOMP_critical_start"),
+            (schema::ATOMIC_LOCK, "GOMP_atomic_start"),
+            (schema::MAX_TASK_PRIORITY, "omp_get_max_task_priority"),
+            (schema::AVAILABLE_CPUS, "omp_get_num_procs"),
+            (schema::PLACES, "omp_get_place_num"),
+            (schema::PLACES_LEN, "omp_get_num_places"),
+            ("gomp_task_icv.default_device_var", "omp_get_default_device"),
+            ("gomp_thread.place", "omp_get_place_num"),
+            ("gomp_thread.ts.place_partition_off", "omp_get_partition_place_nums"),
+            ("gomp_thread.ts.place_partition_len", "omp_get_partition_num_places"),
+        ],
         led_to: &[],
     }
 }
@@ -128,6 +143,10 @@ impl Gomp {
             default_lock: global(schema::DEFAULT_LOCK),
             atomic_lock: global(schema::ATOMIC_LOCK),
             cancel: global(schema::CANCEL),
+            max_task_priority: global(schema::MAX_TASK_PRIORITY),
+            available_cpus: global(schema::AVAILABLE_CPUS),
+            places: global(schema::PLACES),
+            places_len: global(schema::PLACES_LEN),
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,

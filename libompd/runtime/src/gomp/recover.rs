@@ -10,7 +10,10 @@ use std::ops::Range;
 use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
-use super::schema::{ATOMIC_LOCK, CANCEL, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, SCHEMA, TLS_SLOT};
+use super::schema::{
+    ATOMIC_LOCK, AVAILABLE_CPUS, CANCEL, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, MAX_TASK_PRIORITY, PLACES,
+    PLACES_LEN, SCHEMA, TLS_SLOT,
+};
 use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
@@ -30,6 +33,8 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.team_start();
     recipes.locks();
     recipes.cancellation();
+    recipes.settings();
+    recipes.places();
     recipes.decoder.finish()
 }
 
@@ -189,6 +194,7 @@ impl Recipes<'_> {
             ("omp_get_thread_limit", "thread_limit_var"),
             ("omp_get_max_active_levels", "max_active_levels_var"),
             ("omp_get_proc_bind", "bind_var"),
+            ("omp_get_default_device", "default_device_var"),
         ];
         for (function, field) in recipes {
             let Some(run) = self.decoder.run(function) else { continue };
@@ -565,6 +571,75 @@ impl Recipes<'_> {
         match unanimous(taken.filter_map(|s| self.behind(self.team, &s.addr))) {
             Some(offset) => self.decoder.field("gomp_team", "task_lock", offset, 4),
             None => self.decoder.not_found(function, "task_lock", &run),
+        }
+    }
+}
+
+impl Recipes<'_> {
+    /// `return gomp_max_task_priority_var;`, `return gomp_places_list_len;`, and `omp_get_num_procs`, which returns
+    /// `gomp_available_cpus` where places are set.
+    fn settings(&mut self) {
+        let recipes = [
+            ("omp_get_max_task_priority", MAX_TASK_PRIORITY, &[4][..]),
+            ("omp_get_num_procs", AVAILABLE_CPUS, &[4]),
+            ("omp_get_num_places", PLACES_LEN, &[4, 8]),
+        ];
+        for (function, name, sizes) in recipes {
+            // Some came with later releases, and a program has those it uses.
+            if !self.decoder.has(function) {
+                continue;
+            }
+            let Some(run) = self.decoder.run(function) else { continue };
+            let found =
+                run.returned().filter_map(|value| sizes.iter().find_map(|size| value.as_load(*size)?.as_const()));
+            match unanimous(found) {
+                Some(addr) => self.decoder.global(name, addr),
+                None => self.decoder.not_found(function, name, &run),
+            }
+        }
+    }
+
+    /// `if (gomp_places_list == NULL) return -1; … return (int) thr->place - 1;`, and
+    /// `return thr->ts.place_partition_len;`
+    fn places(&mut self) {
+        let function = "omp_get_place_num";
+        if self.decoder.has(function)
+            && let Some(run) = self.decoder.run(function)
+        {
+            let tested = run.compares().filter(|c| c.size == 8 && c.right.as_const() == Some(0));
+            match unanimous(tested.filter_map(|c| c.left.as_load(8)?.as_const())) {
+                Some(addr) => self.decoder.global(PLACES, addr),
+                None => self.decoder.not_found(function, PLACES, &run),
+            }
+            let read = run.loads().filter(|l| l.size == 4).filter_map(|l| self.in_thread(&l.addr));
+            match unanimous(read) {
+                Some(offset) => self.decoder.field("gomp_thread", "place", offset, 4),
+                None => self.decoder.not_found(function, "place", &run),
+            }
+        }
+        let function = "omp_get_partition_num_places";
+        if self.decoder.has(function)
+            && let Some(run) = self.decoder.run(function)
+        {
+            let returned = run.returned().filter_map(|value| self.in_thread(value.as_load(4)?));
+            match unanimous(returned) {
+                Some(offset) => self.decoder.field("gomp_thread", "ts.place_partition_len", offset, 4),
+                None => self.decoder.not_found(function, "ts.place_partition_len", &run),
+            }
+        }
+        // `for (i = 0; i < thr->ts.place_partition_len; i++) *place_nums++ = thr->ts.place_partition_off + i;`
+        let function = "omp_get_partition_place_nums";
+        let known = ["place", "ts.place_partition_len"];
+        let known = known.map(|name| self.decoder.known("gomp_thread", name).map(|f| f.offset as i64));
+        if self.decoder.has(function)
+            && known.iter().all(Option::is_some)
+            && let Some(run) = self.decoder.run(function)
+        {
+            let read = run.loads().filter(|l| l.size == 4).filter_map(|l| self.in_thread(&l.addr));
+            match unanimous(read.filter(|offset| !known.contains(&Some(*offset)))) {
+                Some(offset) => self.decoder.field("gomp_thread", "ts.place_partition_off", offset, 4),
+                None => self.decoder.not_found(function, "ts.place_partition_off", &run),
+            }
         }
     }
 }

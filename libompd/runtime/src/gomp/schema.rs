@@ -17,6 +17,9 @@ structs! {
         task: "task", "task being executed; NULL before the first use";
         release: "release", "semaphore this thread waits on for its turn in `ordered`";
         thread_pool: "thread_pool", "pool of the contention group; NULL before the first region";
+        place: "place", "place it is bound to, counted from 1; 0: to none";
+        partition_off: "ts.place_partition_off", "first place of its partition";
+        partition_len: "ts.place_partition_len", "places of its partition";
     }
     GompTeam = "gomp_team", "One team" {
         nthreads: "nthreads", "members";
@@ -72,6 +75,7 @@ structs! {
         dynamic: "dyn_var", "`dyn-var`";
         max_active_levels: "max_active_levels_var", "`max-active-levels-var` (GCC 11 and later)";
         bind: "bind_var", "`bind-var`";
+        default_device: "default_device_var", "`default-device-var`";
     }
     GompThreadPool = "gomp_thread_pool", "Threads of one contention group, reused from region to region" {
         threads: "threads", "array of pointers to gomp_thread; entry 0 is the initial thread";
@@ -139,6 +143,15 @@ pub(crate) const ATOMIC_LOCK: &str = "atomic_lock";
 /// Whether constructs can be cancelled (`cancel-var`; one byte).
 pub(crate) const CANCEL: &str = "gomp_cancel_var";
 
+/// `max-task-priority-var` (`int`).
+pub(crate) const MAX_TASK_PRIORITY: &str = "gomp_max_task_priority_var";
+/// Processors it found at its start (`unsigned`): `num-procs-var`, and `nthreads-var` where nothing else was said.
+pub(crate) const AVAILABLE_CPUS: &str = "gomp_available_cpus";
+/// Array of pointers to the places, each a `cpu_set_t`; NULL without places.
+pub(crate) const PLACES: &str = "gomp_places_list";
+/// How many there are (`unsigned long`).
+pub(crate) const PLACES_LEN: &str = "gomp_places_list_len";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -151,6 +164,10 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: DEFAULT_LOCK, meaning: "lock behind unnamed `critical` constructs" },
         GlobalSchema { name: ATOMIC_LOCK, meaning: "lock behind `atomic` constructs" },
         GlobalSchema { name: CANCEL, meaning: "`cancel-var`: whether constructs can be cancelled" },
+        GlobalSchema { name: MAX_TASK_PRIORITY, meaning: "`max-task-priority-var`" },
+        GlobalSchema { name: AVAILABLE_CPUS, meaning: "processors it found at its start" },
+        GlobalSchema { name: PLACES, meaning: "array of pointers to the places" },
+        GlobalSchema { name: PLACES_LEN, meaning: "entries of that array" },
     ],
 };
 
@@ -164,6 +181,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_thread.ts.last_work_share", text: "how far worksharing loops are is unknown" },
     Cost { of: "gomp_thread.task", text: "what threads execute is unknown" },
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
+    Cost { of: "gomp_thread.place", text: "which places threads are bound to is unknown" },
+    Cost { of: "gomp_thread.ts.place_", text: "which places threads may be bound to is unknown" },
     Cost { of: "gomp_thread.thread_pool", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.threads_dock.", text: "waits for the start of a region are not recognised" },
@@ -212,6 +231,9 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "omp_nest_lock_t.", text: "nest locks are not told from other locks, and their owners are unknown" },
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
+    Cost { of: MAX_TASK_PRIORITY, text: "that internal control variable is unknown" },
+    Cost { of: AVAILABLE_CPUS, text: "whether numbers of threads are the default is unknown" },
+    Cost { of: PLACES, text: "which processors places consist of is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
     Cost { of: CANCEL, text: "loops of combined constructs are not shown" },
     Cost { of: ATOMIC_LOCK, text: "waits for an atomic are not told from waits inside the runtime" },

@@ -8,7 +8,7 @@ use ompd_layout::Field;
 use ompd_layout::code::{self, Call, Callee, Expr, ImmediateStore, Op, Store};
 use ompd_target::elf::ElfFile;
 
-use super::schema::{ALL_NTH, LOCK_TABLE, SCHEMA, THREADS};
+use super::schema::{ALL_NTH, AVAIL_PROC, CANCEL, LIBRARY, LOCK_TABLE, MAX_TASK_PRIORITY, SCHEMA, STACKSIZE, THREADS};
 use crate::recover::{Decoder, Recovered, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
@@ -19,6 +19,7 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.taskgroup();
     recipes.serialized();
     recipes.lock_table();
+    recipes.settings();
     recipes.ompd_init();
     recipes.decoder.finish()
 }
@@ -82,6 +83,7 @@ impl Recipes<'_> {
             ("__kmpc_bound_num_threads", "th_team", Some(("kmp_base_team", "t_nproc"))),
             // The member is one of the control variables embedded in the task.
             ("omp_get_proc_bind", "th_current_task", None),
+            ("omp_get_default_device", "th_current_task", None),
             ("omp_in_final", "th_current_task", Some(("kmp_taskdata", "td_flags"))),
         ];
         for (function, pointer, member) in recipes {
@@ -210,6 +212,24 @@ impl Recipes<'_> {
         match found {
             Some(addr) => self.decoder.global(LOCK_TABLE, addr),
             None => self.decoder.not_found(function, LOCK_TABLE, &run),
+        }
+    }
+
+    /// `if (!__kmp_init_serial) __kmp_serial_initialize (); return VARIABLE;`
+    fn settings(&mut self) {
+        let recipes = [
+            ("omp_get_num_procs", AVAIL_PROC, 4),
+            ("kmp_get_stacksize_s", STACKSIZE, 8),
+            ("omp_get_cancellation", CANCEL, 4),
+            ("omp_get_max_task_priority", MAX_TASK_PRIORITY, 4),
+            ("kmp_get_library", LIBRARY, 4),
+        ];
+        for (function, name, size) in recipes {
+            let Some(run) = self.decoder.run(function) else { continue };
+            match unanimous(run.returned().filter_map(|value| value.as_load(size)?.as_const())) {
+                Some(addr) => self.decoder.global(name, addr),
+                None => self.decoder.not_found(function, name, &run),
+            }
         }
     }
 

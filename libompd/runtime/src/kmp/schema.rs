@@ -22,6 +22,9 @@ structs! {
         bar: "th_bar", "barrier state, one kmp_bstate for each kind of barrier";
         spin_here: "th_spin_here", "nonzero while queued for a queuing lock";
         next_waiting: "th_next_waiting", "gtid + 1 of the next waiter of the same lock";
+        place: "th_current_place", "place it is bound to; negative: to none, or to all";
+        first_place: "th_first_place", "first place of its partition";
+        last_place: "th_last_place", "last place of its partition; may come before the first, past the end of all places";
     }
     KmpTeam = "kmp_base_team" as ["kmp_base_team", "kmp_base_team_t"], "One team" {
         parent: "t_parent", "enclosing team";
@@ -81,6 +84,7 @@ structs! {
         max_active_levels: "max_active_levels", "`max-active-levels-var`";
         thread_limit: "thread_limit", "`thread-limit-var`";
         proc_bind: "proc_bind", "`bind-var`";
+        default_device: "default_device", "`default-device-var`";
     }
     KmpBstate = "kmp_bstate" as ["kmp_bstate", "kmp_bstate_t"], "A thread's state in one kind of barrier" {
         arrived: "b_arrived", "counts up by 4 with each arrival; bit 0: someone sleeps on it";
@@ -241,6 +245,17 @@ pub(crate) const THREADS_CAPACITY: &str = "__kmp_threads_capacity";
 /// Table of all locks and criticals of the default kind.
 pub(crate) const LOCK_TABLE: &str = "__kmp_i_lock_table";
 
+/// Processors it may use (`int`): `num-procs-var`, and `nthreads-var` where nothing else was said.
+pub(crate) const AVAIL_PROC: &str = "__kmp_avail_proc";
+/// `stacksize-var` (`size_t`, bytes).
+pub(crate) const STACKSIZE: &str = "__kmp_stksize";
+/// `cancel-var` (`int`).
+pub(crate) const CANCEL: &str = "__kmp_omp_cancellation";
+/// `max-task-priority-var` (`int`).
+pub(crate) const MAX_TASK_PRIORITY: &str = "__kmp_max_task_priority";
+/// What waiting threads do (`enum library_type`): 1 serial, 2 turnaround, 3 throughput.
+pub(crate) const LIBRARY: &str = "__kmp_library";
+
 /// Everything read of libomp and libiomp5.
 pub const SCHEMA: Schema = Schema {
     family: "kmp",
@@ -250,6 +265,11 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: ALL_NTH, meaning: "threads the runtime knows, spread over that table" },
         GlobalSchema { name: THREADS_CAPACITY, meaning: "entries of that table" },
         GlobalSchema { name: LOCK_TABLE, meaning: "table of all locks and criticals of the default kind" },
+        GlobalSchema { name: AVAIL_PROC, meaning: "processors it may use" },
+        GlobalSchema { name: STACKSIZE, meaning: "`stacksize-var`" },
+        GlobalSchema { name: CANCEL, meaning: "`cancel-var`" },
+        GlobalSchema { name: MAX_TASK_PRIORITY, meaning: "`max-task-priority-var`" },
+        GlobalSchema { name: LIBRARY, meaning: "what waiting threads do" },
     ],
 };
 
@@ -271,6 +291,14 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: ALL_NTH, text: "its threads cannot be counted" },
     Cost { of: THREADS_CAPACITY, text: "its threads cannot be counted" },
     Cost { of: LOCK_TABLE, text: "which lock a thread waits for is unknown" },
+    Cost { of: AVAIL_PROC, text: "whether numbers of threads are the default is unknown" },
+    Cost { of: STACKSIZE, text: "that internal control variable is unknown" },
+    Cost { of: CANCEL, text: "that internal control variable is unknown" },
+    Cost { of: MAX_TASK_PRIORITY, text: "that internal control variable is unknown" },
+    Cost { of: LIBRARY, text: "that internal control variable is unknown" },
+    Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
+    Cost { of: "kmp_base_info.th_first_place", text: "which places threads may be bound to is unknown" },
+    Cost { of: "kmp_base_info.th_last_place", text: "which places threads may be bound to is unknown" },
     Cost { of: "kmp_base_info.th_info.", text: "its threads are not recognised" },
     Cost { of: "kmp_base_info.th_info.ds.ds_gtid", text: "the table of threads is not checked" },
     Cost { of: "kmp_base_info.th_team", text: "teams are not found" },

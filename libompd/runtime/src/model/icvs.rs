@@ -1,6 +1,7 @@
 //! Internal control variables.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::Fact;
 
@@ -48,6 +49,158 @@ impl fmt::Display for ProcBind {
     }
 }
 
+/// How far a control variable reaches (OpenMP 5.2, table 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The whole program.
+    Global,
+    /// One device; here that is the host, and so the process.
+    Device,
+    /// Each task has its own (a data environment).
+    Task,
+}
+
+impl Scope {
+    /// The word used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            Scope::Global => "global",
+            Scope::Device => "device",
+            Scope::Task => "task",
+        }
+    }
+}
+
+/// Where the value of a control variable comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// It is what a variable of the environment says that the process was started with.
+    Environment {
+        /// Name of that variable.
+        variable: &'static str,
+        /// Its text (of the target).
+        text: String,
+    },
+    /// No variable sets it, and it is what the runtime has by itself.
+    Default,
+    /// It is neither: the program has set it by a call, or by changing its own environment before the runtime looked.
+    Program,
+}
+
+impl Source {
+    /// The word used in reports.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Source::Environment { .. } => "environment",
+            Source::Default => "default",
+            Source::Program => "program",
+        }
+    }
+}
+
+/// Where the values of a task's control variables come from.
+#[derive(Debug, Clone)]
+pub struct IcvSources {
+    /// Of `nthreads-var`.
+    pub nthreads: Fact<Source>,
+    /// Of `dyn-var`.
+    pub dynamic: Fact<Source>,
+    /// Of `run-sched-var`.
+    pub schedule: Fact<Source>,
+    /// Of `max-active-levels-var`.
+    pub max_active_levels: Fact<Source>,
+    /// Of `thread-limit-var`.
+    pub thread_limit: Fact<Source>,
+    /// Of `bind-var`.
+    pub bind: Fact<Source>,
+    /// Of `default-device-var`.
+    pub default_device: Fact<Source>,
+}
+
+impl IcvSources {
+    /// All unknown, for one reason.
+    pub fn unknown(why: &str) -> Self {
+        IcvSources {
+            nthreads: Fact::unknown(why),
+            dynamic: Fact::unknown(why),
+            schedule: Fact::unknown(why),
+            max_active_levels: Fact::unknown(why),
+            thread_limit: Fact::unknown(why),
+            bind: Fact::unknown(why),
+            default_device: Fact::unknown(why),
+        }
+    }
+}
+
+/// The value of a control variable of the whole process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingValue {
+    /// A number; of sizes, bytes.
+    Number(i64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word of the runtime's documentation.
+    Word(&'static str),
+}
+
+impl fmt::Display for SettingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingValue::Number(number) => write!(f, "{number}"),
+            SettingValue::Flag(flag) => write!(f, "{flag}"),
+            SettingValue::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+/// A control variable that the process has one of.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Its name in the specification, or that of the variable of the environment by which the runtime's own is known.
+    pub name: &'static str,
+    /// How far it reaches.
+    pub scope: Scope,
+    /// Its value.
+    pub value: Fact<SettingValue>,
+    /// Where that comes from.
+    pub source: Fact<Source>,
+    /// A variable of the environment that is about it, and its text (of the target), whether or not the value is known.
+    pub said: Option<(&'static str, String)>,
+}
+
+/// Places of a partition: from the first to the last, both included, on from the first of all after the last of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partition {
+    /// Number of its first place.
+    pub first: u32,
+    /// Number of its last place; smaller than the first where the partition goes past the end of all places.
+    pub last: u32,
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last { write!(f, "{}", self.first) } else { write!(f, "{}-{}", self.first, self.last) }
+    }
+}
+
+/// Where a thread is to run, as its runtime sees it.
+#[derive(Debug, Clone)]
+pub struct Placement {
+    /// The place it is bound to (`omp_get_place_num`); `Known(None)`: to none.
+    pub place: Fact<Option<u32>>,
+    /// `place-partition-var`; `Known(None)`: there are no places.
+    pub partition: Fact<Option<Partition>>,
+    /// Processors of its place, by number and in order; `Known(None)`: it is bound to no place.
+    pub cpus: Fact<Option<Arc<[u32]>>>,
+}
+
+impl Placement {
+    /// All unknown, for one reason.
+    pub fn unknown(why: impl fmt::Display) -> Self {
+        Placement { place: Fact::unknown(&why), partition: Fact::unknown(&why), cpus: Fact::unknown(&why) }
+    }
+}
+
 /// Internal control variables in force for one thread's current task.
 #[derive(Debug, Clone)]
 pub struct Icvs {
@@ -67,6 +220,10 @@ pub struct Icvs {
     pub levels: Fact<u32>,
     /// `active-levels-var` (`omp_get_active_level`).
     pub active_levels: Fact<u32>,
+    /// `default-device-var` (`omp_get_default_device`).
+    pub default_device: Fact<i64>,
+    /// Where those that can be set come from.
+    pub sources: IcvSources,
 }
 
 impl Icvs {
@@ -81,6 +238,8 @@ impl Icvs {
             bind: Fact::unknown(why),
             levels: Fact::unknown(why),
             active_levels: Fact::unknown(why),
+            default_device: Fact::unknown(why),
+            sources: IcvSources::unknown(why),
         }
     }
 }

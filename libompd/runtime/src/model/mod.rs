@@ -16,7 +16,7 @@ mod teams;
 mod threads;
 mod waits;
 
-pub use icvs::{Icvs, ProcBind, Schedule};
+pub use icvs::{IcvSources, Icvs, Partition, Placement, ProcBind, Schedule, Scope, Setting, SettingValue, Source};
 pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Loop, LoopKind, LoopSchedule};
 pub use tasks::{DependKind, Dependence, Event, MoreTasks, Task, TaskKind, TaskState, Taskgroup};
@@ -195,6 +195,8 @@ pub struct RuntimeSnapshot {
     pub loops: Vec<Loop>,
     /// Sets of threads it keeps for its regions.
     pub pools: Vec<Pool>,
+    /// Control variables of the process as a whole; those of tasks are with the threads.
+    pub settings: Vec<Setting>,
     /// Trouble met on the way.
     pub issues: Vec<Issue>,
 }
@@ -213,6 +215,7 @@ impl RuntimeSnapshot {
             locks: Vec::new(),
             loops: Vec::new(),
             pools: Vec::new(),
+            settings: Vec::new(),
             issues: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use ompd_layout::Origin;
 use ompd_target::Addr;
 
-use super::{Fact, Icvs, TaskId, Team, TeamId, Wait};
+use super::{Fact, Icvs, Placement, TaskId, Team, TeamId, Wait};
 
 /// What a thread is to this runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,4 +124,6 @@ pub struct Thread {
     pub wait: Fact<Option<Wait>>,
     /// Control variables in force for the task it executes.
     pub icvs: Icvs,
+    /// Where it is to run.
+    pub placement: Placement,
 }

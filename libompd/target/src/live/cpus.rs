@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity};
@@ -20,35 +21,41 @@ const MAX_CPU: u32 = 1 << 16;
 
 /// `None` if not a single thread's affinity could be read.
 pub(super) fn usable(process: &ProcDir) -> Option<Cpus> {
+    // A mask may name processors that the machine could have and has not.
+    let online = fs::read_to_string(ONLINE).ok().and_then(|text| parse_list(&text));
+    let is_online = |cpu: &u32| online.as_ref().is_none_or(|online| online.contains(cpu));
     let mut allowed = BTreeSet::new();
-    let mut last = None;
+    let mut of_threads: Vec<(i32, Arc<[u32]>)> = Vec::new();
+    let mut last: Option<(CpuSet, Arc<[u32]>)> = None;
     // Threads that end meanwhile are passed over.
     for tid in process.tasks().ok()? {
-        match sched_getaffinity(Pid::from_raw(tid)) {
-            // Most threads have the same one.
-            Ok(set) if last == Some(set) => {}
-            Ok(set) => {
-                allowed.extend((0..CpuSet::count()).filter(|cpu| set.is_set(*cpu) == Ok(true)).map(|cpu| cpu as u32));
-                last = Some(set);
-            }
-            Err(Errno::ESRCH) => {}
-            // More processors than fit into the set: as text there is no limit.
-            Err(_) => {
-                if let Some(mask) = process.task_line(tid, "Cpus_allowed_list:") {
-                    allowed.extend(parse_list(&mask)?);
+        let own: Arc<[u32]> = match sched_getaffinity(Pid::from_raw(tid)) {
+            Ok(set) => match &last {
+                // Most threads have the same one.
+                Some((known, list)) if *known == set => Arc::clone(list),
+                _ => {
+                    let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu) == Ok(true)).map(|cpu| cpu as u32);
+                    let list: Arc<[u32]> = cpus.filter(is_online).collect();
+                    last = Some((set, Arc::clone(&list)));
+                    list
                 }
-            }
-        }
+            },
+            Err(Errno::ESRCH) => continue,
+            // More processors than fit into the set: as text there is no limit.
+            Err(_) => match process.task_line(tid, "Cpus_allowed_list:") {
+                Some(mask) => parse_list(&mask)?.into_iter().filter(is_online).collect(),
+                None => continue,
+            },
+        };
+        allowed.extend(own.iter().copied());
+        of_threads.push((tid, own));
     }
-    // A mask may name processors that the machine could have and has not.
-    if let Some(online) = fs::read_to_string(ONLINE).ok().and_then(|text| parse_list(&text)) {
-        allowed.retain(|cpu| online.contains(cpu));
-    }
+    of_threads.sort_unstable_by_key(|(tid, _)| *tid);
     // In our own mount namespace, and so by our own procfs: the files are read by this process.
     let own = ProcDir::new(Path::new("/proc"), i32::try_from(std::process::id()).ok()?);
     let mounts = own.mounts().unwrap_or_default();
     let quota = quota(&process.control_groups().unwrap_or_default(), &mounts);
-    (!allowed.is_empty()).then_some(Cpus { allowed: allowed.len() as u32, quota })
+    (!allowed.is_empty()).then_some(Cpus { allowed: allowed.len() as u32, quota, of_threads })
 }
 
 /// Parses a list such as `0-3,8`.

@@ -4,13 +4,14 @@
 //! bytes and converted with replacement characters first.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Schedstat, Stat, Status};
 use procfs::{FromBufRead, FromRead, ProcessCGroup, ProcessCGroups};
 
+use crate::environment::{self, Environment};
 use crate::error::{DenialCause, OpenError};
 use crate::image::Mapping;
 
@@ -115,6 +116,17 @@ impl ProcDir {
         let text = self.text("cmdline").ok()?;
         let args: Vec<&str> = text.trim_end_matches('\0').split('\0').collect();
         Some(args.join(" ")).filter(|c| !c.is_empty())
+    }
+
+    /// The environment the process was started with.
+    pub fn environment(&self) -> Environment {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(self.path("environ"));
+        match file.and_then(|file| file.take(environment::MAX_BYTES + 1).read_to_end(&mut bytes)) {
+            Ok(_) if bytes.len() as u64 > environment::MAX_BYTES => Environment::unknown("it is too large"),
+            Ok(_) => Environment::parse(&bytes),
+            Err(why) => Environment::unknown(format_args!("it cannot be read: {why}")),
+        }
     }
 
     /// Target of the `exe` link, without the kernel's ` (deleted)`.

@@ -454,4 +454,20 @@ fn processors_are_those_any_thread_may_use() {
     let Some(second) = cpus.get(1) else { return support::skip("there is only one processor") };
     confine(subject.waiters[1].tid, &[*second]).expect("move a thread");
     assert_eq!(count(&subject), Some(2));
+    let of = |tid| open(subject.pid()).process().cpus.as_ref().and_then(|c| Some(c.of_thread(tid)?.to_vec()));
+    assert_eq!(of(subject.pid()), Some(vec![cpus[0] as u32]));
+    assert_eq!(of(subject.waiters[1].tid), Some(vec![*second as u32]));
+    assert_eq!(of(0), None);
+}
+
+#[test]
+fn the_environment_is_the_one_it_was_started_with() {
+    let mut command = std::process::Command::new(support::subject());
+    command.args(["threads", "1"]).env_clear().env("FIRST", "1").env("EMPTY", "").env("LAST", "a=b c");
+    let subject = Subject::spawn(&mut command);
+    let live = open(subject.pid());
+    let environment = &live.process().environment;
+    for (name, value) in [("FIRST", Some("1")), ("EMPTY", Some("")), ("LAST", Some("a=b c")), ("PATH", None)] {
+        assert_eq!(environment.get(name), Ok(value), "{name}");
+    }
 }

@@ -3,10 +3,13 @@
 //! Facts about the structures are in the GCC sources `libgomp/{libgomp.h,team.c,task.c,priority_queue.h}` and
 //! `libgomp/config/linux/{bar.h,mutex.h,sem.h}`; where a comment names a function, it is found there.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
-use ompd_target::{Addr, Machine, Registers, Target, TargetExt};
+use ompd_target::{Addr, Environment, Machine, Registers, Target, TargetExt};
 
+mod icvs;
 mod locks;
 mod loops;
 mod queues;
@@ -18,6 +21,7 @@ use crate::bind::{Slot, View, Why};
 use crate::instance::SelfCheck;
 use crate::limits;
 use crate::model::*;
+use crate::sources;
 
 /// A `gomp_thread` that has been used.
 struct RawThread {
@@ -91,6 +95,11 @@ pub(super) struct Reader<'a> {
     places: HashMap<Addr, Place>,
     locks: Vec<Lock>,
     lock_ids: HashMap<Addr, LockId>,
+    /// Control variables as the runtime began with them, and its table of places: read once, when first asked for.
+    initial: OnceCell<Option<Icvs>>,
+    place_table: OnceCell<Result<Vec<Arc<[u32]>>, String>>,
+    /// Variables of the environment that concern it.
+    environment: Environment,
     check: SelfCheck,
     /// A team could not be read: what lies in it cannot be recognised.
     lost_team: bool,
@@ -118,6 +127,9 @@ impl<'a> Reader<'a> {
             places: HashMap::new(),
             locks: Vec::new(),
             lock_ids: HashMap::new(),
+            initial: OnceCell::new(),
+            place_table: OnceCell::new(),
+            environment: target.process().environment.only(sources::PREFIXES),
             check: SelfCheck::default(),
             lost_team: false,
             issues: Vec::new(),
@@ -134,10 +146,26 @@ impl<'a> Reader<'a> {
         reader.finish_locks(&mut threads);
         let taskgroups = reader.make_taskgroups();
         let loops = reader.loops(&teams, &threads);
+        let settings = reader.settings();
         let Reader { tasks, more_tasks, locks, pool_threads: pools, issues, check, .. } = reader;
         // GOMP_taskwait looks at the queue of children, and at that of the team for what has a higher priority.
         let of = RuntimeSnapshot { taskwait_runs_children_only: true, ..RuntimeSnapshot::of(gomp.info.clone()) };
-        (RuntimeSnapshot { threads, teams, tasks, more_tasks, taskgroups, locks, loops, pools, issues, ..of }, check)
+        (
+            RuntimeSnapshot {
+                threads,
+                teams,
+                tasks,
+                more_tasks,
+                taskgroups,
+                locks,
+                loops,
+                pools,
+                settings,
+                issues,
+                ..of
+            },
+            check,
+        )
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -547,6 +575,7 @@ impl<'a> Reader<'a> {
                 state: Fact::unknown(why),
                 wait: Fact::unknown(why),
                 icvs: Icvs::unknown(why),
+                placement: Placement::unknown(why),
             };
         }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
@@ -578,6 +607,7 @@ impl<'a> Reader<'a> {
             thread_num: number,
             team,
             icvs: self.icvs_of(raw, &task),
+            placement: self.placement_of(raw),
             task,
             state,
             wait,
@@ -619,48 +649,6 @@ impl<'a> Reader<'a> {
             _ if raw.idle => self.gomp.structs.pool.last_team.fact(Ok(State::Idle)),
             Fact::Known { value: None, origin } => working(team, teams, *origin),
             Fact::Unknown { why } => Fact::unknown(why),
-        }
-    }
-
-    fn icvs_of(&self, raw: &RawThread, task: &Fact<TaskId>) -> Icvs {
-        let s = &self.gomp.structs;
-        if raw.idle {
-            return Icvs::unknown("an idle worker executes no task");
-        }
-        let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
-        let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
-        // A thread without a task is governed by the global copy (`gomp_icv`).
-        let addr = match (own, &self.gomp.global_icv) {
-            (Some(addr), _) => addr,
-            (None, Some((addr, _))) if no_task => *addr,
-            _ => return Icvs::unknown("the control variables of its task could not be found"),
-        };
-        let view = match View::read(self.target, addr, s.icv.size) {
-            Ok(view) => view,
-            Err(why) => return Icvs::unknown(&why.to_string()),
-        };
-        let i = &s.icv;
-        let schedule = || {
-            let (raw, chunk) = (view.u32(&i.schedule)?, view.int(&i.chunk)?);
-            Ok(Schedule { kind: raw & 0x7fff_ffff, monotonic: raw & 0x8000_0000 != 0, chunk })
-        };
-        let max_active_levels = match (view.uint(&i.max_active_levels), &self.gomp.max_active_levels) {
-            (Ok(own), _) => i.max_active_levels.fact(Ok(own)),
-            (Err(_), Some((addr, origin))) => match self.target.read_u64(*addr) {
-                Ok(value) => Fact::known(value, *origin),
-                Err(fault) => Fact::unknown(fault),
-            },
-            (Err(why), None) => why.into(),
-        };
-        Icvs {
-            nthreads: i.nthreads.fact(view.uint(&i.nthreads)),
-            dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
-            schedule: i.schedule.fact(schedule()),
-            max_active_levels,
-            thread_limit: i.thread_limit.fact(view.u32(&i.thread_limit).map(|l| (l != u32::MAX).then_some(l.into()))),
-            bind: i.bind.fact(view.u32(&i.bind).map(ProcBind)),
-            levels: s.thread.level.fact(Ok(raw.level)),
-            active_levels: s.thread.active_level.fact(raw.view.u32(&s.thread.active_level)),
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Internal control variables of the task a thread executes.
+//! Internal control variables, where they come from, and places.
 
-use ompd_target::Addr;
+use ompd_target::{Addr, TargetExt};
 
 use super::Reader;
-use crate::bind::Slot;
+use crate::bind::{Slot, View};
+use crate::kmp::schema::{AVAIL_PROC, CANCEL, LIBRARY, MAX_TASK_PRIORITY, STACKSIZE};
 use crate::model::*;
+use crate::sources::{self, Began};
 
 /// Bits of a schedule that are modifiers (`kmp_sch_modifier_monotonic`, `_nonmonotonic`).
 const SCHEDULE_MONOTONIC: u32 = 1 << 29;
@@ -28,7 +30,7 @@ impl Reader<'_> {
             Some(team) => slot.fact(team.count(slot)),
             None => Fact::unknown("its team could not be read"),
         };
-        Icvs {
+        let icvs = Icvs {
             nthreads: i.nproc.fact(view.count(&i.nproc).map(u64::from)),
             dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
             schedule: i.sched_kind.fact(schedule()),
@@ -37,7 +39,127 @@ impl Reader<'_> {
             bind: i.proc_bind.fact(view.u32(&i.proc_bind).map(ProcBind)),
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
+            default_device: i.default_device.fact(view.int(&i.default_device)),
+            sources: IcvSources::unknown("not asked for"),
+        };
+        let sources = sources::of_task(&icvs, &self.began());
+        Icvs { sources, ..icvs }
+    }
+
+    /// What a root begins with is put together from variables that a stripped build does not name
+    /// (`__kmp_get_global_icvs`). Where nothing is said they are the same in all releases that are known.
+    fn began(&self) -> Began<'_> {
+        Began {
+            environment: &self.environment,
+            family: Family::Kmp,
+            initial: None,
+            processors: self.number(AVAIL_PROC, 4).get().and_then(|n| u64::try_from(n).ok()),
+            schedule: Schedule { kind: 1, monotonic: false, chunk: 0 },
+            levels: Some((1, i32::MAX as u64)),
         }
+    }
+
+    /// A variable of `size` bytes, signed.
+    fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
+        let Some((addr, origin)) = self.kmp.global(name) else {
+            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
+        };
+        match self.target.read_uint(addr, size) {
+            Ok(value) if size == 4 => Fact::known(i64::from(value as u32 as i32), origin),
+            Ok(value) => Fact::known(value as i64, origin),
+            Err(fault) => Fact::unknown(fault),
+        }
+    }
+
+    /// Control variables of the process as a whole. None of them can be set by a call of OpenMP's.
+    pub(super) fn settings(&self) -> Vec<Setting> {
+        let environment = &self.environment;
+        let flag = |text: &str| sources::flag(text, Family::Kmp).map(SettingValue::Flag);
+        let arch = self.target.arch();
+        let set =
+            |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
+                sources::setting(name, scope, value, environment, variables, parse, default)
+            };
+        let number = |name| self.number(name, 4).map(SettingValue::Number);
+        let stacksize = self.number(STACKSIZE, arch.pointer_bytes.into()).map(SettingValue::Number);
+        let processors = self.number(AVAIL_PROC, 4);
+        let counted = processors.get().map(SettingValue::Number);
+        // `enum library_type`.
+        let library = match self.number(LIBRARY, 4) {
+            Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("serial"), origin),
+            Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("turnaround"), origin),
+            Fact::Known { value: 3, origin } => Fact::known(SettingValue::Word("throughput"), origin),
+            Fact::Known { value, .. } => Fact::unknown(format_args!("it is {value}, which means nothing")),
+            Fact::Unknown { why } => Fact::Unknown { why },
+        };
+        let policy = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "serial" => Some(SettingValue::Word("serial")),
+            "turnaround" | "active" => Some(SettingValue::Word("turnaround")),
+            "throughput" | "passive" => Some(SettingValue::Word("throughput")),
+            _ => None,
+        };
+        let stack_variables = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
+        let none = SettingValue::Number(0);
+        vec![
+            set(
+                "cancel-var",
+                Scope::Global,
+                self.number(CANCEL, 4).map(|value| SettingValue::Flag(value != 0)),
+                &["OMP_CANCELLATION"],
+                &flag,
+                Some(SettingValue::Flag(false)),
+            ),
+            set(
+                "max-task-priority-var",
+                Scope::Global,
+                number(MAX_TASK_PRIORITY),
+                &["OMP_MAX_TASK_PRIORITY"],
+                &sources::number,
+                Some(none),
+            ),
+            set(
+                "num-procs-var",
+                Scope::Device,
+                processors.map(SettingValue::Number),
+                &["KMP_HW_SUBSET", "KMP_AFFINITY"],
+                &|_| None,
+                counted,
+            ),
+            // Where nothing is said it depends on the limit of the process.
+            set("stacksize-var", Scope::Device, stacksize, &stack_variables, &sources::size, None),
+            set(
+                "KMP_LIBRARY",
+                Scope::Device,
+                library,
+                &["KMP_LIBRARY", "OMP_WAIT_POLICY"],
+                &policy,
+                Some(SettingValue::Word("throughput")),
+            ),
+            set(
+                "KMP_BLOCKTIME",
+                Scope::Device,
+                Fact::unknown("it is not read, for its unit differs from release to release"),
+                &["KMP_BLOCKTIME"],
+                &sources::number,
+                None,
+            ),
+        ]
+    }
+
+    /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its partition
+    /// (`KMP_PLACE_ALL` and others of kmp_affinity.h and kmp.h).
+    pub(super) fn placement_of(&self, thread: &View) -> Placement {
+        let s = &self.kmp.structs.info;
+        let place = thread.int(&s.place).map(|place| u32::try_from(place).ok());
+        let partition = || {
+            let (first, last) = (thread.int(&s.first_place)?, thread.int(&s.last_place)?);
+            Ok(u32::try_from(first).ok().zip(u32::try_from(last).ok()).map(|(first, last)| Partition { first, last }))
+        };
+        let cpus = match &place {
+            Ok(None) => s.place.fact(Ok(None)),
+            _ => Fact::unknown("which processors its places consist of is not read of this runtime"),
+        };
+        Placement { place: s.place.fact(place), partition: s.first_place.fact(partition()), cpus }
     }
 }
 

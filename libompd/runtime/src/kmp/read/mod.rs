@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Registers, Target, TargetExt};
+use ompd_target::{Addr, Environment, Registers, Target, TargetExt};
 
 mod depends;
 mod groups;
@@ -23,6 +23,7 @@ use crate::bind::{Slot, View, Why};
 use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
 use crate::model::*;
+use crate::sources;
 
 /// Kinds of barriers, numbered as in the arrays `th_bar` and `t_bar` (`enum barrier_type`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,6 +99,8 @@ pub(super) struct Reader<'a> {
     budget: Budget,
     /// The same for what is read in bulk.
     bulk: Budget,
+    /// Variables of the environment that concern it.
+    environment: Environment,
     check: SelfCheck,
     issues: Vec<Issue>,
 }
@@ -131,6 +134,7 @@ impl<'a> Reader<'a> {
             group_ids: HashMap::new(),
             budget: Budget::default(),
             bulk: Budget::of(limits::BULK_STEPS),
+            environment: target.process().environment.only(sources::PREFIXES),
             check: SelfCheck::default(),
             issues: Vec::new(),
         };
@@ -148,6 +152,7 @@ impl<'a> Reader<'a> {
         let teams = reader.make_teams();
         let threads = reader.make_threads(&teams);
         // Free threads serve whichever contention group asks first, so all are one pool.
+        let settings = reader.settings();
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
         let Reader { tasks, more_tasks, groups: taskgroups, locks, loops, issues, check, .. } = reader;
@@ -160,6 +165,7 @@ impl<'a> Reader<'a> {
             locks,
             loops,
             pools,
+            settings,
             issues,
             ..RuntimeSnapshot::of(kmp.info.clone())
         };
@@ -596,7 +602,12 @@ impl<'a> Reader<'a> {
             Some(why) => Icvs::unknown(why),
             None => self.icvs_of(&task, raw.team),
         };
+        let placement = match why_none {
+            Some(why) => Placement::unknown(why),
+            None => self.placement_of(&raw.view),
+        };
         Thread {
+            placement,
             lwp: raw.lwp,
             descriptor: raw.view.addr(),
             gtid: Some(raw.gtid),
