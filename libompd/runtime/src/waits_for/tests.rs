@@ -77,6 +77,7 @@ impl Process {
             state: Fact::unknown(WHY),
             wait: fact(wait),
             icvs: Icvs::unknown(WHY),
+            placement: Placement::unknown(WHY),
         });
     }
 
