@@ -151,7 +151,16 @@ impl Live {
         let main_stack = Some(Addr(stat.startstack)).filter(|addr| !addr.is_null());
         let command = view.command();
         let environment = view.environment();
-        let info = ProcessInfo { pid: Some(pid), exe, command, stopped, cpus, main_stack, environment, ..ProcessInfo::default() };
+        let info = ProcessInfo {
+            pid: Some(pid),
+            exe,
+            command,
+            stopped,
+            cpus,
+            main_stack,
+            environment,
+            ..ProcessInfo::default()
+        };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
         let (threads, tracer) = (Vec::new(), None);
