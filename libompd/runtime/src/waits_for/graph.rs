@@ -219,6 +219,8 @@ struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
     os: &'a [OsThread],
     frozen: bool,
+    /// Some thread of the process does not sleep.
+    awake: bool,
     graph: Graph,
     /// Explicit tasks by the task that generated them, for each runtime.
     children: Vec<HashMap<TaskId, Vec<TaskId>>>,
@@ -260,6 +262,7 @@ impl<'a> Builder<'a> {
             snapshots,
             os,
             frozen,
+            awake: os.iter().any(|os| matches!(os.blocked, Blocked::No | Blocked::Yields)),
             graph: Graph {
                 graph: DiGraph::new(),
                 index: HashMap::new(),
@@ -349,6 +352,10 @@ impl<'a> Builder<'a> {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
+            // It may be at a lock of the runtime's own, held by a thread that waits but has not gone to sleep.
+            Blocked::Futex(_) if self.awake && known.iter().any(|(_, t)| t.wait.value().is_none()) => {
+                self.set(node, Mode::Free, Vec::new());
+            }
             Blocked::Futex(_) => match os.signals {
                 Signals::Timers => self.set(node, Mode::Free, Vec::new()),
                 Signals::FromOutside if !self.frozen => self.set(node, Mode::Free, Vec::new()),
