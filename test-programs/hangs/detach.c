@@ -64,7 +64,13 @@ TRUTH_MARKER void helper_body(void) {
 int main(void) {
     truth_init_for(TRUTH_HANG_SECONDS);
     truth_barriers_spin = 1;
-    truth_expect(.verdict = "deadlock", .situation = "unfulfilled_event", .threads = "parent", .objects = "event",
+    /* libomp's threads spin there, and the task is in none of its records */
+#ifdef BARRIER
+    const char *verdict = truth_on_kmp() ? "suspect" : "deadlock";
+#else
+    const char *verdict = "deadlock";
+#endif
+    truth_expect(.verdict = verdict, .situation = "unfulfilled_event", .threads = "parent", .objects = "event",
                  .tasks = "detached_body");
 #pragma omp parallel num_threads(3)
     {

@@ -219,6 +219,8 @@ struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
     os: &'a [OsThread],
     frozen: bool,
+    /// Some thread of the process does not sleep.
+    awake: bool,
     graph: Graph,
     /// Explicit tasks by the task that generated them, for each runtime.
     children: Vec<HashMap<TaskId, Vec<TaskId>>>,
@@ -260,6 +262,7 @@ impl<'a> Builder<'a> {
             snapshots,
             os,
             frozen,
+            awake: os.iter().any(|os| matches!(os.blocked, Blocked::No | Blocked::Yields)),
             graph: Graph {
                 graph: DiGraph::new(),
                 index: HashMap::new(),
@@ -349,6 +352,10 @@ impl<'a> Builder<'a> {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
+            // It may be at a lock of the runtime's own, held by a thread that waits but has not gone to sleep.
+            Blocked::Futex(_) if self.awake && known.iter().any(|(_, t)| t.wait.value().is_none()) => {
+                self.set(node, Mode::Free, Vec::new());
+            }
             Blocked::Futex(_) => match os.signals {
                 Signals::Timers => self.set(node, Mode::Free, Vec::new()),
                 Signals::FromOutside if !self.frozen => self.set(node, Mode::Free, Vec::new()),
@@ -389,9 +396,10 @@ impl<'a> Builder<'a> {
         let awake = |lwp: &i32| {
             let wait = snapshot.thread_by_lwp(*lwp).and_then(|t| t.wait.value()).and_then(Option::as_ref);
             let os = self.os.binary_search_by_key(lwp, |os| os.lwp).ok().and_then(|at| self.os.get(at));
-            wait.zip(os).is_none_or(|(wait, os)| !is_asleep(wait, *os))
+            wait.zip(os)
+                .is_none_or(|(wait, os)| !is_asleep(wait, *os) && !(self.frozen && os.blocked == Blocked::Yields))
         };
-        if tasks.is_none_or(Vec::is_empty) && !self.frozen && team.members.iter().flatten().any(awake) {
+        if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) {
             return (Mode::Free, Vec::new());
         }
         self.tasks(runtime, tasks)

@@ -386,3 +386,17 @@ fn who_waits_at_the_end_of_its_task_group_does_not_wait_for_itself() {
     of_group(&mut p, 2);
     assert_eq!(p.judge(), []);
 }
+
+#[test]
+fn a_lock_of_the_runtimes_own() {
+    for (blocked, found) in [(FUTEX, 1), (Blocked::No, 0)] {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, None);
+        p.snapshot.threads[0].wait = Fact::unknown("it is in the C library");
+        let barrier = wait(WaitKind::Barrier, team);
+        // Awake it may hold what the first sleeps for.
+        p.member(team, blocked, if blocked == FUTEX { barrier } else { spins(barrier) });
+        assert_eq!(p.judge().len(), found, "{blocked:?}");
+    }
+}
