@@ -397,7 +397,7 @@ impl<'a> Builder<'a> {
             let wait = snapshot.thread_by_lwp(*lwp).and_then(|t| t.wait.value()).and_then(Option::as_ref);
             let os = self.os.binary_search_by_key(lwp, |os| os.lwp).ok().and_then(|at| self.os.get(at));
             wait.zip(os)
-                .is_none_or(|(wait, os)| !is_asleep(wait, *os) && !(self.frozen && os.blocked == Blocked::Yields))
+                .is_none_or(|(wait, os)| !(is_asleep(wait, *os) || self.frozen && os.blocked == Blocked::Yields))
         };
         if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) {
             return (Mode::Free, Vec::new());
