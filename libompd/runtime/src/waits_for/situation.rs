@@ -137,7 +137,8 @@ fn lacks_event(graph: &Graph, node: Node, snapshots: &[RuntimeSnapshot]) -> bool
     anyone && has_detached(&snapshots[runtime])
 }
 
-/// See [`lacks_event`].
+/// True if there are tasks that are not over and were not found, and no thread executes any explicit task: then they are
+/// detached ones.
 pub fn has_detached(snapshot: &RuntimeSnapshot) -> bool {
     let idle = |thread: &&Thread| thread.role.get() == Some(Role::IdleWorker);
     let executes_none = snapshot.threads.iter().filter(|t| !idle(t)).all(|thread| {
