@@ -384,10 +384,11 @@ impl Teller<'_> {
                 [one] => vec![self.thread(*one)],
                 many => vec![self.threads(many)],
             };
-            let gone: Vec<u32> = nodes
+            let mut gone: Vec<u32> = nodes
                 .iter()
                 .filter_map(|n| if let Node::Missing(.., number) = n { Some(*number) } else { None })
                 .collect();
+            gone.sort_unstable();
             if !gone.is_empty() {
                 let plural = if gone.len() == 1 { "" } else { "s" };
                 parts.push(format!("thread{plural} {}, which the process does not have", words::ranges(&gone)));
