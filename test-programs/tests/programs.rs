@@ -351,6 +351,8 @@ fn every_program_has_its_source() -> Result<()> {
             "stuck",
             "allow",
             "truth_calls",
+            "kmp_tasks",
+            "kmp_loops",
             "truth_stack",
             "stacks_shared_library",
             "stacks_taskloop",
