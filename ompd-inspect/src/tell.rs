@@ -43,7 +43,7 @@ pub fn tell(inspection: &Inspection, verdict: &Verdict) -> Told {
     let mut told = Told {
         text: teller.headline(verdict),
         evidence: teller.evidence(verdict),
-        cure: cure(verdict.situation),
+        cure: cure(verdict),
         threads: threads.collect(),
         objects: Vec::new(),
         tasks: Vec::new(),
@@ -80,8 +80,9 @@ pub fn tell(inspection: &Inspection, verdict: &Verdict) -> Told {
 }
 
 /// What to do about a kind of hang.
-fn cure(situation: Situation) -> &'static str {
-    match situation {
+fn cure(verdict: &Verdict) -> &'static str {
+    let has_lock = verdict.core.iter().any(|node| matches!(node, Node::Lock(..) | Node::Word(..)));
+    match verdict.situation {
         Situation::LockCycle => "Set the locks in the same order everywhere, or use one lock for both.",
         Situation::SelfDeadlock => {
             "Unset the lock before it is set again, or use a nestable lock (omp_nest_lock_t); critical constructs of one \
@@ -118,8 +119,11 @@ fn cure(situation: Situation) -> &'static str {
             "Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, or exec \
              after fork, or set OMP_NUM_THREADS=1 in the child before its first region."
         }
+        Situation::ClosedWaits if !has_lock => {
+            "Look at what each thread was to do next (`stacks`): one of them has to go on by itself for the others to follow."
+        }
         Situation::ClosedWaits => {
-            "Look at where each lock below was set (`stacks`): one of the waiting threads holds it, or a thread that has ended."
+            "Look at where each of these locks was set (`stacks`): one of the waiting threads holds it, or a thread that has ended."
         }
     }
 }

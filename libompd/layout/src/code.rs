@@ -47,6 +47,7 @@ pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores};
 pub use poll::{Poll, poll};
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
+pub use x86::dwarf_register;
 
 /// Why a function could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

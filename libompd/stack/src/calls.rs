@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, OpKind, Register};
+use ompd_layout::code::dwarf_register;
 use ompd_target::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::image::{Image, Images};
@@ -91,7 +92,7 @@ pub(crate) fn callee(
         }
         // The others may hold something else by now (psABI x86-64, 3.2.1).
         OpKind::Register if is_preserved(call.op0_register()) => {
-            registers.get(dwarf_number(call.op0_register())?).map(Addr)
+            registers.get(dwarf_register(call.op0_register())?).map(Addr)
         }
         _ => None,
     }
@@ -109,7 +110,7 @@ pub(crate) fn went_to(
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
-    let value = |register: Register| registers.get(dwarf_number(register)?);
+    let value = |register: Register| registers.get(dwarf_register(register)?);
     match call.op0_kind() {
         OpKind::Register => value(call.op0_register()).map(Addr),
         OpKind::Memory if call.memory_segment() == Register::FS || call.memory_segment() == Register::GS => None,
@@ -210,29 +211,6 @@ fn through_stub(target: &dyn Target, image: &Image<'_>, file: &ElfFile, at: u64)
         }
     }
     own
-}
-
-/// DWARF numbers of the 64-bit registers (psABI x86-64, figure 3.36).
-fn dwarf_number(register: Register) -> Option<u16> {
-    const NUMBERS: [Register; 16] = [
-        Register::RAX,
-        Register::RDX,
-        Register::RCX,
-        Register::RBX,
-        Register::RSI,
-        Register::RDI,
-        Register::RBP,
-        Register::RSP,
-        Register::R8,
-        Register::R9,
-        Register::R10,
-        Register::R11,
-        Register::R12,
-        Register::R13,
-        Register::R14,
-        Register::R15,
-    ];
-    NUMBERS.iter().position(|known| *known == register).and_then(|number| u16::try_from(number).ok())
 }
 
 /// A call leaves these as they are (psABI x86-64, 3.2.1).

@@ -143,7 +143,7 @@ fn by_call(
         return None;
     }
     let team_barrier = matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd).then_some(team);
-    let mut wait = Wait { team: team_barrier, asleep: Some(false), ..Wait::new(kind, Addr::NULL, Origin::Stack) };
+    let mut wait = Wait { team: team_barrier, ..Wait::new(kind, Addr::NULL, Origin::Stack) };
     place(process, physical, Some(entry), &mut wait);
     Some(wait)
 }

@@ -5,6 +5,8 @@ use iced_x86::{
     Register,
 };
 
+use super::x86::dwarf_register;
+
 /// Instructions of such a loop at most.
 const LONGEST: usize = 12;
 /// Ways through branches that are tried.
@@ -110,7 +112,7 @@ fn judge(way: &Way, general: &[u64]) -> Option<Poll> {
     let place = load.filter(|_| pauses)?;
     let (i, _) = way[place];
     let value = |register: Register| {
-        let number = dwarf_number(register.full_register())?;
+        let number = usize::from(dwarf_register(register.full_register())?);
         (!written.contains(&register.full_register())).then(|| general.get(number).copied())?
     };
     let plain = i.memory_index() == Register::None && !matches!(i.memory_segment(), Register::FS | Register::GS);
@@ -159,29 +161,6 @@ fn changes(info: &mut InstructionInfoFactory, i: &Instruction, register: Registe
         used.register().full_register() == register.full_register()
             && !matches!(used.access(), OpAccess::Read | OpAccess::CondRead | OpAccess::None)
     })
-}
-
-/// The number DWARF gives a general register (System V ABI for x86-64, figure 3.36).
-fn dwarf_number(register: Register) -> Option<usize> {
-    const ORDER: [Register; 16] = [
-        Register::RAX,
-        Register::RDX,
-        Register::RCX,
-        Register::RBX,
-        Register::RSI,
-        Register::RDI,
-        Register::RBP,
-        Register::RSP,
-        Register::R8,
-        Register::R9,
-        Register::R10,
-        Register::R11,
-        Register::R12,
-        Register::R13,
-        Register::R14,
-        Register::R15,
-    ];
-    ORDER.iter().position(|r| *r == register)
 }
 
 #[cfg(test)]
