@@ -1,7 +1,6 @@
 //! A libgomp inside a statically linked program: read like the library as long as the program has its symbols.
 
-mod common;
-
+use crate::common;
 use std::process::Command;
 
 use common::check;

@@ -1,11 +1,10 @@
 //! What the views look like, whoever reads them: a narrow terminal, a file, a program, a reader that has seen enough.
 
-mod common;
-
+use crate::common;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
-use common::{bounded, command, texts};
+use crate::common::{bounded, command, texts};
 use serde_json::Value;
 use test_programs::{Env, Executable, Launch, Opt, Running, Runtime, STEADY_PROGRAMS, Toolchain, build, combinations};
 

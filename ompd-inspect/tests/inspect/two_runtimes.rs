@@ -1,7 +1,6 @@
 //! Two OpenMP runtimes in one process, both at work: each is reported by itself, with its own threads and teams.
 
-mod common;
-
+use crate::common;
 use std::io::Write as _;
 
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! What cannot be inspected, or only in part: exit status, cause and remedy, and never a panic.
 
-mod common;
-
+use crate::common;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use common::{bounded, command, texts};
+use crate::common::{bounded, command, texts};
 use nix::sys::ptrace;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, gettid};

@@ -1,8 +1,7 @@
 //! A Python process with two libgomps that wheels brought along, and a forked child of it that hangs in one of them: the
 //! child has one thread, and the runtime waits for the others, which only the parent has.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Where the values of control variables come from, and where threads are to run.
 
-mod common;
-
+use crate::common;
 use std::fs;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};

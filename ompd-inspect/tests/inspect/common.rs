@@ -1,5 +1,4 @@
 //! Running the command under test.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

@@ -1,12 +1,11 @@
 //! Variables as `stacks --locals` shows them against what the programs are known to have put there: both compilers, with and
 //! without optimisation, every runtime at hand, live and from core files.
 
-mod common;
-
+use crate::common;
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-use common::{run, texts};
+use crate::common::{run, texts};
 use serde_json::Value;
 use test_programs::{Env, Opt, Running, Runtime, Toolchain, build, combinations};
 

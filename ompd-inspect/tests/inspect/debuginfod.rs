@@ -2,12 +2,10 @@
 
 #![allow(clippy::print_stderr, reason = "skips say why")]
 
-mod common;
-
 use std::path::Path;
 use std::process::Command;
 
-use common::{bounded, command, texts};
+use crate::common::{bounded, command, texts};
 use test_programs::{Env, Opt, Running, Runtime, Toolchain, build, combinations};
 
 /// What `doctor -v` shows of a process, and the calls there were.

@@ -1,8 +1,7 @@
 //! What `ompd-inspect` says of a process, field by field against what the process says of itself: every test program,
 //! compiler and runtime at hand, live and from core files.
 
-mod common;
-
+use crate::common;
 use common::check;
 use test_programs::{Env, Opt, Running, build, combinations};
 

@@ -1,15 +1,14 @@
 //! The inspected program goes on as if nothing had been: after an inspection, after one that is killed in the middle,
 //! after many at once.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Stdio};
 
-use common::{bounded, command, texts};
+use crate::common::{bounded, command, texts};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;

@@ -1,8 +1,7 @@
 //! Stacks as `ompd-inspect` reads them against the stacks the programs know of themselves: every compiler, optimisation
 //! level and runtime at hand, live and from core files.
 
-mod common;
-
+use crate::common;
 use std::io::Write as _;
 
 use test_programs::{Env, Opt, Running, Runtime, Toolchain, Truth, build, can_build, combinations, compare_stacks};

@@ -1,8 +1,7 @@
 //! A runtime nobody has made a profile of: its code alone has to give threads, thread numbers, team sizes and levels.
 //! What it does not give is said to be unknown, with the reason, and is never another value.
 
-mod common;
-
+use crate::common;
 use serde_json::Value;
 use test_programs::{Env, Opt, Running, Runtime, Thread, Truth, Wait, build, combinations};
 

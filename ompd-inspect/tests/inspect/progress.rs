@@ -1,7 +1,6 @@
 //! What two looks tell of programs that stand still and of such that get on.
 
-mod common;
-
+use crate::common;
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, build, combinations};
 

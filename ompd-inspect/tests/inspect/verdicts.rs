@@ -1,7 +1,6 @@
 //! Verdicts, against what the programs say their hang is to be called, and none where nothing hangs.
 
-mod common;
-
+use crate::common;
 use std::io::Write as _;
 
 use test_programs::{

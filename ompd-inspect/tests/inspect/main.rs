@@ -1,0 +1,17 @@
+//! The command on real processes and core files, against what these know of themselves.
+
+mod common;
+mod debuginfod;
+mod icvs;
+mod locals;
+mod progress;
+mod python;
+mod refusals;
+mod stacks;
+mod static_program;
+mod truth;
+mod two_runtimes;
+mod unharmed;
+mod unseen;
+mod verdicts;
+mod views;
