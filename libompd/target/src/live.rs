@@ -231,7 +231,8 @@ impl Live {
             return Err(OpenError::NoSuchProcess { pid });
         }
         caught.sort_by_key(|(tid, _)| *tid);
-        let thread = |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, signal: 0 };
+        let thread =
+            |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, pointer: None, signal: 0 };
         self.threads = caught.into_iter().map(thread).collect();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.memory.start_caching();

@@ -213,6 +213,7 @@ fn head(page: &mut Page, inspection: &Inspection) {
         },
         (TargetKind::Live, Some(pause)) => format!("live, stopped for {:.1} ms", pause.as_secs_f64() * 1e3),
         (TargetKind::Live, None) => "live".to_owned(),
+        (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };
     page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
     if process.stopped {
