@@ -554,7 +554,8 @@ pub unsafe extern "C" fn ompd_enumerate_states(
     })
 }
 
-/// The state of a thread, and what it waits for.
+/// The state of a thread, and what it waits for; `ompt_state_undefined` where neither the runtime's memory nor, if the debugger offers
+/// them, registers tell.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_state(
     thread_handle: *mut ThreadHandle,
@@ -568,12 +569,14 @@ pub unsafe extern "C" fn ompd_get_state(
             space.enrich();
         }
         let thread = space.thread(key)?.1;
-        let known = thread.state.get().ok_or(Rc::NEEDS_STATE_TRACKING)?;
-        let waits = !matches!(known, State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead);
+        let known = thread.state.get();
+        let waits =
+            !matches!(known, None | Some(State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead));
+        let number = known.map_or(states::UNDEFINED, |state| states::in_version(state.number().into(), version));
         let object = thread.wait.value().and_then(Option::as_ref).filter(|_| waits).map_or(0, |wait| wait.object.0);
         // SAFETY: the debugger gives places for these, or NULL; it need not want the second.
         unsafe {
-            put(state, states::in_version(known.number().into(), version))?;
+            put(state, number)?;
             if wait_id.is_null() { Ok(()) } else { put(wait_id, object) }
         }
     })

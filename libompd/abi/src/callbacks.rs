@@ -1,6 +1,6 @@
 //! The debugger, as its callbacks show it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -9,9 +9,13 @@ use ompd_target::{Addr, Arch, Debugger, NativeThread, ReadFault, Registers};
 
 use crate::types::{Address, AddressSpaceContext, Callbacks, Rc, Size, ThreadContext, TypeSizes, thread_id};
 
-/// Segments by which a debugger that offers more than OMPD asks of it is asked for that, through `read_memory`. One that does not
-/// know of them fails to read there: as addresses of memory they mean nothing. `docs/libompd.md` describes them.
+/// What a debugger may offer beyond what OMPD asks of it: it knows [`KIND`](extra::KIND), and reads from these segments through
+/// `read_memory`. `docs/libompd.md` describes it.
 pub mod extra {
+    /// A kind of native thread ids, out of the range that is free for such. A debugger that offers the segments answers
+    /// `get_thread_context_for_thread_id` for the id 0 of this kind, eight bytes long, with `ompd_rc_ok`, whatever context it gives.
+    /// Others refuse a kind they do not know without any harm.
+    pub const KIND: u64 = 1_071_707;
     /// The registers of the thread given, as the kernel keeps them: `struct user_regs_struct` on x86-64, and on aarch64 `struct
     /// user_pt_regs` with `tpidr_el0` behind it.
     pub const REGISTERS: u64 = 0x6f6d_7064_0001;
@@ -29,13 +33,14 @@ pub(crate) struct Asked {
     context: *mut AddressSpaceContext,
     /// Symbols that were found: they stay where they are as long as the modules do.
     symbols: RefCell<HashMap<String, Addr>>,
-    /// The debugger was asked for registers and offers none.
-    no_registers: Cell<bool>,
+    /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
+    /// to read from there.
+    offers: OnceCell<bool>,
 }
 
 impl Asked {
     pub(crate) fn new(table: Callbacks, context: *mut AddressSpaceContext) -> Asked {
-        Asked { table, context, symbols: RefCell::default(), no_registers: Cell::new(false) }
+        Asked { table, context, symbols: RefCell::default(), offers: OnceCell::new() }
     }
 
     /// What the debugger knows must be asked again: modules have come or gone.
@@ -78,9 +83,19 @@ impl Asked {
         (rc == Rc::OK && found.address != 0 && found.address != u64::MAX).then_some(found.address)
     }
 
+    fn offers(&self) -> bool {
+        *self.offers.get_or_init(|| {
+            let Some(ask) = self.table.get_thread_context_for_thread_id else { return false };
+            let (id, mut context) = (0u64, ptr::null_mut());
+            // SAFETY: the id is a live value of the size given, and the debugger writes one pointer.
+            unsafe { ask(self.context, extra::KIND, 8, (&raw const id).cast(), &raw mut context) == Rc::OK }
+        })
+    }
+
     /// How often the process was let run, for debuggers that tell.
     pub(crate) fn stop(&self) -> Option<u64> {
         let mut count = [0; 8];
+        self.offers().then_some(())?;
         self.read_at(extra::STOP, extra::ADDRESS, ptr::null_mut(), &mut count).ok()?;
         Some(u64::from_ne_bytes(count))
     }
@@ -113,16 +128,14 @@ impl Debugger for Asked {
 
     fn registers(&self, native: NativeThread, arch: Arch) -> Result<Registers, String> {
         const NO: &str = "OMPD has no way to ask a debugger for registers, and this one offers none of its own";
-        if self.no_registers.get() {
+        if !self.offers() {
             return Err(NO.to_owned());
         }
         let bytes = Registers::kernel_bytes(arch).ok_or("registers of this machine are not decoded")?;
         let thread = self.thread(native).ok_or_else(|| format!("the debugger has no thread {}", native.lwp))?;
         let mut buf = vec![0; bytes];
-        if self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf).is_err() {
-            self.no_registers.set(true);
-            return Err(NO.to_owned());
-        }
+        let read = self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf);
+        read.map_err(|_| format!("the debugger has no registers of thread {}", native.lwp))?;
         Registers::of_kernel(arch, &buf).ok_or_else(|| "registers of this machine are not decoded".to_owned())
     }
 }

@@ -167,6 +167,9 @@ unsafe extern "C" fn thread_context(
     out: *mut *mut ThreadContext,
 ) -> Rc {
     let held = unsafe { &*context.cast::<Held>() };
+    if kind == extra::KIND && held.generous {
+        return Rc::OK;
+    }
     if kind != thread_id::LWP || size != 8 {
         return Rc::UNSUPPORTED;
     }
