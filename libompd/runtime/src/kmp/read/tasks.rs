@@ -122,6 +122,9 @@ impl Reader<'_> {
     fn number_implicit(&mut self) {
         let Ok(size) = self.kmp.structs.taskdata.size.get() else { return };
         let implicit = |task: &Task| task.kind.get() == Some(TaskKind::Implicit);
+        for (task, member) in self.encountering() {
+            self.tasks[task.0].member.get_or_insert(member);
+        }
         let mut known: HashMap<TeamId, (Addr, u32)> = HashMap::new();
         for task in self.tasks.iter().filter(|task| implicit(task)) {
             if let (Some(team), Some(member)) = (task.team.flat(), task.member) {
@@ -136,6 +139,33 @@ impl Reader<'_> {
                 task.member = Some((distance / size) as u32);
             }
         }
+    }
+
+    /// Implicit tasks in which a region was met, each with the number of its thread in its own team: the inner team keeps it
+    /// (`t_master_tid`).
+    fn encountering(&self) -> Vec<(TaskId, u32)> {
+        let s = &self.kmp.structs.team;
+        let met = |task: &Task| {
+            let region = self.regions.get(task.team.flat()?.0)?;
+            let outermost = self.regions_of(region.team).first() == Some(region);
+            let team = self.teams.get(&region.team).filter(|_| outermost)?;
+            let outer = self.innermost(team.ptr(&s.parent).ok()?)?;
+            let mut at = task.generating.flat()?;
+            // An explicit task may have met it: then its implicit task is further out.
+            for _ in 0..limits::TEAM_DEPTH {
+                let generating = &self.tasks[at.0];
+                match generating.kind.get()? {
+                    TaskKind::Implicit => {
+                        let fits = generating.team.flat() == Some(outer) && generating.thread.is_none();
+                        return Some((at, team.count(&s.master_tid).ok().filter(|_| fits)?));
+                    }
+                    _ => at = generating.generating.flat()?,
+                }
+            }
+            None
+        };
+        let implicit = self.tasks.iter().filter(|task| task.kind.get() == Some(TaskKind::Implicit));
+        implicit.filter_map(met).collect()
     }
 
     /// A task counts as suspended because no thread was found to execute it: that is known only if it is known of all.
