@@ -2,16 +2,18 @@
  * WHICH is "dependent" (blocked: all wait for one task) or "queued" (ready).
  * For measuring what many tasks cost, and for seeing that all are counted.
  *
- * Thread 1 goes to the barrier of the region and takes the task all others
- * depend on.  "dependent": it stays there.  "queued": that task ends once the
- * others have been made, by which they become ready, and thread 1 stays in the
- * first of them it takes, one made beyond the N.  libgomp would execute tasks
- * at once that are ready when there are many already.
+ * Thread 1 goes to the barrier of the region, takes a task that the others
+ * wait for if they do, and stays in it.
+ *
+ * By GCC, "queued" is made differently, since libgomp executes tasks at once
+ * if there are many already: the first task ends when the others, which wait
+ * for it, have been made, by which they become ready, and thread 1 stays in
+ * the first of them it takes, one made beyond the N.  libgomp also looks at
+ * all tasks that read what a new one reads, so that a million would take an
+ * hour to make: each reads storage of its own, all of which the first writes.
  *
  * libomp executes tasks at once that do not fit into a queue unless
- * KMP_ENABLE_TASK_THROTTLING is 0.  libgomp looks at all tasks that read what
- * a new one reads, so that a million of them would take an hour to make; by
- * GCC each reads storage of its own, all of which the first task writes. */
+ * KMP_ENABLE_TASK_THROTTLING is 0. */
 #include "truth.h"
 
 static atomic_int root_began, all_made, one_held, holder_noted;
@@ -20,7 +22,9 @@ static atomic_int root_began, all_made, one_held, holder_noted;
 static int cell;
 #define WRITES depend(out : cell)
 #define READS depend(in : cell)
+#define RELEASES 0
 #else
+#define RELEASES queued
 static long members;
 static char *cells;
 #define WRITES depend(iterator(long at = 0 : members), out : cells[at])
@@ -30,7 +34,7 @@ static int queued;
 
 TRUTH_MARKER void root_body(void) {
     atomic_store(&root_began, 1);
-    if (queued) {
+    if (RELEASES) {
         truth_wait_for(&all_made);
         return;
     }
@@ -41,7 +45,7 @@ TRUTH_MARKER void root_body(void) {
 }
 
 TRUTH_MARKER void member_body(void) {
-    if (!queued || atomic_exchange(&one_held, 1))
+    if (!RELEASES || atomic_exchange(&one_held, 1))
         return;
     truth_note("holder", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_EXPLICIT, member_body));
     atomic_store(&holder_noted, 1);
@@ -67,8 +71,18 @@ TRUTH_MARKER void generate_members(long count) {
     }
 }
 
+TRUTH_MARKER void generate_free(long count) {
+    for (long i = 0; i < count; i++) {
+#pragma omp task
+        {
+            member_body();
+            TRUTH_KEEP_FRAME();
+        }
+    }
+}
+
 TRUTH_MARKER void coordinator_body(long count) {
-    if (queued)
+    if (RELEASES)
         count++;
 #ifndef __clang__
     members = count;
@@ -78,7 +92,10 @@ TRUTH_MARKER void coordinator_body(long count) {
 #endif
     generate_root();
     truth_wait_for(&root_began);
-    generate_members(count);
+    if (queued && !RELEASES)
+        generate_free(count);
+    else
+        generate_members(count);
     atomic_store(&all_made, 1);
     truth_wait_for(&holder_noted);
     truth_note("coordinator", TRUTH_PIPE, NULL, TRUTH_BODY(TRUTH_IMPLICIT, coordinator_body));
