@@ -36,7 +36,8 @@ fn report(target: &str) -> (Value, i32) {
 }
 
 fn all<'a>(report: &'a Value, what: &str) -> &'a [Value] {
-    report["runtimes"][0][what].as_array().unwrap_or_else(|| panic!("no {what}"))
+    // A list without entries is left out.
+    report["runtimes"][0][what].as_array().map_or(&[], Vec::as_slice)
 }
 
 fn in_state<'a>(report: &'a Value, state: &str) -> Vec<&'a Value> {
@@ -129,8 +130,8 @@ fn link_of(core: &Core, report: &Value, kmp: bool) -> Link {
     let runtimes = discover(core, &[]);
     let [runtime] = &runtimes[..] else { panic!("{} runtimes", runtimes.len()) };
     let offset = |name: &str| {
-        let entry = runtime.info().layout.into_iter().find(|entry| entry.name == name);
-        let value = entry.unwrap_or_else(|| panic!("no {name}")).value;
+        let entry = runtime.info().layout.iter().find(|entry| entry.name == name);
+        let value = &entry.unwrap_or_else(|| panic!("no {name}")).value;
         u64::from_str_radix(value.trim_start_matches("0x"), 16).expect("a number")
     };
     let descriptor = |task: &Value| {

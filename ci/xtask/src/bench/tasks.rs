@@ -45,6 +45,7 @@ struct Report {
 #[derive(Deserialize)]
 struct Instance {
     tasks: Vec<Task>,
+    #[serde(default)]
     more_tasks: Vec<More>,
 }
 
