@@ -121,7 +121,7 @@ fn one_round(inspect: &Path, process: &Running, crowd: &mut Crowd, counts: bool)
     let (cost, text) = run(inspect, &["tasks", &pid])?;
     let text = String::from_utf8_lossy(&text);
     crowd.lines = text.lines().count();
-    ensure!(text.contains(" more of "), "nothing is folded: {text}");
+    ensure!(text.contains(" more of"), "nothing is folded: {text}");
     await_all_blocked(process.pid, 2, false)?;
     let (_, text) = run(inspect, &["--json", "tasks", &pid])?;
     let report: Report = serde_json::from_slice(&text).context("the report of ompd-inspect")?;
