@@ -50,7 +50,7 @@ pub use truth::{
     Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,
 };
 
-/// The programs that tell the truth and finish when released; `hang`, `crash`, `many`, `churn`, `two_runtimes`,
+/// The programs that tell the truth and finish when released; `hang`, `crash`, `many`, `tasks_many`, `churn`, `two_runtimes`,
 /// `nested_runtimes` and `stuck` need a start
 /// of their own.
 pub const STEADY_PROGRAMS: [&str; 11] = [

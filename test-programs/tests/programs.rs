@@ -219,6 +219,21 @@ fn many() -> Result<()> {
 }
 
 #[test]
+fn tasks_many() -> Result<()> {
+    for (toolchain, runtime) in combinations() {
+        for which in ["queued", "dependent"] {
+            let executable = build("tasks_many", toolchain, Opt::O2, &[])?;
+            let launch = Launch::new(&executable, runtime, Env::Settled).variable("KMP_ENABLE_TASK_THROTTLING", "0");
+            let running = launch.argument(which).argument("1000").start()?;
+            check_any(&running)?;
+            ensure!(count(&running.truth, Wait::Pipe) == 2, "{which} by {toolchain:?} on {runtime:?}");
+            ensure!(running.release()?.progress == 2, "{which} by {toolchain:?} on {runtime:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn hang() -> Result<()> {
     for (toolchain, runtime) in combinations() {
         for (opt, env) in [(Opt::O0, Env::Settled), (Opt::O2, Env::Stock)] {
@@ -345,6 +360,7 @@ fn every_program_has_its_source() -> Result<()> {
             "hang",
             "crash",
             "many",
+            "tasks_many",
             "churn",
             "two_runtimes",
             "nested_runtimes",

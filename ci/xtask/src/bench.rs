@@ -7,6 +7,7 @@
 mod floor;
 mod resolve;
 mod stacks;
+mod tasks;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nix::errno::Errno;
 use nix::libc;
 use serde::Deserialize;
@@ -42,9 +43,25 @@ pub struct Arguments {
     /// How often each contestant runs for each team size, after one run that does not count.
     #[arg(long, value_name = "COUNT", default_value_t = 11)]
     rounds: usize,
+    /// Measure this section alone.
+    #[arg(long, value_name = "SECTION", conflicts_with = "write")]
+    only: Option<Section>,
     /// Write the result to docs/benchmarks.md too.
     #[arg(long)]
     write: bool,
+}
+
+/// What can be measured by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Section {
+    /// Whole commands and pauses, on teams of several sizes.
+    Teams,
+    /// Finding a layout.
+    Layouts,
+    /// Stacks.
+    Stacks,
+    /// A million tasks.
+    Tasks,
 }
 
 /// Measures and prints.
@@ -57,34 +74,31 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(arguments.rounds > 0, "without rounds there is nothing to measure");
     let inspect = built_beside("ompd-inspect")?;
 
-    let mut commands = Vec::new();
-    let mut pauses = Vec::new();
     let load = fs::read_to_string("/proc/loadavg").context("the load of the machine")?;
-    for &threads in &arguments.threads {
-        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads)?;
-        commands.push((threads, measure_commands(&inspect, &team, threads, arguments.rounds)?));
-        pauses.push(("libgomp", threads, measure_pauses(&inspect, &team, threads, arguments.rounds)?));
-    }
-    match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
-        Err(skip) => skip.show(),
-        Ok(_) => {
-            for &threads in &arguments.threads {
-                let team = start(Toolchain::Clang, Runtime::Libomp14, threads)?;
-                pauses.push(("LLVM libomp 14", threads, measure_pauses(&inspect, &team, threads, arguments.rounds)?));
-            }
-        }
-    }
-
-    let resolutions = resolve::measure(arguments.rounds)?;
-    let stacks = stacks::measure(&inspect, arguments.rounds)?;
-    let mut limits = judge(&commands, &pauses);
-    limits.extend(stacks::limits(&stacks));
-    limits.extend(resolutions.iter().map(resolve::Resolution::limit));
+    let wants = |section| arguments.only.is_none_or(|only| only == section);
+    let mut limits = Vec::new();
     let mut text = machine(arguments.rounds, &load)?;
-    text += &commands_table(&commands);
-    text += &pauses_table(&pauses);
-    text += &resolve::table(&resolutions);
-    text += &stacks::table(&stacks);
+    if wants(Section::Teams) {
+        let (commands, pauses) = measure_teams(&inspect, arguments)?;
+        limits.extend(judge(&commands, &pauses));
+        text += &commands_table(&commands);
+        text += &pauses_table(&pauses);
+    }
+    if wants(Section::Layouts) {
+        let resolutions = resolve::measure(arguments.rounds)?;
+        limits.extend(resolutions.iter().map(resolve::Resolution::limit));
+        text += &resolve::table(&resolutions);
+    }
+    if wants(Section::Stacks) {
+        let stacks = stacks::measure(&inspect, arguments.rounds)?;
+        limits.extend(stacks::limits(&stacks));
+        text += &stacks::table(&stacks);
+    }
+    if wants(Section::Tasks) {
+        let crowds = tasks::measure(&inspect, arguments.rounds)?;
+        limits.extend(tasks::limits(&crowds));
+        text += &tasks::table(&crowds);
+    }
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };
         writeln!(text, "- {}: {:.2} {} ({verdict})", limit.what, limit.measured, limit.unit)?;
@@ -98,6 +112,29 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let broken: Vec<&str> = limits.iter().filter(|limit| !limit.kept).map(|limit| &*limit.what).collect();
     ensure!(broken.is_empty(), "not kept: {}", broken.join("; "));
     Ok(())
+}
+
+/// Commands on libgomp, and pauses on every runtime, for each team size.
+type Teams = (Vec<(usize, Vec<Row>)>, Vec<(&'static str, usize, Pauses)>);
+
+fn measure_teams(inspect: &Path, arguments: &Arguments) -> Result<Teams> {
+    let mut commands = Vec::new();
+    let mut pauses = Vec::new();
+    for &threads in &arguments.threads {
+        let team = start(Toolchain::Gcc, Runtime::Libgomp, threads)?;
+        commands.push((threads, measure_commands(inspect, &team, threads, arguments.rounds)?));
+        pauses.push(("libgomp", threads, measure_pauses(inspect, &team, threads, arguments.rounds)?));
+    }
+    match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
+        Err(skip) => skip.show(),
+        Ok(_) => {
+            for &threads in &arguments.threads {
+                let team = start(Toolchain::Clang, Runtime::Libomp14, threads)?;
+                pauses.push(("LLVM libomp 14", threads, measure_pauses(inspect, &team, threads, arguments.rounds)?));
+            }
+        }
+    }
+    Ok((commands, pauses))
 }
 
 /// The program that cargo put where it put this one.

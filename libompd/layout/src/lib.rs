@@ -17,6 +17,6 @@ pub mod schema;
 pub mod table;
 
 pub use facts::{BitRange, Facts, Field, Origin, Source};
-pub use record::Record;
+pub use record::{Record, RecordRef};
 pub use resolve::{Layout, Mismatch, Missing};
 pub use schema::{FieldSchema, GlobalSchema, Schema, StructSchema};

@@ -27,6 +27,75 @@ impl Record {
         Record { addr, bytes, order }
     }
 
+    /// The struct without owning its bytes.
+    pub fn borrowed(&self) -> RecordRef<'_> {
+        RecordRef { addr: self.addr, bytes: &self.bytes, order: self.order }
+    }
+
+    /// As [`RecordRef::uint`].
+    ///
+    /// # Errors
+    /// As [`RecordRef::uint`].
+    pub fn uint(&self, field: Field) -> Result<u64, ReadError> {
+        self.borrowed().uint(field)
+    }
+
+    /// As [`RecordRef::int`].
+    ///
+    /// # Errors
+    /// As [`RecordRef::uint`].
+    pub fn int(&self, field: Field) -> Result<i64, ReadError> {
+        self.borrowed().int(field)
+    }
+
+    /// The value of a pointer field.
+    ///
+    /// # Errors
+    /// As [`RecordRef::uint`].
+    pub fn ptr(&self, field: Field) -> Result<Addr, ReadError> {
+        self.uint(field).map(Addr)
+    }
+
+    /// Address of a field in the target.
+    pub fn addr_of(&self, field: Field) -> Addr {
+        self.addr.offset(field.offset)
+    }
+
+    /// The raw bytes of the whole record.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The bytes of one struct that lie in a larger buffer: of a million structs none has to be copied to be looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordRef<'a> {
+    addr: Addr,
+    bytes: &'a [u8],
+    order: ByteOrder,
+}
+
+impl<'a> RecordRef<'a> {
+    /// The struct at `addr`, of which `bytes` were read.
+    pub fn new(addr: Addr, bytes: &'a [u8], order: ByteOrder) -> RecordRef<'a> {
+        RecordRef { addr, bytes, order }
+    }
+
+    /// Address of the struct in the target.
+    pub fn addr(&self) -> Addr {
+        self.addr
+    }
+
+    /// The raw bytes of the whole record.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// A copy that owns its bytes.
+    pub fn to_record(self) -> Record {
+        Record::new(self.addr, self.bytes.to_vec(), self.order)
+    }
+
     /// The value of an integer or pointer field, zero-extended; bit-fields are shifted down.
     ///
     /// # Errors
@@ -46,30 +115,12 @@ impl Record {
     /// The value of a signed integer field, sign-extended.
     ///
     /// # Errors
-    /// As [`Record::uint`].
+    /// As [`RecordRef::uint`].
     pub fn int(&self, field: Field) -> Result<i64, ReadError> {
         let raw = self.uint(field)?;
         let width = field.bits.map_or(field.size * 8, |b| u64::from(b.width));
         let unused = 64 - width.clamp(1, 64) as u32;
         Ok(((raw << unused) as i64) >> unused)
-    }
-
-    /// The value of a pointer field.
-    ///
-    /// # Errors
-    /// As [`Record::uint`].
-    pub fn ptr(&self, field: Field) -> Result<Addr, ReadError> {
-        self.uint(field).map(Addr)
-    }
-
-    /// Address of a field in the target.
-    pub fn addr_of(&self, field: Field) -> Addr {
-        self.addr.offset(field.offset)
-    }
-
-    /// The raw bytes of the whole record.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
     }
 
     fn slice(&self, field: Field) -> Result<&[u8], ReadError> {

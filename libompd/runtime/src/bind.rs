@@ -5,10 +5,11 @@
 
 use std::rc::Rc;
 
-use ompd_layout::{Field, Layout, Origin, Record};
+use ompd_layout::{Field, Layout, Origin, Record, RecordRef};
 use ompd_target::{Addr, ReadError, Target};
 
 use crate::model::Fact;
+use crate::window::{self, Structs};
 
 /// Why a value is not known.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -128,73 +129,40 @@ impl View {
     /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. What lies close together is
     /// read in one piece. Each may fail by itself.
     pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Why>> {
-        let mut sorted: Vec<u64> = addrs.iter().map(|addr| addr.0).collect();
-        sorted.sort_unstable();
-        let mut spans: Vec<(u64, u64)> = Vec::new();
-        for addr in sorted {
-            let end = addr.saturating_add(size);
-            match spans.last_mut() {
-                Some((start, last)) if addr.saturating_sub(*last) <= GAP && end - *start <= SPAN => {
-                    *last = end.max(*last)
-                }
-                _ => spans.push((addr, end)),
-            }
+        let mut structs = Structs::new();
+        let mut views = Vec::with_capacity(addrs.len());
+        let at_once = usize::try_from(window::MOST / size.max(1)).unwrap_or(usize::MAX).max(1);
+        for addrs in addrs.chunks(at_once) {
+            structs.read(target, addrs, size);
+            views.extend((0..addrs.len()).map(|index| structs.get(index).map(Part::to_view)));
         }
-        let ranges: Vec<(Addr, u64)> = spans.iter().map(|(start, end)| (Addr(*start), end - start)).collect();
-        let (bytes, done) = target.read_ranges(&ranges);
-        let mut starts = Vec::with_capacity(spans.len());
-        let mut total = 0u64;
-        for (_, len) in &ranges {
-            starts.push(total);
-            total = total.saturating_add(*len);
-        }
-        let order = target.arch().byte_order;
-        let part = |addr: Addr| -> Option<&[u8]> {
-            let span = spans.partition_point(|(start, _)| *start <= addr.0).checked_sub(1)?;
-            let at = starts[span].checked_add(addr.0 - spans[span].0).filter(|_| done[span])?;
-            bytes.get(usize::try_from(at).ok()?..usize::try_from(at.checked_add(size)?).ok()?)
-        };
-        let record = |addr: &Addr| match part(*addr) {
-            Some(part) => Ok(Record::new(*addr, part.to_vec(), order)),
-            // By itself: what is beside it may not be readable.
-            None => Record::read(target, *addr, size),
-        };
-        addrs.iter().map(|addr| Ok(View { record: Rc::new(record(addr)?), at: 0 })).collect()
+        views
+    }
+
+    /// The same without a share in the bytes.
+    pub(crate) fn part(&self) -> Part<'_> {
+        Part { record: self.record.borrowed(), at: self.at }
     }
 
     /// What follows `bytes` bytes on, as a struct of its own; `None` if it was not read along.
     pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<View> {
-        let at = self.at.checked_add(bytes)?;
-        let end = at.checked_add(size.bytes_to_read().ok()?)?;
-        (end <= self.record.bytes().len() as u64).then(|| View { record: Rc::clone(&self.record), at })
+        let at = self.part().after(bytes, size)?.at;
+        Some(View { record: Rc::clone(&self.record), at })
     }
 
     /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's
     /// bytes.
     pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Why> {
-        let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
-        let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
-        if at.saturating_add(size) > self.record.bytes().len() as u64 {
-            return Err(Why::Inconsistent(format!("{} does not fit into its struct", base.name)));
-        }
+        let at = self.part().within(base, index, size)?.at;
         Ok(View { record: Rc::clone(&self.record), at })
     }
 
-    fn field(&self, slot: &Slot) -> Result<Field, Why> {
-        let mut field = slot.field()?;
-        if field.size == 0 {
-            return Err(Why::Width(slot.name));
-        }
-        field.offset = field.offset.saturating_add(self.at);
-        Ok(field)
-    }
-
     pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
-        Ok(self.record.uint(self.field(slot)?)?)
+        self.part().uint(slot)
     }
 
     pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
-        Ok(self.record.int(self.field(slot)?)?)
+        self.part().int(slot)
     }
 
     pub(crate) fn u32(&self, slot: &Slot) -> Result<u32, Why> {
@@ -230,9 +198,65 @@ impl View {
     }
 }
 
-/// Bytes between two structs that are read along with them rather than left out, and the most that is read in one piece.
-const GAP: u64 = 512;
-const SPAN: u64 = 1 << 20;
+/// A struct of the target whose bytes are borrowed: of a million tasks few are kept, and none of the others is copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part<'a> {
+    record: RecordRef<'a>,
+    /// Where the struct begins in the record.
+    at: u64,
+}
+
+impl<'a> Part<'a> {
+    pub(crate) fn new(record: RecordRef<'a>) -> Part<'a> {
+        Part { record, at: 0 }
+    }
+
+    pub(crate) fn to_view(self) -> View {
+        View { record: Rc::new(self.record.to_record()), at: self.at }
+    }
+
+    pub(crate) fn addr(&self) -> Addr {
+        self.record.addr().offset(self.at)
+    }
+
+    /// See [`View::after`].
+    pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<Part<'a>> {
+        let at = self.at.checked_add(bytes)?;
+        let end = at.checked_add(size.bytes_to_read().ok()?)?;
+        (end <= self.record.bytes().len() as u64).then_some(Part { record: self.record, at })
+    }
+
+    /// See [`View::within`].
+    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<Part<'a>, Why> {
+        let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
+        let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
+        if at.saturating_add(size) > self.record.bytes().len() as u64 {
+            return Err(Why::Inconsistent(format!("{} does not fit into its struct", base.name)));
+        }
+        Ok(Part { record: self.record, at })
+    }
+
+    fn field(&self, slot: &Slot) -> Result<Field, Why> {
+        let mut field = slot.field()?;
+        if field.size == 0 {
+            return Err(Why::Width(slot.name));
+        }
+        field.offset = field.offset.saturating_add(self.at);
+        Ok(field)
+    }
+
+    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
+        Ok(self.record.uint(self.field(slot)?)?)
+    }
+
+    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
+        Ok(self.record.int(self.field(slot)?)?)
+    }
+
+    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Why> {
+        self.uint(slot).map(Addr)
+    }
+}
 
 /// Declares the structs of a family: schema and slots at once.
 macro_rules! structs {

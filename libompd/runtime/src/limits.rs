@@ -15,8 +15,11 @@ pub(crate) const TASKS_ALIKE: u64 = 1000;
 pub(crate) const TASKS_LISTED: usize = 1 << 14;
 /// Slots of one queue of tasks.
 pub(crate) const QUEUE_SLOTS: u64 = 1 << 24;
-/// Steps along queues and graphs of dependences that are read in bulk: a million tasks, each with a dependence, and a rest.
-pub(crate) const BULK_STEPS: u64 = 1 << 22;
+/// Steps along queues and graphs of dependences that are read in bulk: a million tasks, each with two dependences and an
+/// address of its own, and a rest.
+pub(crate) const BULK_STEPS: u64 = 1 << 23;
+/// Nodes of a graph of dependences.
+pub(crate) const NODES: usize = 1 << 21;
 /// Structs read at once.
 pub(crate) const BATCH: usize = 4096;
 /// Predecessors listed of one task.

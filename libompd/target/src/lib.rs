@@ -119,7 +119,15 @@ pub trait Target {
     ///
     /// A live process is asked each time, without regard to what was read of it before.
     fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
-        memory::read_each(ranges, |addr, buf| self.read(addr, buf).is_ok())
+        let mut bytes = Vec::new();
+        let done = self.read_ranges_into(ranges, &mut bytes);
+        (bytes, done)
+    }
+
+    /// As [`Target::read_ranges`], into a buffer that is used again: `bytes` gets the length of all ranges together, whatever
+    /// was in it. A new buffer for each of thousands of reads costs as much as the reads.
+    fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
+        memory::read_each(ranges, bytes, |addr, buf| self.read(addr, buf).is_ok())
     }
 
     /// The mapping that contains `addr`, in target addresses; for a live process as of opening it. `None` if there is none,

@@ -278,8 +278,8 @@ impl Target for Live {
         self.memory.read(addr, buf)
     }
 
-    fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
-        self.memory.read_ranges(ranges)
+    fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
+        self.memory.read_ranges_into(ranges, bytes)
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

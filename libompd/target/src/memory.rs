@@ -79,8 +79,12 @@ pub enum ReadFault {
 }
 
 /// Reads ranges one by one into one buffer. Once the buffer is as large as memory may be, the rest counts as not read.
-pub(crate) fn read_each(ranges: &[(Addr, u64)], mut read: impl FnMut(Addr, &mut [u8]) -> bool) -> (Vec<u8>, Vec<bool>) {
-    let mut bytes = vec![0; total(ranges)];
+pub(crate) fn read_each(
+    ranges: &[(Addr, u64)],
+    bytes: &mut Vec<u8>,
+    mut read: impl FnMut(Addr, &mut [u8]) -> bool,
+) -> Vec<bool> {
+    bytes.resize(total(ranges), 0);
     let mut rest = &mut bytes[..];
     let done = ranges.iter().map(|(addr, len)| match usize::try_from(*len).ok().filter(|len| *len <= rest.len()) {
         Some(len) => {
@@ -90,8 +94,7 @@ pub(crate) fn read_each(ranges: &[(Addr, u64)], mut read: impl FnMut(Addr, &mut 
         }
         None => false,
     });
-    let done = done.collect();
-    (bytes, done)
+    done.collect()
 }
 
 /// Bytes of all ranges together; 0 if no memory is that large.

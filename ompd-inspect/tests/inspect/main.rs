@@ -4,6 +4,7 @@ mod common;
 mod debuginfod;
 mod icvs;
 mod locals;
+mod many_tasks;
 mod progress;
 mod python;
 mod refusals;

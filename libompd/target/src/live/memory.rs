@@ -175,12 +175,12 @@ impl Memory {
         }
     }
 
-    /// See [`crate::Target::read_ranges`].
-    pub fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
+    /// See [`crate::Target::read_ranges_into`].
+    pub fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
         if self.use_file.get() {
-            return read_each(ranges, |addr, buf| self.read_now(addr, buf).is_ok());
+            return read_each(ranges, bytes, |addr, buf| self.read_now(addr, buf).is_ok());
         }
-        let mut bytes = vec![0; total(ranges)];
+        bytes.resize(total(ranges), 0);
         let mut done = Vec::with_capacity(ranges.len());
         let mut rest = &mut bytes[..];
         while let Some(batch) = ranges.get(done.len()..).filter(|batch| !batch.is_empty() && !rest.is_empty()) {
@@ -203,7 +203,7 @@ impl Memory {
             }
         }
         done.resize(ranges.len(), false);
-        (bytes, done)
+        done
     }
 
     /// Reads from the process itself.

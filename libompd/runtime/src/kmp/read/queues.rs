@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use ompd_target::{Addr, TargetExt};
 
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::{Part, View, Why};
 use crate::limits;
 use crate::model::*;
+use crate::window::Structs;
 
 /// What tasks have in common that are told by their number. What is not known of one is not known of all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +43,8 @@ pub(super) struct Queued {
     first_error: Option<Why>,
     /// Every ring, with its number of slots.
     rings: Vec<(Addr, u64)>,
+    /// Room for what is read of the tasks of a queue.
+    structs: Option<Structs>,
 }
 
 impl Reader<'_> {
@@ -138,7 +141,7 @@ impl Reader<'_> {
             if tasks.iter().any(|task| task.is_null()) {
                 return Err(Why::Inconsistent("it has holes".to_owned()));
             }
-            self.file_tasks(&tasks, None)?;
+            self.file_queued(&tasks)?;
             left -= count;
             at = (at + count) % slots;
         }
@@ -219,49 +222,67 @@ impl Reader<'_> {
         Ok(bytes.chunks_exact(usize::from(arch.pointer_bytes).max(1)).map(|b| Addr(arch.byte_order.uint(b))).collect())
     }
 
-    /// Lists tasks, or counts them. `nodes` are their nodes in the graph of dependences, by which they were found, and how
-    /// many tasks each depends on; `None` for those in a queue.
-    pub(super) fn file_tasks(&mut self, tasks: &[Addr], nodes: Option<&[(Addr, i64)]>) -> Result<(), Why> {
+    /// Bytes of a task to be filed: the runtime's and the compiler's part.
+    pub(super) fn task_bytes(&self) -> Result<u64, Why> {
         let s = &self.kmp.structs;
-        let size = match (s.taskdata.size.get(), s.task.size.bytes_to_read()) {
-            (Ok(runtimes), Ok(compilers)) => runtimes.saturating_add(compilers),
-            _ => s.taskdata.size.bytes_to_read()?,
-        };
-        for (place, view) in View::read_each(self.target, tasks, size).into_iter().enumerate() {
-            let node = nodes.and_then(|nodes| nodes.get(place)).copied();
-            if let Err(why) = view.and_then(|view| self.file_task(view, node))
-                && self.queued.first_error.is_none()
-            {
-                self.queued.first_error = Some(why);
-            }
+        match (s.taskdata.size.get(), s.task.size.bytes_to_read()) {
+            (Ok(runtimes), Ok(compilers)) => Ok(runtimes.saturating_add(compilers)),
+            _ => s.taskdata.size.bytes_to_read(),
         }
+    }
+
+    /// Lists tasks of a queue, or counts them.
+    fn file_queued(&mut self, tasks: &[Addr]) -> Result<(), Why> {
+        let size = self.task_bytes()?;
+        let mut structs = std::mem::take(&mut self.queued.structs).unwrap_or_else(Structs::new);
+        structs.read(self.target, tasks, size);
+        for index in 0..tasks.len() {
+            self.file_task(structs.get(index), None);
+        }
+        self.queued.structs = Some(structs);
         Ok(())
     }
 
-    fn file_task(&mut self, view: View, node: Option<(Addr, i64)>) -> Result<(), Why> {
-        let addr = view.addr();
+    /// Lists a task, or counts it. `node` is its node in the graph of dependences, by which it was found, and how many tasks
+    /// it depends on; `None` for one in a queue.
+    pub(super) fn file_task(&mut self, task: Result<Part<'_>, Why>, node: Option<(Addr, i64)>) {
+        if let Err(why) = task.and_then(|task| self.try_file_task(task, node))
+            && self.queued.first_error.is_none()
+        {
+            self.queued.first_error = Some(why);
+        }
+    }
+
+    fn try_file_task(&mut self, task: Part<'_>, node: Option<(Addr, i64)>) -> Result<(), Why> {
+        let addr = task.addr();
         if self.task_ids.contains_key(&addr) {
             return Ok(());
         }
         let kmp = self.kmp;
         let s = &kmp.structs;
-        let own_node = view.ptr(&s.taskdata.depnode).unwrap_or(Addr::NULL);
+        let own_node = task.ptr(&s.taskdata.depnode).unwrap_or(Addr::NULL);
         if let Some((node, _)) = node
             && own_node != node
         {
             return Err(Why::Inconsistent(format!("the task at {addr} does not name its node at {node}")));
         }
-        let started = self.flag(&view, &s.flags.started)?;
+        let started = self.flag_of(task, &s.flags.started)?;
         let blocked = node.is_some_and(|(_, before)| before > 0) && !started;
-        let part = self.task_part(&view);
-        let part = part.as_ref().ok();
+        let read;
+        let part = match s.taskdata.size.get().ok().and_then(|distance| task.after(distance, s.task.size)) {
+            Some(part) => Some(part),
+            None => {
+                read = self.task_part(&task.to_view()).ok();
+                read.as_ref().map(View::part)
+            }
+        };
         let key = Alike {
-            routine: part.and_then(|task| task.ptr(&s.task.routine).ok()),
-            parent: view.ptr(&s.taskdata.parent).ok(),
-            team: view.ptr(&s.taskdata.team).ok(),
-            group: view.ptr(&s.taskdata.taskgroup).ok(),
-            priority: match self.flag(&view, &s.flags.priority_specified) {
-                Ok(true) => part.and_then(|task| task.int(&s.task.priority).ok()),
+            routine: part.and_then(|part| part.ptr(&s.task.routine).ok()),
+            parent: task.ptr(&s.taskdata.parent).ok(),
+            team: task.ptr(&s.taskdata.team).ok(),
+            group: task.ptr(&s.taskdata.taskgroup).ok(),
+            priority: match self.flag_of(task, &s.flags.priority_specified) {
+                Ok(true) => part.and_then(|part| part.int(&s.task.priority).ok()),
                 Ok(false) => Some(0),
                 Err(_) => None,
             },
@@ -281,7 +302,7 @@ impl Reader<'_> {
             }
             return Ok(());
         }
-        let id = self.add_view(view)?;
+        let id = self.add_view(task.to_view())?;
         self.queued.listed += 1;
         if !started {
             self.queued.kin.entry(key).or_insert(Kin { like: id, listed: 0, more: 0 }).listed += 1;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ompd_target::{Addr, TargetExt};
 
 use super::{Idle, Reader};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Part, Slot, View, Why};
 use crate::limits;
 use crate::model::*;
 use crate::owner::Owner;
@@ -210,8 +210,13 @@ impl Reader<'_> {
 
     /// A bit of a task's flags.
     pub(super) fn flag(&self, view: &View, bit: &Slot) -> Result<bool, Why> {
+        self.flag_of(view.part(), bit)
+    }
+
+    /// The same of a task that is not kept.
+    pub(super) fn flag_of(&self, task: Part<'_>, bit: &Slot) -> Result<bool, Why> {
         let s = &self.kmp.structs;
-        Ok(view.within(&s.taskdata.flags, 0, s.flags.size)?.uint(bit)? != 0)
+        Ok(task.within(&s.taskdata.flags, 0, s.flags.size)?.uint(bit)? != 0)
     }
 
     /// Files a task that was read.
