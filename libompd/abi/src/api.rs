@@ -21,6 +21,7 @@ use crate::types::{
 
 /// Flags of a frame (`ompt_frame_flag_t`): it is the runtime's or the program's, and its address is the stack pointer before the call
 /// (`ompt_frame_cfa`).
+const FRAME_RUNTIME: Word = 0x00;
 const FRAME_APPLICATION: Word = 0x01;
 const FRAME_CFA: Word = 0x10;
 
@@ -488,7 +489,8 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
         let (space, _, key) = library.task(task_handle)?;
         let mut function = function(space, key)?;
         if function.is_none() {
-            space.enrich();
+            let lwp = space.lwp_of(key);
+            space.enrich(lwp);
             function = self::function(space, key)?;
         }
         // SAFETY: the debugger gives a place for an address, or NULL.
@@ -521,11 +523,14 @@ pub unsafe extern "C" fn ompd_get_task_frame(
             return Err(Rc::BAD_INPUT);
         }
         let frames = space.frames(key)?;
-        let frame = |addr: Addr| FrameInfo { frame_address: address(addr), frame_flag: FRAME_APPLICATION | FRAME_CFA };
+        let frame = |addr: Addr, flag| FrameInfo { frame_address: address(addr), frame_flag: flag | FRAME_CFA };
+        // An initial task was called by nobody.
+        let exit = frames.caller.map(|addr| frame(addr, FRAME_RUNTIME)).unwrap_or_default();
+        let enter = frames.enter.map(|addr| frame(addr, FRAME_APPLICATION)).unwrap_or_default();
         // SAFETY: they are not NULL, and places for these then.
         unsafe {
-            put(exit_frame, frame(frames.exit))?;
-            put(enter_frame, frames.enter.map(frame).unwrap_or_default())
+            put(exit_frame, exit)?;
+            put(enter_frame, enter)
         }
     })
 }
@@ -565,8 +570,10 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        if space.thread(key)?.1.state.get().is_none() {
-            space.enrich();
+        let thread = space.thread(key)?.1;
+        if thread.state.get().is_none() {
+            let lwp = thread.lwp;
+            space.enrich(lwp);
         }
         let thread = space.thread(key)?.1;
         let known = thread.state.get();

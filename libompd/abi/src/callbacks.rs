@@ -1,11 +1,11 @@
 //! The debugger, as its callbacks show it.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use ompd_target::{Addr, Arch, Debugger, NativeThread, ReadFault, Registers};
+use ompd_target::{Addr, Arch, Debugger, Machine, NativeThread, ReadFault, Registers};
 
 use crate::types::{Address, AddressSpaceContext, Callbacks, Rc, Size, ThreadContext, TypeSizes, thread_id};
 
@@ -36,11 +36,13 @@ pub(crate) struct Asked {
     /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
     /// to read from there.
     offers: OnceCell<bool>,
+    /// It takes names of symbols for nothing else.
+    no_expressions: Cell<bool>,
 }
 
 impl Asked {
     pub(crate) fn new(table: Callbacks, context: *mut AddressSpaceContext) -> Asked {
-        Asked { table, context, symbols: RefCell::default(), offers: OnceCell::new() }
+        Asked { table, context, symbols: RefCell::default(), offers: OnceCell::new(), no_expressions: Cell::new(false) }
     }
 
     /// What the debugger knows must be asked again: modules have come or gone.
@@ -73,14 +75,18 @@ impl Asked {
     }
 
     /// Where a symbol lies; for thread-local ones, in the thread given.
-    pub(crate) fn look_up(&self, name: &str, thread: *mut ThreadContext) -> Option<u64> {
+    fn look_up(&self, name: &str, thread: *mut ThreadContext) -> Option<u64> {
+        // Debuggers are known to say that all is well and give 0 or -1 for a symbol that there is not.
+        self.ask(name, thread).map(|found| found.address).filter(|address| *address != 0 && *address != u64::MAX)
+    }
+
+    fn ask(&self, name: &str, thread: *mut ThreadContext) -> Option<Address> {
         let ask = self.table.symbol_addr_lookup?;
         let name = CString::new(name).ok()?;
         let mut found = Address::default();
         // SAFETY: the name is a C string that lives throughout, and the debugger writes one address.
         let rc = unsafe { ask(self.context, thread, name.as_ptr(), &raw mut found, ptr::null()) };
-        // Debuggers are known to say that all is well and give 0 or -1 for a symbol that there is not.
-        (rc == Rc::OK && found.address != 0 && found.address != u64::MAX).then_some(found.address)
+        (rc == Rc::OK).then_some(found)
     }
 
     fn offers(&self) -> bool {
@@ -112,6 +118,35 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins
+    /// of gdb do: the address of what a register points to is the register. Others know no symbol of such a name.
+    fn evaluated(&self, thread: *mut ThreadContext, arch: Arch) -> Option<Registers> {
+        /// `struct user_regs_struct`, as far as it is needed.
+        const X86_64: [&str; 20] = [
+            "r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi",
+            "orig_rax", "rip", "", "", "rsp",
+        ];
+        if arch.machine != Machine::X86_64 || self.no_expressions.get() {
+            return None;
+        }
+        let value = |name: &str| self.ask(&format!("*(char *)${name}"), thread).map(|address| address.address);
+        // That it is one and not a symbol that was not found shows by the first.
+        let Some(rip) = value("rip").filter(|rip| *rip != 0 && *rip != u64::MAX) else {
+            self.no_expressions.set(true);
+            return None;
+        };
+        let mut set = vec![0u8; Registers::kernel_bytes(arch)?];
+        for (part, name) in set.chunks_exact_mut(8).zip(X86_64).filter(|(_, name)| !name.is_empty()) {
+            let register = if name == "rip" { rip } else { value(name)? };
+            part.copy_from_slice(&register.to_le_bytes());
+        }
+        let registers = Registers::of_kernel(arch, &set)?;
+        // The base of the segment register is not asked for: the thread pointer is known otherwise.
+        Some(Registers { thread_pointer: None, ..registers })
+    }
+}
+
 impl Debugger for Asked {
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
         self.read_at(0, addr.0, ptr::null_mut(), buf).map_err(|_| ReadFault::Unmapped)
@@ -126,13 +161,17 @@ impl Debugger for Asked {
         Some(found)
     }
 
+    fn offers_registers(&self) -> bool {
+        self.offers()
+    }
+
     fn registers(&self, native: NativeThread, arch: Arch) -> Result<Registers, String> {
         const NO: &str = "OMPD has no way to ask a debugger for registers, and this one offers none of its own";
-        if !self.offers() {
-            return Err(NO.to_owned());
-        }
         let bytes = Registers::kernel_bytes(arch).ok_or("registers of this machine are not decoded")?;
         let thread = self.thread(native).ok_or_else(|| format!("the debugger has no thread {}", native.lwp))?;
+        if !self.offers() {
+            return self.evaluated(thread, arch).ok_or_else(|| NO.to_owned());
+        }
         let mut buf = vec![0; bytes];
         let read = self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf);
         read.map_err(|_| format!("the debugger has no registers of thread {}", native.lwp))?;

@@ -267,20 +267,40 @@ impl Space {
         snapshot.thread_by_lwp(lwp).ok_or(Rc::UNAVAILABLE)
     }
 
-    /// Adds what only stacks tell to what is known: functions of regions and tasks, and of some waits what they are for. Nothing is
-    /// added unless the debugger offers registers.
-    pub(crate) fn enrich(&mut self) {
-        let offered = || self.target.threads().iter().any(|thread| thread.registers.is_ok());
-        if self.stacks.is_none() && offered() {
+    /// Adds to what is known what only registers and stacks tell, those of the thread given above all: what it waits for, functions
+    /// of regions and tasks. Nothing is added unless the debugger has registers.
+    pub(crate) fn enrich(&mut self, lwp: Option<i32>) {
+        let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
+        let before = known(&self.target);
+        let asked = lwp.is_some_and(|lwp| self.target.ask_registers(lwp));
+        if asked && known(&self.target) > before {
+            self.read();
+        }
+        if self.stacks.is_none() && known(&self.target) > 0 {
             let stacks = Stacks::capture(&self.target);
             let report = Report::of(&self.target, &self.runtimes, &mut self.snapshots, &stacks, &self.cache);
             self.stacks = Some(report);
         }
     }
 
+    /// The thread on whose stack a task is, as far as that can be told: the one that executes it, or what was generated in it.
+    pub(crate) fn lwp_of(&self, key: TaskKey) -> Option<i32> {
+        let (snapshot, task) = self.task(key).ok()?;
+        let member = || {
+            let member = usize::try_from(task.member?).ok()?;
+            snapshot.team(task.team.flat()?)?.members.get(member).copied().flatten()
+        };
+        let primary = || {
+            let RegionKey::Outermost(thread) = self.region_of(key).ok()? else { return None };
+            self.thread(thread).ok()?.1.lwp
+        };
+        task.thread.or(task.stack).or_else(member).or_else(primary)
+    }
+
     /// The frames of a task, where the debugger offers registers.
     pub(crate) fn frames(&mut self, key: TaskKey) -> Result<TaskFrames, Rc> {
-        self.enrich();
+        let lwp = self.lwp_of(key);
+        self.enrich(lwp);
         self.task(key)?;
         let report = self.stacks.as_ref().ok_or(Rc::UNAVAILABLE)?;
         let runtime = self.snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;

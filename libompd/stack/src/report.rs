@@ -33,6 +33,8 @@ pub struct TaskFrames {
     pub lwp: i32,
     /// Of the task's outermost frame: the first that is not the runtime's (OpenMP 5.2, 20.5.8.5: exit frame).
     pub exit: Addr,
+    /// Of the frame further out, if it is the runtime's: the one that called the task.
+    pub caller: Option<Addr>,
     /// Of the task's innermost frame, if that called the runtime and has not returned from it (enter frame).
     pub enter: Option<Addr>,
 }
@@ -103,9 +105,14 @@ impl Report {
         let frames = physical.segments[segment].frames.clone();
         let inner = segment.checked_sub(1).map(|s| &physical.segments[s]);
         let entered = inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts);
+        let last = outermost.unwrap_or(frames.end - 1);
+        let outer = physical.segments.get(segment + 1).filter(|s| s.frames.contains(&(last + 1)));
+        let called = outer.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)));
+        let caller = physical.backtrace.frames.get(last + 1).filter(|_| called);
         Some(TaskFrames {
             lwp: physical.lwp,
-            exit: physical.backtrace.frames.get(outermost.unwrap_or(frames.end - 1))?.cfa?,
+            exit: physical.backtrace.frames.get(last)?.cfa?,
+            caller: caller.and_then(|frame| frame.cfa),
             enter: if entered { physical.backtrace.frames.get(frames.start)?.cfa } else { None },
         })
     }

@@ -34,6 +34,9 @@ pub trait Debugger {
     /// Where the variable or function called `name` lies, exported or not; `None` if the debugger knows none.
     fn symbol(&self, name: &str) -> Option<Addr>;
 
+    /// True if registers cost no more than memory: then those of all threads are asked for.
+    fn offers_registers(&self) -> bool;
+
     /// The registers of a thread, for debuggers that offer more than OMPD asks of them.
     ///
     /// # Errors
@@ -69,6 +72,9 @@ pub enum DebuggedError {
         found: u8,
     },
 }
+
+/// Why there are no registers of a thread that nobody has asked about.
+const NOT_OFFERED: &str = "a debugger is not asked for all registers by OMPD's callbacks";
 
 /// A process held by a debugger.
 #[derive(Debug)]
@@ -149,10 +155,15 @@ impl<D: Debugger> Debugged<D> {
             }
         };
         let distance = threads::pointer_distance(&self.memory, self.arch);
+        let offered = self.memory.debugger().offers_registers();
+        let registers = |native: &NativeThread| match offered {
+            true => self.memory.debugger().registers(*native, self.arch),
+            false => Err(NOT_OFFERED.to_owned()),
+        };
         let thread = |native: &NativeThread| Thread {
             lwp: native.lwp,
             name: None,
-            registers: self.memory.debugger().registers(*native, self.arch),
+            registers: registers(native),
             pointer: distance.map(|distance| native.pthread.offset(distance)),
             signal: 0,
         };
@@ -164,6 +175,19 @@ impl<D: Debugger> Debugged<D> {
         };
         self.info.environment = environment;
         changed
+    }
+
+    /// Asks for the registers of one thread, where they are not offered for all. True if they are known now.
+    pub fn ask_registers(&mut self, lwp: i32) -> bool {
+        let (memory, arch) = (&self.memory, self.arch);
+        let native = self.natives.iter().find(|native| native.lwp == lwp);
+        let Some((native, thread)) = native.zip(self.threads.iter_mut().find(|thread| thread.lwp == lwp)) else {
+            return false;
+        };
+        if thread.registers.as_ref().is_err_and(|why| why == NOT_OFFERED) {
+            thread.registers = memory.debugger().registers(*native, arch);
+        }
+        thread.registers.is_ok()
     }
 
     /// The debugger.

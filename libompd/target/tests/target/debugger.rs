@@ -36,6 +36,10 @@ impl Debugger for Holder {
         known.then(|| self.live.modules().iter().find_map(|m| m.symbol(name)))?.map(|symbol| symbol.addr)
     }
 
+    fn offers_registers(&self) -> bool {
+        true
+    }
+
     fn registers(&self, _: NativeThread, _: Arch) -> Result<Registers, String> {
         Err("not offered".to_owned())
     }
