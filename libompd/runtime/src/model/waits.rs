@@ -8,7 +8,7 @@ use super::{Fact, LockId, SourceLine, State, TaskId, TaskgroupId, TeamId};
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
-    /// A barrier of a team, explicit or implicit: the runtime does not record which.
+    /// A barrier of a team, inside its region: see [`Wait::barrier`].
     Barrier,
     /// The barrier that ends a parallel region.
     RegionEnd,
@@ -90,6 +90,40 @@ impl WaitKind {
     }
 }
 
+/// What makes the threads of a team meet at a barrier inside their region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// A `barrier` construct.
+    Explicit,
+    /// The end of a worksharing loop.
+    Loop,
+    /// The end of `sections`.
+    Sections,
+    /// The end of a `single`, or its `copyprivate` clause.
+    Single,
+    /// The end of a Fortran `workshare`.
+    Workshare,
+    /// Compilers mark the end of a loop and implicit barriers of no certain kind alike (of clauses that need one).
+    LoopOrUnspecified,
+    /// An implicit barrier, of a reduction for instance.
+    Implicit,
+}
+
+impl BarrierKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            BarrierKind::Explicit => "explicit",
+            BarrierKind::Loop => "loop",
+            BarrierKind::Sections => "sections",
+            BarrierKind::Single => "single",
+            BarrierKind::Workshare => "workshare",
+            BarrierKind::LoopOrUnspecified => "loop or unspecified",
+            BarrierKind::Implicit => "implicit",
+        }
+    }
+}
+
 /// One thread's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
@@ -103,6 +137,8 @@ pub struct Wait {
     pub location: Option<SourceLine>,
     /// The team whose barrier it is.
     pub team: Option<TeamId>,
+    /// At a barrier inside a region: which kind of barrier it is.
+    pub barrier: Option<Fact<BarrierKind>>,
     /// The lock it is, where it is one.
     pub lock: Option<LockId>,
     /// The task group, at the end of one.
@@ -120,7 +156,9 @@ pub struct Wait {
 impl Wait {
     /// A wait for `object`, of which nothing else is known yet.
     pub fn new(kind: WaitKind, object: Addr, origin: Origin) -> Wait {
+        let barrier = matches!(kind, WaitKind::Barrier | WaitKind::BarrierTasks);
         Wait {
+            barrier: barrier.then(|| Fact::unknown("the runtime does not record it")),
             kind,
             object,
             name: None,
