@@ -112,12 +112,6 @@ fn name_barrier(entry: Option<Entry>, wait: &mut Wait) {
         "end of sections" => BarrierKind::Sections,
         "single" | "copyprivate" => BarrierKind::Single,
         "reduction" | "end of worksharing" => BarrierKind::Implicit,
-        "barrier" if barrier.value().is_none() => {
-            *barrier = Fact::unknown(
-                "GCC makes the same call at a barrier construct, and at the end of `single` and static loops",
-            );
-            return;
-        }
         _ => return,
     };
     *barrier = Fact::known(kind, Origin::Stack);

@@ -105,11 +105,27 @@ impl Reader<'_> {
                 (false, 0x0c0) => Fact::known(BarrierKind::Sections, origin),
                 (false, 0x140) => Fact::known(BarrierKind::Single, origin),
                 (false, IMPLICIT_MASK) => Fact::known(BarrierKind::Workshare, origin),
-                _ => Fact::unknown("the compiler did not mark the call"),
+                _ => Fact::unknown(
+                    "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at \
+                     the end of `single` and static loops",
+                ),
             },
             Ok(None) => Fact::unknown("the runtime recorded no call"),
             Err(why) => why.into(),
         }
+    }
+
+    /// True if its team has never made explicit tasks: their queues come with the first of them.
+    fn has_no_tasks(&self, thread: &View) -> bool {
+        let s = &self.kmp.structs;
+        let queues = || -> Result<Addr, Why> {
+            let team = thread.ptr(&s.info.task_team)?;
+            if team.is_null() {
+                return Ok(Addr::NULL);
+            }
+            View::read(self.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
+        };
+        queues().is_ok_and(Addr::is_null)
     }
 
     /// What a thread waits for, and whether that has happened.
@@ -123,9 +139,15 @@ impl Reader<'_> {
                 let futex = self.futex_call();
                 wait.asleep = futex.map(|futex| registers.syscall.is_some_and(|call| call.number == futex));
             }
-            // A reduction's barrier is entered with the mark of the reduction.
             if wait.barrier.is_some() {
-                wait.barrier = Some(self.barrier_kind(&self.threads[index].view));
+                let kind = self.barrier_kind(&self.threads[index].view);
+                // A task executed at the barrier may have come to another one, in a region of one thread. Where the record has
+                // a line, that is compared with the stack.
+                let unsure = wait.location.is_none() && !self.has_no_tasks(&self.threads[index].view);
+                wait.barrier = Some(match unsure && kind.value().is_some() {
+                    true => Fact::unknown("the record may be of a barrier in a task executed here (build with -g)"),
+                    false => kind,
+                });
             }
             if let (None, Some(group)) = (wait.taskgroup, self.group_of(index, wait)) {
                 wait.taskgroup = Some(group);
