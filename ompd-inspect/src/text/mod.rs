@@ -24,6 +24,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 use crate::args::{Form, StackView, View};
 use crate::escape::escape;
+use crate::remarks;
 use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
@@ -170,6 +171,9 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     if matches!(view, View::Summary | View::Waits(_)) {
         verdicts::render(&mut page, inspection);
     }
+    if matches!(view, View::Waits(_)) {
+        remarks(&mut page, inspection);
+    }
     if let Some(progress) = &inspection.progress {
         progress::render(&mut page, inspection, progress);
     }
@@ -253,9 +257,18 @@ fn crowd(page: &mut Page, inspection: &Inspection) {
     page.wrapped("", Style::new(), &text, 0);
 }
 
+/// What makes threads wait without being wrong.
+fn remarks(page: &mut Page, inspection: &Inspection) {
+    for remark in remarks::remarks(inspection) {
+        page.blank();
+        page.wrapped("NOTE  ", HEADING, &remark.text, 6);
+        page.wrapped("      ", FAINT, &remark.cure, 6);
+    }
+}
+
 /// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
 /// file is called the same.
-fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
+pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
     let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
     let files: Vec<String> = runtimes.iter().map(file).collect();
     let name = |(runtime, name): (&RuntimeSnapshot, &String)| {

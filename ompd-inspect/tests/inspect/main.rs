@@ -8,6 +8,7 @@ mod locals;
 mod progress;
 mod python;
 mod refusals;
+mod remarks;
 mod stacks;
 mod static_program;
 mod truth;
