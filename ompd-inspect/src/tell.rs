@@ -341,7 +341,10 @@ impl Teller<'_> {
                 }
                 let barrier = wait.barrier.clone().filter(|_| alike);
                 let common = Wait { location: None, barrier, ..wait.clone() };
-                let words = words::waiting(&common).replacen("waits", "wait", 1);
+                let mut words = words::waiting(&common).replacen("waits", "wait", 1);
+                if matches!(wait.kind, WaitKind::Ordered | WaitKind::Dependences | WaitKind::RegionStart) {
+                    words = words.replacen(" its ", " their ", 1);
+                }
                 let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
                 format!("{who} {words}{places}")
             }
@@ -421,6 +424,13 @@ impl Teller<'_> {
                     Fact::Known { value: None, .. } => return None,
                     Fact::Unknown { why } => format!("who holds it is not known: {}", escape(why)),
                 })
+            }
+            Node::Ordered(runtime, team) => {
+                let snapshot = &self.inspection.runtimes[runtime];
+                let mut turns =
+                    snapshot.loops.iter().filter(|of| of.team == team).filter_map(|of| of.ordered_turn.flat());
+                let number = turns.next()?;
+                Some(format!("it is the turn of thread {number} of {}", self.team(runtime, team)))
             }
             Node::Word(..) => Some("who holds it is not recorded by this runtime".to_owned()),
             Node::Taskwait(..) | Node::Taskgroup(..) | Node::Dependences(..) | Node::TeamTasks(..) => {

@@ -5,6 +5,8 @@ mod common;
 mod debuginfod;
 mod icvs;
 mod locals;
+mod pages;
+mod pictures;
 mod progress;
 mod python;
 mod refusals;
