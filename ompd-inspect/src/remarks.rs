@@ -75,7 +75,7 @@ fn oversubscribed(inspection: &Inspection) -> Option<Remark> {
 fn own_threads(snapshot: &RuntimeSnapshot) -> Option<usize> {
     let threads = snapshot.threads.iter().filter(|t| t.lwp.is_some());
     let made = |t: &&ompd_runtime::model::Thread| matches!(t.role.get(), Some(Role::Worker | Role::IdleWorker));
-    threads.clone().any(|t| made(&&*t)).then(|| threads.count())
+    threads.clone().any(|t| made(&t)).then(|| threads.count())
 }
 
 /// Several runtimes at work, each with threads of its own.

@@ -163,6 +163,7 @@ fn by_call(
         "taskwait depend" => WaitKind::Dependences,
         "taskgroup" => WaitKind::Taskgroup,
         "ordered" => WaitKind::Ordered,
+        "ordered depend(sink)" => WaitKind::Sink,
         "barrier" => WaitKind::Barrier,
         construct
             if entry.role == Role::RunsTasks && construct.starts_with("end of ") && construct != END_SERIALIZED =>

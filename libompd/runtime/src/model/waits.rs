@@ -34,6 +34,8 @@ pub enum WaitKind {
     Dependences,
     /// Its turn in an `ordered` region.
     Ordered,
+    /// Another iteration of a doacross loop, to reach its `ordered depend(source)` (`ordered doacross(source:)`).
+    Sink,
     /// The next parallel region: nothing is wrong with this thread.
     Pool,
     /// A lock inside the runtime.
@@ -57,6 +59,7 @@ impl WaitKind {
             WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
             WaitKind::Dependences => "dependences",
             WaitKind::Ordered => "ordered",
+            WaitKind::Sink => "ordered depend(sink)",
             WaitKind::Pool => "next region",
             WaitKind::RuntimeInternal => "runtime internal",
         }
@@ -75,7 +78,7 @@ impl WaitKind {
             WaitKind::Mutex => State::WaitMutex,
             WaitKind::Taskwait => State::WaitTaskwait,
             WaitKind::Taskgroup => State::WaitTaskgroup,
-            WaitKind::Ordered => State::WaitOrdered,
+            WaitKind::Ordered | WaitKind::Sink => State::WaitOrdered,
             WaitKind::Pool => State::Idle,
             WaitKind::RuntimeInternal => State::Overhead,
         })
@@ -158,7 +161,10 @@ impl Wait {
     pub fn new(kind: WaitKind, object: Addr, origin: Origin) -> Wait {
         let barrier = matches!(kind, WaitKind::Barrier | WaitKind::BarrierTasks);
         Wait {
-            barrier: barrier.then(|| Fact::unknown("the runtime does not record it")),
+            barrier: barrier.then(|| match origin {
+                Origin::Stack => Fact::unknown("only its stack tells of this wait"),
+                _ => Fact::unknown("the runtime does not record it"),
+            }),
             kind,
             object,
             name: None,
