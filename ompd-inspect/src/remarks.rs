@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ompd_runtime::model::{Fact, Role, RuntimeSnapshot, Source, Team};
 use ompd_runtime::process;
+use ompd_stack::End;
 
 use crate::crowding::{listed, spins};
 use crate::session::Inspection;
@@ -35,7 +36,10 @@ fn awake(inspection: &Inspection) -> BTreeSet<i32> {
         inspection.runtimes.iter().flat_map(|r| r.threads.iter().filter_map(|t| t.lwp)).collect();
     let runs = |call: Option<&str>| call.is_none_or(|call| call == "sched_yield");
     let threads = inspection.threads.iter().filter(|t| runs(t.blocked_in.as_deref()));
-    threads.map(|t| t.lwp).filter(|lwp| known.contains(lwp)).collect()
+    // Of a thread that could not be stopped nothing is known.
+    let stacks = inspection.stacks.logical.iter();
+    let unseen: BTreeSet<i32> = stacks.filter(|s| matches!(s.end, End::NoRegisters(_))).map(|s| s.lwp).collect();
+    threads.map(|t| t.lwp).filter(|lwp| known.contains(lwp) && !unseen.contains(lwp)).collect()
 }
 
 /// More threads that want to run than processors they may run on. A core file does not tell how many those are.
