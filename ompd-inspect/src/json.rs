@@ -378,6 +378,7 @@ pub fn report(inspection: &Inspection) -> Report {
         source: match inspection.kind {
             TargetKind::Live => "live",
             TargetKind::Core => "core",
+            TargetKind::Debugged => "debugger",
         },
         complete: inspection.complete(),
         process: Process {

@@ -124,25 +124,26 @@ fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
     let stacks = Stacks::capture(&core);
     let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
     let stop = Stop { snapshots, stacks, os: os::threads(&core), pause: None, cpu: HashMap::new() };
-    Ok(finish(&core, &runtimes, stop, wanted))
+    Ok(finish(&core, &runtimes, stop, wanted, &Cache::default()))
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
 fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
-    let mut live = Live::open(pid, options)?;
+    let live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
-    let (began, first) = look(&mut live, &runtimes, wanted)?;
+    let mut watch = Watch { live, runtimes, wanted, cache: Cache::default() };
+    let (began, first) = watch.look(Live::stop)?;
     let (mut at, mut before, mut last) = (began, None, None);
     // Whoever moves to and fro has moved all the same.
     let mut meanwhile = Moved::default();
     for _ in 1..wanted.samples {
         std::thread::sleep(wanted.interval.saturating_sub(at.elapsed()));
-        let (now, look) = look(&mut live, &runtimes, wanted)?;
+        let (now, look) = watch.look(Live::stop)?;
         meanwhile.add(&progress::compare(last.as_ref().unwrap_or(&first), &look, now - at), &look);
         before = last.replace(look);
         at = now;
     }
-    let Some(mut last) = last else { return confirmed(&mut live, &runtimes, wanted, first) };
+    let Some(mut last) = last else { return watch.confirmed(first) };
     last.keep_verdicts_of(before.as_ref().unwrap_or(&first));
     let mut progress = progress::compare(&first, &last, at - began);
     meanwhile.tell(&mut progress, &last);
@@ -150,20 +151,42 @@ fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<I
     Ok(last)
 }
 
-/// What never goes on is still there at a second stop. A verdict that is not must not be told.
-fn confirmed(
-    live: &mut Live,
-    runtimes: &[Box<dyn Runtime>],
-    wanted: Wanted<'_>,
-    first: Inspection,
-) -> Result<Inspection, OpenError> {
-    if first.waits_for.verdicts.is_empty() {
-        return Ok(first);
+/// A process that is looked at any number of times.
+struct Watch<'a> {
+    live: Live,
+    runtimes: Vec<Box<dyn Runtime>>,
+    wanted: Wanted<'a>,
+    cache: Cache,
+}
+
+impl Watch<'_> {
+    /// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
+    fn look(
+        &mut self,
+        stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
+    ) -> Result<(Instant, Inspection), OpenError> {
+        let live = &mut self.live;
+        let began = Instant::now();
+        stop(live)?;
+        let stacks = Stacks::capture(live);
+        let snapshots = self.runtimes.iter().map(|r| r.snapshot(live)).collect();
+        let os = os::threads(live);
+        let pause = live.resume().unwrap_or_else(|| began.elapsed());
+        let cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
+        let stop = Stop { snapshots, stacks, os, pause: Some(pause), cpu };
+        Ok((began, finish(live, &self.runtimes, stop, self.wanted, &self.cache)))
     }
-    let (_, mut second) = look(live, runtimes, wanted)?;
-    second.pause = first.pause.zip(second.pause).map(|(one, two)| one + two);
-    second.keep_verdicts_of(&first);
-    Ok(second)
+
+    /// What never goes on is still there at a second stop. A verdict that is not must not be told.
+    fn confirmed(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
+        if first.waits_for.verdicts.is_empty() {
+            return Ok(first);
+        }
+        let (_, mut second) = self.look(Live::stop_again)?;
+        second.pause = first.pause.zip(second.pause).map(|(one, two)| one + two);
+        second.keep_verdicts_of(&first);
+        Ok(second)
+    }
 }
 
 /// What has to be the same of a verdict at two stops: its kind, and the threads it is about.
@@ -175,23 +198,6 @@ fn stuck_threads(verdict: &Verdict) -> (&'static str, &'static str, Vec<i32>) {
     (verdict.certainty.word(), verdict.situation.word(), threads.collect())
 }
 
-/// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
-fn look(
-    live: &mut Live,
-    runtimes: &[Box<dyn Runtime>],
-    wanted: Wanted<'_>,
-) -> Result<(Instant, Inspection), OpenError> {
-    let began = Instant::now();
-    live.stop()?;
-    let stacks = Stacks::capture(live);
-    let snapshots = runtimes.iter().map(|r| r.snapshot(live)).collect();
-    let os = os::threads(live);
-    let pause = live.resume().unwrap_or_else(|| began.elapsed());
-    let cpu = if wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
-    let stop = Stop { snapshots, stacks, os, pause: Some(pause), cpu };
-    Ok((began, finish(live, runtimes, stop, wanted)))
-}
-
 /// What was read in one stop.
 struct Stop {
     snapshots: Vec<RuntimeSnapshot>,
@@ -201,14 +207,19 @@ struct Stop {
     cpu: HashMap<i32, Duration>,
 }
 
-fn finish(target: &dyn Target, runtimes: &[Box<dyn Runtime>], stop: Stop, wanted: Wanted<'_>) -> Inspection {
+fn finish(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    stop: Stop,
+    wanted: Wanted<'_>,
+    cache: &Cache,
+) -> Inspection {
     let Stop { mut snapshots, stacks, mut os, pause, cpu } = stop;
     os::find_yielding(target, &mut os);
     let stacks = &stacks;
-    let cache = Cache::default();
-    let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, &cache);
+    let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, cache);
     let locals = wanted.locals.then(|| {
-        let locals = report.locals(target, stacks, &cache);
+        let locals = report.locals(target, stacks, cache);
         (0..report.logical.len()).map(|stack| locals.of(stack)).collect()
     });
     for (runtime, snapshot) in runtimes.iter().zip(&mut snapshots) {

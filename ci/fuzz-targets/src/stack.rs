@@ -79,7 +79,7 @@ fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
         syscall: None,
         general,
     };
-    Thread { lwp, name: None, registers: Ok(registers), signal: 0 }
+    Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0 }
 }
 
 fn module(file: &Arc<ElfFile>, bias: u64, extent: u64) -> Module {

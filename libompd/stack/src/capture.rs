@@ -43,7 +43,8 @@ impl Stacks {
     /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began. Of a core
     /// file nothing needs to be copied.
     pub fn capture(target: &dyn Target) -> Stacks {
-        if target.kind() == TargetKind::Core {
+        // What a debugger holds does not run while it asks.
+        if target.kind() != TargetKind::Live {
             return Stacks { readable: true, ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =

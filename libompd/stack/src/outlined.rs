@@ -32,8 +32,8 @@ pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
         (".omp_outlined", Wrapper::Debug),
         ("..omp_par", Wrapper::Debug),
     ];
-    let (at, wrapper) =
-        MARKS.iter().filter_map(|(mark, wrapper)| Some((raw.find(mark)?, *wrapper))).min_by_key(|m| m.0)?;
+    let mark_at = |at: usize| MARKS.iter().find(|(mark, _)| raw[at..].starts_with(mark));
+    let (at, wrapper) = raw.match_indices('.').find_map(|(at, _)| Some((at, mark_at(at)?.1)))?;
     Some(Outlined { container: Some(&raw[..at]).filter(|name| !name.is_empty()), wrapper })
 }
 

@@ -10,7 +10,7 @@ mod space;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use goblin::elf::ProgramHeader;
@@ -19,10 +19,10 @@ use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use memmap2::Mmap;
 
 use crate::arch::Arch;
-use crate::elf::{DebugSearch, Debuginfod, ElfError, ElfFile, map_regular};
+use crate::elf::{ElfError, ElfFile, map_regular};
 use crate::environment::{self, Environment};
 use crate::error::OpenError;
-use crate::image::{self, Headers, Image, Mapping, Via};
+use crate::image::{self, Headers, Image, Mapping};
 use crate::memory::{Addr, ReadError};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -192,7 +192,7 @@ impl Core {
         let mut lost: Vec<&str> = Vec::new();
         for (number, image) in images.iter().enumerate() {
             let is_exe = exe == Some(number);
-            let file = image::open_file(image, &candidates(image, is_exe, options), &debug_search(image, options));
+            let file = image::open_by_name(image, is_exe, options);
             let mut bias = image.bias;
             if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
                 self.issues.push(text);
@@ -367,29 +367,4 @@ fn mark_executable(mappings: &mut [Mapping], loads: &[&ProgramHeader]) {
         let last = below.checked_sub(1).map(|i| segments[i]);
         m.exec = last.filter(|(_, end, _)| *end > m.start).map(|(_, _, exec)| exec);
     }
-}
-
-/// Where the file behind `image` may be.
-fn candidates(image: &Image, is_exe: bool, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
-    let mut paths = Vec::new();
-    if let Some(exe) = options.exe.as_ref().filter(|_| is_exe) {
-        paths.push((exe.clone(), Via::User));
-    }
-    paths.extend(image::below_lib_root(&image.path, options));
-    paths.push((PathBuf::from(&image.path), Via::Name));
-    paths
-}
-
-fn debug_search(image: &Image, options: &OpenOptions) -> DebugSearch {
-    let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
-    let debuginfod = options.debuginfod.then(Debuginfod::default);
-    let debug_dirs = options.debug_dirs.clone();
-    let mut search = DebugSearch { debug_dirs, target_dir, debuginfod, ..DebugSearch::default() };
-    search.roots.extend(options.lib_root.clone());
-    if let (Some(root), Some(dir)) = (&options.lib_root, &search.target_dir) {
-        search.file_dirs.push(image::below(root, &dir.to_string_lossy()));
-        search.debug_dirs.push(root.join("usr/lib/debug"));
-    }
-    search.file_dirs.extend(search.target_dir.clone());
-    search
 }

@@ -15,7 +15,7 @@ use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use goblin::elf::{Elf, Header as ElfHeader, ProgramHeader};
 
 use crate::arch::{Arch, ByteOrder, Machine};
-use crate::elf::{DebugSearch, ElfFile};
+use crate::elf::{DebugSearch, Debuginfod, ElfFile};
 use crate::module::BuildId;
 use crate::options::OpenOptions;
 
@@ -195,8 +195,21 @@ impl Union {
 }
 
 fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> Option<Image> {
-    let mut head = vec![0u8; (first.end - first.start).min(HEAD) as usize];
-    if first.offset != 0 || !read(first.start, &mut head) || !head.starts_with(b"\x7fELF") {
+    if first.offset != 0 {
+        return None;
+    }
+    let (image, headers) = image_at(first.start..first.end, &first.path, read)?;
+    let executable = headers.segments.iter().filter(|p| p.p_type == PT_LOAD && p.p_flags & PF_X != 0).all(|p| {
+        let at = image.bias.wrapping_add(p.p_vaddr);
+        mapping_at(mappings, at).is_some_and(|m| m.exec != Some(false) && m.path == first.path)
+    });
+    executable.then_some(image)
+}
+
+/// The image whose ELF header lies at the start of `first`, of which at least the header is mapped.
+pub(crate) fn image_at(first: Range<u64>, path: &str, read: ReadMemory<'_>) -> Option<(Image, Headers)> {
+    let mut head = vec![0u8; first.end.checked_sub(first.start)?.min(HEAD) as usize];
+    if !read(first.start, &mut head) || !head.starts_with(b"\x7fELF") {
         return None;
     }
     let headers = Headers::parse(&head).ok()?;
@@ -216,11 +229,7 @@ fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> O
             _ => ranges.push(start..end),
         }
     }
-    let executable = loads.iter().filter(|p| p.p_flags & PF_X != 0).all(|p| {
-        let at = bias.wrapping_add(p.p_vaddr);
-        mapping_at(mappings, at).is_some_and(|m| m.exec != Some(false) && m.path == first.path)
-    });
-    if ranges.is_empty() || !executable {
+    if ranges.is_empty() {
         return None;
     }
     ranges.sort_by_key(|r| r.start);
@@ -236,17 +245,10 @@ fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> O
             .find(|n| n.n_type == NT_GNU_BUILD_ID && n.name == "GNU" && !n.desc.is_empty())
             .map(|n| BuildId(n.desc.to_vec()))
     });
-    let (path, deleted) = split_deleted(&first.path);
-    Some(Image {
-        path: path.to_owned(),
-        deleted,
-        bias,
-        ranges,
-        build_id,
-        arch: Some(headers.arch),
-        first: first.start..first.end,
-        head,
-    })
+    let (path, deleted) = split_deleted(path);
+    let arch = Some(headers.arch);
+    let image = Image { path: path.to_owned(), deleted, bias, ranges, build_id, arch, first, head };
+    Some((image, headers))
 }
 
 /// The kernel appends ` (deleted)` to the path of an unlinked file (proc_pid_maps(5)).
@@ -306,6 +308,40 @@ pub(crate) fn open_file(
         refused.push(format!("{}: no place to look for it", image.path));
     }
     Err(refused)
+}
+
+/// Opens the file behind `image` where nothing but its name tells which it is: among what the user named, then by the name the
+/// target used.
+///
+/// # Errors
+/// Of each candidate why it is not.
+pub(crate) fn open_by_name(image: &Image, is_exe: bool, options: &OpenOptions) -> Result<Arc<ElfFile>, Vec<String>> {
+    open_file(image, &candidates(image, is_exe, options), &debug_search(image, options))
+}
+
+/// Where the file behind `image` may be, if only its name tells.
+fn candidates(image: &Image, is_exe: bool, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
+    let mut paths = Vec::new();
+    if let Some(exe) = options.exe.as_ref().filter(|_| is_exe) {
+        paths.push((exe.clone(), Via::User));
+    }
+    paths.extend(below_lib_root(&image.path, options));
+    paths.push((PathBuf::from(&image.path), Via::Name));
+    paths
+}
+
+fn debug_search(image: &Image, options: &OpenOptions) -> DebugSearch {
+    let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
+    let debuginfod = options.debuginfod.then(Debuginfod::default);
+    let debug_dirs = options.debug_dirs.clone();
+    let mut search = DebugSearch { debug_dirs, target_dir, debuginfod, ..DebugSearch::default() };
+    search.roots.extend(options.lib_root.clone());
+    if let (Some(root), Some(dir)) = (&options.lib_root, &search.target_dir) {
+        search.file_dirs.push(below(root, &dir.to_string_lossy()));
+        search.debug_dirs.push(root.join("usr/lib/debug"));
+    }
+    search.file_dirs.extend(search.target_dir.clone());
+    search
 }
 
 /// What to say when the executable named by the user was not the one: the right file, found elsewhere, is used.

@@ -2,7 +2,8 @@
 //!
 //! A [`Target`] answers five questions: what machine it is ([`Arch`]), which bytes lie at an address, which
 //! modules (executable and shared libraries) are mapped where, which threads exist with which registers, and
-//! which process it is. Two drivers implement it: [`live`] for a running process, [`core`] for a core file.
+//! which process it is. Three drivers implement it: [`live`] for a running process, [`core`] for a core file, [`debugger`] for
+//! what a debugger holds.
 //!
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 pub mod arch;
 pub mod core;
+pub mod debugger;
 pub mod elf;
 mod environment;
 pub mod error;
@@ -24,6 +26,7 @@ pub mod thread;
 
 pub use crate::core::Core;
 pub use arch::{Arch, ByteOrder, Machine};
+pub use debugger::{Debugged, DebuggedError, Debugger, NativeThread};
 pub use elf::{ElfError, ElfFile, Reloc};
 pub use environment::Environment;
 pub use error::{DenialCause, OpenError};
@@ -40,6 +43,8 @@ pub enum TargetKind {
     Live,
     /// A core file.
     Core,
+    /// Whatever a debugger holds and is asked about.
+    Debugged,
 }
 
 /// Facts about the process as a whole.

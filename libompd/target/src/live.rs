@@ -9,6 +9,8 @@ mod memory;
 mod procdir;
 mod tracer;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -176,6 +178,21 @@ impl Live {
     /// [`OpenError`] if a thread cannot be traced, or does not stop within [`OpenOptions::max_pause`]. Everything runs
     /// again then.
     pub fn stop(&mut self) -> Result<(), OpenError> {
+        self.hold(HashMap::new())
+    }
+
+    /// As [`Live::stop`], for another look right after the last one: threads that were there then keep the name they had, for
+    /// to read a thousand names takes longer than all the rest.
+    ///
+    /// # Errors
+    /// As [`Live::stop`].
+    pub fn stop_again(&mut self) -> Result<(), OpenError> {
+        let names = self.threads.iter().filter_map(|t| Some((t.lwp, t.name.clone()?))).collect();
+        self.hold(names)
+    }
+
+    /// Stops all threads. `names` are those of threads that are known already.
+    fn hold(&mut self, mut names: HashMap<i32, String>) -> Result<(), OpenError> {
         if self.tracer.is_some() {
             return Ok(());
         }
@@ -185,8 +202,13 @@ impl Live {
             servers.close();
         }
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
-        let names: std::collections::HashMap<i32, String> =
-            tids.into_iter().filter_map(|tid| Some((tid, self.process.task_name(tid)?))).collect();
+        for tid in tids {
+            if let Entry::Vacant(entry) = names.entry(tid)
+                && let Some(name) = self.process.task_name(tid)
+            {
+                entry.insert(name);
+            }
+        }
         let mut tries = 0;
         let (tracer, mut caught) = loop {
             tries += 1;
@@ -209,7 +231,8 @@ impl Live {
             return Err(OpenError::NoSuchProcess { pid });
         }
         caught.sort_by_key(|(tid, _)| *tid);
-        let thread = |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, signal: 0 };
+        let thread =
+            |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, pointer: None, signal: 0 };
         self.threads = caught.into_iter().map(thread).collect();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.memory.start_caching();
@@ -232,7 +255,7 @@ impl Live {
 impl Live {
     /// Processor time each thread of the process has used up to now, by kernel thread id; threads of which it is not known are
     /// left out (proc_pid_schedstat(5)).
-    pub fn cpu_times(&self) -> std::collections::HashMap<i32, Duration> {
+    pub fn cpu_times(&self) -> HashMap<i32, Duration> {
         let tids = self.process.tasks().unwrap_or_default();
         tids.into_iter().filter_map(|tid| Some((tid, self.process.task_cpu_time(tid)?))).collect()
     }

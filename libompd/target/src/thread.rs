@@ -42,13 +42,15 @@ pub struct Thread {
     pub name: Option<String>,
     /// Registers, or why there are none.
     pub registers: Result<Registers, String>,
+    /// The thread pointer, where it is known without registers.
+    pub pointer: Option<Addr>,
     /// Signal this thread received (cores only; 0 for none).
     pub signal: i32,
 }
 
 impl Thread {
-    /// The thread pointer, when registers were read.
+    /// The thread pointer, of whatever source.
     pub fn thread_pointer(&self) -> Option<Addr> {
-        self.registers.as_ref().ok().and_then(|r| r.thread_pointer)
+        self.registers.as_ref().ok().and_then(|r| r.thread_pointer).or(self.pointer)
     }
 }

@@ -245,6 +245,7 @@ fn head(page: &mut Page, inspection: &Inspection) {
         },
         (TargetKind::Live, Some(pause)) => format!("live, stopped{TIE}for{TIE}{:.1}{TIE}ms", pause.as_secs_f64() * 1e3),
         (TargetKind::Live, None) => "live".to_owned(),
+        (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };
     let threads = words::count(inspection.threads.len(), "thread").replace(' ', &TIE.to_string());
     page.wrapped(&format!("{title}: "), HEADING, &format!("{threads}, {how}"), 4);

@@ -74,7 +74,7 @@ impl Process {
             general[16] = BIAS + at;
             let (pc, sp) = (Addr(general[16]), Addr(STACK));
             let registers = Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general };
-            Thread { lwp, name: None, registers: Ok(registers), signal: 0 }
+            Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0 }
         });
         let memory = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
         Process { modules: vec![module], threads: threads.collect(), memory, info: ProcessInfo::default() }

@@ -153,7 +153,13 @@ fn prstatus(fields: &Fields<'_>, offsets: &Offsets) -> Option<Thread> {
     let lwp = fields.i32(offsets.pr_pid)?;
     // pr_cursig, a short.
     let signal = fields.uint(12, 2)? as u16 as i16;
-    Some(Thread { lwp, name: None, registers: registers_of(fields, offsets.pr_reg)?, signal: signal.into() })
+    Some(Thread {
+        lwp,
+        name: None,
+        registers: registers_of(fields, offsets.pr_reg)?,
+        pointer: None,
+        signal: signal.into(),
+    })
 }
 
 /// `None` if the note is too short for the registers of its machine.

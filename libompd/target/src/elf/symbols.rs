@@ -1,5 +1,7 @@
 //! One symbol table, indexed by name and by address.
 
+use std::sync::OnceLock;
+
 use object::elf as raw;
 use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, SymbolIndex};
@@ -47,11 +49,17 @@ pub(super) struct SymbolTable {
     entries: Vec<Entry>,
     /// Names of the source files (`STT_FILE`), in the order of the table.
     files: Vec<Box<str>>,
-    /// Indices sorted by name, best first.
-    by_name: Vec<u32>,
+    /// Indices sorted by name, best first. Of most files only names or only addresses are asked for, so each order is made
+    /// when it is needed.
+    by_name: OnceLock<Vec<u32>>,
+    by_addr: OnceLock<ByAddress>,
+}
+
+#[derive(Debug)]
+struct ByAddress {
     /// Indices of everything that has an address, sorted by it, best last.
-    by_addr: Vec<u32>,
-    /// For each place in `by_addr`, the highest end of it and all before: says when a search backwards may stop.
+    order: Vec<u32>,
+    /// For each place in `order`, the highest end of it and all before: says when a search backwards may stop.
     reach: Vec<u64>,
 }
 
@@ -114,45 +122,60 @@ impl SymbolTable {
                 file: if symbol.is_local() { file } else { 0 },
             });
         }
-        Ok(SymbolTable { files, ..SymbolTable::index(entries) })
+        Ok(SymbolTable { entries, files, ..SymbolTable::default() })
     }
 
-    fn index(entries: Vec<Entry>) -> SymbolTable {
-        let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-        let entry = |i: &u32| &entries[*i as usize];
-        let mut by_name: Vec<u32> = (0..count).collect();
-        by_name.sort_by(|a, b| (&entry(a).name, entry(a).rank()).cmp(&(&entry(b).name, entry(b).rank())));
-        let mut by_addr: Vec<u32> = (0..count).filter(|i| !entry(i).tls).collect();
-        by_addr.sort_by(|a, b| (entry(a).addr, entry(b).rank(), b).cmp(&(entry(b).addr, entry(a).rank(), a)));
-        let mut highest = 0;
-        let reach = by_addr
-            .iter()
-            .map(|i| {
-                highest = highest.max(entry(i).end());
-                highest
-            })
-            .collect();
-        SymbolTable { by_name, by_addr, reach, entries, files: Vec::new() }
+    fn count(&self) -> u32 {
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
+    }
+
+    fn by_name(&self) -> &[u32] {
+        self.by_name.get_or_init(|| {
+            let entry = |i: &u32| &self.entries[*i as usize];
+            let mut order: Vec<u32> = (0..self.count()).collect();
+            order.sort_by(|a, b| (&entry(a).name, entry(a).rank()).cmp(&(&entry(b).name, entry(b).rank())));
+            order
+        })
+    }
+
+    fn by_addr(&self) -> &ByAddress {
+        self.by_addr.get_or_init(|| {
+            let entry = |i: &u32| &self.entries[*i as usize];
+            let mut order: Vec<u32> = (0..self.count()).filter(|i| !entry(i).tls).collect();
+            order
+                .sort_unstable_by(|a, b| (entry(a).addr, entry(b).rank(), b).cmp(&(entry(b).addr, entry(a).rank(), a)));
+            let mut highest = 0;
+            let reach = order
+                .iter()
+                .map(|i| {
+                    highest = highest.max(entry(i).end());
+                    highest
+                })
+                .collect();
+            ByAddress { order, reach }
+        })
     }
 
     /// The symbol called `name`: default version first, then global ones.
     pub fn find(&self, name: &str) -> Option<&Entry> {
-        let at = self.by_name.partition_point(|i| &*self.entries[*i as usize].name < name);
-        let entry = &self.entries[*self.by_name.get(at)? as usize];
+        let order = self.by_name();
+        let at = order.partition_point(|i| &*self.entries[*i as usize].name < name);
+        let entry = &self.entries[*order.get(at)? as usize];
         (&*entry.name == name).then_some(entry)
     }
 
     /// The innermost symbol that covers `addr`. A symbol without a size covers only its own address.
     pub fn covering(&self, addr: u64, mut wanted: impl FnMut(&Entry) -> bool) -> Option<&Entry> {
-        let mut at = self.by_addr.partition_point(|i| self.entries[*i as usize].addr <= addr);
+        let ByAddress { order, reach } = self.by_addr();
+        let mut at = order.partition_point(|i| self.entries[*i as usize].addr <= addr);
         let last = at.saturating_sub(MAX_CONTAINED);
         while at > last {
             at -= 1;
-            let entry = &self.entries[self.by_addr[at] as usize];
+            let entry = &self.entries[order[at] as usize];
             if (entry.addr == addr || addr < entry.end()) && wanted(entry) {
                 return Some(entry);
             }
-            if self.reach[at] <= addr && entry.addr < addr {
+            if reach[at] <= addr && entry.addr < addr {
                 return None;
             }
         }
@@ -180,6 +203,10 @@ impl SymbolTable {
 mod tests {
     use super::*;
 
+    fn table(entries: Vec<Entry>) -> SymbolTable {
+        SymbolTable { entries, ..SymbolTable::default() }
+    }
+
     fn entry(name: &str, addr: u64, size: u64) -> Entry {
         let name = name.into();
         Entry { name, addr, size, tls: false, function: true, global: true, old_version: false, file: 0 }
@@ -187,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_innermost_symbol_wins_and_gaps_stay_gaps() {
-        let table = SymbolTable::index(vec![
+        let table = table(vec![
             entry("outer", 0x100, 0x100),
             entry("inner", 0x140, 0x10),
             entry("label", 0x180, 0),
@@ -210,14 +237,14 @@ mod tests {
         old.old_version = true;
         let mut local = entry("f", 0x20, 4);
         local.global = false;
-        let table = SymbolTable::index(vec![old, local, entry("f", 0x30, 4), entry("g", 0x30, 4)]);
+        let table = table(vec![old, local, entry("f", 0x30, 4), entry("g", 0x30, 4)]);
         assert_eq!(table.find("f").map(|e| e.addr), Some(0x30));
         assert!(table.find("e").is_none() && table.find("h").is_none());
     }
 
     #[test]
     fn the_search_for_what_covers_an_address_ends() {
-        let table = SymbolTable::index((0..3 * MAX_CONTAINED as u64).map(|n| entry("all", n, u64::MAX)).collect());
+        let table = table((0..3 * MAX_CONTAINED as u64).map(|n| entry("all", n, u64::MAX)).collect());
         let mut seen = 0;
         let found = table.covering(4 * MAX_CONTAINED as u64, |_| {
             seen += 1;
@@ -229,7 +256,7 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_do_no_harm() {
-        let table = SymbolTable::index(vec![entry("huge", u64::MAX - 4, u64::MAX)]);
+        let table = table(vec![entry("huge", u64::MAX - 4, u64::MAX)]);
         assert!(table.covering(u64::MAX - 1, |_| true).is_some());
         assert!(table.covering(3, |_| true).is_none());
     }

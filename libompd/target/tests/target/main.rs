@@ -1,6 +1,7 @@
 //! Live processes, cores and ELF files, all real: compiled, run, stopped, dumped and damaged here.
 
 mod core;
+mod debugger;
 mod debuginfod;
 mod elf;
 mod hostile;

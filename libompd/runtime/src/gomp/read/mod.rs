@@ -37,7 +37,7 @@ struct RawThread {
     idle: bool,
     /// Why it cannot be said in which team it is, if any. Set, `idle` is set too: nothing of `team` may be used.
     unsettled: Option<String>,
-    registers: Registers,
+    registers: Result<Registers, String>,
 }
 
 /// A `gomp_team` reached from some thread.
@@ -203,21 +203,13 @@ impl<'a> Reader<'a> {
         let pointers = self.target.threads().iter().filter_map(|t| t.thread_pointer());
         View::prefetch(self.target, self.gomp.structs.thread.size, pointers.map(|tp| tp.offset(offset)));
         for thread in self.target.threads() {
-            let registers = match &thread.registers {
-                Ok(registers) => registers,
-                Err(why) => {
-                    self.issues.push(Issue::new(format!("thread {}", thread.lwp), why));
-                    continue;
-                }
-            };
-            let Some(tp) = registers.thread_pointer else {
-                self.issues.push(Issue::new(
-                    format!("thread {}", thread.lwp),
-                    "its thread pointer is not known, so its OpenMP data cannot be found",
-                ));
+            let Some(tp) = thread.thread_pointer() else {
+                let unknown = "its thread pointer is not known, so its OpenMP data cannot be found";
+                let why = thread.registers.as_ref().err().map_or(unknown, String::as_str);
+                self.issues.push(Issue::new(format!("thread {}", thread.lwp), why));
                 continue;
             };
-            match self.read_thread(thread.lwp, *registers, tp.offset(offset)) {
+            match self.read_thread(thread.lwp, thread.registers.clone(), tp.offset(offset)) {
                 Ok(Some(raw)) => self.threads.push(raw),
                 Ok(None) => {}
                 Err(why) => self.issues.push(Issue::new(format!("thread {}", thread.lwp), why)),
@@ -226,11 +218,18 @@ impl<'a> Reader<'a> {
         self.threads.sort_by_key(|t| t.lwp);
     }
 
-    fn read_thread(&self, lwp: i32, registers: Registers, addr: Addr) -> Result<Option<RawThread>, Why> {
+    fn read_thread(
+        &self,
+        lwp: i32,
+        registers: Result<Registers, String>,
+        addr: Addr,
+    ) -> Result<Option<RawThread>, Why> {
         let s = &self.gomp.structs.thread;
         let view = View::read(self.target, addr, s.size)?;
         // Setting a lock leaves nothing in it.
-        if view.all_zero() && self.gomp.owner(self.target, registers.pc) != crate::owner::Owner::Runtime {
+        let in_runtime =
+            |registers: &Registers| self.gomp.owner(self.target, registers.pc) == crate::owner::Owner::Runtime;
+        if view.all_zero() && !registers.as_ref().is_ok_and(in_runtime) {
             return Ok(None);
         }
         Ok(Some(RawThread {

@@ -1,7 +1,7 @@
 //! What a thread waits for.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine, TargetExt};
+use ompd_target::{Addr, Machine, Registers, TargetExt};
 
 use super::tasks::SEM_COUNT;
 use super::{Place, RawTeam, RawThread, Reader};
@@ -145,20 +145,34 @@ impl Reader<'_> {
             return Fact::unknown("waits are not recognised on this machine yet");
         }
         const FUTEX: u64 = 202;
-        let other_call = raw.registers.syscall.is_some_and(|call| call.number != FUTEX);
-        match self.gomp.owner(self.target, raw.registers.pc) {
+        let registers = match &raw.registers {
+            Ok(registers) => *registers,
+            // That a thread of no team waits for its next region need not be read off its registers.
+            Err(why) => {
+                let by = self.gomp.structs.pool.last_team.origin();
+                return match by.filter(|_| raw.idle && raw.unsettled.is_none()) {
+                    Some(by) => {
+                        let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), by);
+                        Fact::known(Some(wait), by)
+                    }
+                    None => Fact::unknown(why),
+                };
+            }
+        };
+        let other_call = registers.syscall.is_some_and(|call| call.number != FUTEX);
+        match self.gomp.owner(self.target, registers.pc) {
             Owner::Runtime => {}
             Owner::Unclear if !other_call => {
                 return Fact::unknown("whether the code it executes is libgomp's or the program's own is not known");
             }
             Owner::Other | Owner::Unclear => return Fact::known(None, origin),
         }
-        let asleep = raw.registers.syscall.filter(|c| c.number == FUTEX).map(|call| Word {
+        let asleep = registers.syscall.filter(|c| c.number == FUTEX).map(|call| Word {
             addr: Addr(call.args[0]),
             expected: call.args[2] as u32,
             asleep: true,
         });
-        let word = match asleep.or_else(|| self.spins_on(raw)) {
+        let word = match asleep.or_else(|| self.spins_on(&registers)) {
             Some(word) => word,
             None if raw.idle => {
                 let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin);
@@ -174,15 +188,15 @@ impl Reader<'_> {
     }
 
     /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).
-    fn spins_on(&self, raw: &RawThread) -> Option<Word> {
+    fn spins_on(&self, registers: &Registers) -> Option<Word> {
         /// Bytes before and behind an instruction that a loop around it may take up.
         const AROUND: u64 = 96;
-        let pc = raw.registers.pc;
+        let pc = registers.pc;
         let from = pc.back(AROUND);
         // Where the code begins within that distance, the loop may lie behind all the same.
         let code = self.target.read_vec(from, 2 * AROUND).map(|code| (from, code));
         let (at, code) = code.or_else(|_| self.target.read_vec(pc, AROUND).map(|code| (pc, code))).ok()?;
-        let poll = ompd_layout::code::poll(&code, at.0, pc.0, &raw.registers.general)?;
+        let poll = ompd_layout::code::poll(&code, at.0, pc.0, &registers.general)?;
         Some(Word { addr: Addr(poll.addr), expected: poll.expected, asleep: false })
     }
 

@@ -1,0 +1,217 @@
+//! A process that somebody else holds: a debugger, which is asked for memory and for symbols.
+//!
+//! That is what OMPD's callbacks offer (OpenMP 5.2, section 20.4): no list of modules, none of threads, no registers. Modules are
+//! found through the dynamic linker's list of them, threads through the C library's, both in memory. Where the dynamic linker
+//! says nothing, the images that hold well-known functions are found by walking down from those to their ELF headers.
+
+mod memory;
+mod modules;
+mod rebuilt;
+mod start;
+mod threads;
+
+use std::ops::Range;
+
+use crate::arch::Arch;
+use crate::environment;
+use crate::memory::{Addr, ReadError, ReadFault};
+use crate::module::Module;
+use crate::options::OpenOptions;
+use crate::thread::{Registers, Thread};
+use crate::{ProcessInfo, Target, TargetKind};
+use memory::Memory;
+use modules::LinkMap;
+use start::Start;
+
+/// What a debugger answers about the process it holds.
+pub trait Debugger {
+    /// Fills `buf` from the process's memory, wholly or not at all.
+    ///
+    /// # Errors
+    /// [`ReadFault`].
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault>;
+
+    /// Where the variable or function called `name` lies, exported or not; `None` if the debugger knows none.
+    fn symbol(&self, name: &str) -> Option<Addr>;
+
+    /// The registers of a thread, for debuggers that offer more than OMPD asks of them.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    fn registers(&self, thread: NativeThread) -> Result<Registers, String>;
+}
+
+/// A thread as the C library knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// `pthread_t`: with glibc the address of the thread's descriptor.
+    pub pthread: Addr,
+}
+
+/// Why a process could not be looked at through a debugger.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DebuggedError {
+    /// Nothing of the process could be found.
+    #[error(
+        "no program was found in the process: the debugger knows neither the dynamic linker's list of modules \
+         (_r_debug) nor any function of an OpenMP runtime"
+    )]
+    NoImage,
+    /// The debugger and the images disagree about the width of a pointer.
+    #[error("the debugger says that pointers have {said} bytes, and the program has {found}")]
+    Width {
+        /// As the debugger says.
+        said: u8,
+        /// As the ELF headers say.
+        found: u8,
+    },
+}
+
+/// A process held by a debugger.
+#[derive(Debug)]
+pub struct Debugged<D> {
+    memory: Memory<D>,
+    arch: Arch,
+    modules: Vec<Module>,
+    link_map: Option<LinkMap>,
+    threads: Vec<Thread>,
+    natives: Vec<NativeThread>,
+    info: ProcessInfo,
+    issues: Vec<String>,
+    options: OpenOptions,
+    anchors: Vec<String>,
+    thread_issues: Vec<String>,
+}
+
+impl<D: Debugger> Debugged<D> {
+    /// Looks at the process that `debugger` holds. `pointer_bytes` is the size of its pointers as the debugger says; `anchors`
+    /// are functions in whose images the caller is interested, should the dynamic linker not tell of any.
+    ///
+    /// # Errors
+    /// [`DebuggedError`].
+    pub fn open(
+        debugger: D,
+        pointer_bytes: u8,
+        anchors: &[&str],
+        options: &OpenOptions,
+    ) -> Result<Debugged<D>, DebuggedError> {
+        let memory = Memory::new(debugger);
+        let arch = modules::machine(&memory, anchors).ok_or(DebuggedError::NoImage)?;
+        if arch.pointer_bytes != pointer_bytes {
+            return Err(DebuggedError::Width { said: pointer_bytes, found: arch.pointer_bytes });
+        }
+        let mut debugged = Debugged {
+            memory,
+            arch,
+            modules: Vec::new(),
+            link_map: None,
+            threads: Vec::new(),
+            natives: Vec::new(),
+            info: ProcessInfo::default(),
+            issues: Vec::new(),
+            options: options.clone(),
+            anchors: anchors.iter().map(|&name| name.to_owned()).collect(),
+            thread_issues: Vec::new(),
+        };
+        debugged.look();
+        if debugged.modules.is_empty() { Err(DebuggedError::NoImage) } else { Ok(debugged) }
+    }
+
+    /// Forgets what was read: the process may have run. What is asked from now on is read anew. True if modules have come or
+    /// gone since.
+    pub fn refresh(&mut self) -> bool {
+        self.memory.forget();
+        self.look()
+    }
+
+    fn look(&mut self) -> bool {
+        let start = Start::find(&self.memory, self.arch);
+        let link_map = LinkMap::read(&self.memory, self.arch);
+        let changed = self.modules.is_empty() || link_map != self.link_map;
+        if changed {
+            self.issues.clear();
+            self.modules = match &link_map {
+                Some(map) => map.modules(&self.memory, start.as_ref(), &self.options, &mut self.issues),
+                None => modules::of_anchors(&self.memory, self.arch, &self.anchors, &self.options, &mut self.issues),
+            };
+            self.link_map = link_map;
+        }
+        self.info.main_stack = start.as_ref().map(|start| start.stack);
+        self.thread_issues.clear();
+        self.natives = match threads::list(&self.memory, self.arch) {
+            Ok(natives) => natives,
+            Err(why) => {
+                self.thread_issues.push(why);
+                Vec::new()
+            }
+        };
+        let distance = threads::pointer_distance(&self.memory, self.arch);
+        let thread = |native: &NativeThread| Thread {
+            lwp: native.lwp,
+            name: None,
+            registers: self.memory.debugger().registers(*native),
+            pointer: distance.map(|distance| native.pthread.offset(distance)),
+            signal: 0,
+        };
+        self.threads = self.natives.iter().map(thread).collect();
+        self.threads.sort_by_key(|thread| thread.lwp);
+        let environment = match &start {
+            Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
+            None => environment::Environment::unknown("where the program was started is not known to the debugger"),
+        };
+        self.info.environment = environment;
+        changed
+    }
+
+    /// The debugger.
+    pub fn debugger(&self) -> &D {
+        self.memory.debugger()
+    }
+
+    /// The threads the C library knows.
+    pub fn natives(&self) -> &[NativeThread] {
+        &self.natives
+    }
+
+    /// Why threads may be missing from [`Target::threads`].
+    pub fn thread_issues(&self) -> &[String] {
+        &self.thread_issues
+    }
+}
+
+impl<D: Debugger> Target for Debugged<D> {
+    fn kind(&self) -> TargetKind {
+        TargetKind::Debugged
+    }
+
+    fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+        self.memory.read(addr, buf).map_err(|why| ReadError { addr, len: buf.len() as u64, why })
+    }
+
+    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        self.modules.iter().flat_map(|module| &module.ranges).find(|range| range.contains(&addr.0)).cloned()
+    }
+
+    fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    fn threads(&self) -> &[Thread] {
+        &self.threads
+    }
+
+    fn process(&self) -> &ProcessInfo {
+        &self.info
+    }
+
+    fn issues(&self) -> &[String] {
+        &self.issues
+    }
+}

@@ -1,0 +1,114 @@
+//! What was read through a debugger: nothing is asked for twice between two stops.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::Debugger;
+use crate::arch::Arch;
+use crate::memory::{Addr, ReadFault};
+
+/// Bytes kept between two stops; what is read beyond is not kept.
+const MOST_KEPT: usize = 64 << 20;
+
+pub(super) struct Memory<D> {
+    debugger: D,
+    kept: RefCell<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    pieces: BTreeMap<u64, Vec<u8>>,
+    /// Bytes of all of them.
+    total: usize,
+}
+
+impl<D> fmt::Debug for Memory<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("kept", &self.kept.borrow().pieces.len()).finish_non_exhaustive()
+    }
+}
+
+impl<D: Debugger> Memory<D> {
+    pub(super) fn new(debugger: D) -> Memory<D> {
+        Memory { debugger, kept: RefCell::default() }
+    }
+
+    pub(super) fn debugger(&self) -> &D {
+        &self.debugger
+    }
+
+    pub(super) fn forget(&self) {
+        *self.kept.borrow_mut() = Kept::default();
+    }
+
+    pub(super) fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
+        if buf.is_empty() {
+            return Ok(());
+        }
+        if self.known(addr, buf) {
+            return Ok(());
+        }
+        self.debugger.read(addr, buf)?;
+        let mut kept = self.kept.borrow_mut();
+        if kept.total.saturating_add(buf.len()) <= MOST_KEPT {
+            kept.total += buf.len();
+            // A shorter piece that began at the same place goes.
+            if let Some(shorter) = kept.pieces.insert(addr.0, buf.to_vec()) {
+                kept.total -= shorter.len();
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self, addr: Addr, buf: &mut [u8]) -> bool {
+        let kept = self.kept.borrow();
+        // Structures lie in one another now and then, so the nearest piece need not be the one.
+        kept.pieces.range(..=addr.0).rev().take(4).any(|(start, bytes)| {
+            let Ok(from) = usize::try_from(addr.0 - start) else { return false };
+            match from.checked_add(buf.len()).and_then(|to| bytes.get(from..to)) {
+                Some(part) => {
+                    buf.copy_from_slice(part);
+                    true
+                }
+                None => false,
+            }
+        })
+    }
+
+    /// Reads `len` bytes.
+    pub(super) fn bytes(&self, addr: Addr, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.read(addr, &mut bytes).ok().map(|()| bytes)
+    }
+
+    /// Reads words of the target's width.
+    pub(super) fn words(&self, addr: Addr, count: usize, arch: Arch) -> Option<Vec<u64>> {
+        let width = usize::from(arch.pointer_bytes);
+        let bytes = self.bytes(addr, count.checked_mul(width)?)?;
+        Some(bytes.chunks_exact(width).map(|word| arch.byte_order.uint(word)).collect())
+    }
+
+    pub(super) fn word(&self, addr: Addr, arch: Arch) -> Option<u64> {
+        self.words(addr, 1, arch)?.first().copied()
+    }
+
+    /// Reads a string, at most `most` bytes of it; `None` if it has no end by then.
+    pub(super) fn string(&self, addr: Addr, most: u64) -> Option<String> {
+        const STEP: u64 = 64;
+        let mut text = Vec::new();
+        let mut at = addr;
+        while (text.len() as u64) < most {
+            // Steps end where a piece of so many bytes ends, so that none leaves the page the string ends in.
+            let step = STEP - at.0 % STEP;
+            let bytes = self.bytes(at, step as usize)?;
+            if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
+                text.extend_from_slice(&bytes[..end]);
+                return Some(String::from_utf8_lossy(&text).into_owned());
+            }
+            text.extend_from_slice(&bytes);
+            at = at.checked_add(step)?;
+        }
+        None
+    }
+}

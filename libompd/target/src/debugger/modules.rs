@@ -1,0 +1,216 @@
+//! The modules of a process, by the dynamic linker's list of them in its memory (glibc's elf/link.h: `r_debug`, `link_map`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use goblin::elf::program_header::PT_DYNAMIC;
+
+use super::memory::Memory;
+use super::start::{AT_EXECFN, AT_PHDR, Start};
+use super::{Debugger, rebuilt};
+use crate::arch::Arch;
+use crate::image::{self, Headers, Image};
+use crate::memory::Addr;
+use crate::module::Module;
+use crate::options::OpenOptions;
+
+/// Modules beyond this many are not believed to be there.
+const MAX_MODULES: usize = 8192;
+/// Name spaces beyond this many are not believed to be there: glibc has 16 (`DL_NNS`).
+const MAX_SPACES: usize = 64;
+/// Longest path that is believed.
+const MAX_PATH: u64 = 4096;
+const PAGE: u64 = 4096;
+/// An ELF header is looked for so many pages below an address. A page that is not mapped counts as well.
+const MAX_PAGES: u64 = 16 << 10;
+/// What the vdso is called in the list. No file has that name.
+const VDSO: &str = "linux-vdso.so.1";
+
+/// One entry of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    /// `l_addr`: what is added to addresses of the file.
+    bias: u64,
+    /// `l_name`; empty for the program itself.
+    name: String,
+    /// `l_ld`: where its dynamic section lies.
+    dynamic: u64,
+}
+
+/// The dynamic linker's list of modules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LinkMap {
+    entries: Vec<Entry>,
+    /// It was being changed (`r_state`), or broke off.
+    torn: bool,
+}
+
+impl LinkMap {
+    /// `None` where the debugger does not know of it.
+    pub(super) fn read<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<LinkMap> {
+        let width = u64::from(arch.pointer_bytes);
+        let mut space = memory.debugger().symbol("_r_debug")?;
+        let mut map = LinkMap { entries: Vec::new(), torn: false };
+        let mut seen = BTreeSet::new();
+        for _ in 0..MAX_SPACES {
+            // r_version (an int), r_map, r_brk, r_state (an int), r_ldbase; from version 2 on, r_next.
+            let version = arch.byte_order.uint(&memory.bytes(space, 4)?);
+            let words = memory.words(space, 5, arch)?;
+            let state = arch.byte_order.uint(&memory.bytes(space.offset(3 * width), 4)?);
+            map.torn |= state != 0;
+            map.follow(memory, arch, Addr(words[1]), &mut seen);
+            if version < 2 {
+                break;
+            }
+            space = Addr(memory.word(space.offset(5 * width), arch)?);
+            if space.is_null() {
+                break;
+            }
+        }
+        (!map.entries.is_empty()).then_some(map)
+    }
+
+    fn follow<D: Debugger>(&mut self, memory: &Memory<D>, arch: Arch, first: Addr, seen: &mut BTreeSet<Addr>) {
+        let mut at = first;
+        while !at.is_null() {
+            // l_addr, l_name, l_ld, l_next.
+            let words = memory.words(at, 4, arch).filter(|_| seen.insert(at) && seen.len() <= MAX_MODULES);
+            let Some([bias, name, dynamic, next]) = words.and_then(|words| <[u64; 4]>::try_from(words).ok()) else {
+                self.torn = true;
+                return;
+            };
+            let name = memory.string(Addr(name), MAX_PATH).unwrap_or_default();
+            self.entries.push(Entry { bias, name, dynamic });
+            at = Addr(next);
+        }
+    }
+
+    pub(super) fn modules<D: Debugger>(
+        &self,
+        memory: &Memory<D>,
+        start: Option<&Start>,
+        options: &OpenOptions,
+        issues: &mut Vec<String>,
+    ) -> Vec<Module> {
+        if self.torn {
+            issues.push("the dynamic linker's list of modules was being changed, or breaks off".to_owned());
+        }
+        let program = start.and_then(|start| memory.string(Addr(start.auxv(AT_EXECFN)?), MAX_PATH));
+        // A module may be in more than one name space.
+        let mut modules = BTreeMap::new();
+        for entry in &self.entries {
+            let is_program = entry.name.is_empty();
+            // The program's headers are where the kernel says; of others they are where the module begins.
+            let said = start.filter(|_| is_program).and_then(|start| start.auxv(AT_PHDR)).map(|at| at & !(PAGE - 1));
+            let begins = |at: u64| image_at(memory, at).filter(|found| found.holds(entry.dynamic));
+            let around = || image_around(memory, Addr(entry.dynamic)).filter(|found| found.holds(entry.dynamic));
+            let found = said.and_then(begins).or_else(|| begins(entry.bias)).or_else(around);
+            let Some(Found { mut image, headers }) = found else {
+                issues.push(format!("{}: its ELF header was not found in memory", entry.name));
+                continue;
+            };
+            image.path.clone_from(if is_program { program.as_ref().unwrap_or(&entry.name) } else { &entry.name });
+            let base = image.first.start;
+            modules.entry(base).or_insert_with(|| module(memory, image, &headers, is_program, options, issues));
+        }
+        modules.into_values().collect()
+    }
+}
+
+/// The modules that have these functions, where there is no list: of a program without a dynamic linker, or of a debugger that
+/// knows public functions alone.
+pub(super) fn of_anchors<D: Debugger>(
+    memory: &Memory<D>,
+    arch: Arch,
+    anchors: &[String],
+    options: &OpenOptions,
+    issues: &mut Vec<String>,
+) -> Vec<Module> {
+    // The C library tells of threads.
+    let wanted = anchors.iter().map(String::as_str).chain(["_thread_db_sizeof_pthread", "_rtld_global"]);
+    let mut modules: BTreeMap<u64, Module> = BTreeMap::new();
+    for name in wanted {
+        let Some(addr) = memory.debugger().symbol(name) else { continue };
+        if modules.values().any(|module| module.contains(addr)) {
+            continue;
+        }
+        let found = image_around(memory, addr).filter(|found| found.image.arch == Some(arch));
+        let Some(Found { mut image, headers }) = found else { continue };
+        let rebuilt = rebuilt::file(memory, &image, &headers);
+        if let Some(soname) = rebuilt.as_ref().ok().and_then(|file| file.soname()) {
+            image.path = soname;
+        }
+        modules.insert(image.first.start, module(memory, image, &headers, false, options, issues));
+    }
+    modules.into_values().collect()
+}
+
+/// The machine of the process, by an image that a well-known symbol lies in.
+pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Option<Arch> {
+    let known = ["_r_debug", "__libc_stack_end"];
+    known.iter().chain(anchors).find_map(|name| image_around(memory, memory.debugger().symbol(name)?)?.image.arch)
+}
+
+struct Found {
+    image: Image,
+    headers: Headers,
+}
+
+impl Found {
+    /// True if the dynamic section of the image lies at `dynamic`.
+    fn holds(&self, dynamic: u64) -> bool {
+        let mut own = self.headers.segments.iter().filter(|segment| segment.p_type == PT_DYNAMIC);
+        own.any(|segment| segment.p_vaddr.wrapping_add(self.image.bias) == dynamic)
+    }
+}
+
+/// The image whose header lies at `at`, without a path.
+fn image_at<D: Debugger>(memory: &Memory<D>, at: u64) -> Option<Found> {
+    let read = |addr: u64, buf: &mut [u8]| memory.read(Addr(addr), buf).is_ok();
+    let (image, headers) = image::image_at(at..at.checked_add(PAGE)?, "", &read)?;
+    Some(Found { image, headers })
+}
+
+/// The image that `addr` lies in, by the nearest header below it that is one: the dynamic linker, for one, has the magic number
+/// among its constants, too.
+fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr) -> Option<Found> {
+    let first = addr.0 & !(PAGE - 1);
+    let pages = (0..MAX_PAGES).map_while(|page| first.checked_sub(page * PAGE));
+    let begins = |at: u64| {
+        let mut magic = [0; 4];
+        (memory.read(Addr(at), &mut magic).is_ok() && magic == *b"\x7fELF").then(|| image_at(memory, at))?
+    };
+    pages.filter_map(begins).find(|found| found.image.ranges.iter().any(|range| range.contains(&addr.0)))
+}
+
+fn module<D: Debugger>(
+    memory: &Memory<D>,
+    image: Image,
+    headers: &Headers,
+    is_program: bool,
+    options: &OpenOptions,
+    issues: &mut Vec<String>,
+) -> Module {
+    if image.path == VDSO {
+        let length = image.ranges.first().map_or(0, |range| range.end - range.start);
+        let bytes = usize::try_from(length).ok().and_then(|length| memory.bytes(Addr(image.first.start), length));
+        if let Some(module) = bytes.and_then(|bytes| Module::vdso(image.first.start, bytes)) {
+            return module;
+        }
+    }
+    // What is called by a name without a path may lie anywhere: only its build-id tells that a file is the one.
+    let named = if image.path.starts_with('/') || image.build_id.is_some() {
+        image::open_by_name(&image, is_program, options)
+    } else {
+        Err(vec![format!("{}: its path is not known", image.path)])
+    };
+    let file = named.or_else(|mut refused| {
+        rebuilt::file(memory, &image, headers).map_err(|why| {
+            refused.push(format!("memory: {why}"));
+            refused
+        })
+    });
+    if let Err(why) = &file {
+        issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
+    }
+    Module { path: image.path, bias: image.bias, ranges: image.ranges, build_id: image.build_id, file }
+}

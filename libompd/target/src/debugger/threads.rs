@@ -1,0 +1,85 @@
+//! The threads of a process as its C library lists them.
+//!
+//! glibc describes its own lists for debuggers: `_thread_db_*` give each field as its size in bits, its number of elements and its
+//! offset (nptl_db/structs.def and nptl_db/db_info.c). The descriptors of threads are in two rings, one of those with stacks that glibc has
+//! made, one of those with stacks of their own, among them the first thread (nptl/allocatestack.c).
+
+use std::collections::HashSet;
+
+use super::memory::Memory;
+use super::{Debugger, NativeThread};
+use crate::arch::{Arch, Machine};
+use crate::memory::Addr;
+
+/// More threads than any process has (the kernel's PID_MAX_LIMIT).
+const MAX_THREADS: usize = 1 << 22;
+/// No structure of the C library is larger.
+const MAX_SIZE: u64 = 1 << 20;
+/// Fields that lie this close to each other are read together.
+const NEAR: u64 = 256;
+
+/// Where a field lies in its structure, in bytes.
+fn offset<D: Debugger>(memory: &Memory<D>, arch: Arch, name: &str) -> Option<u64> {
+    let bytes = memory.bytes(memory.debugger().symbol(name)?, 12)?;
+    Some(arch.byte_order.uint(&bytes[8..])).filter(|offset| *offset < MAX_SIZE)
+}
+
+/// How far behind a thread's descriptor its thread pointer points: 0 where the descriptor is what it points to; where
+/// thread-local storage lies above the thread pointer, the descriptor ends there (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h).
+pub(super) fn pointer_distance<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<u64> {
+    match arch.machine {
+        Machine::X86_64 => Some(0),
+        Machine::Aarch64 => {
+            let bytes = memory.bytes(memory.debugger().symbol("_thread_db_sizeof_pthread")?, 4)?;
+            Some(arch.byte_order.uint(&bytes)).filter(|size| *size < MAX_SIZE)
+        }
+        Machine::Other(_) => None,
+    }
+}
+
+/// All threads that glibc lists and that have a kernel thread.
+pub(super) fn list<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Result<Vec<NativeThread>, String> {
+    let missing =
+        |what: &str| format!("the C library's list of threads was not found: the debugger does not know {what}");
+    let field = |name: &str| offset(memory, arch, name).ok_or_else(|| missing(name));
+    let links = field("_thread_db_pthread_list")?;
+    let tid = field("_thread_db_pthread_tid")?;
+    let next = field("_thread_db_list_t_next")?;
+    let symbol = |name: &str| memory.debugger().symbol(name);
+    // Since glibc 2.34 the rings begin in the dynamic linker's data, before in libpthread's.
+    let head = |modern: &str, old: &str| match symbol("_rtld_global").zip(offset(memory, arch, modern)) {
+        Some((global, offset)) => Ok(global.offset(offset)),
+        None => symbol(old).ok_or_else(|| missing(old)),
+    };
+    let rings = [
+        head("_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
+        head("_thread_db_rtld_global__dl_stack_used", "stack_used")?,
+    ];
+    let mut threads = Vec::new();
+    let mut seen = HashSet::new();
+    for head in rings {
+        let read = |at: Addr| memory.word(at.offset(next), arch).map(Addr);
+        let broken = |at: Addr| format!("the C library's list of threads breaks off at {at}");
+        let mut at = read(head).ok_or_else(|| broken(head))?;
+        // Before the first thread has been entered, the ring is all zero.
+        while at != head && !at.is_null() {
+            if !seen.insert(at) || seen.len() > MAX_THREADS {
+                return Err("the C library's list of threads has no end".to_owned());
+            }
+            let pthread = at.back(links);
+            // Both fields at once, for each read costs the debugger a call; they are neighbours.
+            let (low, high) = (links.min(tid), links.max(tid) + 2 * u64::from(arch.pointer_bytes));
+            if high - low <= NEAR {
+                memory.bytes(pthread.offset(low), (high - low) as usize).ok_or_else(|| broken(at))?;
+            }
+            let bytes = memory.bytes(pthread.offset(tid), 4).ok_or_else(|| broken(at))?;
+            let lwp = arch.byte_order.uint(&bytes) as u32 as i32;
+            // 0 while a thread is being made, and when it is over (nptl/pthread_create.c).
+            if lwp > 0 {
+                threads.push(NativeThread { lwp, pthread });
+            }
+            at = read(at).ok_or_else(|| broken(at))?;
+        }
+    }
+    Ok(threads)
+}

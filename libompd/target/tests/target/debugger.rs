@@ -1,0 +1,154 @@
+//! A process that somebody else holds, and that tells no more than OMPD's callbacks can.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::support::{self, Subject};
+use ompd_target::{Addr, Debugged, Debugger, Live, NativeThread, OpenOptions, ReadFault, Registers, Target, TargetExt};
+
+/// Holds a process and answers as a debugger does.
+struct Holder {
+    live: Live,
+    /// Symbols it does not know.
+    hidden: &'static [&'static str],
+    /// Every read, by address and length.
+    reads: RefCell<BTreeMap<(u64, usize), usize>>,
+}
+
+impl Holder {
+    fn of(pid: i32, hidden: &'static [&'static str]) -> Holder {
+        let mut live = Live::open(pid, &OpenOptions::default()).expect("open");
+        live.stop().expect("stop");
+        Holder { live, hidden, reads: RefCell::default() }
+    }
+}
+
+impl Debugger for Holder {
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
+        *self.reads.borrow_mut().entry((addr.0, buf.len())).or_default() += 1;
+        self.live.read(addr, buf).map_err(|e| e.why)
+    }
+
+    fn symbol(&self, name: &str) -> Option<Addr> {
+        let known = !self.hidden.contains(&name);
+        known.then(|| self.live.modules().iter().find_map(|m| m.symbol(name)))?.map(|symbol| symbol.addr)
+    }
+
+    fn registers(&self, _: NativeThread) -> Result<Registers, String> {
+        Err("not offered".to_owned())
+    }
+}
+
+fn debugged(holder: Holder, anchors: &[&str]) -> Debugged<Holder> {
+    Debugged::open(holder, 8, anchors, &OpenOptions::default()).expect("open through a debugger")
+}
+
+#[test]
+fn modules_threads_and_environment_are_those_of_the_process() {
+    let mut subject = Subject::start(&["threads", "5"]);
+    subject.ask(b'p');
+    let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+    let live = &debugged.debugger().live;
+
+    // The kernel's path has no symbolic links in it, the dynamic linker's may.
+    let modules = |target: &dyn Target| -> Vec<_> {
+        target.modules().iter().map(|m| (m.base(), m.bias, m.name().to_owned(), m.build_id.clone())).collect()
+    };
+    assert_eq!(modules(&debugged), modules(live));
+    assert!(debugged.modules().iter().all(|m| m.file.is_ok()), "{:?}", debugged.issues());
+    assert!(debugged.issues().is_empty(), "{:?}", debugged.issues());
+
+    let threads =
+        |target: &dyn Target| -> Vec<_> { target.threads().iter().map(|t| (t.lwp, t.thread_pointer())).collect() };
+    assert_eq!(threads(live).len(), 7);
+    assert_eq!(threads(&debugged), threads(live));
+    assert!(debugged.thread_issues().is_empty());
+    assert!(debugged.threads().iter().all(|t| t.registers.as_ref().is_err_and(|why| why == "not offered")));
+
+    assert_eq!(debugged.process().environment, live.process().environment);
+    assert_eq!(debugged.process().environment.get("PATH"), Ok(std::env::var("PATH").ok().as_deref()));
+    for waiter in &subject.waiters {
+        assert_eq!(debugged.read_u64(Addr(waiter.mark_at)), Ok(waiter.mark));
+    }
+    let twice: Vec<_> = debugged.debugger().reads.borrow().iter().filter(|(_, n)| **n > 1).map(|(r, _)| *r).collect();
+    assert!(twice.is_empty(), "read more than once: {twice:x?}");
+}
+
+#[test]
+fn what_was_read_is_forgotten_when_the_process_may_have_run() {
+    let mut subject = Subject::start(&["threads", "2"]);
+    subject.ask(b'p');
+    let mut debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+    let before = debugged.modules().len();
+    assert_eq!(debugged.read_vec(Addr(subject.known.0), 8).map(|b| b.len()), Ok(8));
+    let reads = |d: &Debugged<Holder>| d.debugger().reads.borrow()[&(subject.known.0, 8)];
+    assert_eq!(debugged.read_vec(Addr(subject.known.0), 8).map(|b| b.len()), Ok(8));
+    assert_eq!(reads(&debugged), 1);
+    assert!(!debugged.refresh(), "no module has come or gone");
+    assert_eq!(debugged.modules().len(), before);
+    assert_eq!(debugged.read_vec(Addr(subject.known.0), 8).map(|b| b.len()), Ok(8));
+    assert_eq!(reads(&debugged), 2);
+}
+
+#[test]
+fn a_file_that_is_gone_is_put_together_from_memory() {
+    let path = support::scratch().join("soon-gone");
+    support::copy_program(support::subject(), &path);
+    let mut subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "1"]));
+    subject.ask(b'p');
+    std::fs::remove_file(&path).expect("unlink");
+    let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+    let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
+    let rebuilt = module.file.as_ref().expect("put together");
+    let whole = ompd_target::ElfFile::open(support::subject()).expect("the same file elsewhere");
+    assert_eq!(rebuilt.build_id(), whole.build_id());
+    assert_eq!(rebuilt.needed(), whole.needed());
+    assert!(!whole.exported_names().collect::<Vec<_>>().is_empty() || whole.needed().len() == 1);
+    assert_eq!(rebuilt.exported_names().collect::<Vec<_>>(), whole.exported_names().collect::<Vec<_>>());
+    let kinds = |file: &ompd_target::ElfFile| -> Vec<_> {
+        file.relocations().iter().map(|(at, r)| (*at, r.kind, r.symbol.clone())).collect()
+    };
+    assert!(!kinds(&whole).is_empty());
+    assert_eq!(kinds(rebuilt), kinds(&whole));
+    for range in whole.executable_ranges() {
+        let code =
+            |file: &ompd_target::ElfFile| file.bytes_at(range.start, range.end - range.start).map(<[u8]>::to_vec);
+        assert_eq!(code(rebuilt), code(&whole));
+    }
+    // Without the symbol table it is call frame information that tells where a function is.
+    let main = Addr(subject.main).back(module.bias).0;
+    let extent = rebuilt.function_range(main).expect("a frame description");
+    assert_eq!(extent.start, main);
+}
+
+#[test]
+fn without_the_list_of_modules_images_are_found_by_what_they_define() {
+    let mut subject = Subject::start(&["threads", "3"]);
+    subject.ask(b'p');
+    let debugged = debugged(Holder::of(subject.pid(), &["_r_debug"]), &["main", "no such function"]);
+    let live = &debugged.debugger().live;
+    let bases: Vec<Addr> = debugged.modules().iter().map(|m| m.base()).collect();
+    let expected: Vec<Addr> = live
+        .modules()
+        .iter()
+        .filter(|m| {
+            m.contains(Addr(subject.main)) || m.exports("_rtld_global") || m.exports("_thread_db_sizeof_pthread")
+        })
+        .map(|m| m.base())
+        .collect();
+    assert_eq!(bases, expected);
+    assert_eq!(debugged.threads().len(), live.threads().len());
+}
+
+#[test]
+fn a_debugger_that_knows_nothing_is_told_so() {
+    let mut subject = Subject::start(&["threads", "1"]);
+    subject.ask(b'p');
+    let holder = Holder::of(subject.pid(), &["_r_debug", "__libc_stack_end", "main"]);
+    let error =
+        Debugged::open(holder, 8, &["main"], &OpenOptions::default()).map(|_| ()).expect_err("nothing is known");
+    assert!(error.to_string().contains("no program was found"), "{error}");
+    let narrow = Debugged::open(Holder::of(subject.pid(), &[]), 4, &[], &OpenOptions::default());
+    let error = narrow.map(|_| ()).expect_err("pointers have 8 bytes");
+    assert!(error.to_string().contains("pointers have 4 bytes, and the program has 8"), "{error}");
+}
