@@ -92,7 +92,7 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),
         WaitKind::TaskwaitOrTaskgroup => "waits in taskwait or at the end of a taskgroup".to_owned(),
         WaitKind::Ordered => "waits for its turn in ordered".to_owned(),
-        WaitKind::Sink => "waits in ordered depend(sink) for another iteration".to_owned(),
+        WaitKind::Sink => "waits in ordered depend(sink)".to_owned(),
         kind => match &wait.name {
             // The name of a critical already says that it is one.
             Some(name) if kind == WaitKind::Critical || kind == WaitKind::Atomic => {
