@@ -44,6 +44,9 @@ pub fn discover(target: &dyn Target, ignore: &[Origin]) -> Vec<Box<dyn Runtime>>
     found
 }
 
+/// Functions that every program calls which uses a runtime of a family: by them a debugger can find the runtime.
+pub const WELL_KNOWN: &[&str] = &[kmp::WELL_KNOWN, gomp::WELL_KNOWN, "omp_get_thread_num"];
+
 /// What the file of a runtime tells about its layout without a process; `None` if it is no runtime.
 pub fn analyse(file: &ElfFile) -> Option<Analysis> {
     let family = if kmp::Kmp::defined_by(|name| file.exports(name)) {

@@ -38,7 +38,7 @@ pub trait Debugger {
     ///
     /// # Errors
     /// Why they are not known.
-    fn registers(&self, thread: NativeThread) -> Result<Registers, String>;
+    fn registers(&self, thread: NativeThread, arch: Arch) -> Result<Registers, String>;
 }
 
 /// A thread as the C library knows it.
@@ -152,7 +152,7 @@ impl<D: Debugger> Debugged<D> {
         let thread = |native: &NativeThread| Thread {
             lwp: native.lwp,
             name: None,
-            registers: self.memory.debugger().registers(*native),
+            registers: self.memory.debugger().registers(*native, self.arch),
             pointer: distance.map(|distance| native.pthread.offset(distance)),
             signal: 0,
         };

@@ -66,6 +66,11 @@ impl Environment {
         Environment(self.0.clone().map(|all| all.into_iter().filter(|(name, _)| wanted(name)).collect()))
     }
 
+    /// All variables in order, as names and values; none if they are not known.
+    pub fn variables(&self) -> &[(String, String)] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
     /// The value of a variable, `None` if there is none of that name.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Decoding the kernel's register sets into [`Registers`].
 
+use crate::arch::{Arch, Machine};
 use crate::memory::Addr;
 use crate::thread::{GENERAL, Registers, Syscall};
 
@@ -48,6 +49,28 @@ pub(crate) fn aarch64(words: &[u64; AARCH64_WORDS], tls: Option<u64>) -> Registe
         thread_pointer: tls.map(Addr),
         syscall: None,
         general,
+    }
+}
+
+impl Registers {
+    /// How many bytes the kernel's register set of a machine has, with the thread pointer behind it where it is not part of it;
+    /// `None` for machines whose registers are not decoded.
+    pub fn kernel_bytes(arch: Arch) -> Option<usize> {
+        match (arch.machine, arch.pointer_bytes) {
+            (Machine::X86_64, 8) => Some(8 * X86_64_WORDS),
+            (Machine::Aarch64, 8) => Some(8 * (AARCH64_WORDS + 1)),
+            _ => None,
+        }
+    }
+
+    /// Decodes so many bytes in the byte order of the machine.
+    pub fn of_kernel(arch: Arch, bytes: &[u8]) -> Option<Registers> {
+        let words: Vec<u64> = bytes.chunks_exact(8).map(|word| arch.byte_order.uint(word)).collect();
+        match arch.machine {
+            Machine::X86_64 => words.first_chunk().map(x86_64),
+            Machine::Aarch64 => words.first_chunk().map(|set| aarch64(set, words.get(AARCH64_WORDS).copied())),
+            Machine::Other(_) => None,
+        }
     }
 }
 

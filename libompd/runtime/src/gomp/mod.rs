@@ -24,6 +24,8 @@ use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
 pub(crate) const FILES: &[&str] = &["libgomp"];
+/// A function that code made by GCC calls for every region since GCC 4.9, and that all later releases export.
+pub(crate) const WELL_KNOWN: &str = "GOMP_parallel";
 
 /// One libgomp in one process.
 #[derive(Debug)]

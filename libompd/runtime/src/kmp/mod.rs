@@ -27,6 +27,8 @@ use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
 pub(crate) const FILES: &[&str] = &["libomp", "libiomp"];
+/// A function that code made by clang and Intel's compilers calls for every region.
+pub(crate) const WELL_KNOWN: &str = "__kmpc_fork_call";
 
 /// One libomp or libiomp5 in one process.
 #[derive(Debug)]

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::support::{self, Subject};
-use ompd_target::{Addr, Debugged, Debugger, Live, NativeThread, OpenOptions, ReadFault, Registers, Target, TargetExt};
+use ompd_target::{
+    Addr, Arch, Debugged, Debugger, Live, NativeThread, OpenOptions, ReadFault, Registers, Target, TargetExt,
+};
 
 /// Holds a process and answers as a debugger does.
 struct Holder {
@@ -34,7 +36,7 @@ impl Debugger for Holder {
         known.then(|| self.live.modules().iter().find_map(|m| m.symbol(name)))?.map(|symbol| symbol.addr)
     }
 
-    fn registers(&self, _: NativeThread) -> Result<Registers, String> {
+    fn registers(&self, _: NativeThread, _: Arch) -> Result<Registers, String> {
         Err("not offered".to_owned())
     }
 }

@@ -1,0 +1,740 @@
+//! The functions of the interface (OpenMP 5.2, section 20.5; OpenMP 6.0, chapter 41). Each checks its arguments, asks the library, and
+//! writes its results only if it succeeds.
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what callers owe is the same for all, and said at the head of the crate"
+)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+use ompd_runtime::model::{Family, State, TaskKind};
+use ompd_target::{Addr, NativeThread, Target};
+
+use crate::icvs::{self, Value};
+use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
+use crate::space::{Space, TaskKey};
+use crate::states;
+use crate::types::{
+    Address, AddressSpaceContext, AddressSpaceHandle, Callbacks, Device, FrameInfo, IcvId, ParallelHandle, Rc,
+    ScopeNumber, Size, TaskHandle, ThreadHandle, ThreadIdKind, WaitId, Word, thread_id,
+};
+
+/// Flags of a frame (`ompt_frame_flag_t`): it is the runtime's or the program's, and its address is the stack pointer before the call
+/// (`ompt_frame_cfa`).
+const FRAME_APPLICATION: Word = 0x01;
+const FRAME_CFA: Word = 0x10;
+
+/// Fixes the version of the interface, and the callbacks. The table is copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_initialize(api_version: Word, callbacks: *const Callbacks) -> Rc {
+    with_place(|place| {
+        if place.is_some() {
+            return Err(Rc::ERROR);
+        }
+        if callbacks.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        if !VERSIONS.contains(&api_version) {
+            return Err(Rc::UNSUPPORTED);
+        }
+        // SAFETY: it is not NULL, and the debugger's table of callbacks then.
+        let table = unsafe { callbacks.read_unaligned() };
+        let usable = table.alloc_memory.is_some()
+            && table.free_memory.is_some()
+            && table.sizeof_type.is_some()
+            && table.symbol_addr_lookup.is_some()
+            && table.read_memory.is_some();
+        if !usable {
+            return Err(Rc::BAD_INPUT);
+        }
+        *place = Some(Library::new(api_version, table));
+        Ok(())
+    })
+}
+
+/// The latest version of the interface that is offered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_api_version(version: *mut Word) -> Rc {
+    // SAFETY: the debugger gives a place for a word, or NULL.
+    with_place(|_| unsafe { put(version, VERSIONS[VERSIONS.len() - 1]) })
+}
+
+/// What library this is. The text is the library's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_version_string(string: *mut *const c_char) -> Rc {
+    const TEXT: &str =
+        concat!("libompd ", env!("CARGO_PKG_VERSION"), ", OpenMP 5.0 to 6.0, for libgomp, libomp and libiomp5\0");
+    // SAFETY: the debugger gives a place for a pointer, or NULL.
+    with_place(|_| unsafe { put(string, TEXT.as_ptr().cast()) })
+}
+
+/// Forgets everything.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_finalize() -> Rc {
+    with_place(|place| place.take().map(drop).ok_or(Rc::UNSUPPORTED))
+}
+
+/// Opens an address space: a process or a core file of the debugger.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_process_initialize(
+    context: *mut AddressSpaceContext,
+    host_handle: *mut *mut AddressSpaceHandle,
+) -> Rc {
+    with(|library| {
+        if context.is_null() || host_handle.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let id = library.open(context)?;
+        // SAFETY: it is not NULL, and a place for a handle then.
+        unsafe { put(host_handle, crate::library::pointer(id)) }
+    })
+}
+
+/// There is no support for devices other than the host.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_device_initialize(
+    host_handle: *mut AddressSpaceHandle,
+    _device_context: *mut AddressSpaceContext,
+    _kind: Device,
+    _sizeof_id: Size,
+    id: *mut c_void,
+    device_handle: *mut *mut AddressSpaceHandle,
+) -> Rc {
+    with(|library| {
+        library.space(host_handle)?;
+        if id.is_null() || device_handle.is_null() { Err(Rc::BAD_INPUT) } else { Err(Rc::UNSUPPORTED) }
+    })
+}
+
+/// Takes back an address space, and with it all handles of what is in it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_rel_address_space_handle(handle: *mut AddressSpaceHandle) -> Rc {
+    with(|library| library.release(handle, |handle| matches!(handle, Handle::Space)))
+}
+
+/// Kinds of native thread ids that are understood, with the sizes of the ids.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
+    device_handle: *mut AddressSpaceHandle,
+    kinds: *mut *mut ThreadIdKind,
+    thread_id_sizes: *mut *mut Size,
+    count: *mut c_int,
+) -> Rc {
+    with(|library| {
+        library.space(device_handle)?;
+        if kinds.is_null() || thread_id_sizes.is_null() || count.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let known: [(ThreadIdKind, Size); 2] = [(thread_id::PTHREAD, 8), (thread_id::LWP, 8)];
+        let memory = library.allocate(size_of::<[u64; 2]>())?;
+        let sizes = library.allocate(size_of::<[u64; 2]>()).inspect_err(|_| library.free(memory))?;
+        let (memory, sizes): (*mut u64, *mut u64) = (memory.cast(), sizes.cast());
+        for (n, (kind, size)) in known.into_iter().enumerate() {
+            // SAFETY: both pieces of memory were got just now and have room for two of these.
+            unsafe {
+                memory.add(n).write_unaligned(kind);
+                sizes.add(n).write_unaligned(size);
+            }
+        }
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            put(kinds, memory)?;
+            put(thread_id_sizes, sizes)?;
+            put(count, known.len() as c_int)
+        }
+    })
+}
+
+/// The version of OpenMP that the runtime of the process says it implements, as `_OPENMP`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_omp_version(address_space: *mut AddressSpaceHandle, omp_version: *mut Word) -> Rc {
+    with(|library| {
+        let version = runtime_version(library.space(address_space)?)?;
+        // SAFETY: the debugger gives a place for a word, or NULL.
+        unsafe { put(omp_version, version) }
+    })
+}
+
+/// The same as text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_omp_version_string(
+    address_space: *mut AddressSpaceHandle,
+    string: *mut *const c_char,
+) -> Rc {
+    with(|library| {
+        let version = runtime_version(library.space(address_space)?)?;
+        let name = match version {
+            201_107 => "OpenMP 3.1",
+            201_307 => "OpenMP 4.0",
+            201_511 => "OpenMP 4.5",
+            201_611 => "OpenMP 5.0 (preview 1)",
+            201_811 => "OpenMP 5.0",
+            202_011 => "OpenMP 5.1",
+            202_111 => "OpenMP 5.2",
+            202_411 => "OpenMP 6.0",
+            _ => "OpenMP",
+        };
+        // SAFETY: the debugger gives a place for a pointer, or NULL.
+        unsafe { give_string(library, &format!("{name} ({version})"), string) }
+    })
+}
+
+/// `_OPENMP` as the runtime states it: libomp and libiomp5 keep it in a variable (`__kmp_openmp_version`); what libgomp implements
+/// only its compiler says.
+fn runtime_version(space: &Space) -> Result<Word, Rc> {
+    use ompd_target::{Debugger, TargetExt};
+    let main = space.main()?;
+    if main.instance.family != Family::Kmp {
+        return Err(Rc::UNAVAILABLE);
+    }
+    let target = space.target();
+    let module = target.modules().iter().find(|module| module.base() == main.instance.base);
+    let own = module.and_then(|module| module.symbol("__kmp_openmp_version")).map(|symbol| symbol.addr);
+    let addr = own.or_else(|| target.debugger().symbol("__kmp_openmp_version")).ok_or(Rc::UNAVAILABLE)?;
+    target.read_u32(addr).map(Word::from).map_err(|_| Rc::ERROR)
+}
+
+/// The member of a region with this number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_thread_in_parallel(
+    parallel_handle: *mut ParallelHandle,
+    thread_num: c_int,
+    thread_handle: *mut *mut ThreadHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, region) = library.region(parallel_handle)?;
+        let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
+        let thread = space.member(region, number)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
+    })
+}
+
+/// The OpenMP thread that a native thread is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_thread_handle(
+    handle: *mut AddressSpaceHandle,
+    kind: ThreadIdKind,
+    sizeof_thread_id: Size,
+    thread_id: *const c_void,
+    thread_handle: *mut *mut ThreadHandle,
+) -> Rc {
+    with(|library| {
+        let id = crate::library::number(handle);
+        let space = library.space(handle)?;
+        if thread_id.is_null() || thread_handle.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        // SAFETY: it is not NULL, and an id of the size given then.
+        let wanted = unsafe { read_id(kind, sizeof_thread_id, thread_id) }?;
+        let is = |native: &&NativeThread| match kind {
+            thread_id::LWP => native.lwp as u64 == wanted,
+            _ => native.pthread.0 == wanted,
+        };
+        let native = *space.target().natives().iter().find(is).ok_or(Rc::UNAVAILABLE)?;
+        let thread = space.thread_of(native).ok_or(Rc::UNAVAILABLE)?;
+        // SAFETY: it is not NULL, and a place for a handle then.
+        unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
+    })
+}
+
+/// Reads a native thread id.
+///
+/// # Safety
+/// `id` has `size` bytes.
+unsafe fn read_id(kind: ThreadIdKind, size: Size, id: *const c_void) -> Result<u64, Rc> {
+    match (kind, size) {
+        // SAFETY: as for this function.
+        (thread_id::PTHREAD | thread_id::LWP, 8) => Ok(unsafe { id.cast::<u64>().read_unaligned() }),
+        // SAFETY: as for this function.
+        (thread_id::LWP, 4) => Ok(unsafe { id.cast::<u32>().read_unaligned() }.into()),
+        (thread_id::PTHREAD | thread_id::LWP, _) => Err(Rc::BAD_INPUT),
+        _ => Err(Rc::UNSUPPORTED),
+    }
+}
+
+/// Takes back a thread handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_rel_thread_handle(thread_handle: *mut ThreadHandle) -> Rc {
+    with(|library| library.release(thread_handle, |handle| matches!(handle, Handle::Thread(..))))
+}
+
+/// Orders threads: -1, 0 for the same thread, 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_thread_handle_compare(
+    thread_handle_1: *mut ThreadHandle,
+    thread_handle_2: *mut ThreadHandle,
+    cmp_value: *mut c_int,
+) -> Rc {
+    with(|library| {
+        let of = |handle| match handle {
+            Handle::Thread(space, key) => Some((space, key)),
+            _ => None,
+        };
+        let (one, other) = library.pair(thread_handle_1, thread_handle_2, of)?;
+        // SAFETY: the debugger gives a place for an int, or NULL.
+        unsafe { put(cmp_value, one.cmp(&other) as c_int) }
+    })
+}
+
+/// The native thread that an OpenMP thread is.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_thread_id(
+    thread_handle: *mut ThreadHandle,
+    kind: ThreadIdKind,
+    sizeof_thread_id: Size,
+    thread_id: *mut c_void,
+) -> Rc {
+    with(|library| {
+        let (space, _, key) = library.thread(thread_handle)?;
+        if thread_id.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let lwp = space.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
+        let native = space.target().natives().iter().find(|native| native.lwp == lwp).ok_or(Rc::UNAVAILABLE)?;
+        let id = match kind {
+            thread_id::LWP => native.lwp as u64,
+            thread_id::PTHREAD => native.pthread.0,
+            _ => return Err(Rc::UNSUPPORTED),
+        };
+        match (kind, sizeof_thread_id) {
+            // SAFETY: it is not NULL, and has the size given.
+            (_, 8) => unsafe { put(thread_id.cast(), id) },
+            // SAFETY: as above.
+            (thread_id::LWP, 4) => unsafe { put(thread_id.cast(), id as u32) },
+            _ => Err(Rc::BAD_INPUT),
+        }
+    })
+}
+
+/// The address space of the device that a thread runs on: the handle that was given out for it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_device_from_thread(
+    thread_handle: *mut ThreadHandle,
+    device: *mut *mut AddressSpaceHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, key) = library.thread(thread_handle)?;
+        space.thread(key)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { put(device, crate::library::pointer(id)) }
+    })
+}
+
+/// The innermost region a thread is in.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_curr_parallel_handle(
+    thread_handle: *mut ThreadHandle,
+    parallel_handle: *mut *mut ParallelHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, thread) = library.thread(thread_handle)?;
+        let region = space.current_region(thread)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Region(id, region), parallel_handle) }
+    })
+}
+
+/// The region around another.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_enclosing_parallel_handle(
+    parallel_handle: *mut ParallelHandle,
+    enclosing_parallel_handle: *mut *mut ParallelHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, region) = library.region(parallel_handle)?;
+        let enclosing = space.enclosing(region)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Region(id, enclosing), enclosing_parallel_handle) }
+    })
+}
+
+/// The region a task belongs to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_task_parallel_handle(
+    task_handle: *mut TaskHandle,
+    task_parallel_handle: *mut *mut ParallelHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, task) = library.task(task_handle)?;
+        let region = space.region_of(task)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Region(id, region), task_parallel_handle) }
+    })
+}
+
+/// Takes back a handle of a region.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_rel_parallel_handle(parallel_handle: *mut ParallelHandle) -> Rc {
+    with(|library| library.release(parallel_handle, |handle| matches!(handle, Handle::Region(..))))
+}
+
+/// Orders regions: -1, 0 for the same region, 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_parallel_handle_compare(
+    parallel_handle_1: *mut ParallelHandle,
+    parallel_handle_2: *mut ParallelHandle,
+    cmp_value: *mut c_int,
+) -> Rc {
+    with(|library| {
+        let of = |handle| match handle {
+            Handle::Region(space, key) => Some((space, key)),
+            _ => None,
+        };
+        let (one, other) = library.pair(parallel_handle_1, parallel_handle_2, of)?;
+        // SAFETY: the debugger gives a place for an int, or NULL.
+        unsafe { put(cmp_value, one.cmp(&other) as c_int) }
+    })
+}
+
+/// The task a thread executes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_curr_task_handle(
+    thread_handle: *mut ThreadHandle,
+    task_handle: *mut *mut TaskHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, key) = library.thread(thread_handle)?;
+        let (snapshot, thread) = space.thread(key)?;
+        let task = thread.task.get().and_then(|task| snapshot.task(task)).ok_or(Rc::UNAVAILABLE)?;
+        let key = TaskKey { runtime: key.runtime, descriptor: task.descriptor };
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Task(id, key), task_handle) }
+    })
+}
+
+/// The task that generated another.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_generating_task_handle(
+    task_handle: *mut TaskHandle,
+    generating_task_handle: *mut *mut TaskHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, key) = library.task(task_handle)?;
+        let generating = generating(space, key)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Task(id, generating), generating_task_handle) }
+    })
+}
+
+fn generating(space: &Space, key: TaskKey) -> Result<TaskKey, Rc> {
+    let (snapshot, task) = space.task(key)?;
+    let generating = task.generating.flat().and_then(|id| snapshot.task(id)).ok_or(Rc::UNAVAILABLE)?;
+    Ok(TaskKey { runtime: key.runtime, descriptor: generating.descriptor })
+}
+
+/// The task that was set aside on the same thread for another: one that is executed at once was generated by it. Of others it is
+/// not recorded.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_scheduling_task_handle(
+    task_handle: *mut TaskHandle,
+    scheduling_task_handle: *mut *mut TaskHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, key) = library.task(task_handle)?;
+        if space.task(key)?.1.kind.get() != Some(TaskKind::Undeferred) {
+            return Err(Rc::UNAVAILABLE);
+        }
+        let scheduling = generating(space, key)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Task(id, scheduling), scheduling_task_handle) }
+    })
+}
+
+/// The implicit task of the member of a region with this number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_task_in_parallel(
+    parallel_handle: *mut ParallelHandle,
+    thread_num: c_int,
+    task_handle: *mut *mut TaskHandle,
+) -> Rc {
+    with(|library| {
+        let (space, id, region) = library.region(parallel_handle)?;
+        let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
+        let task = space.implicit_task(region, number)?;
+        // SAFETY: the debugger gives a place for a handle, or NULL.
+        unsafe { library.give(Handle::Task(id, task), task_handle) }
+    })
+}
+
+/// Takes back a handle of a task.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_rel_task_handle(task_handle: *mut TaskHandle) -> Rc {
+    with(|library| library.release(task_handle, |handle| matches!(handle, Handle::Task(..))))
+}
+
+/// Orders tasks: -1, 0 for the same task, 1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_task_handle_compare(
+    task_handle_1: *mut TaskHandle,
+    task_handle_2: *mut TaskHandle,
+    cmp_value: *mut c_int,
+) -> Rc {
+    with(|library| {
+        let of = |handle| match handle {
+            Handle::Task(space, key) => Some((space, key)),
+            _ => None,
+        };
+        let (one, other) = library.pair(task_handle_1, task_handle_2, of)?;
+        // SAFETY: the debugger gives a place for an int, or NULL.
+        unsafe { put(cmp_value, one.cmp(&other) as c_int) }
+    })
+}
+
+/// The function that has the code of a task.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
+    with(|library| {
+        let (space, _, key) = library.task(task_handle)?;
+        let mut function = function(space, key)?;
+        if function.is_none() {
+            space.enrich();
+            function = self::function(space, key)?;
+        }
+        // SAFETY: the debugger gives a place for an address, or NULL.
+        unsafe { put(entry_point, address(function.ok_or(Rc::UNAVAILABLE)?)) }
+    })
+}
+
+/// The function of a task as far as it is known; that of an implicit task is the region's.
+fn function(space: &Space, key: TaskKey) -> Result<Option<Addr>, Rc> {
+    let (snapshot, task) = space.task(key)?;
+    let implicit = task.kind.get() == Some(TaskKind::Implicit);
+    let of_region = || snapshot.team(task.team.flat()?)?.function.value().filter(|_| implicit);
+    Ok(task.function.value().or_else(of_region).map(|function| function.addr))
+}
+
+fn address(addr: Addr) -> Address {
+    Address { segment: 0, address: addr.0 }
+}
+
+/// The frames in which a task meets the runtime: where that called the task, and where the task has called it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_task_frame(
+    task_handle: *mut TaskHandle,
+    exit_frame: *mut FrameInfo,
+    enter_frame: *mut FrameInfo,
+) -> Rc {
+    with(|library| {
+        let (space, _, key) = library.task(task_handle)?;
+        if exit_frame.is_null() || enter_frame.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let frames = space.frames(key)?;
+        let frame = |addr: Addr| FrameInfo { frame_address: address(addr), frame_flag: FRAME_APPLICATION | FRAME_CFA };
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            put(exit_frame, frame(frames.exit))?;
+            put(enter_frame, frames.enter.map(frame).unwrap_or_default())
+        }
+    })
+}
+
+/// The state after another in the enumeration of states.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_enumerate_states(
+    address_space_handle: *mut AddressSpaceHandle,
+    current_state: Word,
+    next_state: *mut Word,
+    next_state_name: *mut *const c_char,
+    more_enums: *mut Word,
+) -> Rc {
+    with(|library| {
+        library.space(address_space_handle)?;
+        if next_state.is_null() || next_state_name.is_null() || more_enums.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let (number, name, more) = states::after(current_state, library.version).ok_or(Rc::BAD_INPUT)?;
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            give_string(library, name, next_state_name)?;
+            put(next_state, number)?;
+            put(more_enums, more.into())
+        }
+    })
+}
+
+/// The state of a thread, and what it waits for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_state(
+    thread_handle: *mut ThreadHandle,
+    state: *mut Word,
+    wait_id: *mut WaitId,
+) -> Rc {
+    with(|library| {
+        let version = library.version;
+        let (space, _, key) = library.thread(thread_handle)?;
+        if space.thread(key)?.1.state.get().is_none() {
+            space.enrich();
+        }
+        let thread = space.thread(key)?.1;
+        let known = thread.state.get().ok_or(Rc::NEEDS_STATE_TRACKING)?;
+        let waits = !matches!(known, State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead);
+        let object = thread.wait.value().and_then(Option::as_ref).filter(|_| waits).map_or(0, |wait| wait.object.0);
+        // SAFETY: the debugger gives places for these, or NULL; it need not want the second.
+        unsafe {
+            put(state, states::in_version(known.number().into(), version))?;
+            if wait_id.is_null() { Ok(()) } else { put(wait_id, object) }
+        }
+    })
+}
+
+/// The control variables as the environment and the runtime have them, each as `NAME=VALUE`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_display_control_vars(
+    address_space_handle: *mut AddressSpaceHandle,
+    control_vars: *mut *const *const c_char,
+) -> Rc {
+    with(|library| {
+        let space = library.space(address_space_handle)?;
+        if control_vars.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let lines = crate::environment::lines(space)?;
+        let strings: Vec<*const c_char> = lines.iter().map(|line| library.string(line)).collect::<Result<_, _>>()?;
+        let vector = library.allocate(size_of::<*const c_char>() * (strings.len() + 1))?;
+        let vector: *mut *const c_char = vector.cast();
+        for (n, string) in strings.iter().copied().chain([std::ptr::null()]).enumerate() {
+            // SAFETY: there is room for one more than there are strings.
+            unsafe { vector.add(n).write_unaligned(string) };
+        }
+        library.vectors.insert(vector.addr(), strings.iter().map(|string| string.addr()).collect());
+        // SAFETY: it is not NULL, and a place for a pointer then.
+        unsafe { put(control_vars, vector.cast_const()) }
+    })
+}
+
+/// Takes back what [`ompd_get_display_control_vars`] has given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_rel_display_control_vars(control_vars: *mut *const *const c_char) -> Rc {
+    with(|library| {
+        if control_vars.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        // SAFETY: it is not NULL, and a place with a pointer then.
+        let vector = unsafe { control_vars.read_unaligned() };
+        let strings = library.vectors.remove(&vector.addr()).ok_or(Rc::BAD_INPUT)?;
+        for (n, _) in strings.iter().enumerate() {
+            // SAFETY: the vector was made here, with so many strings, and is given back for the first time.
+            library.free(unsafe { vector.add(n).read_unaligned() }.cast_mut().cast());
+        }
+        library.free(vector.cast_mut().cast());
+        // SAFETY: as above.
+        unsafe { put(control_vars, std::ptr::null()) }
+    })
+}
+
+/// The control variable after another in their enumeration.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_enumerate_icvs(
+    handle: *mut AddressSpaceHandle,
+    current: IcvId,
+    next_id: *mut IcvId,
+    next_icv_name: *mut *const c_char,
+    next_scope: *mut ScopeNumber,
+    more: *mut c_int,
+) -> Rc {
+    with(|library| {
+        let version = library.version;
+        let family = library.space(handle)?.main()?.instance.family;
+        if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let all: Vec<_> = icvs::offered(version, family).collect();
+        let next = match current {
+            0 => 0,
+            _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,
+        };
+        let icv = all.get(next).ok_or(Rc::BAD_INPUT)?;
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            give_string(library, icv.name, next_icv_name)?;
+            put(next_id, icv.id)?;
+            put(next_scope, icv.scope(version))?;
+            put(more, (next + 1 < all.len()).into())
+        }
+    })
+}
+
+/// The value of a control variable, if it is a number; of a list its first item.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_icv_from_scope(
+    handle: *mut c_void,
+    scope: ScopeNumber,
+    icv_id: IcvId,
+    icv_value: *mut Word,
+) -> Rc {
+    with(|library| {
+        let value = icv(library, handle, scope, icv_id)?;
+        let number = value.number.ok_or(Rc::INCOMPATIBLE)?;
+        // SAFETY: the debugger gives a place for a word, or NULL.
+        unsafe { put(icv_value, number) }?;
+        if value.incomplete && library.version >= VERSIONS[1] { Err(Rc::INCOMPLETE) } else { Ok(()) }
+    })
+}
+
+/// The value of a control variable as text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_icv_string_from_scope(
+    handle: *mut c_void,
+    scope: ScopeNumber,
+    icv_id: IcvId,
+    icv_string: *mut *const c_char,
+) -> Rc {
+    with(|library| {
+        let value = icv(library, handle, scope, icv_id)?;
+        // SAFETY: the debugger gives a place for a pointer, or NULL.
+        unsafe { give_string(library, &value.text, icv_string) }
+    })
+}
+
+fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: IcvId) -> Result<Value, Rc> {
+    let version = library.version;
+    let (space, handle) = library.any(handle)?;
+    let family = space.main()?.instance.family;
+    let icv = icvs::offered(version, family).find(|icv| icv.id == id).ok_or(Rc::BAD_INPUT)?;
+    icvs::value(space, handle, scope, icv, version)
+}
+
+/// What an OMPT tool has filed with a thread, region or task. libgomp has no OMPT; of the other runtimes it is not read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompd_get_tool_data(
+    handle: *mut c_void,
+    scope: ScopeNumber,
+    value: *mut Word,
+    ptr: *mut Address,
+) -> Rc {
+    with(|library| {
+        let (space, found) = library.any(handle)?;
+        if value.is_null() || ptr.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        use crate::types::scope as scopes;
+        let fits = match found {
+            Handle::Space => return Err(Rc::INCOMPATIBLE),
+            Handle::Thread(..) => scope == scopes::THREAD,
+            Handle::Region(..) => scope == scopes::PARALLEL,
+            Handle::Task(..) => matches!(scope, scopes::TASK | scopes::IMPLICIT_TASK),
+        };
+        if !fits {
+            return Err(Rc::INCOMPATIBLE);
+        }
+        match space.main()?.instance.family {
+            Family::Gomp => Err(Rc::UNSUPPORTED),
+            Family::Kmp => Err(Rc::UNAVAILABLE),
+        }
+    })
+}
+
+/// Writes a string in the debugger's memory to where the debugger wants it.
+///
+/// # Safety
+/// `out` is NULL or may be written.
+unsafe fn give_string(library: &Library, text: &str, out: *mut *const c_char) -> Result<(), Rc> {
+    if out.is_null() {
+        return Err(Rc::BAD_INPUT);
+    }
+    let text = library.string(text)?;
+    // SAFETY: as for this function.
+    unsafe { put(out, text) }
+}

@@ -1,0 +1,23 @@
+//! The control variables as lines of text.
+
+use ompd_runtime::model::{Fact, Setting};
+use ompd_target::Target;
+
+use crate::space::Space;
+use crate::types::Rc;
+
+/// Beginnings of the names of variables that OpenMP runtimes know.
+const PREFIXES: [&str; 3] = ["OMP_", "GOMP_", "KMP_"];
+
+/// What the environment sets, and behind it what the runtime has, by the names of the specification.
+pub(crate) fn lines(space: &Space) -> Result<Vec<String>, Rc> {
+    let environment = space.target().process().environment.only(&PREFIXES);
+    let mut lines: Vec<String> =
+        environment.variables().iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let known = |setting: &Setting| match &setting.value {
+        Fact::Known { value, .. } => Some(format!("{}={value}", setting.name)),
+        Fact::Unknown { .. } => None,
+    };
+    lines.extend(space.main()?.settings.iter().filter_map(known));
+    Ok(lines)
+}

@@ -1,0 +1,312 @@
+//! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
+
+use ompd_runtime::model::{Fact, Family, Icvs, RuntimeSnapshot, SettingValue, Task, TaskKind};
+use ompd_target::Target;
+
+use crate::library::Handle;
+use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
+use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
+
+/// A control variable that is offered.
+pub(crate) struct Icv {
+    pub(crate) id: IcvId,
+    pub(crate) name: &'static str,
+    what: What,
+    /// Scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is OMPD.
+    first_scope: ScopeNumber,
+    /// Scope by the tables of the specification (OpenMP 5.2, table 2.2): of a data environment a task, of a team a parallel region.
+    table_scope: ScopeNumber,
+    /// The first version that has it.
+    since: Word,
+}
+
+/// What it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    Dynamic,
+    Schedule,
+    Nthreads,
+    Levels,
+    ActiveLevels,
+    ThreadLimit,
+    MaxActiveLevels,
+    Bind,
+    DefaultDevice,
+    ThreadNum,
+    Final,
+    Implicit,
+    Explicit,
+    TeamSize,
+    Partition,
+    /// A setting of the process that the runtime keeps.
+    Setting(&'static str),
+    /// What is set once, from a variable of the environment, and what it is without; `None`: the runtime decides. The second is
+    /// true if it is only LLVM's and Intel's runtimes that have it.
+    Environment(&'static str, Option<&'static str>, bool),
+}
+
+use scope::{ADDRESS_SPACE, GLOBAL, IMPLICIT_TASK, PARALLEL, TASK, THREAD};
+
+const fn icv(
+    id: IcvId,
+    name: &'static str,
+    what: What,
+    first_scope: ScopeNumber,
+    table_scope: ScopeNumber,
+    since: Word,
+) -> Icv {
+    Icv { id, name, what, first_scope, table_scope, since }
+}
+
+const V50: Word = 201_811;
+const V51: Word = 202_011;
+const V52: Word = 202_111;
+
+/// All of them. Ids never change their meaning.
+pub(crate) const ICVS: &[Icv] = &[
+    icv(1, "dyn-var", What::Dynamic, THREAD, TASK, V50),
+    icv(2, "run-sched-var", What::Schedule, TASK, TASK, V50),
+    icv(3, "stacksize-var", What::Setting("stacksize-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
+    icv(4, "cancel-var", What::Setting("cancel-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(5, "max-task-priority-var", What::Setting("max-task-priority-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(6, "debug-var", What::Environment("OMP_DEBUG", Some("disabled"), true), ADDRESS_SPACE, GLOBAL, V50),
+    icv(7, "nthreads-var", What::Nthreads, THREAD, TASK, V50),
+    icv(
+        8,
+        "display-affinity-var",
+        What::Environment("OMP_DISPLAY_AFFINITY", Some("false"), false),
+        ADDRESS_SPACE,
+        GLOBAL,
+        V50,
+    ),
+    icv(10, "default-device-var", What::DefaultDevice, THREAD, TASK, V50),
+    icv(11, "tool-var", What::Environment("OMP_TOOL", Some("enabled"), true), ADDRESS_SPACE, GLOBAL, V50),
+    icv(12, "tool-libraries-var", What::Environment("OMP_TOOL_LIBRARIES", Some(""), true), ADDRESS_SPACE, GLOBAL, V50),
+    icv(
+        13,
+        "tool-verbose-init-var",
+        What::Environment("OMP_TOOL_VERBOSE_INIT", Some("disabled"), true),
+        ADDRESS_SPACE,
+        GLOBAL,
+        V51,
+    ),
+    icv(14, "levels-var", What::Levels, PARALLEL, TASK, V50),
+    icv(15, "active-levels-var", What::ActiveLevels, PARALLEL, TASK, V50),
+    icv(16, "thread-limit-var", What::ThreadLimit, TASK, TASK, V50),
+    icv(17, "max-active-levels-var", What::MaxActiveLevels, TASK, TASK, V50),
+    icv(18, "bind-var", What::Bind, TASK, TASK, V50),
+    icv(19, "num-procs-var", What::Setting("num-procs-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
+    icv(20, "ompd-num-procs-var", What::Setting("num-procs-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
+    icv(21, "thread-num-var", What::ThreadNum, THREAD, TASK, V50),
+    icv(22, "ompd-thread-num-var", What::ThreadNum, THREAD, TASK, V50),
+    icv(23, "final-task-var", What::Final, TASK, TASK, V50),
+    icv(24, "ompd-final-var", What::Final, TASK, TASK, V50),
+    icv(25, "ompd-final-task-var", What::Final, TASK, TASK, V50),
+    icv(26, "implicit-task-var", What::Implicit, TASK, TASK, V50),
+    icv(27, "ompd-implicit-var", What::Implicit, TASK, TASK, V50),
+    icv(28, "ompd-implicit-task-var", What::Implicit, TASK, TASK, V50),
+    icv(29, "team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
+    icv(30, "ompd-team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
+    icv(31, "explicit-task-var", What::Explicit, TASK, TASK, V52),
+    icv(32, "place-partition-var", What::Partition, THREAD, IMPLICIT_TASK, V51),
+    icv(33, "wait-policy-var", What::Environment("OMP_WAIT_POLICY", None, false), ADDRESS_SPACE, ADDRESS_SPACE, V51),
+    icv(
+        34,
+        "target-offload-var",
+        What::Environment("OMP_TARGET_OFFLOAD", Some("default"), false),
+        ADDRESS_SPACE,
+        GLOBAL,
+        V51,
+    ),
+];
+
+impl Icv {
+    /// Its scope for debuggers that ask for this version.
+    pub(crate) fn scope(&self, version: Word) -> ScopeNumber {
+        if version <= V50 { self.first_scope } else { self.table_scope }
+    }
+
+    /// True if a runtime has it at all.
+    fn is_of(&self, family: Family) -> bool {
+        !matches!(self.what, What::Environment(_, _, true)) || family == Family::Kmp
+    }
+}
+
+/// The control variables of a version that a runtime has, in the order of the enumeration.
+pub(crate) fn offered(version: Word, family: Family) -> impl Iterator<Item = &'static Icv> {
+    ICVS.iter().filter(move |icv| icv.since <= version && icv.is_of(family))
+}
+
+/// A value: a number, if it is one or begins with one, and its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Value {
+    pub(crate) number: Option<Word>,
+    /// There is more to it than the number.
+    pub(crate) incomplete: bool,
+    pub(crate) text: String,
+}
+
+impl Value {
+    fn number(number: impl Into<Word>) -> Value {
+        let number = number.into();
+        Value { number: Some(number), incomplete: false, text: number.to_string() }
+    }
+
+    fn unsigned(number: u64) -> Value {
+        Value::number(Word::try_from(number).unwrap_or(Word::MAX))
+    }
+
+    fn text(text: impl Into<String>) -> Value {
+        Value { number: None, incomplete: false, text: text.into() }
+    }
+}
+
+/// The value of a control variable for what a handle stands for.
+///
+/// # Errors
+/// [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`] if it is not known.
+pub(crate) fn value(space: &Space, handle: Handle, scope: ScopeNumber, icv: &Icv, version: Word) -> Result<Value, Rc> {
+    if scope != icv.scope(version) {
+        return Err(Rc::INCOMPATIBLE);
+    }
+    match (scope, handle) {
+        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, icv.what),
+        (THREAD, Handle::Thread(_, key)) => of_thread(space, key, icv.what),
+        (PARALLEL, Handle::Region(_, key)) => of_region(space, key, icv.what),
+        (TASK, Handle::Task(_, key)) => of_task(space, key, icv.what),
+        (IMPLICIT_TASK, Handle::Task(_, key)) => {
+            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(space, key, icv.what) } else { Err(Rc::INCOMPATIBLE) }
+        }
+        _ => Err(Rc::INCOMPATIBLE),
+    }
+}
+
+fn known<T: Clone>(fact: &Fact<T>) -> Result<T, Rc> {
+    fact.value().cloned().ok_or(Rc::UNAVAILABLE)
+}
+
+fn of_process(space: &Space, what: What) -> Result<Value, Rc> {
+    match what {
+        What::Setting(name) => {
+            let setting = space.main()?.settings.iter().find(|s| s.name == name).ok_or(Rc::UNAVAILABLE)?;
+            Ok(match known(&setting.value)? {
+                SettingValue::Number(number) => Value::number(number),
+                SettingValue::Flag(flag) => Value::number(flag),
+                SettingValue::Word(word) => Value::text(word),
+            })
+        }
+        What::Environment(variable, default, _) => {
+            let said = space.target().process().environment.get(variable).map_err(|_| Rc::UNAVAILABLE)?;
+            let text = said.map(str::trim).or(default).ok_or(Rc::UNAVAILABLE)?;
+            let number = match text.to_ascii_lowercase().as_str() {
+                "true" | "enabled" => Some(1),
+                "false" | "disabled" => Some(0),
+                _ => None,
+            };
+            // The verbose start of tools is a place to write to, and only one of its values means no.
+            Ok(Value { number: number.filter(|_| variable != "OMP_TOOL_VERBOSE_INIT"), ..Value::text(text) })
+        }
+        _ => Err(Rc::INCOMPATIBLE),
+    }
+}
+
+fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
+    let (snapshot, thread) = space.thread(key)?;
+    match what {
+        What::ThreadNum => known(&thread.thread_num).map(Value::number),
+        What::Partition => partition(&thread.placement.partition),
+        _ => of_icvs(snapshot, &thread.icvs, what),
+    }
+}
+
+fn partition(partition: &Fact<Option<ompd_runtime::model::Partition>>) -> Result<Value, Rc> {
+    Ok(Value::text(known(partition)?.map_or_else(String::new, |places| places.to_string())))
+}
+
+fn of_region(space: &Space, key: RegionKey, what: What) -> Result<Value, Rc> {
+    if let RegionKey::Outermost(thread) = key {
+        space.thread(thread)?;
+        return match what {
+            What::TeamSize => Ok(Value::number(1)),
+            What::Levels | What::ActiveLevels => Ok(Value::number(0)),
+            _ => Err(Rc::INCOMPATIBLE),
+        };
+    }
+    let team = space.team(key)?.2;
+    match what {
+        What::TeamSize => known(&team.size).map(Value::number),
+        What::Levels => known(&team.level).map(Value::number),
+        What::ActiveLevels => known(&team.active_level).map(Value::number),
+        _ => Err(Rc::INCOMPATIBLE),
+    }
+}
+
+fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
+    let (snapshot, task) = space.task(key)?;
+    let kind = |of: fn(TaskKind) -> bool| known(&task.kind).map(|kind| Value::number(of(kind)));
+    match what {
+        What::Final => known(&task.is_final).map(Value::number),
+        What::Implicit => kind(|kind| !kind.is_explicit()),
+        What::Explicit => kind(TaskKind::is_explicit),
+        What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
+        What::ThreadNum => number_of(space, key, task),
+        What::Partition => partition(&space.executing(key)?.placement.partition),
+        _ => of_icvs(snapshot, &space.executing(key)?.icvs, what),
+    }
+}
+
+/// The number of the thread that executes a task, in the team of the task.
+fn number_of(space: &Space, key: TaskKey, task: &Task) -> Result<Value, Rc> {
+    match task.member {
+        Some(member) => Ok(Value::number(member)),
+        None => known(&space.executing(key)?.thread_num).map(Value::number),
+    }
+}
+
+fn of_icvs(snapshot: &RuntimeSnapshot, icvs: &Icvs, what: What) -> Result<Value, Rc> {
+    let unlimited = match snapshot.instance.family {
+        // What `omp_get_thread_limit` returns without a limit.
+        Family::Gomp | Family::Kmp => i32::MAX,
+    };
+    match what {
+        What::Dynamic => known(&icvs.dynamic).map(Value::number),
+        What::Nthreads => known(&icvs.nthreads).map(Value::unsigned),
+        What::MaxActiveLevels => known(&icvs.max_active_levels).map(Value::unsigned),
+        What::ThreadLimit => {
+            known(&icvs.thread_limit).map(|limit| limit.map_or(Value::number(unlimited), Value::unsigned))
+        }
+        What::Bind => known(&icvs.bind).map(|bind| Value { text: bind.to_string(), ..Value::number(bind.0) }),
+        What::DefaultDevice => known(&icvs.default_device).map(Value::number),
+        What::Levels => known(&icvs.levels).map(Value::number),
+        What::ActiveLevels => known(&icvs.active_levels).map(Value::number),
+        What::Schedule => {
+            let schedule = known(&icvs.schedule)?;
+            let chunk = if schedule.chunk > 0 { String::new() } else { format!(",{}", schedule.chunk) };
+            let text = format!("{schedule}{chunk}");
+            Ok(Value { number: Some(schedule.kind.into()), incomplete: true, text })
+        }
+        _ => Err(Rc::INCOMPATIBLE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_names_are_there_once() {
+        for (n, icv) in ICVS.iter().enumerate() {
+            assert!(icv.id > 0);
+            assert!(ICVS[..n].iter().all(|other| other.id < icv.id && other.name != icv.name), "{}", icv.name);
+        }
+    }
+
+    #[test]
+    fn debuggers_of_openmp_5_0_meet_no_scope_they_do_not_know() {
+        let known = [ADDRESS_SPACE, THREAD, PARALLEL, TASK];
+        assert!(offered(V50, Family::Kmp).all(|icv| known.contains(&icv.scope(V50))));
+        assert!(offered(V52, Family::Kmp).any(|icv| icv.scope(V52) == GLOBAL));
+        assert!(offered(V52, Family::Gomp).all(|icv| icv.name != "tool-var"));
+    }
+}

@@ -1,0 +1,28 @@
+//! `libompd.so`: OMPD, the interface by which debuggers understand OpenMP programs (OpenMP 5.2, chapter 20; OpenMP 6.0, chapters
+//! 39 to 41), for runtimes as they are shipped: stripped, and without any support for it.
+//!
+//! # Conventions
+//!
+//! These hold for every function, and are not repeated.
+//!
+//! - **Ownership.** Strings and arrays that are handed out lie in memory got from `alloc_memory`; the debugger frees them. Handles are
+//!   numbers that are never used twice, given back by the `ompd_rel_*` functions. The string of `ompd_get_version_string` is the library's.
+//! - **Threads.** One at a time. A second one, and a callback that calls the library, get `ompd_rc_error`.
+//! - **NULL.** A handle that is NULL, was given back, or never given out, is `ompd_rc_stale_handle`; another pointer that is NULL and must
+//!   not be is `ompd_rc_bad_input`. Pointers that are not NULL must lead to what their type says: that is what callers owe, and all
+//!   that makes these functions `unsafe`.
+//! - **Results** are written on success only (and with `ompd_rc_incomplete`).
+//! - **Panics** do not leave the library: they are `ompd_rc_error`.
+//! - **The process** is only looked at through the callbacks, and never written to.
+
+pub mod api;
+mod callbacks;
+mod environment;
+mod icvs;
+mod library;
+mod space;
+mod states;
+pub mod types;
+
+pub use callbacks::extra;
+pub use library::VERSIONS;

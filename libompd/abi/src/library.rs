@@ -1,0 +1,239 @@
+//! The one library a debugger has loaded: its version, its callbacks, and every handle it has given out.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Mutex, TryLockError};
+
+use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
+use crate::types::{AddressSpaceContext, Callbacks, Rc, Word};
+
+/// Versions of the interface that a debugger may ask for (`_OPENMP` of OpenMP 5.0, 5.1, 5.2 and 6.0).
+pub const VERSIONS: [Word; 4] = [201_811, 202_011, 202_111, 202_411];
+
+/// What a handle stands for. The number is that of its address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handle {
+    Space,
+    Thread(u64, ThreadKey),
+    Region(u64, RegionKey),
+    Task(u64, TaskKey),
+}
+
+/// Everything between `ompd_initialize` and `ompd_finalize`.
+#[derive(Debug)]
+pub(crate) struct Library {
+    pub(crate) version: Word,
+    pub(crate) callbacks: Callbacks,
+    spaces: BTreeMap<u64, Space>,
+    handles: BTreeMap<u64, Handle>,
+    /// Vectors of strings given out by `ompd_get_display_control_vars`, with their length.
+    pub(crate) vectors: BTreeMap<usize, Vec<usize>>,
+    last: u64,
+}
+
+/// The library together with the permission to move it from one thread of the debugger to another.
+struct Guarded(Option<Library>);
+
+// SAFETY: the library is only used by the thread that holds the lock around it, wholly: nothing of it (a reference count, a
+// cell) is kept anywhere else. The debugger's contexts in it are numbers to us.
+unsafe impl Send for Guarded {}
+
+static LIBRARY: Mutex<Guarded> = Mutex::new(Guarded(None));
+
+/// Does something with the library, or with the place where it will be. Nothing unwinds out of here.
+///
+/// A callback that calls the library gets an error, and so does a second thread: OMPD libraries need not be reentrant
+/// (OpenMP 5.2, section 20.5).
+pub(crate) fn with_place(act: impl FnOnce(&mut Option<Library>) -> Result<(), Rc>) -> Rc {
+    let mut place = match LIBRARY.try_lock() {
+        Ok(place) => place,
+        // What a panic left half done is dropped by whoever finds it.
+        Err(TryLockError::Poisoned(poisoned)) => {
+            LIBRARY.clear_poison();
+            poisoned.into_inner()
+        }
+        Err(TryLockError::WouldBlock) => return Rc::ERROR,
+    };
+    match catch_unwind(AssertUnwindSafe(|| act(&mut place.0))) {
+        Ok(Ok(())) => Rc::OK,
+        Ok(Err(rc)) => rc,
+        Err(_) => Rc::ERROR,
+    }
+}
+
+/// Does something with the library; an error before `ompd_initialize`.
+pub(crate) fn with(act: impl FnOnce(&mut Library) -> Result<(), Rc>) -> Rc {
+    with_place(|place| act(place.as_mut().ok_or(Rc::ERROR)?))
+}
+
+impl Library {
+    pub(crate) fn new(version: Word, callbacks: Callbacks) -> Library {
+        Library {
+            version,
+            callbacks,
+            spaces: BTreeMap::new(),
+            handles: BTreeMap::new(),
+            vectors: BTreeMap::new(),
+            last: 0,
+        }
+    }
+
+    /// Files something under a number that no handle had before. As pointers the numbers are aligned and lead nowhere.
+    fn file(&mut self, handle: Handle) -> u64 {
+        self.last += 1;
+        self.handles.insert(self.last, handle);
+        self.last
+    }
+
+    pub(crate) fn open(&mut self, context: *mut AddressSpaceContext) -> Result<u64, Rc> {
+        let space = Space::open(self.callbacks, context)?;
+        let id = self.file(Handle::Space);
+        self.spaces.insert(id, space);
+        Ok(id)
+    }
+
+    /// Writes a new handle for a thing to where the debugger wants it.
+    ///
+    /// # Safety
+    /// `out` is NULL or may be written.
+    pub(crate) unsafe fn give<T>(&mut self, handle: Handle, out: *mut *mut T) -> Result<(), Rc> {
+        let id = self.file(handle);
+        // SAFETY: as for this function.
+        unsafe { put(out, pointer(id)) }
+    }
+
+    /// The handle a pointer of the debugger is.
+    fn handle<T>(&self, handle: *const T) -> Result<Handle, Rc> {
+        self.handles.get(&number(handle)).copied().ok_or(Rc::STALE_HANDLE)
+    }
+
+    /// What is wrong with a handle of another kind.
+    fn other_kind(&self) -> Rc {
+        if self.version >= 202_411 { Rc::INCOMPATIBLE_HANDLE } else { Rc::STALE_HANDLE }
+    }
+
+    /// The address space behind a handle.
+    pub(crate) fn space<T>(&mut self, handle: *const T) -> Result<&mut Space, Rc> {
+        match self.handle(handle)? {
+            Handle::Space => self.numbered(number(handle)),
+            _ => Err(self.other_kind()),
+        }
+    }
+
+    fn numbered(&mut self, id: u64) -> Result<&mut Space, Rc> {
+        let space = self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)?;
+        space.look();
+        Ok(space)
+    }
+
+    /// A thread, with its address space and that's number.
+    pub(crate) fn thread<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, ThreadKey), Rc> {
+        match self.handle(handle)? {
+            Handle::Thread(space, key) => Ok((self.numbered(space)?, space, key)),
+            _ => Err(self.other_kind()),
+        }
+    }
+
+    pub(crate) fn region<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, RegionKey), Rc> {
+        match self.handle(handle)? {
+            Handle::Region(space, key) => Ok((self.numbered(space)?, space, key)),
+            _ => Err(self.other_kind()),
+        }
+    }
+
+    pub(crate) fn task<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, TaskKey), Rc> {
+        match self.handle(handle)? {
+            Handle::Task(space, key) => Ok((self.numbered(space)?, space, key)),
+            _ => Err(self.other_kind()),
+        }
+    }
+
+    /// What a handle of any kind stands for.
+    pub(crate) fn any<T>(&mut self, handle: *const T) -> Result<(&mut Space, Handle), Rc> {
+        let found = self.handle(handle)?;
+        let space = match found {
+            Handle::Space => number(handle),
+            Handle::Thread(space, _) | Handle::Region(space, _) | Handle::Task(space, _) => space,
+        };
+        Ok((self.numbered(space)?, found))
+    }
+
+    /// Two handles of one kind.
+    pub(crate) fn pair<T, K>(&self, a: *const T, b: *const T, of: impl Fn(Handle) -> Option<K>) -> Result<(K, K), Rc> {
+        let kind = |handle| of(self.handle(handle)?).ok_or_else(|| self.other_kind());
+        Ok((kind(a)?, kind(b)?))
+    }
+
+    /// Takes a handle back, if it is of the kind that is expected.
+    pub(crate) fn release<T>(&mut self, handle: *const T, kind: impl Fn(Handle) -> bool) -> Result<(), Rc> {
+        if !kind(self.handle(handle)?) {
+            return Err(self.other_kind());
+        }
+        let id = number(handle);
+        self.handles.remove(&id);
+        if self.spaces.remove(&id).is_some() {
+            // Nothing can be asked about what was in it any more.
+            self.handles.retain(|_, handle| match handle {
+                Handle::Space => true,
+                Handle::Thread(space, _) | Handle::Region(space, _) | Handle::Task(space, _) => *space != id,
+            });
+        }
+        Ok(())
+    }
+
+    /// Memory of the debugger.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<*mut c_void, Rc> {
+        let allocate = self.callbacks.alloc_memory.ok_or(Rc::CALLBACK_ERROR)?;
+        let mut memory = ptr::null_mut();
+        // SAFETY: the debugger writes one pointer.
+        match unsafe { allocate(bytes.max(1) as u64, &raw mut memory) } {
+            Rc::OK if !memory.is_null() => Ok(memory),
+            Rc::OK => Err(Rc::NOMEM),
+            rc => Err(rc),
+        }
+    }
+
+    /// Gives memory of the debugger back.
+    pub(crate) fn free(&self, memory: *mut c_void) {
+        if let Some(free) = self.callbacks.free_memory {
+            // SAFETY: what is freed was got from the debugger, and is forgotten.
+            unsafe { free(memory) };
+        }
+    }
+
+    /// A C string in the debugger's memory. What would end it early is left out.
+    pub(crate) fn string(&self, text: &str) -> Result<*const c_char, Rc> {
+        let text = CString::new(text.replace('\0', "")).map_err(|_| Rc::ERROR)?;
+        let bytes = text.as_bytes_with_nul();
+        let memory = self.allocate(bytes.len())?;
+        // SAFETY: so many bytes were got just now, and they overlap with nothing.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len()) };
+        Ok(memory.cast())
+    }
+}
+
+/// A handle as the pointer the debugger sees.
+pub(crate) fn pointer<T>(id: u64) -> *mut T {
+    ptr::without_provenance_mut((id as usize).wrapping_mul(16))
+}
+
+/// The number of a handle; that of none for what is no handle.
+pub(crate) fn number<T>(handle: *const T) -> u64 {
+    let at = handle.addr();
+    if at.is_multiple_of(16) { (at / 16) as u64 } else { 0 }
+}
+
+/// Writes a value to where the debugger wants it.
+///
+/// # Safety
+/// `out` is NULL or may be written.
+pub(crate) unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Rc> {
+    if out.is_null() {
+        return Err(Rc::BAD_INPUT);
+    }
+    // SAFETY: as for this function. The debugger may have put it anywhere.
+    unsafe { out.write_unaligned(value) };
+    Ok(())
+}

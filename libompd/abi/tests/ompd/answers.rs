@@ -1,0 +1,284 @@
+//! What the library says of threads, regions, tasks and control variables is what the program says of itself.
+
+use std::io::Write as _;
+
+use crate::debugger::{Held, Session, out, take};
+use ompd::api::*;
+use ompd::types::*;
+use ompd_target::Addr;
+use test_programs::{Api, Env, Kind, Launch, Opt, Runtime, Toolchain, Truth, Wait, build, combinations};
+
+/// How a comparison went.
+#[derive(Default)]
+struct Count {
+    equal: usize,
+    /// What is not known, by name.
+    unavailable: std::collections::BTreeMap<String, usize>,
+}
+
+impl Count {
+    /// A value that may be unavailable, and must not be wrong.
+    fn same<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, ours: Result<T, Rc>, truth: &T) {
+        match ours {
+            Ok(ours) => {
+                assert_eq!(&ours, truth, "{what}");
+                self.equal += 1;
+            }
+            Err(Rc::UNAVAILABLE | Rc::NEEDS_STATE_TRACKING) => {
+                *self.unavailable.entry(what.to_owned()).or_default() += 1;
+            }
+            Err(rc) => panic!("{what}: {rc:?}"),
+        }
+    }
+}
+
+fn number(value: i32) -> Word {
+    value.into()
+}
+
+fn check(session: &Session, truth: &Truth, count: &mut Count) {
+    for thread in &truth.threads {
+        let by_lwp = session.thread(thread_id::LWP, thread.lwp as u64);
+        let by_pthread = session.thread(thread_id::PTHREAD, thread.pthread.0);
+        if thread.api.is_none() && thread.role.contains("pthread") {
+            assert_eq!(by_lwp, Err(Rc::UNAVAILABLE), "{}", thread.role);
+            continue;
+        }
+        let (handle, same) = (by_lwp.expect("a thread by LWP"), by_pthread.expect("a thread by pthread_t"));
+        let order = out(|cmp| unsafe { ompd_thread_handle_compare(handle, same, cmp) });
+        assert_eq!(order, Ok(0));
+        let id = |kind| out(|id: *mut u64| unsafe { ompd_get_thread_id(handle, kind, 8, id.cast()) });
+        assert_eq!(id(thread_id::LWP), Ok(thread.lwp as u64));
+        assert_eq!(id(thread_id::PTHREAD), Ok(thread.pthread.0));
+        let device = out(|device| unsafe { ompd_get_device_from_thread(handle, device) });
+        assert_eq!(device, Ok(session.space));
+        if let Some(api) = &thread.api {
+            check_thread(session, handle, api, count);
+            check_task(session, handle, thread.task.as_ref().map(|task| task.kind), api, count);
+            if let Some(task) = &thread.task {
+                check_function(session, handle, task.called_from.0, count);
+            }
+        }
+        check_state(handle, thread, count);
+        unsafe {
+            assert_eq!(ompd_rel_thread_handle(handle), Rc::OK);
+            assert_eq!(ompd_rel_thread_handle(handle), Rc::STALE_HANDLE);
+            assert_eq!(ompd_rel_thread_handle(same), Rc::OK);
+        }
+    }
+}
+
+fn check_thread(session: &Session, handle: *mut ThreadHandle, api: &Api, count: &mut Count) {
+    count.same("thread-num-var", session.icv(handle, "thread-num-var"), &number(api.thread_num));
+    for (name, truth) in
+        [("dyn-var", api.dynamic), ("nthreads-var", api.max_threads), ("default-device-var", api.default_device)]
+    {
+        count.same(name, session.icv(handle, name), &number(truth));
+    }
+    for (name, truth) in [
+        ("cancel-var", api.cancellation),
+        ("max-task-priority-var", api.max_task_priority),
+        ("num-procs-var", api.num_procs),
+    ] {
+        count.same(name, session.icv(session.space, name), &number(truth));
+    }
+    let mut region = match out(|region| unsafe { ompd_get_curr_parallel_handle(handle, region) }) {
+        Ok(region) => region,
+        Err(Rc::UNAVAILABLE) => return count.same("region", Err::<(), _>(Rc::UNAVAILABLE), &()),
+        Err(rc) => panic!("{rc:?}"),
+    };
+    let member = out(|member| unsafe { ompd_get_thread_in_parallel(region, api.thread_num, member) });
+    let is_same = member.and_then(|member| out(|cmp| unsafe { ompd_thread_handle_compare(handle, member, cmp) }));
+    count.same("member of its region", is_same, &0);
+    count.same("active-levels-var", session.icv(region, "active-levels-var"), &number(api.active_level));
+    for level in (0..=api.level).rev() {
+        let size = api.levels[level as usize].team_size;
+        count.same("levels-var", session.icv(region, "levels-var"), &number(level));
+        count.same("team-size-var", session.icv(region, "team-size-var"), &number(size));
+        let beyond = out(|member| unsafe { ompd_get_thread_in_parallel(region, size, member) });
+        assert_eq!(beyond, Err(Rc::BAD_INPUT));
+        let outer = out(|outer| unsafe { ompd_get_enclosing_parallel_handle(region, outer) });
+        unsafe { assert_eq!(ompd_rel_parallel_handle(region), Rc::OK) };
+        match outer {
+            Ok(outer) => {
+                assert!(level > 0, "there is nothing around the outermost region");
+                region = outer;
+            }
+            Err(rc) => {
+                assert_eq!(rc, Rc::UNAVAILABLE);
+                if level > 0 {
+                    count.same("enclosing region", Err::<(), _>(rc), &());
+                }
+                break;
+            }
+        }
+    }
+}
+
+fn check_task(session: &Session, handle: *mut ThreadHandle, kind: Option<Kind>, api: &Api, count: &mut Count) {
+    let task = out(|task| unsafe { ompd_get_curr_task_handle(handle, task) });
+    let Ok(task) = task else { return count.same("current task", task.map(drop), &()) };
+    for (name, truth) in [
+        ("max-active-levels-var", api.max_active_levels),
+        ("thread-limit-var", api.thread_limit),
+        ("bind-var", api.proc_bind),
+        ("final-task-var", api.in_final),
+        ("ompd-final-var", api.in_final),
+    ] {
+        count.same(name, session.icv(task, name), &number(truth));
+    }
+    if let Some(kind) = kind {
+        let implicit = Word::from(kind != Kind::Explicit);
+        count.same("implicit-task-var", session.icv(task, "implicit-task-var"), &implicit);
+    }
+    let word = ["", "static", "dynamic", "guided", "auto"].get(api.schedule_kind as usize);
+    if let Some(word) = word {
+        let monotonic = if api.schedule_monotonic != 0 { "monotonic:" } else { "" };
+        let text = format!("{monotonic}{word},{}", api.schedule_chunk);
+        count.same("run-sched-var", session.icv_text(task, "run-sched-var"), &text);
+    }
+    // The region of the task is the thread's.
+    let regions = out(|region| unsafe { ompd_get_task_parallel_handle(task, region) })
+        .and_then(|of_task| Ok((of_task, out(|region| unsafe { ompd_get_curr_parallel_handle(handle, region) })?)));
+    let order = regions.and_then(|(a, b)| out(|cmp| unsafe { ompd_parallel_handle_compare(a, b, cmp) }));
+    count.same("region of the task", order, &0);
+    // Its implicit task is what it executes, or what that was generated in.
+    if kind == Some(Kind::Implicit) {
+        let own = regions
+            .and_then(|(region, _)| out(|task| unsafe { ompd_get_task_in_parallel(region, api.thread_num, task) }));
+        let order = own.and_then(|own| out(|cmp| unsafe { ompd_task_handle_compare(task, own, cmp) }));
+        count.same("implicit task by number", order, &0);
+    }
+    let mut chain = vec![task];
+    while let Ok(outer) = out(|outer| unsafe { ompd_get_generating_task_handle(chain[chain.len() - 1], outer) }) {
+        chain.push(outer);
+        assert!(chain.len() < 100, "tasks generate each other in a circle");
+    }
+    // An implicit task is generated by the one that met the construct: as many as there are levels, and the initial task.
+    let least = api.level as usize + 1;
+    let known = if chain.len() >= least { Ok(()) } else { Err(Rc::UNAVAILABLE) };
+    count.same("generating tasks", known, &());
+    for task in chain {
+        unsafe { assert_eq!(ompd_rel_task_handle(task), Rc::OK) };
+    }
+}
+
+fn check_function(session: &Session, handle: *mut ThreadHandle, called_from: u64, count: &mut Count) {
+    let Ok(task) = out(|task| unsafe { ompd_get_curr_task_handle(handle, task) }) else { return };
+    let function = out(|at: *mut Address| unsafe { ompd_get_task_function(task, at) });
+    let target = &session.held.target;
+    let of = |addr: u64| target.modules().iter().find_map(|module| module.symbol_at(Addr(addr))).map(|(s, _)| s.name);
+    if let (Ok(at), Some(truth)) = (function, of(called_from)) {
+        // The body itself, or what clang puts in front of it.
+        let ours = of(at.address).expect("a function of the program");
+        let stem = |name: &str| name.replace("_debug__", "").replace(".omp_task_entry.", ".omp_outlined.");
+        let stem = |name: &str| stem(name).split(".omp_outlined").next().unwrap_or_default().to_owned();
+        assert!(ours == truth || stem(&ours) == stem(&truth), "{ours} is not {truth}");
+        count.equal += 1;
+    } else {
+        count.same("task function", function.map(drop), &());
+    }
+}
+
+fn check_state(handle: *mut ThreadHandle, thread: &test_programs::Thread, count: &mut Count) {
+    let mut wait_id = 0xdead;
+    let state = out(|state| unsafe { ompd_get_state(handle, state, &raw mut wait_id) });
+    let expected: &[Word] = match thread.wait {
+        Wait::Barrier => &[0x10, 0x11, 0x12, 0x13, 0x14],
+        Wait::Lock | Wait::NestLock => &[0x41, 0x40],
+        Wait::Critical => &[0x42, 0x40],
+        Wait::Taskwait => &[0x20],
+        Wait::Taskgroup => &[0x21],
+        Wait::Ordered => &[0x44],
+        Wait::Idle => &[0x100],
+        _ => return,
+    };
+    match state {
+        Ok(state) => {
+            assert!(expected.contains(&state), "{state:#x} of a thread in {:?}", thread.wait);
+            count.equal += 1;
+        }
+        Err(rc) => count.same(&format!("state in {:?}", thread.wait), Err::<(), _>(rc), &()),
+    }
+}
+
+/// A program on every runtime, live and from a core, by a debugger that offers what OMPD asks for, and by one that offers more.
+fn run(program: &str) {
+    for (toolchain, runtime) in combinations() {
+        if let Err(skip) = toolchain.check().and_then(|()| runtime.library().map(drop)) {
+            skip.show();
+            continue;
+        }
+        let executable = match test_programs::can_build(program, toolchain).expect("compilers answer") {
+            Ok(()) => build(program, toolchain, Opt::O0, &[]).expect("it builds"),
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let running = Launch::new(&executable, runtime, Env::Settled).start().expect("it starts");
+        for generous in [false, true] {
+            let mut count = Count::default();
+            let session = Session::new(201_811, Held::live(running.pid, generous));
+            check(&session, &running.truth, &mut count);
+            report(program, toolchain, runtime, generous, &count);
+            assert!(count.equal > running.truth.threads.len() * 4, "{}", count.equal);
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        match running.gcore(directory.path()).expect("gcore runs") {
+            Ok(core) => {
+                let mut count = Count::default();
+                let session = Session::new(201_811, Held::core(&core, false));
+                check(&session, &running.truth, &mut count);
+            }
+            Err(skip) => skip.show(),
+        }
+    }
+}
+
+fn report(program: &str, toolchain: Toolchain, runtime: Runtime, generous: bool, count: &Count) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "{program}, {toolchain:?} on {runtime:?}{}: {} equal, unavailable: {:?}",
+        if generous { ", with registers" } else { "" },
+        count.equal,
+        count.unavailable
+    );
+}
+
+macro_rules! programs {
+    ($($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            run(stringify!($name));
+        }
+    )*};
+}
+
+programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread);
+
+#[test]
+fn display_control_vars_are_what_the_environment_said() {
+    let program = build("barrier_missing", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled).variable("OMP_DISPLAY_AFFINITY", "false");
+    let running = launch.start().expect("it starts");
+    let session = Session::new(201_811, Held::live(running.pid, false));
+    let mut vector = out(|vector| unsafe { ompd_get_display_control_vars(session.space, vector) }).expect("variables");
+    let mut lines = Vec::new();
+    for n in 0.. {
+        let line = unsafe { *vector.add(n) };
+        if line.is_null() {
+            break;
+        }
+        lines.push(unsafe { std::ffi::CStr::from_ptr(line) }.to_str().expect("UTF-8").to_owned());
+    }
+    assert!(lines.iter().any(|line| line == "OMP_DISPLAY_AFFINITY=false"), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains('=')));
+    unsafe {
+        assert_eq!(ompd_rel_display_control_vars(&raw mut vector), Rc::OK);
+        assert!(vector.is_null());
+        assert_eq!(ompd_rel_display_control_vars(&raw mut vector), Rc::BAD_INPUT);
+    }
+    let text = out(|text| unsafe { ompd_get_omp_version_string(session.space, text) }).map(take);
+    assert_eq!(text, Err(Rc::UNAVAILABLE), "libgomp does not say which OpenMP it implements");
+}

@@ -1,0 +1,202 @@
+//! What the interface promises whatever the process does: return codes, handles, enumerations.
+
+use std::ffi::CStr;
+use std::ptr;
+
+use crate::debugger::{Held, Session, callbacks, out, take, turn};
+use ompd::api::*;
+use ompd::types::*;
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
+
+fn nested() -> Running {
+    let program = build("nested", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+    Launch::new(&program, Runtime::Libgomp, Env::Settled).start().expect("it starts")
+}
+
+#[test]
+fn versions_and_the_life_of_the_library() {
+    let _turn = turn();
+    let table = callbacks();
+    unsafe {
+        assert_eq!(out(|v| ompd_get_api_version(v)), Ok(202_411));
+        let text = out(|text| ompd_get_version_string(text)).expect("a text");
+        assert!(CStr::from_ptr(text).to_str().is_ok_and(|text| text.starts_with("libompd ")));
+        assert_eq!(ompd_get_api_version(ptr::null_mut()), Rc::BAD_INPUT);
+        assert_eq!(ompd_get_version_string(ptr::null_mut()), Rc::BAD_INPUT);
+        assert_eq!(ompd_finalize(), Rc::UNSUPPORTED);
+        let mut space = ptr::null_mut();
+        assert_eq!(ompd_process_initialize(ptr::dangling_mut(), &raw mut space), Rc::ERROR);
+        assert_eq!(ompd_initialize(201_811, ptr::null()), Rc::BAD_INPUT);
+        assert_eq!(ompd_initialize(201_512, &raw const table), Rc::UNSUPPORTED);
+        let poor = Callbacks { read_memory: None, ..table };
+        assert_eq!(ompd_initialize(201_811, &raw const poor), Rc::BAD_INPUT);
+        for version in [201_811, 202_011, 202_111, 202_411] {
+            assert_eq!(ompd_initialize(version, &raw const table), Rc::OK);
+            assert_eq!(ompd_initialize(version, &raw const table), Rc::ERROR);
+            assert_eq!(ompd_process_initialize(ptr::null_mut(), &raw mut space), Rc::BAD_INPUT);
+            assert_eq!(ompd_finalize(), Rc::OK);
+        }
+    }
+}
+
+#[test]
+fn a_process_without_openmp_is_incompatible() {
+    let program = build("not_openmp", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+    let running = Launch::new(&program, Runtime::Libgomp, Env::Settled).start().expect("it starts");
+    let _turn = turn();
+    let table = callbacks();
+    let mut held = Held::live(running.pid, false);
+    unsafe {
+        assert_eq!(ompd_initialize(201_811, &raw const table), Rc::OK);
+        let mut space = ptr::dangling_mut();
+        assert_eq!(ompd_process_initialize((&raw mut held).cast(), &raw mut space), Rc::INCOMPATIBLE);
+        assert_eq!(space, ptr::dangling_mut(), "results are written on success only");
+        assert_eq!(ompd_finalize(), Rc::OK);
+    }
+}
+
+#[test]
+fn handles_are_known_by_kind_and_only_while_they_live() {
+    let running = nested();
+    for (version, other_kind) in [(201_811, Rc::STALE_HANDLE), (202_411, Rc::INCOMPATIBLE_HANDLE)] {
+        let session = Session::new(version, Held::live(running.pid, false));
+        let lwp = running.truth.coordinator as u64;
+        let thread = session.thread(thread_id::LWP, lwp).expect("a thread");
+        unsafe {
+            let region = out(|region| ompd_get_curr_parallel_handle(thread, region)).expect("a region");
+            let task = out(|task| ompd_get_curr_task_handle(thread, task)).expect("a task");
+            assert_eq!(ompd_rel_task_handle(region.cast()), other_kind);
+            assert_eq!(out(|task| ompd_get_curr_task_handle(task_as(task, region), task)), Err(other_kind));
+            assert_eq!(out(|cmp| ompd_thread_handle_compare(thread, task.cast(), cmp)), Err(other_kind));
+            for foreign in [ptr::null_mut(), ptr::dangling_mut(), ptr::without_provenance_mut(1 << 40)] {
+                assert_eq!(out(|region| ompd_get_curr_parallel_handle(foreign, region)), Err(Rc::STALE_HANDLE));
+                assert_eq!(ompd_rel_thread_handle(foreign), Rc::STALE_HANDLE);
+            }
+            assert_eq!(ompd_get_curr_parallel_handle(thread, ptr::null_mut()), Rc::BAD_INPUT);
+            // A total order: the same thing is equal by any handle, others are one way round.
+            let threads: Vec<*mut ThreadHandle> = (0..2)
+                .map(|n| out(|thread| ompd_get_thread_in_parallel(region, n, thread)).expect("a member"))
+                .collect();
+            let order = |a: usize, b: usize| out(|cmp| ompd_thread_handle_compare(threads[a], threads[b], cmp));
+            assert_eq!((order(0, 0), order(1, 1)), (Ok(0), Ok(0)));
+            assert_eq!(order(0, 1).map(|o| -o), order(1, 0));
+            assert!(matches!(order(0, 1), Ok(1 | -1)));
+            assert_eq!(out(|thread| ompd_get_thread_in_parallel(region, -1, thread)), Err(Rc::BAD_INPUT));
+            // With the address space goes what is in it.
+            let mut again = ptr::null_mut();
+            let context: *const Held = &raw const *session.held;
+            assert_eq!(ompd_process_initialize(context.cast_mut().cast(), &raw mut again), Rc::OK);
+            assert_ne!(again, session.space);
+            assert_eq!(ompd_rel_address_space_handle(again), Rc::OK);
+            assert_eq!(ompd_rel_address_space_handle(again), Rc::STALE_HANDLE);
+            assert_eq!(out(|task| ompd_get_curr_task_handle(thread, task)).map(|_| ()), Ok(()));
+        }
+    }
+}
+
+/// A handle of another kind, as a thread's.
+fn task_as<T>(_: *mut *mut TaskHandle, other: *mut T) -> *mut ThreadHandle {
+    other.cast()
+}
+
+#[test]
+fn native_ids_of_both_kinds_and_of_wrong_size() {
+    let running = nested();
+    let session = Session::new(202_111, Held::live(running.pid, false));
+    unsafe {
+        let (mut kinds, mut sizes, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
+        let rc = ompd_get_device_thread_id_kinds(session.space, &raw mut kinds, &raw mut sizes, &raw mut count);
+        assert_eq!((rc, count), (Rc::OK, 2));
+        let listed: Vec<(u64, u64)> = (0..2).map(|n| (*kinds.add(n), *sizes.add(n))).collect();
+        assert_eq!(listed, [(thread_id::PTHREAD, 8), (thread_id::LWP, 8)]);
+        let free = callbacks().free_memory.expect("a callback");
+        free(kinds.cast());
+        free(sizes.cast());
+        let lwp = running.truth.coordinator;
+        let ask = |kind, size, id: *const u64| out(|t| ompd_get_thread_handle(session.space, kind, size, id.cast(), t));
+        let id = lwp as u64;
+        assert!(ask(thread_id::LWP, 8, &raw const id).is_ok());
+        assert!(ask(thread_id::LWP, 4, &raw const id).is_ok());
+        assert_eq!(ask(thread_id::LWP, 2, &raw const id), Err(Rc::BAD_INPUT));
+        assert_eq!(ask(thread_id::PTHREAD, 4, &raw const id), Err(Rc::BAD_INPUT));
+        assert_eq!(ask(2, 8, &raw const id), Err(Rc::UNSUPPORTED));
+        assert_eq!(ask(thread_id::LWP, 8, ptr::null()), Err(Rc::BAD_INPUT));
+        let nobody = 0x7fff_fff0u64;
+        assert_eq!(ask(thread_id::LWP, 8, &raw const nobody), Err(Rc::UNAVAILABLE));
+    }
+}
+
+#[test]
+fn enumerations_come_to_an_end_and_refuse_what_they_do_not_know() {
+    let running = nested();
+    for (version, states) in [(201_811, 16), (202_011, 18), (202_411, 17)] {
+        let session = Session::new(version, Held::live(running.pid, false));
+        let (mut at, mut more, mut seen) = (0x102, 1, Vec::new());
+        while more == 1 {
+            let (mut next, mut name) = (0, ptr::null());
+            let rc = unsafe { ompd_enumerate_states(session.space, at, &raw mut next, &raw mut name, &raw mut more) };
+            assert_eq!(rc, Rc::OK);
+            seen.push((next, take(name)));
+            at = next;
+        }
+        assert_eq!(seen.len(), states, "{seen:?}");
+        let (mut next, mut name) = (7, ptr::null());
+        for unknown in [0x999, -1] {
+            let rc =
+                unsafe { ompd_enumerate_states(session.space, unknown, &raw mut next, &raw mut name, &raw mut more) };
+            assert_eq!((rc, next), (Rc::BAD_INPUT, 7));
+        }
+        let (mut id, mut scope, mut more) = (7, 0, 0);
+        let rc = unsafe {
+            ompd_enumerate_icvs(session.space, 9999, &raw mut id, &raw mut name, &raw mut scope, &raw mut more)
+        };
+        assert_eq!((rc, id), (Rc::BAD_INPUT, 7));
+        assert!(session.icvs.contains_key("nthreads-var") && session.icvs.contains_key("ompd-team-size-var"));
+    }
+}
+
+#[test]
+fn a_control_variable_is_of_one_scope_and_any_has_a_text() {
+    let running = nested();
+    let session = Session::new(202_111, Held::live(running.pid, false));
+    let thread = session.thread(thread_id::LWP, running.truth.coordinator as u64).expect("a thread");
+    let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+    let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region");
+    let (id, scope) = session.icvs["team-size-var"];
+    assert_eq!(scope, scope::PARALLEL);
+    let ask = |handle: *mut std::ffi::c_void, scope, id| {
+        out(|value: *mut Word| unsafe { ompd_get_icv_from_scope(handle, scope, id, value) })
+    };
+    assert_eq!(ask(region.cast(), scope::PARALLEL, id), Ok(2));
+    assert_eq!(ask(region.cast(), scope::TASK, id), Err(Rc::INCOMPATIBLE));
+    assert_eq!(ask(task.cast(), scope::PARALLEL, id), Err(Rc::INCOMPATIBLE));
+    assert_eq!(ask(region.cast(), scope::PARALLEL, 9999), Err(Rc::BAD_INPUT));
+    assert_eq!(ask(ptr::null_mut(), scope::PARALLEL, id), Err(Rc::STALE_HANDLE));
+    assert_eq!(session.icv_text(region, "team-size-var"), Ok("2".to_owned()));
+    assert_eq!(session.icv(task, "run-sched-var"), Err(Rc::INCOMPLETE));
+    assert!(session.icvs.contains_key("explicit-task-var"));
+    assert_eq!(session.icv(task, "explicit-task-var"), Ok(0));
+    let unknown = out(|text| unsafe { ompd_get_icv_string_from_scope(task.cast(), scope::TASK, 9999, text) });
+    assert_eq!(unknown, Err(Rc::BAD_INPUT));
+}
+
+#[test]
+fn nothing_is_read_twice_within_a_call_or_while_the_process_has_not_run() {
+    let running = nested();
+    for generous in [false, true] {
+        let session = Session::new(202_111, Held::live(running.pid, generous));
+        let thread = session.thread(thread_id::LWP, running.truth.coordinator as u64).expect("a thread");
+        session.held.reads.borrow_mut().clear();
+        let ask = || out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).map(drop);
+        assert_eq!(ask(), Ok(()));
+        let reads = session.held.reads.borrow().clone();
+        if generous {
+            assert!(reads.is_empty(), "the debugger said that nothing has run: {reads:x?}");
+            session.held.stops.set(2);
+            assert_eq!(ask(), Ok(()));
+            assert!(!session.held.reads.borrow().is_empty(), "it has run");
+        }
+        let twice: Vec<_> = session.held.reads.borrow().iter().filter(|(_, n)| **n > 1).map(|(r, _)| *r).collect();
+        assert!(twice.is_empty(), "read more than once: {twice:x?}");
+    }
+}

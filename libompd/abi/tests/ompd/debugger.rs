@@ -1,0 +1,303 @@
+//! A small debugger: it holds a process or a core, and answers callbacks.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nix::libc;
+use ompd::api::*;
+use ompd::extra;
+use ompd::types::*;
+use ompd_target::{Addr, Core, Live, OpenOptions, Target};
+
+/// What is held.
+pub struct Held {
+    pub target: Box<dyn Target>,
+    /// Registers and stops are told of, as our plugin does.
+    pub generous: bool,
+    /// Symbols that it does not know, by how they begin.
+    pub hidden: &'static [&'static str],
+    /// Reads since the counter was last set to nothing, by address and length.
+    pub reads: RefCell<BTreeMap<(u64, u64), u32>>,
+    /// How often it was let run.
+    pub stops: Cell<u64>,
+}
+
+impl Held {
+    pub fn live(pid: i32, generous: bool) -> Held {
+        let mut live = Live::open(pid, &OpenOptions::default()).expect("open");
+        live.stop().expect("stop");
+        Held::of(Box::new(live), generous)
+    }
+
+    pub fn core(path: &std::path::Path, generous: bool) -> Held {
+        Held::of(Box::new(Core::open(path, &OpenOptions::default()).expect("a core")), generous)
+    }
+
+    fn of(target: Box<dyn Target>, generous: bool) -> Held {
+        let (reads, stops) = (RefCell::default(), Cell::new(1));
+        Held { target, generous, hidden: &[], reads, stops }
+    }
+}
+
+thread_local! {
+    /// What `alloc_memory`, which is told of no address space, has given out.
+    static ALLOCATED: Cell<i64> = const { Cell::new(0) };
+}
+
+unsafe extern "C" fn alloc_memory(nbytes: Size, out: *mut *mut c_void) -> Rc {
+    ALLOCATED.set(ALLOCATED.get() + 1);
+    // Not zeroed: whoever relies on that is found out.
+    unsafe {
+        let memory = libc::malloc(nbytes as usize);
+        memory.cast::<u8>().write_bytes(0xa5, nbytes as usize);
+        out.write(memory);
+    }
+    Rc::OK
+}
+
+unsafe extern "C" fn free_memory(memory: *mut c_void) -> Rc {
+    ALLOCATED.set(ALLOCATED.get() - 1);
+    unsafe { libc::free(memory) };
+    Rc::OK
+}
+
+unsafe extern "C" fn print_string(_: *const c_char, _: c_int) -> Rc {
+    Rc::OK
+}
+
+unsafe extern "C" fn sizeof_type(context: *mut AddressSpaceContext, sizes: *mut TypeSizes) -> Rc {
+    let held = unsafe { &*context.cast::<Held>() };
+    let pointer = held.target.arch().pointer_bytes;
+    unsafe { sizes.write(TypeSizes { char_: 1, short: 2, int: 4, long: pointer, long_long: 8, pointer }) };
+    Rc::OK
+}
+
+unsafe extern "C" fn symbol_addr_lookup(
+    context: *mut AddressSpaceContext,
+    _: *mut ThreadContext,
+    name: *const c_char,
+    address: *mut Address,
+    _: *const c_char,
+) -> Rc {
+    let held = unsafe { &*context.cast::<Held>() };
+    let name = unsafe { CStr::from_ptr(name) }.to_str().expect("a name");
+    if held.hidden.iter().any(|hidden| name.starts_with(hidden)) {
+        return Rc::ERROR;
+    }
+    match held.target.modules().iter().find_map(|module| module.symbol(name)) {
+        Some(symbol) if !symbol.tls => {
+            unsafe { address.write(Address { segment: 0, address: symbol.addr.0 }) };
+            Rc::OK
+        }
+        _ => Rc::ERROR,
+    }
+}
+
+unsafe extern "C" fn read_memory(
+    context: *mut AddressSpaceContext,
+    thread: *mut ThreadContext,
+    address: *const Address,
+    nbytes: Size,
+    buffer: *mut c_void,
+) -> Rc {
+    let held = unsafe { &*context.cast::<Held>() };
+    let address = unsafe { address.read() };
+    let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), nbytes as usize) };
+    match (address.segment, held.generous) {
+        (0, _) => {
+            *held.reads.borrow_mut().entry((address.address, nbytes)).or_default() += 1;
+            if held.target.read(Addr(address.address), buffer).is_ok() { Rc::OK } else { Rc::ERROR }
+        }
+        (extra::STOP, true) => {
+            buffer.copy_from_slice(&held.stops.get().to_ne_bytes());
+            Rc::OK
+        }
+        (extra::REGISTERS, true) => {
+            let lwp = thread.addr() as i32;
+            let known = held.target.threads().iter().find(|t| t.lwp == lwp).and_then(|t| t.registers.as_ref().ok());
+            let Some(registers) = known else { return Rc::ERROR };
+            // `struct user_regs_struct`: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags
+            // rsp ss fs_base.
+            let g = &registers.general;
+            let mut words = [0u64; 27];
+            for (at, register) in [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].into_iter().enumerate() {
+                words[at] = g[register];
+            }
+            words[15] = registers.syscall.map_or(u64::MAX, |call| call.number);
+            (words[16], words[19], words[21]) =
+                (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
+            for (part, word) in buffer.chunks_exact_mut(8).zip(words) {
+                part.copy_from_slice(&word.to_le_bytes());
+            }
+            Rc::OK
+        }
+        _ => Rc::ERROR,
+    }
+}
+
+unsafe extern "C" fn read_string(
+    context: *mut AddressSpaceContext,
+    thread: *mut ThreadContext,
+    address: *const Address,
+    nbytes: Size,
+    buffer: *mut c_void,
+) -> Rc {
+    unsafe { read_memory(context, thread, address, nbytes, buffer) }
+}
+
+unsafe extern "C" fn same_order(
+    _: *mut AddressSpaceContext,
+    input: *const c_void,
+    unit: Size,
+    count: Size,
+    output: *mut c_void,
+) -> Rc {
+    unsafe { ptr::copy(input.cast::<u8>(), output.cast::<u8>(), (unit * count) as usize) };
+    Rc::OK
+}
+
+unsafe extern "C" fn thread_context(
+    context: *mut AddressSpaceContext,
+    kind: ThreadIdKind,
+    size: Size,
+    id: *const c_void,
+    out: *mut *mut ThreadContext,
+) -> Rc {
+    let held = unsafe { &*context.cast::<Held>() };
+    if kind != thread_id::LWP || size != 8 {
+        return Rc::UNSUPPORTED;
+    }
+    let lwp = unsafe { id.cast::<u64>().read_unaligned() } as i32;
+    if !held.target.threads().iter().any(|thread| thread.lwp == lwp) {
+        return Rc::BAD_INPUT;
+    }
+    unsafe { out.write(ptr::without_provenance_mut(lwp as usize)) };
+    Rc::OK
+}
+
+/// All callbacks but the one for writing, which nobody may call.
+pub fn callbacks() -> Callbacks {
+    Callbacks {
+        alloc_memory: Some(alloc_memory),
+        free_memory: Some(free_memory),
+        print_string: Some(print_string),
+        sizeof_type: Some(sizeof_type),
+        symbol_addr_lookup: Some(symbol_addr_lookup),
+        read_memory: Some(read_memory),
+        write_memory: None,
+        read_string: Some(read_string),
+        device_to_host: Some(same_order),
+        host_to_device: Some(same_order),
+        get_thread_context_for_thread_id: Some(thread_context),
+    }
+}
+
+/// One debugger at a time has the library.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The library, initialised; finalised at the end, when all memory must have been given back.
+pub struct Session {
+    pub space: *mut AddressSpaceHandle,
+    pub held: Box<Held>,
+    /// By name: id and scope.
+    pub icvs: BTreeMap<String, (IcvId, ScopeNumber)>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Waits until no other test uses the library.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    pub fn new(version: Word, held: Held) -> Session {
+        let turn = turn();
+        let mut held = Box::new(held);
+        ALLOCATED.set(0);
+        let mut space = ptr::null_mut();
+        unsafe {
+            assert_eq!(ompd_initialize(version, &raw const CALLBACKS), Rc::OK);
+            assert_eq!(ompd_process_initialize((&raw mut *held).cast(), &raw mut space), Rc::OK);
+        }
+        let mut session = Session { space, held, icvs: BTreeMap::new(), _turn: turn };
+        session.icvs = session.enumerate();
+        session
+    }
+
+    fn enumerate(&self) -> BTreeMap<String, (IcvId, ScopeNumber)> {
+        let (mut id, mut more, mut found) = (0, 1, BTreeMap::new());
+        while more == 1 {
+            let (mut next, mut name, mut scope) = (0, ptr::null(), 0);
+            let rc = unsafe {
+                ompd_enumerate_icvs(self.space, id, &raw mut next, &raw mut name, &raw mut scope, &raw mut more)
+            };
+            assert_eq!(rc, Rc::OK);
+            found.insert(take(name), (next, scope));
+            id = next;
+        }
+        found
+    }
+
+    /// The thread with this native id.
+    pub fn thread(&self, kind: ThreadIdKind, id: u64) -> Result<*mut ThreadHandle, Rc> {
+        out(|handle| unsafe { ompd_get_thread_handle(self.space, kind, 8, (&raw const id).cast(), handle) })
+    }
+
+    /// A control variable as a number.
+    pub fn icv<T>(&self, handle: *mut T, name: &str) -> Result<Word, Rc> {
+        let (id, scope) = self.icvs[name];
+        out(|value| unsafe { ompd_get_icv_from_scope(handle.cast(), scope, id, value) })
+    }
+
+    /// A control variable as text.
+    pub fn icv_text<T>(&self, handle: *mut T, name: &str) -> Result<String, Rc> {
+        let (id, scope) = self.icvs[name];
+        out(|text| unsafe { ompd_get_icv_string_from_scope(handle.cast(), scope, id, text) }).map(take)
+    }
+}
+
+static CALLBACKS: Callbacks = Callbacks {
+    alloc_memory: Some(alloc_memory),
+    free_memory: Some(free_memory),
+    print_string: Some(print_string),
+    sizeof_type: Some(sizeof_type),
+    symbol_addr_lookup: Some(symbol_addr_lookup),
+    read_memory: Some(read_memory),
+    write_memory: None,
+    read_string: Some(read_string),
+    device_to_host: Some(same_order),
+    host_to_device: Some(same_order),
+    get_thread_context_for_thread_id: Some(thread_context),
+};
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        unsafe {
+            let released = ompd_rel_address_space_handle(self.space);
+            let done = ompd_finalize();
+            if !std::thread::panicking() {
+                assert_eq!((released, done), (Rc::OK, Rc::OK));
+                assert_eq!(ALLOCATED.get(), 0, "memory of the debugger that was not given back");
+            }
+        }
+    }
+}
+
+/// A call that writes one value.
+pub fn out<T: Copy>(call: impl FnOnce(*mut T) -> Rc) -> Result<T, Rc> {
+    let mut value = std::mem::MaybeUninit::<T>::uninit();
+    match call(value.as_mut_ptr()) {
+        Rc::OK => Ok(unsafe { value.assume_init() }),
+        rc => Err(rc),
+    }
+}
+
+/// A string of the library, which is given back.
+pub fn take(text: *const c_char) -> String {
+    let owned: CString = unsafe { CStr::from_ptr(text) }.to_owned();
+    unsafe { free_memory(text.cast_mut().cast()) };
+    owned.into_string().expect("UTF-8")
+}

@@ -1,0 +1,10 @@
+//! The library as a debugger uses it, on programs that know what they are doing.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "every call of the interface is unsafe, and what callers owe it stands at the head of the crate"
+)]
+
+mod answers;
+mod contract;
+mod debugger;
