@@ -9,13 +9,22 @@
 
 enum { THREADS = 3 };
 
-TRUTH_MARKER void before_sink(int i) {
-    if (i == 0) {
-        truth_note("first", TRUTH_BARRIER, NULL, TRUTH_NO_BODY);
-        truth_hang("missing_source", THREADS);
-    } else {
-        truth_note("sink", TRUTH_YIELD, NULL, TRUTH_NO_BODY);
+TRUTH_MARKER void member_body(void) {
+#pragma omp for ordered(1) schedule(static, 1)
+    for (int i = 0; i < THREADS; i++) {
+        if (i == 0) {
+            truth_note("first", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, member_body));
+            truth_hang("missing_source", THREADS);
+        } else {
+            truth_note("sink", TRUTH_YIELD, NULL, TRUTH_BODY(TRUTH_IMPLICIT, member_body));
+        }
+#pragma omp ordered depend(sink : i - 1)
+        truth_step();
+        if (i > 0) {
+#pragma omp ordered depend(source)
+        }
     }
+    TRUTH_KEEP_FRAME();
 }
 
 int main(void) {
@@ -23,16 +32,8 @@ int main(void) {
     truth_expect_none();
 #pragma omp parallel num_threads(THREADS)
     {
-        TRUTH_KEEP_FRAME(); /* or the two become one construct */
-#pragma omp for ordered(1) schedule(static, 1)
-        for (int i = 0; i < THREADS; i++) {
-            before_sink(i);
-#pragma omp ordered depend(sink : i - 1)
-            truth_step();
-            if (i > 0) {
-#pragma omp ordered depend(source)
-            }
-        }
+        member_body();
+        TRUTH_KEEP_FRAME();
     }
     return 0;
 }
