@@ -25,7 +25,7 @@ pub fn notes(process: &ProcessInfo, snapshot: &RuntimeSnapshot) -> Vec<String> {
             text.push_str(&format!(", and its control group may use {quota:.1} of them"));
         }
         if let Some(spins) = spins(process) {
-            text.push_str(&format!("; threads that wait do not sleep ({spins})"));
+            text.push_str(&format!("; threads that wait are to spin ({spins})"));
         }
         notes.push(text);
     }
@@ -35,7 +35,7 @@ pub fn notes(process: &ProcessInfo, snapshot: &RuntimeSnapshot) -> Vec<String> {
 }
 
 /// The variable that makes waiting threads spin, if one does.
-fn spins(process: &ProcessInfo) -> Option<String> {
+pub fn spins(process: &ProcessInfo) -> Option<String> {
     let get = |name| process.environment.get(name).ok().flatten();
     if get("OMP_WAIT_POLICY").is_some_and(|policy| policy.trim().eq_ignore_ascii_case("active")) {
         return Some("OMP_WAIT_POLICY=active".to_owned());

@@ -83,6 +83,8 @@ pub struct Report {
     pub progress: Option<progress::Progress>,
     /// Hangs, the certain ones first. None: nothing is known to be stuck.
     pub verdicts: Vec<verdicts::Verdict>,
+    /// What makes threads wait without being wrong.
+    pub remarks: Vec<verdicts::Remark>,
     /// The stack of every thread as its source reads.
     pub stacks: Vec<stacks::Stack>,
     /// Files with code of frames that have no source lines, each with the reason.
@@ -403,6 +405,7 @@ pub fn report(inspection: &Inspection) -> Report {
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         progress: inspection.progress.as_ref().map(progress::of),
         verdicts: verdicts::verdicts(inspection),
+        remarks: verdicts::remarks(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),

@@ -10,6 +10,7 @@ mod escape;
 mod graphviz;
 mod json;
 mod progress;
+mod remarks;
 mod session;
 mod tell;
 mod text;

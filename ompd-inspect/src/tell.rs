@@ -324,24 +324,27 @@ impl Teller<'_> {
 
     /// One sentence on threads that wait for the same.
     fn waits(&self, lwps: &[i32], objects: &[Node]) -> String {
-        let wait = |lwp: i32| {
-            let waits = self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp)?.wait.value()?.as_ref());
-            waits.into_iter().find(|w| w.kind != WaitKind::Pool)
-        };
         let who = match lwps {
             [one] => self.thread(*one),
             many => self.threads(many),
         };
-        let mut text = match wait(lwps[0]) {
+        let mut text = match self::wait(self, lwps[0]) {
             Some(wait) if lwps.len() == 1 => format!("{who} {}", words::waiting(wait)),
             Some(wait) => {
+                let kind = |wait: &Wait| wait.barrier.as_ref().and_then(Fact::get);
+                let alike = lwps.iter().all(|lwp| self::wait(self, *lwp).map(kind) == Some(kind(wait)));
                 let mut places: Vec<String> = Vec::new();
-                for place in lwps.iter().filter_map(|lwp| self::place(self, *lwp)) {
+                for place in lwps.iter().filter_map(|lwp| self::place(self, *lwp, !alike)) {
                     if !places.contains(&place) {
                         places.push(place);
                     }
                 }
-                let words = words::waiting(&Wait { location: None, ..wait.clone() }).replacen("waits", "wait", 1);
+                let barrier = wait.barrier.clone().filter(|_| alike);
+                let common = Wait { location: None, barrier, ..wait.clone() };
+                let mut words = words::waiting(&common).replacen("waits", "wait", 1);
+                if matches!(wait.kind, WaitKind::Ordered | WaitKind::Dependences | WaitKind::RegionStart) {
+                    words = words.replacen(" its ", " their ", 1);
+                }
                 let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
                 format!("{who} {words}{places}")
             }
@@ -421,6 +424,13 @@ impl Teller<'_> {
                     Fact::Known { value: None, .. } => return None,
                     Fact::Unknown { why } => format!("who holds it is not known: {}", escape(why)),
                 })
+            }
+            Node::Ordered(runtime, team) => {
+                let snapshot = &self.inspection.runtimes[runtime];
+                let mut turns =
+                    snapshot.loops.iter().filter(|of| of.team == team).filter_map(|of| of.ordered_turn.flat());
+                let number = turns.next()?;
+                Some(format!("it is the turn of thread {number} of {}", self.team(runtime, team)))
             }
             Node::Word(..) => Some("who holds it is not recorded by this runtime".to_owned()),
             Node::Taskwait(..) | Node::Taskgroup(..) | Node::Dependences(..) | Node::TeamTasks(..) => {
@@ -539,8 +549,18 @@ pub fn node(inspection: &Inspection, node: Node) -> String {
     }
 }
 
-/// Where a thread waits in the source.
-fn place(teller: &Teller<'_>, lwp: i32) -> Option<String> {
-    let mut waits = teller.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp)?.wait.value()?.as_ref());
-    waits.find_map(|w| w.location.as_ref()).map(|line| escape(&line.to_string()))
+/// What a thread waits for, its next region apart.
+fn wait<'a>(teller: &Teller<'a>, lwp: i32) -> Option<&'a Wait> {
+    let waits = teller.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp)?.wait.value()?.as_ref());
+    waits.into_iter().find(|w| w.kind != WaitKind::Pool)
+}
+
+/// Where a thread waits in the source, on request with the kind of the barrier.
+fn place(teller: &Teller<'_>, lwp: i32, with_kind: bool) -> Option<String> {
+    let wait = wait(teller, lwp)?;
+    let line = escape(&wait.location.as_ref()?.to_string());
+    match wait.barrier.as_ref().and_then(Fact::get).filter(|_| with_kind) {
+        Some(kind) => Some(format!("{line}: {}", kind.word())),
+        None => Some(line),
+    }
 }

@@ -85,7 +85,7 @@ pub const STACK_PROGRAMS: [&str; 10] = [
 ];
 
 /// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
-pub const STATE_PROGRAMS: [&str; 3] = ["tasks_queued", "loops_state", "spinning"];
+pub const STATE_PROGRAMS: [&str; 5] = ["tasks_queued", "loops_state", "spinning", "barriers", "crowded"];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

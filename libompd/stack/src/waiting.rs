@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Entry, Role};
-use ompd_runtime::model::{Fact, LockKind, RuntimeSnapshot, TaskKind, TeamId, Thread, Wait, WaitKind};
+use ompd_runtime::model::{
+    BarrierKind, Fact, LockKind, RuntimeSnapshot, SourceLine, TaskKind, TeamId, Thread, Wait, WaitKind,
+};
 use ompd_target::Addr;
 
 use crate::physical::{Owner, Physical, Segment};
@@ -48,6 +50,9 @@ pub(crate) fn explain(process: &Process<'_>, snapshot: &mut RuntimeSnapshot, run
         if wait.kind == WaitKind::Taskwait {
             wait.taskgroup = None;
         }
+        if wait.kind == WaitKind::RegionEnd {
+            wait.barrier = None;
+        }
         if let (Some(lock), Some(kind)) = (wait.lock.and_then(|id| locks.get_mut(id.0)), entry.and_then(lock_kind))
             && lock.kind.value().is_none()
         {
@@ -75,12 +80,41 @@ fn place(process: &Process<'_>, physical: &Physical, entry: Option<Entry>, wait:
     if let Some(entry) = entry.filter(|entry| !entry.role.opens() && wait.call.is_none()) {
         wait.call = Some(entry.construct);
     }
+    name_barrier(entry, wait);
     let Some(caller) = physical.segments.get(1) else { return };
     // At the end of a region, and before its beginning, the call is that of the region as a whole.
     let placed = entry.is_some_and(|e| !e.unplaced && !e.role.opens());
+    let line = || line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
     if wait.location.is_none() && wait.kind != WaitKind::Pool && placed {
-        wait.location = line_at(process, physical.backtrace.frames[caller.frames.start].lookup());
+        wait.location = line();
+    } else if wait.barrier.is_some() && placed && entry.is_some_and(|e| e.construct == "barrier") {
+        // What a thread recorded when it arrived gives way to a barrier in a task that it has executed there since.
+        let differs = |line: &SourceLine| wait.location.as_ref().is_some_and(|recorded| !same_line(recorded, line));
+        if let Some(line) = line().filter(differs) {
+            wait.location = Some(line);
+            wait.barrier =
+                Some(Fact::unknown("the runtime's record is of another barrier, in a task it executed here"));
+        }
     }
+}
+
+/// The same line, however much of the path is in each of the names.
+fn same_line(one: &SourceLine, other: &SourceLine) -> bool {
+    let file = |line: &SourceLine| line.file.rsplit('/').next().map(str::to_owned);
+    one.line == other.line && file(one) == file(other)
+}
+
+/// Which kind of barrier a thread waits at, where the call tells.
+fn name_barrier(entry: Option<Entry>, wait: &mut Wait) {
+    let (Some(barrier), Some(entry)) = (&mut wait.barrier, entry) else { return };
+    let kind = match entry.construct {
+        "end of for" => BarrierKind::Loop,
+        "end of sections" => BarrierKind::Sections,
+        "single" | "copyprivate" => BarrierKind::Single,
+        "reduction" | "end of worksharing" => BarrierKind::Implicit,
+        _ => return,
+    };
+    *barrier = Fact::known(kind, Origin::Stack);
 }
 
 /// The kind of lock that a call waits for.
@@ -129,6 +163,7 @@ fn by_call(
         "taskwait depend" => WaitKind::Dependences,
         "taskgroup" => WaitKind::Taskgroup,
         "ordered" => WaitKind::Ordered,
+        "ordered depend(sink)" => WaitKind::Sink,
         "barrier" => WaitKind::Barrier,
         construct
             if entry.role == Role::RunsTasks && construct.starts_with("end of ") && construct != END_SERIALIZED =>

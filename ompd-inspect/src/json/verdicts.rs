@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::remarks;
 use crate::session::Inspection;
 use crate::tell;
 
@@ -34,6 +35,18 @@ pub struct Verdict {
     pub teams: Vec<Team>,
 }
 
+/// Something that makes threads wait without being wrong.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Remark {
+    /// `oversubscribed`: more threads of OpenMP were awake than there are processors for them; `several_runtimes`: several
+    /// runtimes are at work; `levels_exhausted`: a nested region could not get more than one thread; or others to come.
+    pub kind: &'static str,
+    /// What is so, and why.
+    pub text: String,
+    /// What to do if it is not meant.
+    pub cure: String,
+}
+
 /// A team, by its place in the report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Team {
@@ -41,6 +54,11 @@ pub struct Team {
     pub runtime: usize,
     /// Index of the team.
     pub team: usize,
+}
+
+pub fn remarks(inspection: &Inspection) -> Vec<Remark> {
+    let all = remarks::remarks(inspection).into_iter();
+    all.map(|remark| Remark { kind: remark.kind, text: remark.text, cure: remark.cure }).collect()
 }
 
 pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {

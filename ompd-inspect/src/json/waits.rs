@@ -22,6 +22,10 @@ pub struct Wait {
     /// Index of the team whose barrier it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<usize>,
+    /// At a barrier inside a region: `explicit`, or whose implicit barrier it is (`loop`, `sections`, `single`, `workshare`,
+    /// `loop or unspecified`), or only that it is `implicit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<Known<&'static str>>,
     /// Index of the lock, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lock: Option<usize>,
@@ -87,6 +91,7 @@ pub fn wait(wait: &model::Wait) -> Wait {
         name: wait.name.clone(),
         location: wait.location.as_ref().map(location),
         team: wait.team.map(|t| t.0),
+        barrier: wait.barrier.as_ref().map(|barrier| known(barrier, |kind| kind.word())),
         lock: wait.lock.map(|lock| lock.0),
         taskgroup: wait.taskgroup.map(|group| group.0),
         over: copied(&wait.over),

@@ -62,6 +62,9 @@ fn progress(of: &Loop) -> String {
             format!("{out} of {all} handed out ({percent}%)")
         }
         (Some(out), _) => format!("{out} handed out"),
+        (None, Some(all)) if of.schedule.get() == Some(LoopSchedule::Static) => {
+            format!("{all} iterations, shared out beforehand")
+        }
         (None, _) => match (of.next.get(), of.end.get(), of.step.get()) {
             (Some(next), Some(end), Some(step)) if (step > 0 && next >= end) || (step < 0 && next <= end) => {
                 format!("all handed out (up to {end}, step {step})")

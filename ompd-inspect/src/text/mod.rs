@@ -20,10 +20,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::args::{Form, StackView, View};
 use crate::escape::escape;
+use crate::remarks;
 use crate::session::Inspection;
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
@@ -132,13 +133,41 @@ impl Page {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
         table.set_header(header.iter().copied());
+        let least = least_widths(header, &rows, usize::from(self.width));
         for row in rows {
             table.add_row(row);
+        }
+        for (index, width) in least.into_iter().enumerate() {
+            if let (Some(column), Some(width)) = (table.column_mut(index), width) {
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+            }
         }
         for line in table.lines() {
             self.line(line.trim_end());
         }
     }
+}
+
+/// Of each column the width at which no word in it is broken, as far as there is room: columns on the left come first.
+fn least_widths(header: &[&str], rows: &[Vec<String>], width: usize) -> Vec<Option<u16>> {
+    /// What a column is left with at least.
+    const NARROW: usize = 7;
+    /// A blank on both sides of each column.
+    const PADDING: usize = 2;
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column).map(String::as_str));
+    let longest = |text: &str| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+    let words: Vec<usize> =
+        (0..header.len()).map(|column| cells(column).chain([header[column]]).map(longest).max().unwrap_or(0)).collect();
+    let room = width.saturating_sub(PADDING * header.len());
+    let mut taken = 0;
+    let mut widths = Vec::with_capacity(words.len());
+    for (column, word) in words.iter().enumerate() {
+        let rest: usize = words[column + 1..].iter().map(|other| (*other).min(NARROW)).sum();
+        let fits = taken + word + rest <= room;
+        taken += if fits { *word } else { (*word).min(NARROW) };
+        widths.push(u16::try_from(word + PADDING).ok().filter(|_| fits));
+    }
+    widths
 }
 
 /// Renders one view. `width` is that of the terminal, if it is one.
@@ -169,6 +198,9 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     }
     if matches!(view, View::Summary | View::Waits(_)) {
         verdicts::render(&mut page, inspection);
+    }
+    if matches!(view, View::Waits(_)) {
+        remarks(&mut page, inspection);
     }
     if let Some(progress) = &inspection.progress {
         progress::render(&mut page, inspection, progress);
@@ -211,11 +243,12 @@ fn head(page: &mut Page, inspection: &Inspection) {
             Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
             _ => "core file".to_owned(),
         },
-        (TargetKind::Live, Some(pause)) => format!("live, stopped for {:.1} ms", pause.as_secs_f64() * 1e3),
+        (TargetKind::Live, Some(pause)) => format!("live, stopped{TIE}for{TIE}{:.1}{TIE}ms", pause.as_secs_f64() * 1e3),
         (TargetKind::Live, None) => "live".to_owned(),
         (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };
-    page.styled(HEADING, format_args!("{title}: {}, {how}", words::count(inspection.threads.len(), "thread")));
+    let threads = words::count(inspection.threads.len(), "thread").replace(' ', &TIE.to_string());
+    page.wrapped(&format!("{title}: "), HEADING, &format!("{threads}, {how}"), 4);
     if process.stopped {
         let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
         page.wrapped("", ALARM, text, 0);
@@ -254,9 +287,18 @@ fn crowd(page: &mut Page, inspection: &Inspection) {
     page.wrapped("", Style::new(), &text, 0);
 }
 
+/// What makes threads wait without being wrong.
+fn remarks(page: &mut Page, inspection: &Inspection) {
+    for remark in remarks::remarks(inspection) {
+        page.blank();
+        page.wrapped("NOTE  ", HEADING, &remark.text, 6);
+        page.wrapped("      ", FAINT, &remark.cure, 6);
+    }
+}
+
 /// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
 /// file is called the same.
-fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
+pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
     let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
     let files: Vec<String> = runtimes.iter().map(file).collect();
     let name = |(runtime, name): (&RuntimeSnapshot, &String)| {

@@ -71,24 +71,23 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
             row[0] = "…".to_owned();
             row[6] = format!("{rest} more of {}", row[6]);
             row[7] = String::new();
-            if verbose {
-                row.extend([String::new(), String::new()]);
-            }
             rows.push(row);
         }
     }
-    let mut header = vec!["task", "kind", "state", "LWP", "team", "made by", "code", "notes"];
-    if verbose {
-        header.extend(["origin", "descriptor"]);
-    }
-    page.table(&header, rows);
+    page.table(&["task", "kind", "state", "LWP", "team", "maker", "code", "notes"], rows);
     for why in reasons {
         page.wrapped(" ?  ", Style::new(), &escape(&why), 4);
     }
 }
 
 fn row(index: usize, task: &Task, verbose: bool, reasons: &mut Vec<String>) -> Vec<String> {
-    let mut row = vec![
+    let mut notes = notes(task);
+    if verbose {
+        let origin = task.function.origin().or(task.kind.origin()).map_or("-", |o| o.word());
+        let lead = if notes.is_empty() { "" } else { "; " };
+        notes.push_str(&format!("{lead}at {} [{origin}]", task.descriptor));
+    }
+    vec![
         index.to_string(),
         task.kind.get().map_or("?", TaskKind::word).to_owned(),
         task.state.get().map_or("?", TaskState::word).to_owned(),
@@ -105,13 +104,8 @@ fn row(index: usize, task: &Task, verbose: bool, reasons: &mut Vec<String>) -> V
                 "?".to_owned()
             }
         }),
-        notes(task),
-    ];
-    if verbose {
-        row.push(task.function.origin().or(task.kind.origin()).map_or("-", |o| o.word()).to_owned());
-        row.push(task.descriptor.to_string());
-    }
-    row
+        notes,
+    ]
 }
 
 /// What else there is to say of a task.

@@ -56,7 +56,7 @@ fn locks(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let rows = snapshot.locks.iter().map(|lock| {
         let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
         let kind = lock.kind.get().map_or("lock or critical", LockKind::word);
-        let depth = lock.depth.map_or_else(String::new, |depth| format!(", {depth} times"));
+        let depth = lock.depth.filter(|depth| *depth > 1).map_or_else(String::new, |depth| format!(", {depth} times"));
         let owner = match &lock.owner {
             Fact::Known { value: Some(Owner::Thread(lwp)), .. } => format!("LWP {lwp}{depth}"),
             Fact::Known { value: Some(Owner::Task(task)), .. } => format!("task {}{depth}", task.0),

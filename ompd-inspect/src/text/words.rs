@@ -83,15 +83,16 @@ pub fn running(call: Option<&str>) -> String {
 pub fn waiting(wait: &Wait) -> String {
     let mut text = match wait.kind {
         WaitKind::Pool => return "idle: waits for the next region".to_owned(),
-        WaitKind::Barrier => "waits at a barrier".to_owned(),
+        WaitKind::Barrier => format!("waits at {}", barrier(wait)),
         WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
         WaitKind::RegionStart => "waits for the other threads of its team to start the region".to_owned(),
         WaitKind::Dependences => "waits for tasks its dependences name".to_owned(),
-        WaitKind::BarrierTasks => "waits at a barrier for tasks to finish".to_owned(),
+        WaitKind::BarrierTasks => format!("waits for tasks to finish at {}", barrier(wait)),
         WaitKind::Taskwait => "waits in taskwait".to_owned(),
         WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),
         WaitKind::TaskwaitOrTaskgroup => "waits in taskwait or at the end of a taskgroup".to_owned(),
         WaitKind::Ordered => "waits for its turn in ordered".to_owned(),
+        WaitKind::Sink => "waits in ordered depend(sink)".to_owned(),
         kind => match &wait.name {
             // The name of a critical already says that it is one.
             Some(name) if kind == WaitKind::Critical || kind == WaitKind::Atomic => {
@@ -105,6 +106,20 @@ pub fn waiting(wait: &Wait) -> String {
         text.push_str(&format!(" ({})", escape(&line.to_string())));
     }
     text
+}
+
+/// `an explicit barrier`, `the implicit barrier of a loop`.
+fn barrier(wait: &Wait) -> &'static str {
+    match wait.barrier.as_ref().and_then(Fact::get) {
+        Some(BarrierKind::Explicit) => "an explicit barrier",
+        Some(BarrierKind::Loop) => "the implicit barrier of a loop",
+        Some(BarrierKind::Sections) => "the implicit barrier of sections",
+        Some(BarrierKind::Single) => "the implicit barrier of a single",
+        Some(BarrierKind::Workshare) => "the implicit barrier of a workshare",
+        Some(BarrierKind::LoopOrUnspecified) => "an implicit barrier, of a loop or unspecified",
+        Some(BarrierKind::Implicit) => "an implicit barrier",
+        None => "a barrier",
+    }
 }
 
 /// A region or task by what is known of its code: function and source line. For a function that a compiler made of the body

@@ -1,13 +1,17 @@
 //! The command on real processes and core files, against what these know of themselves.
 
+mod barriers;
 mod common;
 mod debuginfod;
 mod icvs;
 mod locals;
 mod many_tasks;
+mod pages;
+mod pictures;
 mod progress;
 mod python;
 mod refusals;
+mod remarks;
 mod stacks;
 mod static_program;
 mod truth;

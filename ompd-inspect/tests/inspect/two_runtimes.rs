@@ -13,7 +13,16 @@ fn second_libgomp(directory: &std::path::Path) -> std::path::PathBuf {
     copy
 }
 
+/// What is remarked on several runtimes.
+fn remark(report: &Value) -> &Value {
+    let all = report["remarks"].as_array().expect("remarks");
+    all.iter().find(|r| r["kind"] == "several_runtimes").unwrap_or_else(|| panic!("no remark on runtimes: {all:?}"))
+}
+
 fn check(report: &Value, truth: &test_programs::Truth, second: &str) {
+    let text = remark(report)["text"].as_str().expect("text");
+    assert!(text.starts_with("2 OpenMP runtimes are at work in this process, each with its own threads: "), "{text}");
+    assert!(text.contains(&format!("{second} has 3 threads")) && text.contains(" has 2 threads"), "{text}");
     let runtimes = report["runtimes"].as_array().expect("runtimes");
     let own = runtimes.iter().find(|r| r["teams"][0]["size"]["value"] == 2).expect("the program's own runtime");
     let other = runtimes.iter().find(|r| r["teams"][0]["size"]["value"] == 3).expect("the second runtime");
@@ -131,6 +140,13 @@ fn three_runtimes_nested() {
     assert_eq!(report["crowd"]["gone"], 0);
     assert_eq!(report["crowd"]["pools"], 3);
     assert_eq!(report["crowd"]["cpus"], std::thread::available_parallelism().expect("a count").get());
+
+    let remark = remark(&report);
+    let words = remark["text"].as_str().expect("text");
+    assert!(words.starts_with("3 OpenMP runtimes are at work in this process"), "{words}");
+    assert!(words.contains("2 threads are in regions of two at once"), "{words}");
+    assert!(words.contains(&format!("{own} and {a}")) && words.contains(&format!("{a} and {b}")), "{words}");
+    assert!(remark["cure"].as_str().is_some_and(|c| c.starts_with("Give the inner regions one thread")), "{remark}");
 
     // A worker of the innermost runtime goes on in that of the next, and so on to where the program began.
     let constructs = |lwp: i32| -> Vec<String> {

@@ -105,6 +105,44 @@ fn hang(program: &str) {
     });
 }
 
+/// The source that never comes is no verdict, but the wait for it is named, where it is.
+#[test]
+fn a_source_that_never_comes() {
+    for (toolchain, runtime) in combinations() {
+        let executable = build("hangs/missing_source", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
+        let what = format!("{toolchain:?} on {runtime:?}");
+        // Who yields is now and then stopped on its way into the call or out of it: then it is not known what it waits for.
+        let named = (0..20).any(|_| {
+            let (report, _) = common::json(&[&running.pid.to_string()]);
+            assert_eq!(report["verdicts"], serde_json::json!([]), "{what}");
+            let threads = report["runtimes"].as_array().into_iter().flatten().flat_map(|r| r["threads"].as_array());
+            let waits: Vec<_> = threads.flatten().map(|t| &t["wait"]["value"]).collect();
+            let sinks: Vec<_> = waits.iter().filter(|w| w["kind"] == "ordered depend(sink)").collect();
+            for sink in &sinks {
+                assert_eq!(
+                    (&sink["location"]["line"], &sink["origin"]),
+                    (&SINK.into(), &"stack".into()),
+                    "{what}: {sink}"
+                );
+                assert!(sink["over"]["unknown"].is_string(), "{what}: {sink}");
+            }
+            assert!(!waits.iter().any(|w| w["kind"] == "ordered"), "{what}: {report}");
+            sinks.len() == 2
+        });
+        assert!(named, "{what}: two threads are never seen to wait for an iteration");
+        let words = format!("waits in ordered depend(sink) (missing_source.c:{SINK})");
+        let said = (0..20).any(|_| {
+            let (text, _, _) = common::texts(&common::run(&["waits", &running.pid.to_string()]));
+            text.contains(&words)
+        });
+        assert!(said, "{what}: {words}");
+    }
+}
+
+/// The line of `ordered depend(sink)` in `hangs/missing_source.c`.
+const SINK: u32 = 21;
+
 /// No verdict, whenever it is looked at; `ci/stops` looks more often.
 fn healthy(program: &str) {
     everywhere(HEALTHY, program, |what, case, toolchain, runtime, opt, env| {
@@ -130,7 +168,7 @@ macro_rules! programs {
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
     lock_cycle, lock_cycle_cpp, lock_cycle_fortran, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
-    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, critical_left, fork_child);
+    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
     idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,

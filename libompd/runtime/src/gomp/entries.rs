@@ -1,6 +1,6 @@
 //! libgomp's functions by what they do (libgomp/{parallel,team,task,barrier,critical,loop,sections,single,ordered,
 //! lock,teams}.c). libomp has them as well, for programs built by GCC. GCC makes the calls that open regions, generate
-//! tasks and end constructs without giving them a line (gcc/omp-expand.cc; seen with GCC 12 at -O0 and -O2).
+//! tasks and end constructs, and some more, without giving them a line (gcc/omp-expand.cc; seen with GCC 12 at -O0 and -O2).
 
 use crate::entry::{Entry, Role, Table};
 
@@ -29,7 +29,7 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_taskloop", Entry::new("taskloop", Role::GeneratesTasks).unplaced()),
     // It prefers children of the current task, and yet takes others where these have a higher priority.
     ("GOMP_taskwait", tasks("taskwait")),
-    ("GOMP_taskwait_depend", tasks("taskwait depend")),
+    ("GOMP_taskwait_depend", end("taskwait depend")),
     ("GOMP_taskgroup", end("taskgroup")),
     ("GOMP_taskyield", tasks("taskyield")),
     ("GOMP_barrier", tasks("barrier")),
@@ -40,8 +40,10 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_single", other("single")),
     ("GOMP_critical", other("critical")),
     ("GOMP_atomic", other("atomic")),
-    ("GOMP_ordered", other("ordered")),
-    ("GOMP_doacross", other("ordered")),
+    ("GOMP_ordered", other("ordered").unplaced()),
+    ("GOMP_doacross_wait", other("ordered depend(sink)")),
+    ("GOMP_doacross_ull_wait", other("ordered depend(sink)")),
+    ("GOMP_doacross", other("ordered depend(source)")),
     ("GOMP_target", other("target")),
     ("GOMP_workshare_task_reduction_unregister", tasks("end of worksharing")),
     ("omp_set_lock", other("omp_set_lock")),

@@ -23,7 +23,7 @@ pub use tasks::{DependKind, Dependence, Event, MoreTasks, Task, TaskKind, TaskSt
 pub use teams::{Barrier, Team};
 pub(crate) use threads::working;
 pub use threads::{Role, State, Thread};
-pub use waits::{Lock, LockKind, Owner, Wait, WaitKind};
+pub use waits::{BarrierKind, Lock, LockKind, Owner, Wait, WaitKind};
 
 /// A value with its origin, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]

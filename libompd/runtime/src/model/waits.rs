@@ -8,7 +8,7 @@ use super::{Fact, LockId, SourceLine, State, TaskId, TaskgroupId, TeamId};
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
-    /// A barrier of a team, explicit or implicit: the runtime does not record which.
+    /// A barrier of a team, inside its region: see [`Wait::barrier`].
     Barrier,
     /// The barrier that ends a parallel region.
     RegionEnd,
@@ -34,6 +34,8 @@ pub enum WaitKind {
     Dependences,
     /// Its turn in an `ordered` region.
     Ordered,
+    /// Another iteration of a doacross loop, to reach its `ordered depend(source)` (`ordered doacross(source:)`).
+    Sink,
     /// The next parallel region: nothing is wrong with this thread.
     Pool,
     /// A lock inside the runtime.
@@ -57,6 +59,7 @@ impl WaitKind {
             WaitKind::TaskwaitOrTaskgroup => "taskwait or taskgroup",
             WaitKind::Dependences => "dependences",
             WaitKind::Ordered => "ordered",
+            WaitKind::Sink => "ordered depend(sink)",
             WaitKind::Pool => "next region",
             WaitKind::RuntimeInternal => "runtime internal",
         }
@@ -75,7 +78,7 @@ impl WaitKind {
             WaitKind::Mutex => State::WaitMutex,
             WaitKind::Taskwait => State::WaitTaskwait,
             WaitKind::Taskgroup => State::WaitTaskgroup,
-            WaitKind::Ordered => State::WaitOrdered,
+            WaitKind::Ordered | WaitKind::Sink => State::WaitOrdered,
             WaitKind::Pool => State::Idle,
             WaitKind::RuntimeInternal => State::Overhead,
         })
@@ -86,6 +89,40 @@ impl WaitKind {
         match self.state() {
             Some(state) => Fact::known(state, origin),
             None => Fact::unknown(format!("no single OMPT state stands for a wait for {}", self.word())),
+        }
+    }
+}
+
+/// What makes the threads of a team meet at a barrier inside their region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// A `barrier` construct.
+    Explicit,
+    /// The end of a worksharing loop.
+    Loop,
+    /// The end of `sections`.
+    Sections,
+    /// The end of a `single`, or its `copyprivate` clause.
+    Single,
+    /// The end of a Fortran `workshare`.
+    Workshare,
+    /// Compilers mark the end of a loop and implicit barriers of no certain kind alike (of clauses that need one).
+    LoopOrUnspecified,
+    /// An implicit barrier, of a reduction for instance.
+    Implicit,
+}
+
+impl BarrierKind {
+    /// The words used in reports.
+    pub fn word(self) -> &'static str {
+        match self {
+            BarrierKind::Explicit => "explicit",
+            BarrierKind::Loop => "loop",
+            BarrierKind::Sections => "sections",
+            BarrierKind::Single => "single",
+            BarrierKind::Workshare => "workshare",
+            BarrierKind::LoopOrUnspecified => "loop or unspecified",
+            BarrierKind::Implicit => "implicit",
         }
     }
 }
@@ -103,6 +140,8 @@ pub struct Wait {
     pub location: Option<SourceLine>,
     /// The team whose barrier it is.
     pub team: Option<TeamId>,
+    /// At a barrier inside a region: which kind of barrier it is.
+    pub barrier: Option<Fact<BarrierKind>>,
     /// The lock it is, where it is one.
     pub lock: Option<LockId>,
     /// The task group, at the end of one.
@@ -120,7 +159,12 @@ pub struct Wait {
 impl Wait {
     /// A wait for `object`, of which nothing else is known yet.
     pub fn new(kind: WaitKind, object: Addr, origin: Origin) -> Wait {
+        let barrier = matches!(kind, WaitKind::Barrier | WaitKind::BarrierTasks);
         Wait {
+            barrier: barrier.then(|| match origin {
+                Origin::Stack => Fact::unknown("only its stack tells of this wait"),
+                _ => Fact::unknown("the runtime does not record it"),
+            }),
             kind,
             object,
             name: None,

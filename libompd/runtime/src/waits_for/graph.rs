@@ -474,6 +474,8 @@ impl<'a> Builder<'a> {
             WaitKind::Dependences => of_task(Node::Dependences),
             // A lock inside the runtime is held by a thread that executes the runtime's code.
             WaitKind::RuntimeInternal => Some(Node::Anyone),
+            // Which iteration it is, and who has it, is not known.
+            WaitKind::Sink => Some(Node::Anyone),
             WaitKind::Pool => None,
         };
         // Without the thing itself, whoever could release it.

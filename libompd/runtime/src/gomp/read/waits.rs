@@ -34,6 +34,9 @@ impl Word {
     }
 }
 
+/// Why it is not known which kind of barrier it is, unless the stack tells.
+const SAME_CALL: &str = "GCC makes the same call at a barrier construct and at the end of `single` and static loops";
+
 impl Reader<'_> {
     /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
     pub(super) fn taskwait_place(&mut self, addr: Addr, task: Addr) {
@@ -246,7 +249,8 @@ impl Reader<'_> {
             Err(fault) => Fact::unknown(fault),
         };
         let asleep = Some(word.asleep);
-        let wait = Wait { name, team, lock, taskgroup, over, asleep, ..Wait::new(kind, object, origin) };
+        let mut wait = Wait { name, team, lock, taskgroup, over, asleep, ..Wait::new(kind, object, origin) };
+        wait.barrier = wait.barrier.map(|_| Fact::unknown(SAME_CALL));
         Fact::known(Some(wait), origin)
     }
 

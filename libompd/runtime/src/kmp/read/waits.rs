@@ -17,6 +17,15 @@ const FLAG32: u64 = 0;
 /// `flag_type`: a 64-bit word, plain or atomic.
 const FLAG64: [u64; 2] = [1, 2];
 
+/// Where compilers put the flags into an `ident_t`, and its text. Its layout is part of the interface between compiled programs
+/// and the runtime, so that it is the same in all releases (kmp.h: four `kmp_int32`, then a pointer).
+const IDENT_FLAGS: u64 = 4;
+const IDENT_TEXT: u64 = 16;
+/// `KMP_IDENT_BARRIER_EXPL`.
+const EXPLICIT: u32 = 0x20;
+/// `KMP_IDENT_BARRIER_IMPL_MASK`.
+const IMPLICIT_MASK: u32 = 0x1c0;
+
 impl Reader<'_> {
     /// A thread's state in one kind of barrier.
     pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Why> {
@@ -75,6 +84,50 @@ impl Reader<'_> {
         })
     }
 
+    /// Which kind of barrier it is that a thread has entered last, by what the compiler handed over with the call
+    /// (`__kmpc_barrier` keeps it).
+    fn barrier_kind(&self, thread: &View) -> Fact<BarrierKind> {
+        let s = &self.kmp.structs;
+        let read = || -> Result<Option<u32>, Why> {
+            let ident = thread.ptr(&s.info.ident)?;
+            if ident.is_null() || s.ident.psource.offset()? != IDENT_TEXT {
+                return Ok(None);
+            }
+            Ok(Some(self.target.read_u32(ident.offset(IDENT_FLAGS))?))
+        };
+        let (Some(origin), flags) = (s.info.ident.origin(), read()) else {
+            return Fact::unknown("not known for this runtime");
+        };
+        match flags {
+            Ok(Some(flags)) => match (flags & EXPLICIT != 0, flags & IMPLICIT_MASK) {
+                (true, 0) => Fact::known(BarrierKind::Explicit, origin),
+                (false, 0x040) => Fact::known(BarrierKind::LoopOrUnspecified, origin),
+                (false, 0x0c0) => Fact::known(BarrierKind::Sections, origin),
+                (false, 0x140) => Fact::known(BarrierKind::Single, origin),
+                (false, IMPLICIT_MASK) => Fact::known(BarrierKind::Workshare, origin),
+                _ => Fact::unknown(
+                    "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at \
+                     the end of `single` and static loops",
+                ),
+            },
+            Ok(None) => Fact::unknown("the runtime recorded no call"),
+            Err(why) => why.into(),
+        }
+    }
+
+    /// True if its team has never made explicit tasks: their queues come with the first of them.
+    fn has_no_tasks(&self, thread: &View) -> bool {
+        let s = &self.kmp.structs;
+        let queues = || -> Result<Addr, Why> {
+            let team = thread.ptr(&s.info.task_team)?;
+            if team.is_null() {
+                return Ok(Addr::NULL);
+            }
+            View::read(self.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
+        };
+        queues().is_ok_and(Addr::is_null)
+    }
+
     /// What a thread waits for, and whether that has happened.
     pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
         let mut found = self.find_wait(index);
@@ -85,6 +138,16 @@ impl Reader<'_> {
             if let Some(Ok(registers)) = &self.threads[index].registers {
                 let futex = self.futex_call();
                 wait.asleep = futex.map(|futex| registers.syscall.is_some_and(|call| call.number == futex));
+            }
+            if wait.barrier.is_some() {
+                let kind = self.barrier_kind(&self.threads[index].view);
+                // A task executed at the barrier may have come to another one, in a region of one thread. Where the record has
+                // a line, that is compared with the stack.
+                let unsure = wait.location.is_none() && !self.has_no_tasks(&self.threads[index].view);
+                wait.barrier = Some(match unsure && kind.value().is_some() {
+                    true => Fact::unknown("the record may be of a barrier in a task executed here (build with -g)"),
+                    false => kind,
+                });
             }
             if let (None, Some(group)) = (wait.taskgroup, self.group_of(index, wait)) {
                 wait.taskgroup = Some(group);
