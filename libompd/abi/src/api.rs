@@ -489,8 +489,7 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
         let (space, _, key) = library.task(task_handle)?;
         let mut function = function(space, key)?;
         if function.is_none() {
-            let lwp = space.lwp_of(key);
-            space.enrich(lwp);
+            space.enrich();
             function = self::function(space, key)?;
         }
         // SAFETY: the debugger gives a place for an address, or NULL.
@@ -570,10 +569,8 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        let thread = space.thread(key)?.1;
-        if thread.state.get().is_none() {
-            let lwp = thread.lwp;
-            space.enrich(lwp);
+        if space.thread(key)?.1.state.get().is_none() {
+            space.enrich();
         }
         let thread = space.thread(key)?.1;
         let known = thread.state.get();

@@ -267,16 +267,11 @@ impl Space {
         snapshot.thread_by_lwp(lwp).ok_or(Rc::UNAVAILABLE)
     }
 
-    /// Adds to what is known what only registers and stacks tell, those of the thread given above all: what it waits for, functions
-    /// of regions and tasks. Nothing is added unless the debugger has registers.
-    pub(crate) fn enrich(&mut self, lwp: Option<i32>) {
-        let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
-        let before = known(&self.target);
-        let asked = lwp.is_some_and(|lwp| self.target.ask_registers(lwp));
-        if asked && known(&self.target) > before {
-            self.read();
-        }
-        if self.stacks.is_none() && known(&self.target) > 0 {
+    /// Adds to what is known what only stacks tell: functions of regions and tasks, and of some waits what they are for. Nothing is
+    /// added unless there are registers.
+    pub(crate) fn enrich(&mut self) {
+        let known = |target: &Debugged<Asked>| target.threads().iter().any(|t| t.registers.is_ok());
+        if self.stacks.is_none() && known(&self.target) {
             let stacks = Stacks::capture(&self.target);
             let report = Report::of(&self.target, &self.runtimes, &mut self.snapshots, &stacks, &self.cache);
             self.stacks = Some(report);
@@ -299,10 +294,18 @@ impl Space {
 
     /// The frames of a task, where the debugger offers registers.
     pub(crate) fn frames(&mut self, key: TaskKey) -> Result<TaskFrames, Rc> {
-        let lwp = self.lwp_of(key);
-        self.enrich(lwp);
-        self.task(key)?;
+        let lwp = self.lwp_of(key).ok_or(Rc::UNAVAILABLE)?;
+        let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
+        let before = known(&self.target);
+        if self.target.ask_registers(lwp) && known(&self.target) > before {
+            // They may tell what the thread waits for.
+            self.read();
+        }
+        self.enrich();
         let report = self.stacks.as_ref().ok_or(Rc::UNAVAILABLE)?;
+        if self.task(key)?.1.kind.get() == Some(TaskKind::Initial) {
+            return report.initial_frames(lwp).ok_or(Rc::UNAVAILABLE);
+        }
         let runtime = self.snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
         let task = self.snapshots[runtime].tasks.iter().position(|t| t.descriptor == key.descriptor);
         let task = TaskId(task.ok_or(Rc::STALE_HANDLE)?);

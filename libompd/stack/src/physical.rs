@@ -127,6 +127,12 @@ impl Physical {
         }
     }
 
+    /// True if the innermost frame of a segment has called the runtime and not returned from it.
+    pub(crate) fn entered(&self, segment: usize) -> bool {
+        let inner = segment.checked_sub(1).map(|s| &self.segments[s]);
+        inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts)
+    }
+
     /// True if the segment has one frame of the runtime itself, the C library's apart.
     fn is_only_runtime_frame(&self, process: &Process<'_>, index: usize) -> bool {
         let segment = &self.segments[index];

@@ -84,6 +84,25 @@ impl Report {
         self.threads.iter().find(|t| t.lwp == lwp).map(|t| &t.backtrace)
     }
 
+    /// Where the initial task of a thread borders on the runtime: its outermost frames are those of the program's own with which the
+    /// thread began. `None` if its stack is not known up to there.
+    pub fn initial_frames(&self, lwp: i32) -> Option<TaskFrames> {
+        let physical = self.threads.iter().find(|t| t.lwp == lwp)?;
+        let segment = physical.segments.len().checked_sub(1)?;
+        let last = &physical.segments[segment];
+        if last.owner != Owner::Program || !physical.backtrace.end.is_complete() {
+            return None;
+        }
+        let frames = last.frames.clone();
+        Some(TaskFrames {
+            lwp,
+            // Where the thread began, nothing was before.
+            exit: physical.backtrace.frames.get(frames.clone())?.iter().rev().find_map(|frame| frame.cfa)?,
+            caller: None,
+            enter: physical.entered(segment).then(|| physical.backtrace.frames.get(frames.start)?.cfa).flatten(),
+        })
+    }
+
     /// Where a task of the runtime with this index borders on the runtime; `None` if it has no frame of its own on any stack,
     /// or which it is could not be told.
     pub fn task_frames(&self, snapshots: &[RuntimeSnapshot], runtime: usize, task: TaskId) -> Option<TaskFrames> {
@@ -103,8 +122,6 @@ impl Report {
         };
         let physical = &self.threads[thread];
         let frames = physical.segments[segment].frames.clone();
-        let inner = segment.checked_sub(1).map(|s| &physical.segments[s]);
-        let entered = inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts);
         let last = outermost.unwrap_or(frames.end - 1);
         let outer = physical.segments.get(segment + 1).filter(|s| s.frames.contains(&(last + 1)));
         let called = outer.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)));
@@ -113,7 +130,7 @@ impl Report {
             lwp: physical.lwp,
             exit: physical.backtrace.frames.get(last)?.cfa?,
             caller: caller.and_then(|frame| frame.cfa),
-            enter: if entered { physical.backtrace.frames.get(frames.start)?.cfa } else { None },
+            enter: if physical.entered(segment) { physical.backtrace.frames.get(frames.start)?.cfa } else { None },
         })
     }
 }

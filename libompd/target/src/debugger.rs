@@ -83,6 +83,7 @@ pub struct Debugged<D> {
     arch: Arch,
     modules: Vec<Module>,
     link_map: Option<LinkMap>,
+    start: Option<Start>,
     threads: Vec<Thread>,
     natives: Vec<NativeThread>,
     info: ProcessInfo,
@@ -114,6 +115,7 @@ impl<D: Debugger> Debugged<D> {
             arch,
             modules: Vec::new(),
             link_map: None,
+            start: None,
             threads: Vec::new(),
             natives: Vec::new(),
             info: ProcessInfo::default(),
@@ -134,18 +136,19 @@ impl<D: Debugger> Debugged<D> {
     }
 
     fn look(&mut self) -> bool {
-        let start = Start::find(&self.memory, self.arch);
         let link_map = LinkMap::read(&self.memory, self.arch);
         let changed = self.modules.is_empty() || link_map != self.link_map;
         if changed {
             self.issues.clear();
+            // What the kernel has put there is not the program's to change, and is large.
+            self.start = Start::find(&self.memory, self.arch);
+            let start = &self.start;
             self.modules = match &link_map {
                 Some(map) => map.modules(&self.memory, start.as_ref(), &self.options, &mut self.issues),
                 None => modules::of_anchors(&self.memory, self.arch, &self.anchors, &self.options, &mut self.issues),
             };
             self.link_map = link_map;
         }
-        self.info.main_stack = start.as_ref().map(|start| start.stack);
         self.thread_issues.clear();
         self.natives = match threads::list(&self.memory, self.arch) {
             Ok(natives) => natives,
@@ -169,11 +172,13 @@ impl<D: Debugger> Debugged<D> {
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
-        let environment = match &start {
-            Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
-            None => environment::Environment::unknown("where the program was started is not known to the debugger"),
-        };
-        self.info.environment = environment;
+        if changed {
+            self.info.main_stack = self.start.as_ref().map(|start| start.stack);
+            self.info.environment = match &self.start {
+                Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
+                None => environment::Environment::unknown("where the program was started is not known to the debugger"),
+            };
+        }
         changed
     }
 

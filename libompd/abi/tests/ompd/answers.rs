@@ -158,9 +158,34 @@ fn check_task(session: &Session, handle: *mut ThreadHandle, kind: Option<Kind>, 
     let least = api.level as usize + 1;
     let known = if chain.len() >= least { Ok(()) } else { Err(Rc::UNAVAILABLE) };
     count.same("generating tasks", known, &());
+    let generous = session.held.generous;
+    let mut depth = 0;
     for task in chain {
+        let frames = frames(task);
+        if let Ok((exit, enter)) = frames {
+            assert!(generous, "without registers there are no frames");
+            // Of the initial task there is no frame that called it; of others it is the runtime's.
+            let called = exit.frame_address.address != 0;
+            assert_eq!(exit.frame_flag, if called { 0x10 } else { 0 });
+            assert!(enter.frame_address.address == 0 || enter.frame_flag == 0x11);
+            assert!(!called || enter.frame_address.address < exit.frame_address.address);
+
+            let waits_inside = depth == 0 || kind != Some(Kind::Implicit) || enter.frame_address.address != 0;
+            assert!(waits_inside, "what met a region has called the runtime");
+        }
+        depth += 1;
+        if generous {
+            count.same("frames", frames.map(drop), &());
+        }
         unsafe { assert_eq!(ompd_rel_task_handle(task), Rc::OK) };
     }
+}
+
+/// Exit and enter frame of a task.
+fn frames(task: *mut TaskHandle) -> Result<(FrameInfo, FrameInfo), Rc> {
+    let mut enter = FrameInfo::default();
+    let exit = out(|exit| unsafe { ompd_get_task_frame(task, exit, &raw mut enter) })?;
+    Ok((exit, enter))
 }
 
 fn check_function(session: &Session, handle: *mut ThreadHandle, called_from: u64, count: &mut Count) {
