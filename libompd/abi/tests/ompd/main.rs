@@ -6,5 +6,7 @@
 )]
 
 mod answers;
+mod client;
 mod contract;
 mod debugger;
+mod plugin;

@@ -1,0 +1,296 @@
+/* A debugger in C, of the plainest kind: it reads a stopped process through
+ * /proc/PID/mem, knows symbols from a list it is given, and calls every
+ * function of the interface, by the declarations of omp-tools.h. Each line it
+ * prints is the name of a call, what it returned, and what it gave.
+ *
+ *   client LIBRARY PID LWP SYMBOLS    calls every function
+ *   client --layout                   prints how structures are laid out */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include OMP_TOOLS_H
+
+/* `OMPD_THREAD_ID_LWP` of ompd-types.h, which nobody ships. */
+enum { thread_id_lwp = 1 };
+
+struct _ompd_aspace_cont { int memory; };
+struct _ompd_thread_cont { long lwp; };
+
+static struct symbol { char name[256]; uint64_t address; } *symbols;
+static size_t symbol_count;
+static long allocated;
+
+static ompd_rc_t alloc_memory(ompd_size_t nbytes, void **ptr) {
+    *ptr = malloc(nbytes);
+    allocated += *ptr != NULL;
+    return *ptr != NULL ? ompd_rc_ok : ompd_rc_nomem;
+}
+
+static ompd_rc_t free_memory(void *ptr) {
+    allocated -= ptr != NULL;
+    free(ptr);
+    return ompd_rc_ok;
+}
+
+static ompd_rc_t print_string(const char *string, int category) {
+    return fprintf(stderr, "%d %s\n", category, string) < 0 ? ompd_rc_error : ompd_rc_ok;
+}
+
+static ompd_rc_t sizeof_type(ompd_address_space_context_t *context, ompd_device_type_sizes_t *sizes) {
+    ompd_device_type_sizes_t own = {sizeof(char), sizeof(short), sizeof(int), sizeof(long), sizeof(long long),
+                                    sizeof(void *)};
+    *sizes = own;
+    return context != NULL ? ompd_rc_ok : ompd_rc_bad_input;
+}
+
+static ompd_rc_t symbol_addr(ompd_address_space_context_t *context, ompd_thread_context_t *thread, const char *name,
+                             ompd_address_t *address, const char *file) {
+    (void)thread, (void)file;
+    for (size_t n = 0; context != NULL && n < symbol_count; n++) {
+        if (strcmp(symbols[n].name, name) == 0) {
+            address->segment = ompd_segment_none;
+            address->address = symbols[n].address;
+            return ompd_rc_ok;
+        }
+    }
+    return ompd_rc_error;
+}
+
+static ompd_rc_t read_memory(ompd_address_space_context_t *context, ompd_thread_context_t *thread,
+                             const ompd_address_t *address, ompd_size_t nbytes, void *buffer) {
+    (void)thread;
+    if (address->segment != ompd_segment_none) {
+        return ompd_rc_bad_input;
+    }
+    ssize_t got = pread(context->memory, buffer, nbytes, (off_t)address->address);
+    return got == (ssize_t)nbytes ? ompd_rc_ok : ompd_rc_error;
+}
+
+static ompd_rc_t no_write(ompd_address_space_context_t *context, ompd_thread_context_t *thread,
+                          const ompd_address_t *address, ompd_size_t nbytes, const void *buffer) {
+    (void)context, (void)thread, (void)address, (void)nbytes, (void)buffer;
+    puts("WRITE");
+    return ompd_rc_error;
+}
+
+static ompd_rc_t convert(ompd_address_space_context_t *context, const void *input, ompd_size_t unit,
+                         ompd_size_t count, void *output) {
+    memmove(output, input, unit * count);
+    return context != NULL ? ompd_rc_ok : ompd_rc_bad_input;
+}
+
+static ompd_rc_t thread_context(ompd_address_space_context_t *context, ompd_thread_id_t kind, ompd_size_t size,
+                                const void *id, ompd_thread_context_t **thread) {
+    static ompd_thread_context_t contexts[64];
+    static size_t used;
+    (void)context;
+    if (kind != thread_id_lwp) {
+        return ompd_rc_unsupported;
+    }
+    if (size != 8 || used == sizeof contexts / sizeof contexts[0]) {
+        return ompd_rc_bad_input;
+    }
+    contexts[used].lwp = (long)*(const uint64_t *)id;
+    *thread = &contexts[used++];
+    return ompd_rc_ok;
+}
+
+static ompd_callbacks_t callbacks = {alloc_memory, free_memory, print_string, sizeof_type,
+                                     symbol_addr,  read_memory, no_write,     read_memory,
+                                     convert,      convert,     thread_context};
+
+static void *library;
+
+static void *entry(const char *name) {
+    void *found = dlsym(library, name);
+    if (found == NULL) {
+        fprintf(stderr, "%s is missing\n", name);
+        exit(3);
+    }
+    return found;
+}
+
+/* The function of this name, by its declaration. */
+#define F(name) ((__typeof__(&name))entry(#name))
+#define CALL(name, ...) printf("%s %d", #name, (int)F(name)(__VA_ARGS__))
+
+/* Functions of OpenMP 5.2 that older headers do not declare. */
+typedef ompd_rc_t kinds_fn(ompd_address_space_handle_t *, ompd_thread_id_t **, ompd_size_t **, int *);
+typedef ompd_rc_t device_fn(ompd_thread_handle_t *, ompd_address_space_handle_t **);
+
+static void layout(void) {
+#define SIZE(type) printf("sizeof " #type " %zu\n", sizeof(type))
+#define OFFSET(type, field) printf("offsetof " #type "." #field " %zu\n", offsetof(type, field))
+    SIZE(ompd_address_t);
+    OFFSET(ompd_address_t, segment);
+    OFFSET(ompd_address_t, address);
+    SIZE(ompd_frame_info_t);
+    OFFSET(ompd_frame_info_t, frame_address);
+    OFFSET(ompd_frame_info_t, frame_flag);
+    SIZE(ompd_device_type_sizes_t);
+    OFFSET(ompd_device_type_sizes_t, sizeof_char);
+    OFFSET(ompd_device_type_sizes_t, sizeof_short);
+    OFFSET(ompd_device_type_sizes_t, sizeof_int);
+    OFFSET(ompd_device_type_sizes_t, sizeof_long);
+    OFFSET(ompd_device_type_sizes_t, sizeof_long_long);
+    OFFSET(ompd_device_type_sizes_t, sizeof_pointer);
+    SIZE(ompd_callbacks_t);
+    OFFSET(ompd_callbacks_t, alloc_memory);
+    OFFSET(ompd_callbacks_t, free_memory);
+    OFFSET(ompd_callbacks_t, print_string);
+    OFFSET(ompd_callbacks_t, sizeof_type);
+    OFFSET(ompd_callbacks_t, symbol_addr_lookup);
+    OFFSET(ompd_callbacks_t, read_memory);
+    OFFSET(ompd_callbacks_t, write_memory);
+    OFFSET(ompd_callbacks_t, read_string);
+    OFFSET(ompd_callbacks_t, device_to_host);
+    OFFSET(ompd_callbacks_t, host_to_device);
+    OFFSET(ompd_callbacks_t, get_thread_context_for_thread_id);
+    SIZE(ompd_rc_t);
+    SIZE(ompd_scope_t);
+    SIZE(ompd_word_t);
+    SIZE(ompd_size_t);
+    SIZE(ompd_wait_id_t);
+    SIZE(ompd_icv_id_t);
+    SIZE(ompd_thread_id_t);
+    SIZE(ompd_device_t);
+}
+
+static void read_symbols(const char *path) {
+    FILE *list = fopen(path, "r");
+    if (list == NULL) {
+        perror(path);
+        exit(3);
+    }
+    symbols = malloc(sizeof *symbols * 200000);
+    while (symbol_count < 200000 && fscanf(list, "%255s %" SCNx64, symbols[symbol_count].name,
+                                           &symbols[symbol_count].address) == 2) {
+        symbol_count++;
+    }
+    fclose(list);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--layout") == 0) {
+        layout();
+        return 0;
+    }
+    if (argc != 5) {
+        return 2;
+    }
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%s/mem", argv[2]);
+    ompd_address_space_context_t context = {open(path, O_RDONLY)};
+    uint64_t lwp = strtoull(argv[3], NULL, 10);
+    read_symbols(argv[4]);
+    library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL || context.memory < 0) {
+        fprintf(stderr, "%s\n", library == NULL ? dlerror() : path);
+        return 3;
+    }
+
+    ompd_word_t word = -1, more = 1, state = 0x102;
+    const char *text = NULL;
+    ompd_address_space_handle_t *space = NULL, *device = NULL;
+    CALL(ompd_get_api_version, &word), printf(" %" PRId64 "\n", word);
+    CALL(ompd_get_version_string, &text), printf(" %s\n", text);
+    CALL(ompd_initialize, 202111, &callbacks), puts("");
+    CALL(ompd_process_initialize, &context, &space), puts("");
+    CALL(ompd_device_initialize, space, NULL, 2, 8, &lwp, &device), puts("");
+    CALL(ompd_get_omp_version, space, &word), puts("");
+    int rc = F(ompd_get_omp_version_string)(space, &text);
+    printf("ompd_get_omp_version_string %d\n", rc);
+    if (rc == 0) {
+        free_memory((void *)text);
+    }
+    ompd_thread_id_t *kinds;
+    ompd_size_t *sizes;
+    int count = 0, number = 0, order = 7;
+    rc = ((kinds_fn *)entry("ompd_get_device_thread_id_kinds"))(space, &kinds, &sizes, &count);
+    printf("ompd_get_device_thread_id_kinds %d %d\n", rc, count);
+    free_memory(kinds);
+    free_memory(sizes);
+
+    ompd_thread_handle_t *thread = NULL, *member = NULL;
+    ompd_parallel_handle_t *region = NULL, *outer = NULL, *of_task = NULL;
+    ompd_task_handle_t *task = NULL, *generating = NULL, *scheduling = NULL, *implicit = NULL;
+    CALL(ompd_get_thread_handle, space, thread_id_lwp, 8, &lwp, &thread), puts("");
+    uint64_t id = 0;
+    CALL(ompd_get_thread_id, thread, thread_id_lwp, 8, &id), printf(" %" PRIu64 "\n", id);
+    rc = ((device_fn *)entry("ompd_get_device_from_thread"))(thread, &device);
+    printf("ompd_get_device_from_thread %d %d\n", rc, device == space);
+    CALL(ompd_get_curr_parallel_handle, thread, &region), puts("");
+    CALL(ompd_get_enclosing_parallel_handle, region, &outer), puts("");
+    CALL(ompd_parallel_handle_compare, region, outer, &order), printf(" %d\n", order);
+    CALL(ompd_get_thread_in_parallel, region, 0, &member), puts("");
+    CALL(ompd_thread_handle_compare, member, member, &order), printf(" %d\n", order);
+    CALL(ompd_get_curr_task_handle, thread, &task), puts("");
+    CALL(ompd_get_task_parallel_handle, task, &of_task), puts("");
+    CALL(ompd_get_task_in_parallel, region, 0, &implicit), puts("");
+    CALL(ompd_task_handle_compare, task, task, &order), printf(" %d\n", order);
+    CALL(ompd_get_generating_task_handle, task, &generating), puts("");
+    CALL(ompd_get_scheduling_task_handle, task, &scheduling), puts("");
+    ompd_address_t address;
+    ompd_frame_info_t exit_frame, enter_frame;
+    CALL(ompd_get_task_function, task, &address), puts("");
+    CALL(ompd_get_task_frame, task, &exit_frame, &enter_frame), puts("");
+    ompd_wait_id_t wait_id = 0;
+    CALL(ompd_get_state, thread, &word, &wait_id), puts("");
+
+    for (count = 0; more == 1; count++) {
+        rc = F(ompd_enumerate_states)(space, state, &state, &text, &more);
+        if (rc != 0) {
+            break;
+        }
+        free_memory((void *)text);
+    }
+    printf("ompd_enumerate_states %d %d\n", rc, count);
+    const char *const *variables = NULL;
+    CALL(ompd_get_display_control_vars, space, &variables), puts("");
+    for (number = 0; variables[number] != NULL;) {
+        number++;
+    }
+    CALL(ompd_rel_display_control_vars, &variables), printf(" %d\n", number > 0);
+
+    ompd_icv_id_t icv = 0;
+    ompd_scope_t scope = ompd_scope_global;
+    int more_icvs = 1, known = 0, texts = 0;
+    for (count = 0; more_icvs == 1; count++) {
+        rc = F(ompd_enumerate_icvs)(space, icv, &icv, &text, &scope, &more_icvs);
+        if (rc != 0) {
+            break;
+        }
+        free_memory((void *)text);
+        void *handle = scope == ompd_scope_parallel                                       ? (void *)region
+                       : scope == ompd_scope_task || scope == ompd_scope_implicit_task    ? (void *)task
+                       : scope == ompd_scope_thread                                       ? (void *)thread
+                                                                                          : (void *)space;
+        int got = F(ompd_get_icv_from_scope)(handle, scope, icv, &word);
+        known += got == ompd_rc_ok || got == ompd_rc_incomplete;
+        if (F(ompd_get_icv_string_from_scope)(handle, scope, icv, &text) == ompd_rc_ok) {
+            texts++;
+            free_memory((void *)text);
+        }
+    }
+    printf("ompd_enumerate_icvs %d %d\n", rc, count > 20);
+    printf("ompd_get_icv_from_scope 0 %d\n", known > 15);
+    printf("ompd_get_icv_string_from_scope 0 %d\n", texts > 15);
+    CALL(ompd_get_tool_data, thread, ompd_scope_thread, &word, &address), puts("");
+
+    CALL(ompd_rel_task_handle, task), puts("");
+    CALL(ompd_rel_parallel_handle, region), puts("");
+    CALL(ompd_rel_thread_handle, thread), puts("");
+    CALL(ompd_rel_address_space_handle, space), puts("");
+    CALL(ompd_finalize), puts("");
+    printf("allocated %ld\n", allocated);
+    /* It stays loaded: what it has made of the layouts it brings is the same for all processes, and is kept. */
+    free(symbols);
+    close(context.memory);
+    return 0;
+}
