@@ -159,8 +159,7 @@ fn check_task(session: &Session, handle: *mut ThreadHandle, kind: Option<Kind>, 
     let known = if chain.len() >= least { Ok(()) } else { Err(Rc::UNAVAILABLE) };
     count.same("generating tasks", known, &());
     let generous = session.held.generous;
-    let mut depth = 0;
-    for task in chain {
+    for (depth, task) in chain.into_iter().enumerate() {
         let frames = frames(task);
         if let Ok((exit, enter)) = frames {
             assert!(generous, "without registers there are no frames");
@@ -173,7 +172,6 @@ fn check_task(session: &Session, handle: *mut ThreadHandle, kind: Option<Kind>, 
             let waits_inside = depth == 0 || kind != Some(Kind::Implicit) || enter.frame_address.address != 0;
             assert!(waits_inside, "what met a region has called the runtime");
         }
-        depth += 1;
         if generous {
             count.same("frames", frames.map(drop), &());
         }

@@ -59,7 +59,7 @@ fn check(text: &str) {
 #[test]
 fn llvms_plugin_works_on_a_process_and_on_a_core() {
     let Some(plugin) = plugin() else { return skip("LLVM's plugin for gdb is not here; \"ci/fetch debian\" gets it") };
-    for reason in [Toolchain::Clang.check().err(), Runtime::Libiomp5.library().err()].into_iter().flatten() {
+    if let Err(reason) = Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library().map(drop)) {
         return reason.show();
     }
     let module =
