@@ -71,10 +71,13 @@ impl Inspection {
         self.issues.iter().chain(runtimes)
     }
 
-    /// Keeps the verdicts that an earlier look had as well.
-    fn keep_verdicts_of(&mut self, earlier: &Inspection) {
-        let known: HashSet<_> = earlier.waits_for.verdicts.iter().map(stuck_threads).collect();
-        self.waits_for.verdicts.retain(|verdict| known.contains(&stuck_threads(verdict)));
+    /// True if it has the same verdict.
+    fn has(&self, verdict: &Verdict) -> bool {
+        self.waits_for.verdicts.iter().any(|own| stuck_threads(own) == stuck_threads(verdict))
+    }
+
+    fn may_be_stuck(&self) -> bool {
+        waits_for::may_be_stuck(&self.runtimes, &self.os)
     }
 
     /// True if a runtime was found and nothing went wrong.
@@ -95,6 +98,9 @@ pub struct Wanted<'a> {
     /// Time between two looks.
     pub interval: Duration,
 }
+
+/// How often a process is looked at without being asked to, at most.
+const MAX_LOOKS: usize = 5;
 
 /// Opens and reads the target: a number is a process, anything else a core file.
 ///
@@ -143,8 +149,12 @@ fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<I
         before = last.replace(look);
         at = now;
     }
-    let Some(mut last) = last else { return watch.confirmed(first) };
-    last.keep_verdicts_of(before.as_ref().unwrap_or(&first));
+    let Some(mut last) = last else { return watch.settled(first) };
+    let before = before.as_ref().unwrap_or(&first);
+    last.waits_for.verdicts.retain(|verdict| before.has(verdict));
+    if last.waits_for.verdicts.is_empty() {
+        last = watch.settled(last)?;
+    }
     let mut progress = progress::compare(&first, &last, at - began);
     meanwhile.tell(&mut progress, &last);
     last.progress = Some(progress);
@@ -177,15 +187,24 @@ impl Watch<'_> {
         Ok((began, finish(live, &self.runtimes, stop, self.wanted, &self.cache)))
     }
 
-    /// What never goes on is still there at a second stop. A verdict that is not must not be told.
-    fn confirmed(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
-        if first.waits_for.verdicts.is_empty() {
-            return Ok(first);
+    /// What never goes on is still there at a second stop: a verdict that two looks do not agree on must not be told. And who waits
+    /// without sleeping may be met in an instant that tells nothing, so that a process of which not a single thread is seen to get
+    /// on is looked at again.
+    fn settled(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
+        let mut earlier: Vec<Inspection> = Vec::new();
+        let mut latest = first;
+        loop {
+            let told = |verdict: &Verdict| earlier.iter().any(|look| look.has(verdict));
+            let confirmed = latest.waits_for.verdicts.iter().any(told);
+            let open = !latest.waits_for.verdicts.is_empty() || latest.may_be_stuck();
+            if confirmed || !open || earlier.len() + 1 == MAX_LOOKS {
+                latest.waits_for.verdicts.retain(told);
+                return Ok(latest);
+            }
+            let (_, mut next) = self.look(Live::stop_again)?;
+            next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
+            earlier.push(std::mem::replace(&mut latest, next));
         }
-        let (_, mut second) = self.look(Live::stop_again)?;
-        second.pause = first.pause.zip(second.pause).map(|(one, two)| one + two);
-        second.keep_verdicts_of(&first);
-        Ok(second)
     }
 }
 

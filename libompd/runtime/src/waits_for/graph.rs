@@ -82,6 +82,16 @@ impl Graph {
         builder.graph
     }
 
+    /// The same, with all doubts the other way round: who may be about to let others go on, or was met between one step of a wait
+    /// and the next, counts as waiting. Nothing is proven by it; but where even so something can get on, another look will not
+    /// find a hang.
+    pub(super) fn doubtful(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> Graph {
+        let mut builder = Builder::new(snapshots, os, true);
+        builder.doubtful = true;
+        builder.build();
+        builder.graph
+    }
+
     fn node(&mut self, node: Node) -> (NodeIndex, bool) {
         if let Some(index) = self.index.get(&node) {
             return (*index, false);
@@ -219,6 +229,8 @@ struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
     os: &'a [OsThread],
     frozen: bool,
+    /// See [`Graph::doubtful`].
+    doubtful: bool,
     /// Some thread of the process does not sleep.
     awake: bool,
     graph: Graph,
@@ -262,6 +274,7 @@ impl<'a> Builder<'a> {
             snapshots,
             os,
             frozen,
+            doubtful: false,
             awake: os.iter().any(|os| matches!(os.blocked, Blocked::No | Blocked::Yields)),
             graph: Graph {
                 graph: DiGraph::new(),
@@ -322,11 +335,12 @@ impl<'a> Builder<'a> {
         let node = Node::Thread(os.lwp);
         let mut waits: Vec<Node> = Vec::new();
         let mut parked = false;
+        let undecided = self.doubtful && known.iter().any(|(_, thread)| thread.wait.value().is_none());
         for (runtime, thread) in known {
             let Fact::Known { value: Some(wait), .. } = &thread.wait else { continue };
             if wait.kind == WaitKind::Pool {
                 // Awake it may be on its way to or from the pool, and others wait for that.
-                if wait.over.get() != Some(false) && os.blocked == Blocked::No {
+                if wait.over.get() != Some(false) && os.blocked == Blocked::No && !self.doubtful {
                     self.set(node, Mode::Free, Vec::new());
                     self.graph.parked.insert(os.lwp);
                     return;
@@ -335,7 +349,7 @@ impl<'a> Builder<'a> {
                 continue;
             }
             // That it sleeps proves nothing by itself: libomp changes what is waited for before it wakes who waits.
-            let still = wait.over.get() == Some(false);
+            let still = wait.over.get() == Some(false) || self.doubtful && wait.over.get().is_none();
             if !still || self.may_take_a_task(*runtime, thread, wait.kind) || self.may_have_taken(*runtime, wait, os) {
                 self.set(node, Mode::Free, Vec::new());
                 return;
@@ -350,6 +364,10 @@ impl<'a> Builder<'a> {
         }
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
+            _ if undecided => {
+                self.graph.waiting.insert(os.lwp);
+                self.set(node, Mode::Any, vec![Node::Anyone]);
+            }
             // It leaves the pool when some thread opens a region.
             _ if parked => self.set(node, Mode::Any, vec![Node::Anyone]),
             // It may be at a lock of the runtime's own, held by a thread that waits but has not gone to sleep.
@@ -377,7 +395,7 @@ impl<'a> Builder<'a> {
     /// are not over are where they belong; one that only its stack says to wait at a barrier if it offers its processor to
     /// others besides, which libomp does there as long as it waits, and not when it lets others go on.
     fn may_have_taken(&self, runtime: RuntimeIndex, wait: &Wait, os: OsThread) -> bool {
-        if !is_scheduling_point(wait.kind) {
+        if !is_scheduling_point(wait.kind) || self.doubtful {
             return false;
         }
         if wait.origin == Origin::Stack {
@@ -399,7 +417,7 @@ impl<'a> Builder<'a> {
             wait.zip(os)
                 .is_none_or(|(wait, os)| !(is_asleep(wait, *os) || self.frozen && os.blocked == Blocked::Yields))
         };
-        if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) {
+        if tasks.is_none_or(Vec::is_empty) && team.members.iter().flatten().any(awake) && !self.doubtful {
             return (Mode::Free, Vec::new());
         }
         self.tasks(runtime, tasks)

@@ -78,6 +78,13 @@ pub fn judge(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> WaitsFor {
     WaitsFor { graph, verdicts }
 }
 
+/// True if a process of which there is no verdict may hang all the same: no thread of it was seen to be able to get on, but some
+/// were met in an instant that tells nothing. Another look may find them elsewhere.
+pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> bool {
+    let graph = Graph::doubtful(snapshots, os);
+    !verdicts(&graph, snapshots, os, Certainty::Suspect).is_empty()
+}
+
 fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &[OsThread], certainty: Certainty) -> Vec<Verdict> {
     let inner = graph.inner();
     let stuck = graph.stuck();
