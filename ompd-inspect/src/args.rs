@@ -299,6 +299,11 @@ pub enum View {
 }
 
 impl View {
+    /// It says of a process that it hangs.
+    pub fn has_verdicts(self) -> bool {
+        matches!(self, View::Summary | View::Waits(_))
+    }
+
     /// What is rendered is to be drawn by Graphviz.
     pub fn is_picture(self) -> bool {
         matches!(self, View::Tasks(Form::Svg) | View::Waits(Form::Svg))

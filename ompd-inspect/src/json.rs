@@ -67,9 +67,12 @@ pub struct Report {
     pub complete: bool,
     /// The process.
     pub process: Process,
-    /// How long the process was stopped, in milliseconds (live processes).
+    /// How long the process was stopped, in milliseconds, all stops together (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
+    /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stops: Option<u32>,
     /// Every thread of the operating system.
     pub os_threads: Vec<OsThread>,
     /// Every OpenMP runtime in the process.
@@ -389,6 +392,7 @@ pub fn report(inspection: &Inspection) -> Report {
             signal: process.signal,
         },
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
+        stops: inspection.pause.map(|_| inspection.stops),
         os_threads: inspection
             .threads
             .iter()

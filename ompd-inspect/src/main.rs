@@ -85,8 +85,13 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         ..OpenOptions::default()
     };
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let wanted =
-        session::Wanted { ignore: &ignore, locals: cli.locals(), samples: options.samples, interval: options.interval };
+    let wanted = session::Wanted {
+        ignore: &ignore,
+        locals: cli.locals(),
+        verdicts: options.json || view.has_verdicts(),
+        samples: options.samples,
+        interval: options.interval,
+    };
     let inspection = session::inspect(target, &open, wanted).map_err(|error| {
         let no_process = matches!(error, OpenError::NoSuchProcess { .. });
         let mut failure = Failure::from(error);

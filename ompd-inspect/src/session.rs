@@ -56,8 +56,10 @@ pub struct Inspection {
     pub nameless: bool,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
-    /// How long a live process was held.
+    /// How long a live process was held, all stops of this look together.
     pub pause: Option<Duration>,
+    /// How many those were.
+    pub stops: u32,
     /// Processor time each thread of a live process had used by then, by LWP.
     pub cpu: HashMap<i32, Duration>,
     /// What has changed since the first look, if there was more than one.
@@ -93,6 +95,8 @@ pub struct Wanted<'a> {
     pub ignore: &'a [Origin],
     /// The variables of the program, which nothing else of an inspection shows.
     pub locals: bool,
+    /// Whether it hangs, which takes more than one look.
+    pub verdicts: bool,
     /// How often to look at a live process.
     pub samples: u32,
     /// Time between two looks.
@@ -191,6 +195,9 @@ impl Watch<'_> {
     /// without sleeping may be met in an instant that tells nothing, so that a process of which not a single thread is seen to get
     /// on is looked at again.
     fn settled(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
+        if !self.wanted.verdicts {
+            return Ok(first);
+        }
         let mut earlier: Vec<Inspection> = Vec::new();
         let mut latest = first;
         loop {
@@ -203,6 +210,7 @@ impl Watch<'_> {
             }
             let (_, mut next) = self.look(Live::stop_again)?;
             next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
+            next.stops = latest.stops + 1;
             earlier.push(std::mem::replace(&mut latest, next));
         }
     }
@@ -277,6 +285,7 @@ fn finish(
         nameless: !nameless.is_empty(),
         issues,
         pause,
+        stops: 1,
         cpu,
         progress: None,
     }

@@ -189,6 +189,12 @@ fn contestants(inspect: &Path, pid: i32) -> Vec<Contestant> {
     let gdb = |command: &str| ["-nx", "-batch", "-p", &pid, "-ex", command].map(str::to_owned).to_vec();
     vec![
         // The first one is what the others are compared with. Its status is 0 only if everything was read.
+        Contestant {
+            shown: "ompd-inspect threads PID",
+            program: inspect.into(),
+            arguments: vec!["threads".into(), pid.clone()],
+            mark: None,
+        },
         Contestant { shown: "ompd-inspect PID", program: inspect.into(), arguments: vec![pid.clone()], mark: None },
         Contestant {
             shown: "ompd-inspect --json PID",
@@ -306,6 +312,7 @@ fn lines_with(mark: &str, file: &mut File) -> Result<usize> {
 struct Report {
     complete: bool,
     pause_ms: f64,
+    stops: u32,
     os_threads: Vec<IgnoredAny>,
 }
 
@@ -329,7 +336,7 @@ fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize)
     Ok(pauses)
 }
 
-/// The pause `ompd-inspect` says it caused, in milliseconds.
+/// The pause of one stop that `ompd-inspect` says it caused, in milliseconds.
 fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
     let mut output = tempfile::tempfile().context("making a file for output")?;
     let mut command = Command::new(inspect);
@@ -339,7 +346,8 @@ fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
     output.seek(SeekFrom::Start(0))?;
     let report: Report = serde_json::from_reader(BufReader::new(output)).context("the report of ompd-inspect")?;
     ensure!(report.complete && report.os_threads.len() == threads, "ompd-inspect did not read all {threads} threads");
-    Ok(report.pause_ms)
+    ensure!(report.stops > 0, "ompd-inspect did not stop the process");
+    Ok(report.pause_ms / f64::from(report.stops))
 }
 
 /// Middle value and least value; of an even number of values the greater of the middle two.

@@ -196,7 +196,7 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
     }
-    if matches!(view, View::Summary | View::Waits(_)) {
+    if view.has_verdicts() {
         verdicts::render(&mut page, inspection);
     }
     if matches!(view, View::Waits(_)) {

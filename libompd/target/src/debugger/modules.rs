@@ -24,6 +24,8 @@ const PAGE: u64 = 4096;
 const MAX_PAGES: u64 = 16 << 10;
 /// What the vdso is called in the list. No file has that name.
 const VDSO: &str = "linux-vdso.so.1";
+/// It is some pages long.
+const MAX_VDSO: u64 = 64 << 10;
 
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,8 +193,8 @@ fn module<D: Debugger>(
     issues: &mut Vec<String>,
 ) -> Module {
     if image.path == VDSO {
-        let length = image.ranges.first().map_or(0, |range| range.end - range.start);
-        let bytes = usize::try_from(length).ok().and_then(|length| memory.bytes(Addr(image.first.start), length));
+        let length = image.ranges.first().map_or(0, |range| range.end - range.start).min(MAX_VDSO);
+        let bytes = memory.bytes(Addr(image.first.start), length as usize);
         if let Some(module) = bytes.and_then(|bytes| Module::vdso(image.first.start, bytes)) {
             return module;
         }

@@ -30,10 +30,12 @@ impl Start {
         let mut at = stack.checked_add((arguments + 2).checked_mul(width)?)?;
         let mut left = MAX_STRINGS;
         loop {
-            let word = memory.word(at, arch)?;
-            at = at.checked_add(width)?;
-            left = left.checked_sub(1)?;
-            if word == 0 {
+            // A few at a time: the vector behind them is longer than that.
+            let words = memory.words(at, 8, arch)?;
+            left = left.checked_sub(8)?;
+            let end = words.iter().position(|word| *word == 0);
+            at = at.checked_add(width * end.map_or(8, |end| end as u64 + 1))?;
+            if end.is_some() {
                 break;
             }
         }
