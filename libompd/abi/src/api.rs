@@ -102,7 +102,7 @@ pub unsafe extern "C" fn ompd_device_initialize(
     device_handle: *mut *mut AddressSpaceHandle,
 ) -> Rc {
     with(|library| {
-        library.space(host_handle)?;
+        library.unread_space(host_handle)?;
         if id.is_null() || device_handle.is_null() { Err(Rc::BAD_INPUT) } else { Err(Rc::UNSUPPORTED) }
     })
 }
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
     count: *mut c_int,
 ) -> Rc {
     with(|library| {
-        library.space(device_handle)?;
+        library.unread_space(device_handle)?;
         if kinds.is_null() || thread_id_sizes.is_null() || count.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_omp_version(address_space: *mut AddressSpaceHandle, omp_version: *mut Word) -> Rc {
     with(|library| {
-        let version = runtime_version(library.space(address_space)?)?;
+        let version = runtime_version(library.unread_space(address_space)?)?;
         // SAFETY: the debugger gives a place for a word, or NULL.
         unsafe { put(omp_version, version) }
     })
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn ompd_get_omp_version_string(
     string: *mut *const c_char,
 ) -> Rc {
     with(|library| {
-        let version = runtime_version(library.space(address_space)?)?;
+        let version = runtime_version(library.unread_space(address_space)?)?;
         let name = match version {
             201_107 => "OpenMP 3.1",
             201_307 => "OpenMP 4.0",
@@ -544,7 +544,7 @@ pub unsafe extern "C" fn ompd_enumerate_states(
     more_enums: *mut Word,
 ) -> Rc {
     with(|library| {
-        library.space(address_space_handle)?;
+        library.unread_space(address_space_handle)?;
         if next_state.is_null() || next_state_name.is_null() || more_enums.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -643,7 +643,7 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        let family = library.space(handle)?.main()?.instance.family;
+        let family = library.unread_space(handle)?.main()?.instance.family;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }

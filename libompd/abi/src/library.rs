@@ -122,6 +122,14 @@ impl Library {
         }
     }
 
+    /// The address space behind a handle, for questions to which all stops of a process give the same answer.
+    pub(crate) fn unread_space<T>(&self, handle: *const T) -> Result<&Space, Rc> {
+        match self.handle(handle)? {
+            Handle::Space => self.spaces.get(&number(handle)).ok_or(Rc::STALE_HANDLE),
+            _ => Err(self.other_kind()),
+        }
+    }
+
     fn numbered(&mut self, id: u64) -> Result<&mut Space, Rc> {
         let space = self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)?;
         space.look();
