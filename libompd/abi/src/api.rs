@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ompd_runtime::model::{Family, State, TaskKind};
+use ompd_runtime::model::{BarrierKind, Fact, Family, State, TaskKind, Wait};
 use ompd_target::{Addr, NativeThread, Target};
 
 use crate::icvs::{self, Value};
@@ -576,7 +576,12 @@ pub unsafe extern "C" fn ompd_get_state(
         let known = thread.state.get();
         let waits =
             !matches!(known, None | Some(State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead));
-        let number = known.map_or(states::UNDEFINED, |state| states::in_version(state.number().into(), version));
+        let number = match (known, thread.wait.value()) {
+            (Some(State::WaitBarrier), Some(Some(wait))) => at_barrier(wait),
+            (Some(state), _) => state.number().into(),
+            (None, _) => states::UNDEFINED,
+        };
+        let number = states::in_version(number, version);
         let object = thread.wait.value().and_then(Option::as_ref).filter(|_| waits).map_or(0, |wait| wait.object.0);
         // SAFETY: the debugger gives places for these, or NULL; it need not want the second.
         unsafe {
@@ -584,6 +589,15 @@ pub unsafe extern "C" fn ompd_get_state(
             if wait_id.is_null() { Ok(()) } else { put(wait_id, object) }
         }
     })
+}
+
+/// The state of a thread at a barrier inside a region, by what the compiler says of it.
+fn at_barrier(wait: &Wait) -> Word {
+    match wait.barrier.as_ref().and_then(Fact::get) {
+        Some(BarrierKind::Explicit) => 0x014,
+        Some(BarrierKind::Loop | BarrierKind::Sections | BarrierKind::Single | BarrierKind::Workshare) => 0x012,
+        Some(BarrierKind::LoopOrUnspecified | BarrierKind::Implicit) | None => State::WaitBarrier.number().into(),
+    }
 }
 
 /// The control variables as the environment and the runtime have them, each as `NAME=VALUE`.

@@ -88,7 +88,7 @@ pub(crate) const ICVS: &[Icv] = &[
         What::Environment("OMP_TOOL_VERBOSE_INIT", Some("disabled"), true),
         ADDRESS_SPACE,
         GLOBAL,
-        V51,
+        V50,
     ),
     icv(14, "levels-var", What::Levels, PARALLEL, TASK, V50),
     icv(15, "active-levels-var", What::ActiveLevels, PARALLEL, TASK, V50),
@@ -284,7 +284,8 @@ fn of_icvs(snapshot: &RuntimeSnapshot, icvs: &Icvs, what: What) -> Result<Value,
             let schedule = known(&icvs.schedule)?;
             let chunk = if schedule.chunk > 0 { String::new() } else { format!(",{}", schedule.chunk) };
             let text = format!("{schedule}{chunk}");
-            Ok(Value { number: Some(schedule.kind.into()), incomplete: true, text })
+            // A kind, a chunk and a modifier are no number.
+            Ok(Value::text(text))
         }
         _ => Err(Rc::INCOMPATIBLE),
     }

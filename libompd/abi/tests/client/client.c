@@ -3,8 +3,9 @@
  * function of the interface, by the declarations of omp-tools.h. Each line it
  * prints is the name of a call, what it returned, and what it gave.
  *
- *   client LIBRARY PID LWP SYMBOLS    calls every function
- *   client --layout                   prints how structures are laid out */
+ *   client LIBRARY PID LWP SYMBOLS              calls every function
+ *   client --values LIBRARY PID PTHREAD SYMBOLS prints what it says of a thread
+ *   client --layout                             prints how structures are laid out */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,11 +17,11 @@
 
 #include OMP_TOOLS_H
 
-/* `OMPD_THREAD_ID_LWP` of ompd-types.h, which nobody ships. */
-enum { thread_id_lwp = 1 };
+/* `OMPD_THREAD_ID_PTHREAD` and `_LWP` of ompd-types.h, which nobody ships. */
+enum { thread_id_pthread = 0, thread_id_lwp = 1 };
 
 struct _ompd_aspace_cont { int memory; };
-struct _ompd_thread_cont { long lwp; };
+struct _ompd_thread_cont { unsigned long id; };
 
 static struct symbol { char name[256]; uint64_t address; } *symbols;
 static size_t symbol_count;
@@ -51,7 +52,13 @@ static ompd_rc_t sizeof_type(ompd_address_space_context_t *context, ompd_device_
 
 static ompd_rc_t symbol_addr(ompd_address_space_context_t *context, ompd_thread_context_t *thread, const char *name,
                              ompd_address_t *address, const char *file) {
-    (void)thread, (void)file;
+    (void)file;
+    char own[300];
+    if (thread != NULL) {
+        /* Thread-local ones are in the list once for each thread. */
+        snprintf(own, sizeof own, "%s@%lx", name, thread->id);
+        name = own;
+    }
     for (size_t n = 0; context != NULL && n < symbol_count; n++) {
         if (strcmp(symbols[n].name, name) == 0) {
             address->segment = ompd_segment_none;
@@ -90,13 +97,13 @@ static ompd_rc_t thread_context(ompd_address_space_context_t *context, ompd_thre
     static ompd_thread_context_t contexts[64];
     static size_t used;
     (void)context;
-    if (kind != thread_id_lwp) {
+    if (kind != thread_id_lwp && kind != thread_id_pthread) {
         return ompd_rc_unsupported;
     }
     if (size != 8 || used == sizeof contexts / sizeof contexts[0]) {
         return ompd_rc_bad_input;
     }
-    contexts[used].lwp = (long)*(const uint64_t *)id;
+    contexts[used].id = *(const uint64_t *)id;
     *thread = &contexts[used++];
     return ompd_rc_ok;
 }
@@ -176,7 +183,91 @@ static void read_symbols(const char *path) {
     fclose(list);
 }
 
+/* Control variables of every scope, by the handles for each. */
+static void print_icvs(ompd_address_space_handle_t *space, ompd_thread_handle_t *thread,
+                       ompd_parallel_handle_t *region, ompd_task_handle_t *task) {
+    ompd_icv_id_t icv = 0;
+    ompd_scope_t scope = ompd_scope_global;
+    int more = 1;
+    while (more == 1) {
+        const char *name = NULL, *text = NULL;
+        ompd_word_t value = 0;
+        if (F(ompd_enumerate_icvs)(space, icv, &icv, &name, &scope, &more) != ompd_rc_ok) {
+            return;
+        }
+        void *handle = scope == ompd_scope_parallel ? (void *)region
+                       : scope == ompd_scope_task   ? (void *)task
+                       : scope == ompd_scope_thread ? (void *)thread
+                                                    : (void *)space;
+        int rc = F(ompd_get_icv_from_scope)(handle, scope, icv, &value);
+        printf("icv %s %d %d %" PRId64 "\n", name, (int)scope, rc, rc == ompd_rc_ok || rc == ompd_rc_incomplete ? value : 0);
+        rc = F(ompd_get_icv_string_from_scope)(handle, scope, icv, &text);
+        printf("text %s %d %s\n", name, rc, rc == ompd_rc_ok ? text : "");
+    }
+}
+
+/* What the library says of one thread, for comparison with another one. */
+static void values(ompd_address_space_context_t *context, uint64_t pthread) {
+    ompd_address_space_handle_t *space = NULL;
+    ompd_thread_handle_t *thread = NULL, *member = NULL;
+    ompd_parallel_handle_t *region = NULL, *outer = NULL;
+    ompd_task_handle_t *task = NULL, *next = NULL;
+    ompd_word_t word = 0;
+    ompd_wait_id_t wait_id = 0;
+    ompd_address_t address = {0, 0};
+    int rc = F(ompd_initialize)(201811, &callbacks);
+    printf("initialize %d\n", rc);
+    printf("process_initialize %d\n", F(ompd_process_initialize)(context, &space));
+    rc = F(ompd_get_omp_version)(space, &word);
+    printf("omp_version %d %" PRId64 "\n", rc, word);
+    printf("thread %d\n", F(ompd_get_thread_handle)(space, thread_id_pthread, 8, &pthread, &thread));
+    rc = F(ompd_get_state)(thread, &word, &wait_id);
+    printf("state %d %" PRId64 "\n", rc, word);
+    printf("region %d\n", F(ompd_get_curr_parallel_handle)(thread, &region));
+    printf("task %d\n", F(ompd_get_curr_task_handle)(thread, &task));
+    print_icvs(space, thread, region, task);
+    for (int level = 0; region != NULL && level < 10; level++) {
+        int threads = 0;
+        while (threads < 100 && F(ompd_get_thread_in_parallel)(region, threads, &member) == ompd_rc_ok) {
+            uint64_t id = 0;
+            rc = F(ompd_get_thread_id)(member, thread_id_pthread, 8, &id);
+            printf("member %d %d %d %" PRIx64 "\n", level, threads, rc, id);
+            rc = F(ompd_get_task_in_parallel)(region, threads, &next);
+            printf("implicit %d %d %d\n", level, threads, rc);
+            if (rc == ompd_rc_ok) {
+                rc = F(ompd_get_task_function)(next, &address);
+                printf("function %d %d %d %" PRIx64 "\n", level, threads, rc, rc == ompd_rc_ok ? address.address : 0);
+            }
+            threads++;
+        }
+        printf("threads %d %d\n", level, threads);
+        rc = F(ompd_get_enclosing_parallel_handle)(region, &outer);
+        printf("enclosing %d %d\n", level, rc);
+        region = rc == ompd_rc_ok ? outer : NULL;
+    }
+    for (int depth = 0; task != NULL && depth < 10; depth++) {
+        rc = F(ompd_get_generating_task_handle)(task, &next);
+        printf("generating %d %d\n", depth, rc);
+        task = rc == ompd_rc_ok ? next : NULL;
+    }
+}
+
 int main(int argc, char **argv) {
+    if (argc == 6 && strcmp(argv[1], "--values") == 0) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%s/mem", argv[3]);
+        ompd_address_space_context_t context = {open(path, O_RDONLY)};
+        read_symbols(argv[5]);
+        /* Intel's library uses the C++ library without saying so. */
+        dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
+        library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL || context.memory < 0) {
+            fprintf(stderr, "%s\n", library == NULL ? dlerror() : path);
+            return 3;
+        }
+        values(&context, strtoull(argv[4], NULL, 16));
+        return 0;
+    }
     if (argc == 2 && strcmp(argv[1], "--layout") == 0) {
         layout();
         return 0;

@@ -1,5 +1,6 @@
 //! A debugger written in C, compiled against the declarations that LLVM ships, on live processes; and what the library asks of others.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::mem::offset_of;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,9 @@ fn symbols(pid: i32, file: &Path) {
     let mut lines = String::new();
     for module in live.modules() {
         let Ok(elf) = &module.file else { continue };
-        for name in elf.exported_names() {
+        let own = elf.symbols_with_prefix("").map(|symbol| symbol.name);
+        let names: BTreeSet<String> = elf.exported_names().map(str::to_owned).chain(own).collect();
+        for name in names.iter().filter(|name| !name.contains(char::is_whitespace)) {
             if let Some(symbol) = module.symbol(name).filter(|symbol| !symbol.tls) {
                 lines.push_str(&format!("{name} {:x}\n", symbol.addr.0));
             }
@@ -232,4 +235,117 @@ fn it_exports_the_interface_and_needs_no_openmp_itself() {
         let known = ["libc.so", "libgcc_s.so", "ld-linux", "libm.so"];
         assert!(known.iter().any(|name| needed.starts_with(name)), "{needed}");
     }
+}
+
+/// What a library says of a thread: each line up to its last number or word, and that.
+fn values(client: &Path, library: &Path, running: &Running, pthread: u64, list: &Path) -> BTreeMap<String, String> {
+    let mut command = Command::new(client);
+    command.arg("--values").arg(library).arg(running.pid.to_string()).arg(format!("{pthread:x}")).arg(list);
+    let done = command.output().expect("the client runs");
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{command:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let name = match words[0] {
+            "icv" | "text" => 2,
+            "member" | "implicit" | "function" => 3,
+            "threads" | "enclosing" | "generating" => 2,
+            _ => 1,
+        };
+        found.insert(words[..name].join(" "), words[name..].join(" "));
+    }
+    found
+}
+
+/// Where a thread-local variable of the runtime lies in each thread, as gdb knows it: lines for the list of symbols.
+fn thread_local(running: &Running, name: &str) -> Option<String> {
+    let script = format!(
+        "python\nfor t in gdb.selected_inferior().threads():\n    t.switch()\n    \
+         print('at', t.ptid[1], int(gdb.parse_and_eval('(long)&{name}')))\nend\n"
+    );
+    let mut file = tempfile::NamedTempFile::with_suffix(".gdb").expect("a file");
+    file.write_all(script.as_bytes()).expect("a script");
+    let mut command = Command::new("gdb");
+    let done = command.args(["-nx", "-batch", "-p", &running.pid.to_string(), "-x"]).arg(file.path()).output().ok()?;
+    let mut lines = String::new();
+    for line in String::from_utf8_lossy(&done.stdout).lines().filter_map(|line| line.strip_prefix("at ")) {
+        let (lwp, addr) = line.split_once(' ')?;
+        let thread = running.truth.thread(lwp.parse().ok()?)?;
+        lines.push_str(&format!("{name}@{:x} {:x}\n", thread.pthread.0, addr.parse::<u64>().ok()?));
+    }
+    Some(lines).filter(|lines| !lines.is_empty())
+}
+
+/// Why the answers of the two libraries differ where they do. `None`: they must not.
+fn explained(name: &str, ours: &str, theirs: &str) -> Option<&'static str> {
+    let words: Vec<&str> = name.split(' ').collect();
+    match (words[0], ours, theirs) {
+        ("text", _, "5 ") => {
+            Some("any control variable has a text (OpenMP 5.2, 20.5.10.4), and theirs gives none of numbers")
+        }
+        ("text", "0 disabled", "0 ") => Some("a variable that is not set leaves the default of tool-verbose-init-var"),
+        ("text", "0 false", "0 0") => Some("bind-var is a word"),
+        ("enclosing" | "generating", "1", "5") => {
+            Some("there is none: ompd_rc_unavailable (OpenMP 5.2, 20.5.6.2 and 20.5.7.2), not that it is unsupported")
+        }
+        ("function", "1 0", "0 ffffffffffffffff") => {
+            Some("an initial task has no function; theirs gives what is none, and ok")
+        }
+        ("state", "0 258", "0 1") => {
+            Some("the state of a thread that does not wait is kept for tools, which we do not rely on")
+        }
+        ("state", "0 18", "0 19") | ("state", "0 16", "0 20" | "0 19") => Some("theirs is kept for tools"),
+        _ => None,
+    }
+}
+
+/// Intel's own library, the only other one for a runtime that is shipped, as a second opinion.
+#[test]
+fn where_intels_library_answers_otherwise_it_is_known_why() {
+    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let library_of_intel = match Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library()) {
+        Ok(runtime) => runtime.with_file_name("libiomp5_db.so"),
+        Err(reason) => return reason.show(),
+    };
+    if !library_of_intel.is_file() {
+        return skip("Intel's libiomp5_db.so is not here; \"ci/setup\" gets it");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(client) = client(directory.path(), "gcc", &header) else { return };
+    let program = build("nested", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
+    // Without this theirs does not tell of states.
+    let launch = Launch::new(&program, Runtime::Libiomp5, Env::Settled).variable("OMP_DEBUG", "enabled");
+    let running = launch.start().expect("it starts");
+    let list = directory.path().join("symbols");
+    symbols(running.pid, &list);
+    // Theirs finds a thread by a thread-local variable.
+    let Some(own) = thread_local(&running, "__kmp_gtid") else { return skip("gdb does not say where __kmp_gtid is") };
+    let all = std::fs::read_to_string(&list).expect("the list");
+    std::fs::write(&list, own + &all).expect("the list");
+    let (mut equal, mut differences) = (0, BTreeSet::new());
+    for thread in &running.truth.threads {
+        let ours = values(&client, &library(), &running, thread.pthread.0, &list);
+        let theirs = values(&client, &library_of_intel, &running, thread.pthread.0, &list);
+        assert_eq!(theirs["thread"], "0", "theirs knows the thread");
+        for (name, value) in &theirs {
+            // Its value can be changed by a call, and is not read.
+            if name.ends_with(" affinity-format-var") {
+                assert_eq!(ours.get(name), None);
+                continue;
+            }
+            let own = ours.get(name).unwrap_or_else(|| panic!("{name} is missing, theirs: {value}"));
+            // What is printed beside an error says nothing.
+            let failed = |value: &str| value.split(' ').nth(1).is_some_and(|rc| name.starts_with("icv") && rc != "0");
+            if own == value || failed(own) && failed(value) {
+                equal += 1;
+            } else {
+                let why = explained(name, own, value)
+                    .unwrap_or_else(|| panic!("{}: {name}: ours {own}, theirs {value}", thread.role));
+                differences.insert(why);
+            }
+        }
+    }
+    let _ = writeln!(std::io::stderr(), "Intel's library: {equal} answers equal; others: {differences:#?}");
+    assert!(equal > 200, "{equal}");
 }

@@ -173,7 +173,7 @@ fn a_control_variable_is_of_one_scope_and_any_has_a_text() {
     assert_eq!(ask(region.cast(), scope::PARALLEL, 9999), Err(Rc::BAD_INPUT));
     assert_eq!(ask(ptr::null_mut(), scope::PARALLEL, id), Err(Rc::STALE_HANDLE));
     assert_eq!(session.icv_text(region, "team-size-var"), Ok("2".to_owned()));
-    assert_eq!(session.icv(task, "run-sched-var"), Err(Rc::INCOMPLETE));
+    assert_eq!(session.icv(task, "run-sched-var"), Err(Rc::INCOMPATIBLE));
     assert!(session.icvs.contains_key("explicit-task-var"));
     assert_eq!(session.icv(task, "explicit-task-var"), Ok(0));
     let unknown = out(|text| unsafe { ompd_get_icv_string_from_scope(task.cast(), scope::TASK, 9999, text) });

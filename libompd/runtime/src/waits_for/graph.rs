@@ -380,7 +380,12 @@ impl<'a> Builder<'a> {
                 Signals::FromOutside | Signals::Quiet => self.set(node, Mode::Any, vec![Node::Anyone]),
             },
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
-            Blocked::Yields if self.frozen && known.iter().any(|(r, t)| exhausted(&self.snapshots[*r], t)) => {
+            // Between two looks at what it waits for it offers its processor to others.
+            Blocked::Yields | Blocked::No
+                if self.frozen
+                    && (os.blocked == Blocked::Yields || self.doubtful)
+                    && known.iter().any(|(r, t)| exhausted(&self.snapshots[*r], t)) =>
+            {
                 self.set(node, Mode::Any, vec![Node::Anyone]);
             }
             Blocked::Outside(_) | Blocked::Yields | Blocked::No => self.set(node, Mode::Free, Vec::new()),
