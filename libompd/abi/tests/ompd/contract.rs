@@ -200,3 +200,61 @@ fn nothing_is_read_twice_within_a_call_or_while_the_process_has_not_run() {
         assert!(twice.is_empty(), "read more than once: {twice:x?}");
     }
 }
+
+/// Sizes, layouts and states are those of each process, whatever else is looked at.
+#[test]
+fn two_processes_at_once_do_not_mix() {
+    let one = nested();
+    let (toolchain, runtime) = match Toolchain::Clang.check().and_then(|()| Runtime::Libomp14.library()) {
+        Ok(_) => (Toolchain::Clang, Runtime::Libomp14),
+        Err(reason) => {
+            reason.show();
+            (Toolchain::Gcc, Runtime::Libgomp)
+        }
+    };
+    let program = build("barrier_missing", toolchain, Opt::O0, &[]).expect("it builds");
+    let other = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+    let session = Session::new(201_811, Held::live(one.pid, false));
+    let mut held = Box::new(Held::live(other.pid, false));
+    let context: *mut Held = &raw mut *held;
+    let second = out(|space| unsafe { ompd_process_initialize(context.cast(), space) }).expect("a second process");
+    let ask = |space, running: &Running| {
+        let lwp = running.truth.coordinator as u64;
+        let size = |thread| {
+            let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) })?;
+            session.icv(region, "team-size-var")
+        };
+        out(|thread| unsafe { ompd_get_thread_handle(space, thread_id::LWP, 8, (&raw const lwp).cast(), thread) })
+            .and_then(size)
+    };
+    let truth = |running: &Running| {
+        let thread = running.truth.thread(running.truth.coordinator).and_then(|thread| thread.api.as_ref());
+        Word::from(thread.expect("the API's answers").num_threads)
+    };
+    assert_ne!(truth(&one), truth(&other), "the comparison needs teams of different sizes");
+    for _ in 0..2 {
+        assert_eq!(ask(session.space, &one), Ok(truth(&one)));
+        assert_eq!(ask(second, &other), Ok(truth(&other)));
+    }
+    assert_eq!(ask(second, &one), Err(Rc::UNAVAILABLE), "a thread of the other process");
+    unsafe { assert_eq!(ompd_rel_address_space_handle(second), Rc::OK) };
+    assert_eq!(ask(session.space, &one), Ok(truth(&one)));
+}
+
+#[test]
+fn a_member_by_number_is_a_thread_like_any_other() {
+    let running = nested();
+    let session = Session::new(202_111, Held::live(running.pid, false));
+    let thread = session.thread(thread_id::LWP, running.truth.coordinator as u64).expect("a thread");
+    let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region");
+    for number in 0..2 {
+        let member = out(|member| unsafe { ompd_get_thread_in_parallel(region, number, member) }).expect("a member");
+        let own = out(|region| unsafe { ompd_get_curr_parallel_handle(member, region) }).expect("its region");
+        assert_eq!(out(|cmp| unsafe { ompd_parallel_handle_compare(region, own, cmp) }), Ok(0));
+        let task = out(|task| unsafe { ompd_get_curr_task_handle(member, task) });
+        assert!(task.is_ok());
+        let id =
+            out(|id: *mut u64| unsafe { ompd_get_thread_id(member, thread_id::LWP, 8, id.cast()) }).expect("its id");
+        assert!(running.truth.thread(id as i32).is_some());
+    }
+}
