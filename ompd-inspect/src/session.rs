@@ -103,8 +103,9 @@ pub struct Wanted<'a> {
     pub interval: Duration,
 }
 
-/// How often a process is looked at without being asked to, at most.
-const MAX_LOOKS: usize = 5;
+/// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls
+/// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
+const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
 
 /// Opens and reads the target: a number is a process, anything else a core file.
 ///
@@ -204,10 +205,11 @@ impl Watch<'_> {
             let told = |verdict: &Verdict| earlier.iter().any(|look| look.has(verdict));
             let confirmed = latest.waits_for.verdicts.iter().any(told);
             let open = !latest.waits_for.verdicts.is_empty() || latest.may_be_stuck();
-            if confirmed || !open || earlier.len() + 1 == MAX_LOOKS {
+            let Some(wait) = BETWEEN_LOOKS.get(earlier.len()).filter(|_| open && !confirmed) else {
                 latest.waits_for.verdicts.retain(told);
                 return Ok(latest);
-            }
+            };
+            std::thread::sleep(Duration::from_millis(*wait));
             let (_, mut next) = self.look(Live::stop_again)?;
             next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
             next.stops = latest.stops + 1;
