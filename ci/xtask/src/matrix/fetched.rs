@@ -41,7 +41,8 @@ pub fn all() -> Result<Vec<Fetched>> {
     let mut found = Vec::new();
     for folder in folders(&home())? {
         let what = fs::read_to_string(folder.join("what")).context("reading what a runtime is")?.trim().to_owned();
-        if what.contains(", libc6 ") {
+        // The C library, and plugins for debuggers, are there for other purposes.
+        if what.contains(", libc6 ") || what.contains("-dev ") {
             continue;
         }
         let library = files(&folder)?.into_iter().find(|path| {
