@@ -657,11 +657,11 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        let family = library.unread_space(handle)?.main()?.instance.family;
+        library.unread_space(handle)?;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let all: Vec<_> = icvs::offered(version, family).collect();
+        let all: Vec<_> = icvs::offered(version).collect();
         let next = match current {
             0 => 0,
             _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,
@@ -712,8 +712,7 @@ pub unsafe extern "C" fn ompd_get_icv_string_from_scope(
 fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: IcvId) -> Result<Value, Rc> {
     let version = library.version;
     let (space, handle) = library.any(handle)?;
-    let family = space.main()?.instance.family;
-    let icv = icvs::offered(version, family).find(|icv| icv.id == id).ok_or(Rc::BAD_INPUT)?;
+    let icv = icvs::offered(version).find(|icv| icv.id == id).ok_or(Rc::BAD_INPUT)?;
     icvs::value(space, handle, scope, icv, version)
 }
 

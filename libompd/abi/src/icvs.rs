@@ -1,7 +1,6 @@
 //! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
 
 use ompd_runtime::model::{Fact, Family, Icvs, RuntimeSnapshot, SettingValue, Task, TaskKind};
-use ompd_target::Target;
 
 use crate::library::Handle;
 use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
@@ -40,9 +39,6 @@ enum What {
     Partition,
     /// A setting of the process that the runtime keeps.
     Setting(&'static str),
-    /// What is set once, from a variable of the environment, and what it is without; `None`: the runtime decides. The second is
-    /// true if it is only LLVM's and Intel's runtimes that have it.
-    Environment(&'static str, Option<&'static str>, bool),
 }
 
 use scope::{ADDRESS_SPACE, GLOBAL, IMPLICIT_TASK, PARALLEL, TASK, THREAD};
@@ -69,27 +65,8 @@ pub(crate) const ICVS: &[Icv] = &[
     icv(3, "stacksize-var", What::Setting("stacksize-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
     icv(4, "cancel-var", What::Setting("cancel-var"), ADDRESS_SPACE, GLOBAL, V50),
     icv(5, "max-task-priority-var", What::Setting("max-task-priority-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(6, "debug-var", What::Environment("OMP_DEBUG", Some("disabled"), true), ADDRESS_SPACE, GLOBAL, V50),
     icv(7, "nthreads-var", What::Nthreads, THREAD, TASK, V50),
-    icv(
-        8,
-        "display-affinity-var",
-        What::Environment("OMP_DISPLAY_AFFINITY", Some("false"), false),
-        ADDRESS_SPACE,
-        GLOBAL,
-        V50,
-    ),
     icv(10, "default-device-var", What::DefaultDevice, THREAD, TASK, V50),
-    icv(11, "tool-var", What::Environment("OMP_TOOL", Some("enabled"), true), ADDRESS_SPACE, GLOBAL, V50),
-    icv(12, "tool-libraries-var", What::Environment("OMP_TOOL_LIBRARIES", Some(""), true), ADDRESS_SPACE, GLOBAL, V50),
-    icv(
-        13,
-        "tool-verbose-init-var",
-        What::Environment("OMP_TOOL_VERBOSE_INIT", Some("disabled"), true),
-        ADDRESS_SPACE,
-        GLOBAL,
-        V50,
-    ),
     icv(14, "levels-var", What::Levels, PARALLEL, TASK, V50),
     icv(15, "active-levels-var", What::ActiveLevels, PARALLEL, TASK, V50),
     icv(16, "thread-limit-var", What::ThreadLimit, TASK, TASK, V50),
@@ -109,15 +86,6 @@ pub(crate) const ICVS: &[Icv] = &[
     icv(30, "ompd-team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
     icv(31, "explicit-task-var", What::Explicit, TASK, TASK, V52),
     icv(32, "place-partition-var", What::Partition, THREAD, IMPLICIT_TASK, V51),
-    icv(33, "wait-policy-var", What::Environment("OMP_WAIT_POLICY", None, false), ADDRESS_SPACE, ADDRESS_SPACE, V51),
-    icv(
-        34,
-        "target-offload-var",
-        What::Environment("OMP_TARGET_OFFLOAD", Some("default"), false),
-        ADDRESS_SPACE,
-        GLOBAL,
-        V51,
-    ),
 ];
 
 impl Icv {
@@ -125,16 +93,12 @@ impl Icv {
     pub(crate) fn scope(&self, version: Word) -> ScopeNumber {
         if version <= V50 { self.first_scope } else { self.table_scope }
     }
-
-    /// True if a runtime has it at all.
-    fn is_of(&self, family: Family) -> bool {
-        !matches!(self.what, What::Environment(_, _, true)) || family == Family::Kmp
-    }
 }
 
-/// The control variables of a version that a runtime has, in the order of the enumeration.
-pub(crate) fn offered(version: Word, family: Family) -> impl Iterator<Item = &'static Icv> {
-    ICVS.iter().filter(move |icv| icv.since <= version && icv.is_of(family))
+/// The control variables of a version, in the order of the enumeration. Those that a runtime takes from the environment and that are
+/// not read from its memory are not among them: the program may have changed its environment before the runtime looked.
+pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
+    ICVS.iter().filter(move |icv| icv.since <= version)
 }
 
 /// A value: a number, if it is one or begins with one, and its text.
@@ -195,17 +159,6 @@ fn of_process(space: &Space, what: What) -> Result<Value, Rc> {
                 SettingValue::Flag(flag) => Value::number(flag),
                 SettingValue::Word(word) => Value::text(word),
             })
-        }
-        What::Environment(variable, default, _) => {
-            let said = space.target().process().environment.get(variable).map_err(|_| Rc::UNAVAILABLE)?;
-            let text = said.map(str::trim).or(default).ok_or(Rc::UNAVAILABLE)?;
-            let number = match text.to_ascii_lowercase().as_str() {
-                "true" | "enabled" => Some(1),
-                "false" | "disabled" => Some(0),
-                _ => None,
-            };
-            // The verbose start of tools is a place to write to, and only one of its values means no.
-            Ok(Value { number: number.filter(|_| variable != "OMP_TOOL_VERBOSE_INIT"), ..Value::text(text) })
         }
         _ => Err(Rc::INCOMPATIBLE),
     }
@@ -306,8 +259,7 @@ mod tests {
     #[test]
     fn debuggers_of_openmp_5_0_meet_no_scope_they_do_not_know() {
         let known = [ADDRESS_SPACE, THREAD, PARALLEL, TASK];
-        assert!(offered(V50, Family::Kmp).all(|icv| known.contains(&icv.scope(V50))));
-        assert!(offered(V52, Family::Kmp).any(|icv| icv.scope(V52) == GLOBAL));
-        assert!(offered(V52, Family::Gomp).all(|icv| icv.name != "tool-var"));
+        assert!(offered(V50).all(|icv| known.contains(&icv.scope(V50))));
+        assert!(offered(V52).any(|icv| icv.scope(V52) == GLOBAL));
     }
 }

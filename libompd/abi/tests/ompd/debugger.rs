@@ -183,19 +183,7 @@ unsafe extern "C" fn thread_context(
 
 /// All callbacks but the one for writing, which nobody may call.
 pub fn callbacks() -> Callbacks {
-    Callbacks {
-        alloc_memory: Some(alloc_memory),
-        free_memory: Some(free_memory),
-        print_string: Some(print_string),
-        sizeof_type: Some(sizeof_type),
-        symbol_addr_lookup: Some(symbol_addr_lookup),
-        read_memory: Some(read_memory),
-        write_memory: None,
-        read_string: Some(read_string),
-        device_to_host: Some(same_order),
-        host_to_device: Some(same_order),
-        get_thread_context_for_thread_id: Some(thread_context),
-    }
+    CALLBACKS
 }
 
 /// One debugger at a time has the library.
