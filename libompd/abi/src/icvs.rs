@@ -1,6 +1,6 @@
 //! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
 
-use ompd_runtime::model::{Fact, Family, Icvs, RuntimeSnapshot, SettingValue, Task, TaskKind};
+use ompd_runtime::model::{Fact, Icvs, SettingValue, Task, TaskKind};
 
 use crate::library::Handle;
 use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
@@ -165,11 +165,11 @@ fn of_process(space: &Space, what: What) -> Result<Value, Rc> {
 }
 
 fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
-    let (snapshot, thread) = space.thread(key)?;
+    let thread = space.thread(key)?.1;
     match what {
         What::ThreadNum => known(&thread.thread_num).map(Value::number),
         What::Partition => partition(&thread.placement.partition),
-        _ => of_icvs(snapshot, &thread.icvs, what),
+        _ => of_icvs(&thread.icvs, what),
     }
 }
 
@@ -196,7 +196,7 @@ fn of_region(space: &Space, key: RegionKey, what: What) -> Result<Value, Rc> {
 }
 
 fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
-    let (snapshot, task) = space.task(key)?;
+    let task = space.task(key)?.1;
     let kind = |of: fn(TaskKind) -> bool| known(&task.kind).map(|kind| Value::number(of(kind)));
     match what {
         What::Final => known(&task.is_final).map(Value::number),
@@ -205,7 +205,7 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
         What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
         What::ThreadNum => number_of(space, key, task),
         What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => of_icvs(snapshot, &space.executing(key)?.icvs, what),
+        _ => of_icvs(&space.executing(key)?.icvs, what),
     }
 }
 
@@ -217,11 +217,9 @@ fn number_of(space: &Space, key: TaskKey, task: &Task) -> Result<Value, Rc> {
     }
 }
 
-fn of_icvs(snapshot: &RuntimeSnapshot, icvs: &Icvs, what: What) -> Result<Value, Rc> {
-    let unlimited = match snapshot.instance.family {
-        // What `omp_get_thread_limit` returns without a limit.
-        Family::Gomp | Family::Kmp => i32::MAX,
-    };
+fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
+    // What `omp_get_thread_limit` returns without a limit.
+    let unlimited = i32::MAX;
     match what {
         What::Dynamic => known(&icvs.dynamic).map(Value::number),
         What::Nthreads => known(&icvs.nthreads).map(Value::unsigned),
