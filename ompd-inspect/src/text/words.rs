@@ -181,6 +181,12 @@ pub fn signal(number: i32) -> String {
     format!("signal {number} ({name})")
 }
 
+/// An iteration of a doacross loop: `5`, or `(1, 3)` in nested loops.
+pub fn iteration(counters: &[u64]) -> String {
+    let all: Vec<String> = counters.iter().map(u64::to_string).collect();
+    if let [one] = &all[..] { one.clone() } else { format!("({})", all.join(", ")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -113,10 +113,22 @@ structs! {
         end: "end", "where it ends, exclusive";
         incr: "incr", "step";
         ordered_team_ids: "ordered_team_ids", "queue of members in the order of their turns in `ordered`";
+        inline_ordered_team_ids: "inline_ordered_team_ids", "where that queue is, unless it is long: array at its end";
+        doacross: "doacross", "of a doacross loop, in the place of that queue: how far it is";
         ordered_num_used: "ordered_num_used", "members in that queue";
         ordered_cur: "ordered_cur", "place in the queue of the member whose turn it is";
         threads_completed: "threads_completed", "members through with it, if it has `nowait`";
         next: "next", "where the next chunk begins; of `static` loops where the loop begins";
+    }
+    Doacross = "gomp_doacross_work_share", "How far a doacross loop is" {
+        chunk_size: "chunk_size", "chunk size; of a `static` loop without one the iterations of the shorter shares";
+        elt_sz: "elt_sz", "bytes of an element of the array";
+        ncounts: "ncounts", "loops of the nest";
+        flattened: "flattened", "an iteration of the nest is one number";
+        array: "array", "elements: the iteration posted last";
+        t: "t", "of a `static` loop without chunk size: members with a longer share";
+        boundary: "boundary", "of such a loop: iterations of those members";
+        shift_counts: "shift_counts", "how far each loop's counter is shifted in that number: array at its end";
     }
     NestLock = "omp_nest_lock_t" as ["omp_nest_lock_30_t", "omp_nest_lock_t"], "A nest lock (from OpenMP 3.0 on)" {
         lock: "lock", "futex word: 0 free, 1 held, all ones held with threads that wait";
@@ -228,6 +240,9 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "prio_splay_tree_node_s.", text: "tasks that are ready to run are not listed" },
     Cost { of: "gomp_work_share.", text: "how far worksharing loops are is unknown" },
     Cost { of: "gomp_work_share.ordered_", text: "whose turn it is in an ordered loop is unknown" },
+    Cost { of: "gomp_work_share.inline_ordered_team_ids", text: "how far doacross loops are is unknown" },
+    Cost { of: "gomp_work_share.doacross", text: "how far doacross loops are is unknown" },
+    Cost { of: "gomp_doacross_work_share.", text: "how far doacross loops are is unknown" },
     Cost { of: "omp_nest_lock_t.", text: "nest locks are not told from other locks, and their owners are unknown" },
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
@@ -278,6 +293,7 @@ pub(crate) struct Structs {
     pub(crate) depend: DependEntry,
     pub(crate) dependers: Dependers,
     pub(crate) work_share: WorkShare,
+    pub(crate) doacross: Doacross,
     pub(crate) nest_lock: NestLock,
 }
 
@@ -296,6 +312,7 @@ impl Structs {
             depend: DependEntry::bind(layout),
             dependers: Dependers::bind(layout),
             work_share: WorkShare::bind(layout),
+            doacross: Doacross::bind(layout),
             nest_lock: NestLock::bind(layout),
         }
     }

@@ -200,6 +200,8 @@ structs! {
     KmpDisp = "kmp_disp" as ["kmp_disp", "kmp_disp_t"], "A member's worksharing regions" {
         sh_current: "th_dispatch_sh_current", "what the team shares of the loop it is in";
         pr_current: "th_dispatch_pr_current", "what is its own of that loop; NULL when it is in none";
+        doacross_info: "th_doacross_info", "array that describes the doacross loop it is in; NULL when it is in none";
+        doacross_flags: "th_doacross_flags", "what the team shares of that loop: a bit for each iteration";
     }
     DispatchPrivate = "dispatch_private_info" as ["dispatch_private_info", "dispatch_private_info_t"], "A member's part of a loop" {
         schedule: "schedule", "the runtime's own schedule number";
@@ -370,6 +372,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_base_tas_lock.", text: "locks of that kind are not shown" },
     Cost { of: "kmp_base_futex_lock.", text: "locks of that kind are not shown" },
     Cost { of: "kmp_disp.", text: "how far loops are is unknown" },
+    Cost { of: "kmp_disp.th_doacross_", text: "how far doacross loops are is unknown" },
     Cost { of: "sizeof(kmp_disp)", text: "how far loops are is unknown" },
     Cost { of: "dispatch_", text: "how far loops are is unknown" },
     Cost { of: "ident.", text: "lines of constructs are unknown" },

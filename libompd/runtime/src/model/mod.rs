@@ -18,7 +18,7 @@ mod waits;
 
 pub use icvs::{IcvSources, Icvs, Partition, Placement, ProcBind, Schedule, Scope, Setting, SettingValue, Source};
 pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
-pub use loops::{Chunk, Loop, LoopKind, LoopSchedule};
+pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
 pub use tasks::{DependKind, Dependence, Event, MoreTasks, Task, TaskKind, TaskState, Taskgroup};
 pub use teams::{Barrier, Team};
 pub(crate) use threads::working;

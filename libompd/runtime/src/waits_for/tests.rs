@@ -335,6 +335,7 @@ fn a_turn_that_has_come() {
             members: vec![0, 1],
             shares: Vec::new(),
             ordered_turn: fact(Some(1)),
+            doacross: fact(None),
         });
         p.judge().len()
     };

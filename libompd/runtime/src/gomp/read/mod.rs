@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ompd_target::{Addr, Environment, Machine, Registers, Target, TargetExt};
 
+mod doacross;
 mod icvs;
 mod locks;
 mod loops;

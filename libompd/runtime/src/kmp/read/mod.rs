@@ -10,6 +10,7 @@ use ompd_layout::Origin;
 use ompd_target::{Addr, Environment, Registers, Target, TargetExt};
 
 mod depends;
+mod doacross;
 mod groups;
 mod icvs;
 mod locks;
