@@ -10,7 +10,7 @@ use ompd_runtime::model::{
 };
 use ompd_target::elf::ElfFile;
 use ompd_target::{
-    Addr, Arch, Live, Machine, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
+    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
 };
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
@@ -79,7 +79,7 @@ fn check_queued(library: &Library, priorities: bool) {
     use TaskState::*;
     let what = &library.what;
     let variables: &[(&str, &str)] = if priorities { &[("OMP_MAX_TASK_PRIORITY", "10")] } else { &[] };
-    let running = start(&library, "tasks_queued", variables);
+    let running = start(library, "tasks_queued", variables);
     let (snapshot, events) = look(&running, |live| {
         let read = |name| live.read_ptr(variable(live, name)).expect("a variable of the program");
         has_events(library).then(|| (read("detached_event"), read("holder_event")))
@@ -206,7 +206,7 @@ struct Standing {
 
 fn standing(library: &Library, which: &str) -> Vec<(Standing, Vec<u32>)> {
     let what = &library.what;
-    let running = start(&library, "loops_state", &[("LOOP", which)]);
+    let running = start(library, "loops_state", &[("LOOP", which)]);
     let speaker = running.truth.coordinator;
     let (snapshot, ()) = look(&running, |_| ());
     assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);

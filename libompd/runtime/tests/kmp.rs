@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind};
+use ompd_target::{Addr, Live, OpenOptions};
 use test_programs::{Opt, Skip, Toolchain, build};
 
 #[path = "common/held.rs"]
