@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::inspection::Inspection;
 use crate::remarks;
-use crate::session::Inspection;
 use crate::tell;
 
 /// One hang.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ompd_runtime::model::*;
 use ompd_target::Addr;
 
-use crate::session::Inspection;
+use crate::inspection::Inspection;
 
 /// Processor time that a thread may use without having got on: being stopped and let go costs it some tens of microseconds.
 pub const NOTHING: Duration = Duration::from_millis(1);
