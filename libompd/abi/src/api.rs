@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ompd_runtime::model::{BarrierKind, Fact, Family, State, TaskKind, Wait};
+use ompd_runtime::model::{BarrierKind, Fact, Family, OmptFrame, State, TaskKind, Wait};
 use ompd_target::{Addr, NativeThread, Target};
 
 use crate::icvs::{self, Value};
@@ -521,7 +521,19 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         if exit_frame.is_null() || enter_frame.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let frames = space.frames(key)?;
+        let frames = match space.frames(key) {
+            Ok(frames) => frames,
+            Err(why) => {
+                let noted = space.noted_frames(key).ok_or(why)?;
+                let frame =
+                    |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
+                // SAFETY: they are not NULL, and places for these then.
+                return unsafe {
+                    put(exit_frame, noted.exit.map(frame).unwrap_or_default())?;
+                    put(enter_frame, noted.enter.map(frame).unwrap_or_default())
+                };
+            }
+        };
         let frame = |addr: Addr, flag| FrameInfo { frame_address: address(addr), frame_flag: flag | FRAME_CFA };
         // An initial task was called by nobody.
         let exit = frames.caller.map(|addr| frame(addr, FRAME_RUNTIME)).unwrap_or_default();
@@ -657,11 +669,11 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        library.unread_space(handle)?;
+        let space = library.unread_space(handle)?;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let all: Vec<_> = icvs::offered(version).collect();
+        let all = icvs::enumerated(space, version);
         let next = match current {
             0 => 0,
             _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,
@@ -716,7 +728,7 @@ fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: Icv
     icvs::value(space, handle, scope, icv, version)
 }
 
-/// What an OMPT tool has filed with a thread, region or task. libgomp has no OMPT; of the other runtimes it is not read.
+/// What an OMPT tool has filed with a thread, region or task: the value, and the same as an address. libgomp has no OMPT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_tool_data(
     handle: *mut c_void,
@@ -739,9 +751,20 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         if !fits {
             return Err(Rc::INCOMPATIBLE);
         }
-        match space.main()?.instance.family {
-            Family::Gomp => Err(Rc::UNSUPPORTED),
-            Family::Kmp => Err(Rc::UNAVAILABLE),
+        let (snapshot, filed) = match found {
+            Handle::Thread(_, key) => space.thread(key).map(|(s, thread)| (s, thread.tool_data.get()))?,
+            Handle::Region(_, key) => space.team(key).map(|(s, _, team)| (s, team.tool_data.get()))?,
+            Handle::Task(_, key) => space.task(key).map(|(s, task)| (s, task.tool_data.get()))?,
+            Handle::Space => return Err(Rc::INCOMPATIBLE),
+        };
+        let filed = match (snapshot.instance.family, filed) {
+            (Family::Gomp, _) => return Err(Rc::UNSUPPORTED),
+            (Family::Kmp, filed) => filed.ok_or(Rc::UNAVAILABLE)?,
+        };
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            put(value, filed as Word)?;
+            put(ptr, address(Addr(filed)))
         }
     })
 }

@@ -1,6 +1,8 @@
 //! One address space of a debugger: a process or a core file, with the OpenMP runtimes in it.
 
-use ompd_runtime::model::{Fact, Role, RuntimeSnapshot, Task, TaskId, TaskKind, Team, TeamId, Thread};
+use ompd_runtime::model::{
+    Fact, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskId, TaskKind, Team, TeamId, Thread,
+};
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 use ompd_target::{Addr, Debugged, NativeThread, OpenOptions, Target};
@@ -290,6 +292,17 @@ impl Space {
             self.thread(thread).ok()?.1.lwp
         };
         task.thread.or(task.stack).or_else(member).or_else(primary)
+    }
+
+    /// The frames of a task that the runtime has noted for an OMPT tool. Runtimes that were built without frame pointers note
+    /// whatever was in the register: what is no address is not believed.
+    pub(crate) fn noted_frames(&self, key: TaskKey) -> Option<OmptFrames> {
+        let noted = self.task(key).ok()?.1.ompt_frames.get()?;
+        let mut word = [0; 8];
+        let mut is_place =
+            |of: OmptFrame| of.address.0.is_multiple_of(8) && self.target.read(of.address, &mut word).is_ok();
+        let both = [noted.exit, noted.enter];
+        (both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place)).then_some(noted)
     }
 
     /// The frames of a task, where the debugger offers registers.

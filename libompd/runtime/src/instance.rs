@@ -58,8 +58,8 @@ pub(crate) struct FamilyOrigins {
     pub(crate) alternatives: &'static [[&'static str; 2]],
     /// What tells the runtime from the rest of a program that has it built in.
     pub(crate) names: &'static OwnNames,
-    /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built
-    /// in may have been linked without that function.
+    /// Values that only matter together with a function of the runtime, by name, or that only a variable's name tells. Not all
+    /// releases have all functions, and a program that has the runtime built in may have been linked without.
     pub(crate) only_with: &'static [(&'static str, &'static str)],
     /// Structs that only releases have in which a certain member leads to them: the struct, and struct and name of the
     /// member.
@@ -378,7 +378,7 @@ fn conclude(
         })
         .collect();
     let mut missing = missing(&layout, of, &asked.answers);
-    if let Some(file) = module.file.as_ref().ok().filter(|file| file.is_program()) {
+    if let Ok(file) = &module.file {
         drop_needless(&mut missing, of, file);
     }
     let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
@@ -508,7 +508,7 @@ fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> 
     missing
 }
 
-/// Takes away what a program that has the runtime built in has no use for.
+/// Takes away what this release, or a program that has the runtime built in, has no use for.
 fn drop_needless(missing: &mut Vec<Lack>, of: &FamilyOrigins, file: &ElfFile) {
     let needless: Vec<&str> =
         of.only_with.iter().filter(|(_, with)| file.symbol(with).is_none()).map(|(value, _)| *value).collect();

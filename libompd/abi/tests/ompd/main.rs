@@ -10,3 +10,4 @@ mod client;
 mod contract;
 mod debugger;
 mod plugin;
+mod tool;

@@ -43,6 +43,10 @@ pub struct Gomp {
     available_cpus: Option<(Addr, Origin)>,
     places: Option<(Addr, Origin)>,
     places_len: Option<(Addr, Origin)>,
+    def_allocator: Option<(Addr, Origin)>,
+    nteams: Option<(Addr, Origin)>,
+    teams_thread_limit: Option<(Addr, Origin)>,
+    affinity_format: Option<(Addr, Origin)>,
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
@@ -91,6 +95,11 @@ pub(crate) fn origins() -> FamilyOrigins {
             (schema::ATOMIC_LOCK, "GOMP_atomic_start"),
             (schema::MAX_TASK_PRIORITY, "omp_get_max_task_priority"),
             (schema::AVAILABLE_CPUS, "omp_get_num_procs"),
+            (schema::DEF_ALLOCATOR, "omp_get_default_allocator"),
+            ("gomp_thread.ts.def_allocator", "omp_get_default_allocator"),
+            (schema::NTEAMS, "omp_get_max_teams"),
+            (schema::TEAMS_THREAD_LIMIT, "omp_get_teams_thread_limit"),
+            (schema::AFFINITY_FORMAT, "omp_get_affinity_format"),
             (schema::PLACES, "omp_get_place_num"),
             (schema::PLACES_LEN, "omp_get_num_places"),
             ("gomp_task_icv.default_device_var", "omp_get_default_device"),
@@ -149,6 +158,10 @@ impl Gomp {
             available_cpus: global(schema::AVAILABLE_CPUS),
             places: global(schema::PLACES),
             places_len: global(schema::PLACES_LEN),
+            def_allocator: global(schema::DEF_ALLOCATOR),
+            nteams: global(schema::NTEAMS),
+            teams_thread_limit: global(schema::TEAMS_THREAD_LIMIT),
+            affinity_format: global(schema::AFFINITY_FORMAT),
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,

@@ -80,7 +80,18 @@ pub(crate) fn origins() -> FamilyOrigins {
         // The walk over the table ends by the count where the capacity is not known.
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
         names: &schema::NAMES,
-        only_with: &[],
+        only_with: &[
+            (schema::NTEAMS, "omp_get_max_teams"),
+            (schema::TEAMS_THREAD_LIMIT, "omp_get_teams_thread_limit"),
+            (schema::TARGET_OFFLOAD, "__kmpc_get_target_offload"),
+            (schema::AFFINITY_FORMAT, "omp_get_affinity_format"),
+            // No function tells where these are.
+            (schema::DISPLAY_AFFINITY, schema::DISPLAY_AFFINITY),
+            (schema::TOOL, schema::TOOL),
+            (schema::TOOL_LIBRARIES, schema::TOOL_LIBRARIES),
+            (schema::TOOL_VERBOSE_INIT, schema::TOOL_VERBOSE_INIT),
+            (schema::OMPD_STATE, schema::OMPD_STATE),
+        ],
         led_to: &[("kmp_task_pri", ("kmp_base_task_team", "tt_task_pri_list"))],
     }
 }

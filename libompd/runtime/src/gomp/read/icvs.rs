@@ -7,6 +7,7 @@ use ompd_target::{Addr, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
+use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -43,6 +44,10 @@ impl Reader<'_> {
         };
         icvs.levels = s.thread.level.fact(Ok(raw.level));
         icvs.active_levels = s.thread.active_level.fact(raw.view.u32(&s.thread.active_level));
+        icvs.def_allocator = match raw.view.uint(&s.thread.def_allocator) {
+            Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
+            own => s.thread.def_allocator.fact(own.map(Allocator)),
+        };
         icvs.sources = sources::of_task(&icvs, &self.began());
         icvs
     }
@@ -122,6 +127,18 @@ impl Reader<'_> {
         }
     }
 
+    /// The text that a variable of the runtime points to.
+    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &str) -> Fact<SettingValue> {
+        let Some((addr, origin)) = at else {
+            return Fact::unknown(format_args!("where this runtime keeps {what} is not known"));
+        };
+        let text = self.target.read_ptr(addr).and_then(|text| self.target.read_cstr(text, limits::STRING));
+        match text {
+            Ok(text) => Fact::known(SettingValue::Text(text), origin),
+            Err(fault) => Fact::unknown(fault),
+        }
+    }
+
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let environment = &self.environment;
@@ -160,6 +177,31 @@ impl Reader<'_> {
                 &["OMP_STACKSIZE", "GOMP_STACKSIZE"],
                 &sources::size,
                 None,
+            ),
+            set(
+                "nteams-var",
+                Scope::Device,
+                self.word(self.gomp.nteams, 4, "nteams-var").map(number),
+                &["OMP_NUM_TEAMS"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            set(
+                "teams-thread-limit-var",
+                Scope::Device,
+                self.word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
+                &["OMP_TEAMS_THREAD_LIMIT"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            set(
+                "affinity-format-var",
+                Scope::Device,
+                self.text_setting(self.gomp.affinity_format, "affinity-format-var"),
+                &["OMP_AFFINITY_FORMAT"],
+                &sources::text,
+                // `gomp_affinity_format_var` in icv.c.
+                Some(SettingValue::Text("level %L thread %i affinity %A".to_owned())),
             ),
             set("wait-policy-var", Scope::Device, Fact::unknown(unread), &["OMP_WAIT_POLICY"], &policy, None),
             set("GOMP_SPINCOUNT", Scope::Device, Fact::unknown(unread), &["GOMP_SPINCOUNT"], &sources::number, None),

@@ -48,6 +48,8 @@ struct RawTeam {
     active_level: u32,
 }
 
+/// Why nothing is known that tools would have filed.
+const NO_OMPT: &str = "libgomp has no OMPT";
 /// Why nothing is said of a thread whose team has no thread 0, or does not list it.
 const UNSETTLED: &str = "it is on its way into or out of a region, or thread 0 of its team was left behind by a fork";
 
@@ -515,6 +517,7 @@ impl<'a> Reader<'a> {
             };
             let size = raw.view.u32(&s.team.nthreads);
             teams.push(Team {
+                tool_data: Fact::unknown(NO_OMPT),
                 descriptor: *addr,
                 members: vec![None; size.as_ref().copied().unwrap_or(0) as usize],
                 serialized: s.team.nthreads.fact(size.clone().map(|n| n == 1)),
@@ -565,6 +568,7 @@ impl<'a> Reader<'a> {
         let s = &gomp.structs;
         if let Some(why) = raw.unsettled.as_deref() {
             return Thread {
+                tool_data: Fact::unknown(NO_OMPT),
                 lwp: Some(raw.lwp),
                 descriptor: raw.addr,
                 gtid: None,
@@ -600,6 +604,7 @@ impl<'a> Reader<'a> {
             s.thread.team_id.fact(Ok(raw.team_id))
         };
         Thread {
+            tool_data: Fact::unknown(NO_OMPT),
             lwp: Some(raw.lwp),
             descriptor: raw.addr,
             gtid: None,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ompd_layout::Origin;
 use ompd_target::{Addr, TargetExt};
 
-use super::{Place, RawGroup, RawThread, Reader};
+use super::{NO_OMPT, Place, RawGroup, RawThread, Reader};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
@@ -276,6 +276,7 @@ impl Reader<'_> {
             unmet: self.unmet_of(&view, raw_kind),
             predecessors: Vec::new(),
             unfinished_children: Fact::unknown("not counted"),
+            ..Task::unknown(addr, NO_OMPT)
         });
         self.task_ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {

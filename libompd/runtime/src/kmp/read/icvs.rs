@@ -4,7 +4,11 @@ use ompd_target::{Addr, TargetExt};
 
 use super::Reader;
 use crate::bind::{Slot, View};
-use crate::kmp::schema::{AVAIL_PROC, CANCEL, LIBRARY, MAX_TASK_PRIORITY, STACKSIZE};
+use crate::kmp::schema::{
+    AFFINITY_FORMAT, AVAIL_PROC, CANCEL, DISPLAY_AFFINITY, LIBRARY, MAX_TASK_PRIORITY, NTEAMS, OMPD_STATE, STACKSIZE,
+    TARGET_OFFLOAD, TEAMS_THREAD_LIMIT, TOOL, TOOL_LIBRARIES, TOOL_VERBOSE_INIT,
+};
+use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -15,7 +19,7 @@ const SCHEDULE_NONMONOTONIC: u32 = 1 << 30;
 const NO_LIMIT: u64 = i32::MAX as u64;
 
 impl Reader<'_> {
-    pub(super) fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
+    pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
         let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0, s.icvs.size) {
@@ -40,6 +44,7 @@ impl Reader<'_> {
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
             default_device: i.default_device.fact(view.int(&i.default_device)),
+            def_allocator: s.info.def_allocator.fact(thread.uint(&s.info.def_allocator).map(Allocator)),
             sources: IcvSources::unknown("not asked for"),
         };
         let sources = sources::of_task(&icvs, &self.began());
@@ -71,6 +76,21 @@ impl Reader<'_> {
         }
     }
 
+    /// The text that a variable points to, or `null` where it points to none.
+    fn text(&self, name: &'static str, null: Option<&str>) -> Fact<SettingValue> {
+        let Some((addr, origin)) = self.kmp.global(name) else {
+            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
+        };
+        let read = self.target.read_ptr(addr).and_then(|text| match null.filter(|_| text.is_null()) {
+            Some(null) => Ok(null.to_owned()),
+            None => self.target.read_cstr(text, limits::STRING),
+        });
+        match read {
+            Ok(text) => Fact::known(SettingValue::Text(text), origin),
+            Err(fault) => Fact::unknown(fault),
+        }
+    }
+
     /// Control variables of the process as a whole. None of them can be set by a call of OpenMP's.
     pub(super) fn settings(&self) -> Vec<Setting> {
         let environment = &self.environment;
@@ -98,6 +118,42 @@ impl Reader<'_> {
             "throughput" | "passive" => Some(SettingValue::Word("throughput")),
             _ => None,
         };
+        // `__kmp_stg_print_wait_policy`: the same variable by the names of the specification.
+        let wait_policy = match &library {
+            Fact::Known { value: SettingValue::Word("turnaround"), origin } => {
+                Fact::known(SettingValue::Word("active"), *origin)
+            }
+            Fact::Known { value: SettingValue::Word("throughput"), origin } => {
+                Fact::known(SettingValue::Word("passive"), *origin)
+            }
+            Fact::Known { value, .. } => Fact::unknown(format_args!("KMP_LIBRARY is {value}")),
+            Fact::Unknown { why } => Fact::Unknown { why: why.clone() },
+        };
+        let offload = match self.number(TARGET_OFFLOAD, 4) {
+            Fact::Known { value: 0, origin } => Fact::known(SettingValue::Word("disabled"), origin),
+            Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("default"), origin),
+            Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("mandatory"), origin),
+            Fact::Known { value, .. } => Fact::unknown(format_args!("it is {value}, which means nothing")),
+            Fact::Unknown { why } => Fact::Unknown { why },
+        };
+        let offload_word = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "disabled" => Some(SettingValue::Word("disabled")),
+            "default" => Some(SettingValue::Word("default")),
+            "mandatory" => Some(SettingValue::Word("mandatory")),
+            _ => None,
+        };
+        let policy_word = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "active" => Some(SettingValue::Word("active")),
+            "passive" => Some(SettingValue::Word("passive")),
+            _ => None,
+        };
+        let tool_word = |text: &str| match text.to_ascii_lowercase().as_str() {
+            "enabled" => Some(SettingValue::Word("enabled")),
+            "disabled" => Some(SettingValue::Word("disabled")),
+            _ => None,
+        };
+        let switch =
+            |of: Fact<i64>| of.map(|value| SettingValue::Word(if value != 0 { "enabled" } else { "disabled" }));
         let stack_variables = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
         let none = SettingValue::Number(0);
         vec![
@@ -127,6 +183,87 @@ impl Reader<'_> {
             ),
             // Where nothing is said it depends on the limit of the process.
             set("stacksize-var", Scope::Device, stacksize, &stack_variables, &sources::size, None),
+            set(
+                "nteams-var",
+                Scope::Device,
+                number(NTEAMS),
+                &["OMP_NUM_TEAMS"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            set(
+                "teams-thread-limit-var",
+                Scope::Device,
+                number(TEAMS_THREAD_LIMIT),
+                &["OMP_TEAMS_THREAD_LIMIT"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            // Where nothing is said it differs from release to release.
+            set(
+                "affinity-format-var",
+                Scope::Device,
+                self.text(AFFINITY_FORMAT, None),
+                &["OMP_AFFINITY_FORMAT"],
+                &sources::text,
+                None,
+            ),
+            set(
+                "display-affinity-var",
+                Scope::Global,
+                self.number(DISPLAY_AFFINITY, 4).map(|value| SettingValue::Flag(value != 0)),
+                &["OMP_DISPLAY_AFFINITY"],
+                &flag,
+                Some(SettingValue::Flag(false)),
+            ),
+            set(
+                "target-offload-var",
+                Scope::Global,
+                offload,
+                &["OMP_TARGET_OFFLOAD"],
+                &offload_word,
+                Some(SettingValue::Word("default")),
+            ),
+            set(
+                "tool-var",
+                Scope::Global,
+                switch(self.number(TOOL, 4)),
+                &["OMP_TOOL"],
+                &tool_word,
+                Some(SettingValue::Word("enabled")),
+            ),
+            set(
+                "tool-libraries-var",
+                Scope::Global,
+                self.text(TOOL_LIBRARIES, Some("")),
+                &["OMP_TOOL_LIBRARIES"],
+                &sources::text,
+                Some(SettingValue::Text(String::new())),
+            ),
+            set(
+                "tool-verbose-init-var",
+                Scope::Global,
+                self.text(TOOL_VERBOSE_INIT, Some("disabled")),
+                &["OMP_TOOL_VERBOSE_INIT"],
+                &sources::text,
+                Some(SettingValue::Text("disabled".to_owned())),
+            ),
+            set(
+                "debug-var",
+                Scope::Global,
+                switch(self.number(OMPD_STATE, 8).map(|state| state & 1)),
+                &["OMP_DEBUG"],
+                &tool_word,
+                Some(SettingValue::Word("disabled")),
+            ),
+            set(
+                "wait-policy-var",
+                Scope::Device,
+                wait_policy,
+                &["OMP_WAIT_POLICY"],
+                &policy_word,
+                Some(SettingValue::Word("passive")),
+            ),
             set(
                 "KMP_LIBRARY",
                 Scope::Device,

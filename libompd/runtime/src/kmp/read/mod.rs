@@ -505,6 +505,14 @@ impl<'a> Reader<'a> {
                 Fact::unknown("the runtime keeps one source position for serialized regions nested in each other")
             };
             teams.push(Team {
+                // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
+                tool_data: match view.count(&s.serialized) {
+                    Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
+                    Ok(_) => {
+                        Fact::unknown("the runtime keeps it elsewhere for serialized regions nested in each other")
+                    }
+                    Err(why) => why.into(),
+                },
                 descriptor: region.team,
                 members: self.members_of(&view, size.as_ref().copied().unwrap_or(0)),
                 serialized: s.serialized.fact(serialized),
@@ -601,13 +609,14 @@ impl<'a> Reader<'a> {
         };
         let icvs = match why_none {
             Some(why) => Icvs::unknown(why),
-            None => self.icvs_of(&task, raw.team),
+            None => self.icvs_of(&raw.view, &task, raw.team),
         };
         let placement = match why_none {
             Some(why) => Placement::unknown(why),
             None => self.placement_of(&raw.view),
         };
         Thread {
+            tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
             placement,
             lwp: raw.lwp,
             descriptor: raw.view.addr(),

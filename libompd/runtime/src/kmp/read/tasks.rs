@@ -291,6 +291,8 @@ impl Reader<'_> {
                 Err(why) => why.into(),
             },
             unfinished_children,
+            tool_data: s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
+            ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
             ..Task::unknown(addr, "not read")
         };
         self.tasks.push(task);
@@ -298,6 +300,19 @@ impl Reader<'_> {
         self.tasks[id.0].location = self.line_in(&view, &s.taskdata.ident);
         self.task_views.push(view);
         Ok(id)
+    }
+
+    /// What is noted for OMPT tools: nothing unless there is one.
+    fn ompt_frames(&self, task: &View) -> Result<OmptFrames, Why> {
+        let s = &self.kmp.structs.taskdata;
+        let frame = |at: &Slot, flags: &Slot| -> Result<Option<OmptFrame>, Why> {
+            let address = task.ptr(at)?;
+            Ok((!address.is_null()).then_some(OmptFrame { address, flags: task.u32(flags)? }))
+        };
+        Ok(OmptFrames {
+            exit: frame(&s.exit_frame, &s.exit_frame_flags)?,
+            enter: frame(&s.enter_frame, &s.enter_frame_flags)?,
+        })
     }
 
     /// What the flags tell of a task that no thread executes.
