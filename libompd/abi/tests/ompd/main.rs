@@ -9,4 +9,5 @@ mod answers;
 mod client;
 mod contract;
 mod debugger;
+mod defects;
 mod plugin;
