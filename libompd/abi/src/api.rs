@@ -624,16 +624,9 @@ pub unsafe extern "C" fn ompd_get_display_control_vars(
             return Err(Rc::BAD_INPUT);
         }
         let lines = crate::environment::lines(space)?;
-        let strings: Vec<*const c_char> = lines.iter().map(|line| library.string(line)).collect::<Result<_, _>>()?;
-        let vector = library.allocate(size_of::<*const c_char>() * (strings.len() + 1))?;
-        let vector: *mut *const c_char = vector.cast();
-        for (n, string) in strings.iter().copied().chain([std::ptr::null()]).enumerate() {
-            // SAFETY: there is room for one more than there are strings.
-            unsafe { vector.add(n).write_unaligned(string) };
-        }
-        library.vectors.insert(vector.addr(), strings.iter().map(|string| string.addr()).collect());
+        let vector = library.vector(&lines)?;
         // SAFETY: it is not NULL, and a place for a pointer then.
-        unsafe { put(control_vars, vector.cast_const()) }
+        unsafe { put(control_vars, vector) }
     })
 }
 

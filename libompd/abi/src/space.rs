@@ -118,7 +118,7 @@ impl Space {
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();
         let most = self.snapshots.iter().map(busy).max().unwrap_or(0);
-        self.snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::INCOMPATIBLE)
+        self.snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
     }
 
     fn snapshot(&self, runtime: RuntimeKey) -> Result<&RuntimeSnapshot, Rc> {

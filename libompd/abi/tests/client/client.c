@@ -1,12 +1,13 @@
 /* A debugger in C, of the plainest kind: it reads a stopped process through
- * /proc/PID/mem, knows symbols from a list it is given, and calls every
+ * /proc/PID/mem, or what is in a core, knows symbols from a list it is given, and calls every
  * function of the interface, by the declarations of omp-tools.h. Each line it
  * prints is the name of a call, what it returned, and what it gave.
  *
- *   client LIBRARY PID LWP SYMBOLS              calls every function
+ *   client LIBRARY PID|CORE LWP SYMBOLS         calls every function
  *   client --values LIBRARY PID PTHREAD SYMBOLS prints what it says of a thread
  *   client --layout                             prints how structures are laid out */
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@
 /* `OMPD_THREAD_ID_PTHREAD` and `_LWP` of ompd-types.h, which nobody ships. */
 enum { thread_id_pthread = 0, thread_id_lwp = 1 };
 
-struct _ompd_aspace_cont { int memory; };
+/* With segments it is a core, without a process. */
+struct _ompd_aspace_cont { int memory; size_t count; Elf64_Phdr *segments; };
 struct _ompd_thread_cont { unsigned long id; };
 
 static struct symbol { char name[256]; uint64_t address; } *symbols;
@@ -75,8 +77,50 @@ static ompd_rc_t read_memory(ompd_address_space_context_t *context, ompd_thread_
     if (address->segment != ompd_segment_none) {
         return ompd_rc_bad_input;
     }
-    ssize_t got = pread(context->memory, buffer, nbytes, (off_t)address->address);
-    return got == (ssize_t)nbytes ? ompd_rc_ok : ompd_rc_error;
+    if (context->segments == NULL) {
+        ssize_t got = pread(context->memory, buffer, nbytes, (off_t)address->address);
+        return got == (ssize_t)nbytes ? ompd_rc_ok : ompd_rc_error;
+    }
+    uint64_t at = address->address;
+    for (char *to = buffer; nbytes > 0;) {
+        const Elf64_Phdr *holder = NULL;
+        for (size_t n = 0; n < context->count && holder == NULL; n++) {
+            const Elf64_Phdr *own = &context->segments[n];
+            holder = own->p_type == PT_LOAD && at >= own->p_vaddr && at - own->p_vaddr < own->p_filesz ? own : NULL;
+        }
+        if (holder == NULL) {
+            return ompd_rc_error;
+        }
+        uint64_t inside = at - holder->p_vaddr, left = holder->p_filesz - inside, part = nbytes < left ? nbytes : left;
+        if (pread(context->memory, to, part, (off_t)(holder->p_offset + inside)) != (ssize_t)part) {
+            return ompd_rc_error;
+        }
+        at += part, to += part, nbytes -= part;
+    }
+    return ompd_rc_ok;
+}
+
+/* Opens a process by its number, or a core by its path. */
+static void open_memory(ompd_address_space_context_t *context, const char *what) {
+    if (strchr(what, '/') == NULL) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%s/mem", what);
+        context->memory = open(path, O_RDONLY);
+        return;
+    }
+    Elf64_Ehdr header;
+    context->memory = open(what, O_RDONLY);
+    if (pread(context->memory, &header, sizeof header, 0) != (ssize_t)sizeof header) {
+        perror(what);
+        exit(3);
+    }
+    size_t bytes = header.e_phnum * sizeof(Elf64_Phdr);
+    context->count = header.e_phnum;
+    context->segments = malloc(bytes);
+    if (pread(context->memory, context->segments, bytes, (off_t)header.e_phoff) != (ssize_t)bytes) {
+        perror(what);
+        exit(3);
+    }
 }
 
 static ompd_rc_t no_write(ompd_address_space_context_t *context, ompd_thread_context_t *thread,
@@ -254,15 +298,14 @@ static void values(ompd_address_space_context_t *context, uint64_t pthread) {
 
 int main(int argc, char **argv) {
     if (argc == 6 && strcmp(argv[1], "--values") == 0) {
-        char path[64];
-        snprintf(path, sizeof path, "/proc/%s/mem", argv[3]);
-        ompd_address_space_context_t context = {open(path, O_RDONLY)};
+        ompd_address_space_context_t context = {-1, 0, NULL};
+        open_memory(&context, argv[3]);
         read_symbols(argv[5]);
         /* Intel's library uses the C++ library without saying so. */
         dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
         library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
         if (library == NULL || context.memory < 0) {
-            fprintf(stderr, "%s\n", library == NULL ? dlerror() : path);
+            fprintf(stderr, "%s\n", library == NULL ? dlerror() : "no memory");
             return 3;
         }
         values(&context, strtoull(argv[4], NULL, 16));
@@ -275,14 +318,13 @@ int main(int argc, char **argv) {
     if (argc != 5) {
         return 2;
     }
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%s/mem", argv[2]);
-    ompd_address_space_context_t context = {open(path, O_RDONLY)};
+    ompd_address_space_context_t context = {-1, 0, NULL};
+    open_memory(&context, argv[2]);
     uint64_t lwp = strtoull(argv[3], NULL, 10);
     read_symbols(argv[4]);
     library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (library == NULL || context.memory < 0) {
-        fprintf(stderr, "%s\n", library == NULL ? dlerror() : path);
+        fprintf(stderr, "%s\n", library == NULL ? dlerror() : "no memory");
         return 3;
     }
 
@@ -382,6 +424,7 @@ int main(int argc, char **argv) {
     printf("allocated %ld\n", allocated);
     /* It stays loaded: what it has made of the layouts it brings is the same for all processes, and is kept. */
     free(symbols);
+    free(context.segments);
     close(context.memory);
     return 0;
 }

@@ -31,19 +31,26 @@ fn header() -> Option<PathBuf> {
 
 /// The client, by one compiler.
 fn client(directory: &Path, compiler: &str, header: &Path) -> Option<PathBuf> {
-    let out = directory.join(format!("client-{compiler}"));
+    client_with(directory, compiler, header, &[]).inspect_err(|why| skip(why)).ok()
+}
+
+/// The client, by one compiler and with more flags; why there is none where the compiler or what the flags ask for is missing.
+fn client_with(directory: &Path, compiler: &str, header: &Path, flags: &[&str]) -> Result<PathBuf, String> {
+    let out = directory.join(format!("client-{compiler}{}", flags.len()));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/client.c");
     let mut command = Command::new(compiler);
     command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-pedantic"]);
+    command.args(flags);
     command.arg(format!("-DOMP_TOOLS_H=\"{}\"", header.display())).arg("-o").arg(&out).arg(source).arg("-ldl");
-    match command.output() {
-        Ok(done) => assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr)),
-        Err(why) => {
-            skip(&format!("{compiler}: {why}"));
-            return None;
-        }
+    let done = command.output().map_err(|why| format!("{compiler}: {why}"))?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    // Flags may ask for a library that is packaged apart from the compiler.
+    if !flags.is_empty() && !done.status.success() && said.contains("cannot find") {
+        let line = said.lines().find(|line| line.contains("cannot find")).unwrap_or_default();
+        return Err(format!("{compiler} {}: {line}", flags.join(" ")));
     }
-    Some(out)
+    assert!(done.status.success(), "{command:?}: {said}");
+    Ok(out)
 }
 
 /// All symbols of a process, as lines of name and address.
@@ -111,11 +118,13 @@ const OTHERS: &[&str] = &[
     "ompd_get_tool_data",
 ];
 
-fn drive(client: &Path, running: &Running, list: &Path, under: &[&str]) {
+/// Calls every function about a process, or about a core of it.
+fn drive(client: &Path, running: &Running, core: Option<&Path>, list: &Path, under: &[&str]) {
+    let what = core.map_or(running.pid.to_string(), |core| core.display().to_string());
     let lwp = running.truth.coordinator.to_string();
     let mut words: Vec<String> = under.iter().map(|&word| word.to_owned()).collect();
     words.push(client.display().to_string());
-    words.extend([library().display().to_string(), running.pid.to_string(), lwp.clone(), list.display().to_string()]);
+    words.extend([library().display().to_string(), what, lwp.clone(), list.display().to_string()]);
     let done = Command::new(&words[0]).args(&words[1..]).output().expect("the client runs");
     let text = String::from_utf8(done.stdout).expect("UTF-8");
     assert!(done.status.success(), "{words:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
@@ -151,13 +160,48 @@ fn every_function_from_c() {
         let list = directory.path().join("symbols");
         symbols(running.pid, &list);
         for client in &clients {
-            drive(client, &running, &list, &[]);
+            drive(client, &running, None, &list, &[]);
         }
         // Once is enough: it is the library that is looked at.
         if std::mem::take(&mut valgrind) {
             let under =
                 ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"];
-            drive(&clients[0], &running, &list, &under);
+            drive(&clients[0], &running, None, &list, &under);
+        }
+    }
+}
+
+/// What the library does with memory of the debugger, and what it leaves of its own, by compilers' checks. They are in the client
+/// and in the functions of C that the library calls; its own stores to memory valgrind sees.
+#[test]
+fn every_function_from_c_that_is_checked_for_addresses_and_undefined_behaviour() {
+    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+    let clients: Vec<PathBuf> = ["gcc", "clang-14"]
+        .iter()
+        .filter_map(|compiler| {
+            client_with(directory.path(), compiler, &header, &flags).inspect_err(|why| skip(why)).ok()
+        })
+        .collect();
+    for runtime in Runtime::available().into_iter().filter(|_| !clients.is_empty()) {
+        let toolchain = if runtime == Runtime::Libgomp { Toolchain::Gcc } else { Toolchain::Clang };
+        if let Err(reason) = toolchain.check() {
+            reason.show();
+            continue;
+        }
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let list = directory.path().join("symbols");
+        symbols(running.pid, &list);
+        // Mapped files as well (core(5)): this debugger reads nothing but the core.
+        std::fs::write(format!("/proc/{}/coredump_filter", running.pid), "0x7f").expect("what goes into a core");
+        let core = running.gcore(directory.path()).expect("gcore runs").inspect_err(|reason| reason.show()).ok();
+        for client in &clients {
+            drive(client, &running, None, &list, &[]);
+            if let Some(core) = &core {
+                drive(client, &running, Some(core), &list, &[]);
+            }
         }
     }
 }

@@ -9,5 +9,6 @@ mod answers;
 mod client;
 mod contract;
 mod debugger;
+mod defects;
 mod plugin;
 mod tool;
