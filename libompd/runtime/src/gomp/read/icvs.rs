@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
+use crate::gomp::Gomp;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -124,6 +126,17 @@ impl Reader<'_> {
 
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
+        self.settings_of(None)
+    }
+
+    /// One of them.
+    pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
+        Reader::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+    }
+
+    /// All, or all of which but one are not read.
+    fn settings_of(&self, only: Option<&str>) -> Vec<Setting> {
+        let wanted = |of: &str| only.is_none_or(|only| only == of);
         let environment = &self.environment;
         let number = |value: u64| SettingValue::Number(i64::from(value as u32 as i32));
         let flag = |text: &str| sources::flag(text, Family::Gomp).map(SettingValue::Flag);
@@ -137,9 +150,16 @@ impl Reader<'_> {
             |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
                 sources::setting(name, scope, value, environment, variables, parse, default)
             };
-        let cancel = self.word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
-        let priority = self.word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
-        let processors = self.available_cpus();
+        let word = |place, size, of| match wanted(of) {
+            true => self.word(place, size, of),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
+        let cancel = word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
+        let priority = word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
+        let processors = match wanted("num-procs-var") {
+            true => self.available_cpus(),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
         let counted = processors.get().map(number);
         let none = SettingValue::Number(0);
         vec![

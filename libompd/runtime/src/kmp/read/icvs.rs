@@ -1,9 +1,11 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::{Addr, TargetExt};
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::Reader;
 use crate::bind::{Slot, View};
+use crate::excerpt::NOT_LOOKED_FOR;
+use crate::kmp::Kmp;
 use crate::kmp::schema::{AVAIL_PROC, CANCEL, LIBRARY, MAX_TASK_PRIORITY, STACKSIZE};
 use crate::model::*;
 use crate::sources::{self, Began};
@@ -42,6 +44,9 @@ impl Reader<'_> {
             default_device: i.default_device.fact(view.int(&i.default_device)),
             sources: IcvSources::unknown("not asked for"),
         };
+        if self.focused.is_some() {
+            return icvs;
+        }
         let sources = sources::of_task(&icvs, &self.began());
         Icvs { sources, ..icvs }
     }
@@ -73,6 +78,16 @@ impl Reader<'_> {
 
     /// Control variables of the process as a whole. None of them can be set by a call of OpenMP's.
     pub(super) fn settings(&self) -> Vec<Setting> {
+        self.settings_of(None)
+    }
+
+    /// One of them.
+    pub(in crate::kmp) fn setting(kmp: &Kmp, target: &dyn Target, name: &str) -> Option<Setting> {
+        Reader::new(kmp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+    }
+
+    /// All, or all of which but one are not read.
+    fn settings_of(&self, only: Option<&str>) -> Vec<Setting> {
         let environment = &self.environment;
         let flag = |text: &str| sources::flag(text, Family::Kmp).map(SettingValue::Flag);
         let arch = self.target.arch();
@@ -80,12 +95,15 @@ impl Reader<'_> {
             |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
                 sources::setting(name, scope, value, environment, variables, parse, default)
             };
-        let number = |name| self.number(name, 4).map(SettingValue::Number);
-        let stacksize = self.number(STACKSIZE, arch.pointer_bytes.into()).map(SettingValue::Number);
-        let processors = self.number(AVAIL_PROC, 4);
+        let read = |of: &str, name, size| match only {
+            Some(only) if only != of => Fact::unknown(NOT_LOOKED_FOR),
+            _ => self.number(name, size),
+        };
+        let stacksize = read("stacksize-var", STACKSIZE, arch.pointer_bytes.into()).map(SettingValue::Number);
+        let processors = read("num-procs-var", AVAIL_PROC, 4);
         let counted = processors.get().map(SettingValue::Number);
         // `enum library_type`.
-        let library = match self.number(LIBRARY, 4) {
+        let library = match read("KMP_LIBRARY", LIBRARY, 4) {
             Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("serial"), origin),
             Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("turnaround"), origin),
             Fact::Known { value: 3, origin } => Fact::known(SettingValue::Word("throughput"), origin),
@@ -104,7 +122,7 @@ impl Reader<'_> {
             set(
                 "cancel-var",
                 Scope::Global,
-                self.number(CANCEL, 4).map(|value| SettingValue::Flag(value != 0)),
+                read("cancel-var", CANCEL, 4).map(|value| SettingValue::Flag(value != 0)),
                 &["OMP_CANCELLATION"],
                 &flag,
                 Some(SettingValue::Flag(false)),
@@ -112,7 +130,7 @@ impl Reader<'_> {
             set(
                 "max-task-priority-var",
                 Scope::Global,
-                number(MAX_TASK_PRIORITY),
+                read("max-task-priority-var", MAX_TASK_PRIORITY, 4).map(SettingValue::Number),
                 &["OMP_MAX_TASK_PRIORITY"],
                 &sources::number,
                 Some(none),
