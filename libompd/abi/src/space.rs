@@ -242,8 +242,8 @@ impl Space {
             tasks: match (aspect, task) {
                 (Aspect::Generating, Some(task)) => Tasks::Beyond(task),
                 (_, Some(task)) => Tasks::UpTo(task),
-                (Aspect::Task | Aspect::State, None) => Tasks::Current,
-                (_, None) if matches!(subject, Subject::Member(..)) => Tasks::Current,
+                (Aspect::Task, None) => team.map_or(Tasks::Current, Tasks::ImplicitIn),
+                (Aspect::State, None) => Tasks::Current,
                 _ => Tasks::None,
             },
             enclosing: aspect == Aspect::Around || team.is_some_and(|team| self.hints.innermost(thread) != Some(team)),

@@ -54,13 +54,15 @@ pub enum Tasks {
     UpTo(Addr),
     /// The same, and the one that generated that.
     Beyond(Addr),
+    /// The one it executes and those that generated it, up to the implicit one of the team at this address.
+    ImplicitIn(Addr),
 }
 
 impl Tasks {
     /// The one asked about, where it need not be the one that is executed.
     pub(crate) fn last(self) -> Option<Addr> {
         match self {
-            Tasks::None | Tasks::Current => None,
+            Tasks::None | Tasks::Current | Tasks::ImplicitIn(_) => None,
             Tasks::UpTo(task) | Tasks::Beyond(task) => Some(task),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ompd_target::{Addr, Registers, TargetExt};
 
 use super::{Idle, RawThread, Reader, idle};
-use crate::bind::{View, Why};
+use crate::bind::{Slot, View, Why};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::kmp::{Kmp, schema};
 use crate::limits;
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
         let mut reader = Reader::new(kmp, target);
         let wanted = *focus.threads.first()?;
         let s = &kmp.structs;
-        let view = View::read(target, wanted.descriptor, s.info.size).ok()?;
+        let view = reader.descriptor(wanted.descriptor, focus).ok()?;
         let pointer = view.ptr(&s.info.ds_thread).ok()?;
         // Another thread may have its descriptor by now.
         if wanted.pointer != pointer || focus.lwp && !(focus.alive)(wanted) {
@@ -41,7 +41,7 @@ impl<'a> Reader<'a> {
         }
         let lwp = focus.lwp.then_some(wanted.lwp);
         let os = target.threads().iter().find(|thread| thread.lwp == wanted.lwp)?;
-        let current = view.ptr(&s.info.current_task).ok()?;
+        let current = if focus.team { view.ptr(&s.info.current_task).ok()? } else { Addr::NULL };
         // The task may belong to a team further out.
         let beyond = focus.tasks.last().is_some_and(|task| task != current);
         reader.focused =
@@ -50,8 +50,8 @@ impl<'a> Reader<'a> {
         reader.read_teams();
         reader.number_regions();
         let found = if focus.tasks == Tasks::None { None } else { reader.read_current(0) };
-        if let (Some(last), Some(id)) = (focus.tasks.last(), found) {
-            reader.read_generating(id, last, matches!(focus.tasks, Tasks::Beyond(_))).ok()?;
+        if let Some(id) = found {
+            reader.read_generating(id, focus.tasks).ok()?;
         }
         reader.number_implicit();
         let executed = reader.threads[0].view.ptr(&s.info.current_task).ok();
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
             self.is_in_table(&view)?;
             (idle(s.info.in_pool, &view), Some(is_uber(self)?))
         } else {
-            let read = View::read(self.target, team, s.team.size)?;
+            let read = self.team(team)?;
             let members = self.members(&read)?;
             let (number, primary) = (view.count(&s.info.ds_tid)?, members.first().copied());
             if members.get(number as usize) != Some(&own) {
@@ -109,6 +109,30 @@ impl<'a> Reader<'a> {
         self.by_gtid.insert(gtid, 0);
         self.threads.push(RawThread { gtid, lwp, team, idle: is_idle, uber, registers: Some(registers), view });
         Ok(())
+    }
+
+    /// A thread's descriptor, as far as it is needed: at its end is what it waits for.
+    fn descriptor(&self, addr: Addr, focus: &Focus<'_>) -> Result<View, Why> {
+        let s = &self.kmp.structs.info;
+        if focus.wait {
+            return View::read(self.target, addr, s.size);
+        }
+        let own = [&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
+        let more = [&s.current_task, &s.place, &s.first_place, &s.last_place, &s.ident];
+        let fields: Vec<&Slot> = own.into_iter().chain(more.into_iter().filter(|_| focus.team)).collect();
+        View::read_to(self.target, addr, s.size, &fields)
+    }
+
+    /// A team, as far as anything of it is known.
+    pub(super) fn team(&self, addr: Addr) -> Result<View, Why> {
+        let s = &self.kmp.structs.team;
+        if self.focused.is_none() {
+            return View::read(self.target, addr, s.size);
+        }
+        let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
+        let pointers = [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar];
+        let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).collect();
+        View::read_to(self.target, addr, s.size, &fields)
     }
 
     /// An error unless the table of threads has it under its number.
@@ -151,13 +175,22 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Follows the generating tasks of a task up to `last`, or to the one that generated that.
-    fn read_generating(&mut self, task: TaskId, last: Addr, beyond: bool) -> Result<(), Why> {
-        let slot = self.kmp.structs.taskdata.parent;
+    /// Follows the generating tasks of a task as far as is wanted.
+    fn read_generating(&mut self, task: TaskId, wanted: Tasks) -> Result<(), Why> {
+        let s = &self.kmp.structs.taskdata;
+        let slot = s.parent;
         let mut child = task;
         for _ in 0..limits::TASK_DEPTH {
-            let is_last = self.tasks[child.0].descriptor == last;
-            if is_last && !beyond {
+            let descriptor = self.tasks[child.0].descriptor;
+            let is_last = match wanted {
+                Tasks::None | Tasks::Current => true,
+                Tasks::UpTo(last) | Tasks::Beyond(last) => descriptor == last,
+                Tasks::ImplicitIn(team) => {
+                    let implicit = self.tasks[child.0].kind.get() == Some(TaskKind::Implicit);
+                    implicit && self.task_views[child.0].ptr(&s.team)? == team
+                }
+            };
+            if is_last && !matches!(wanted, Tasks::Beyond(_)) {
                 self.tasks[child.0].generating = Fact::unknown(NOT_LOOKED_FOR);
                 return Ok(());
             }

@@ -397,7 +397,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 let s = &self.kmp.structs.team;
-                let read = View::read(self.target, at, s.size).and_then(|view| {
+                let read = self.team(at).and_then(|view| {
                     let identities = self.identities(&view)?;
                     self.check.judge(&identities)?;
                     // Needed to tell how many regions the team stands for.
