@@ -1,9 +1,9 @@
 //! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
 
-use ompd_runtime::model::{Fact, Icvs, SettingValue, Task, TaskKind, Thread};
+use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind};
 
 use crate::library::Handle;
-use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
+use crate::space::{Aspect, RegionKey, Space, Subject, TaskKey, ThreadKey};
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
 
 /// A control variable that is offered.
@@ -121,11 +121,12 @@ pub(crate) fn enumerated(space: &Space, version: Word) -> Vec<&'static Icv> {
     const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
     let fits = |icv: &&Icv| match icv.what {
         _ if version > V50 => true,
-        What::Setting(name) => of_process(space, icv.what).is_ok_and(|v| v.number.is_some() || TEXTS.contains(&name)),
-        What::Allocator => {
-            let known = |thread: &Thread| thread.icvs.def_allocator.value().is_some();
-            space.main().is_ok_and(|snapshot| snapshot.threads.iter().any(known))
+        What::Setting(name) => {
+            let setting = space.first_settings().iter().find(|setting| setting.name == name);
+            let value = setting.and_then(|setting| of_setting(setting).ok());
+            value.is_some_and(|value| value.number.is_some() || TEXTS.contains(&name))
         }
+        What::Allocator => space.knows_allocators(),
         _ => true,
     };
     offered(version).filter(fits).collect()
@@ -159,19 +160,33 @@ impl Value {
 ///
 /// # Errors
 /// [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`] if it is not known.
-pub(crate) fn value(space: &Space, handle: Handle, scope: ScopeNumber, icv: &Icv, version: Word) -> Result<Value, Rc> {
+pub(crate) fn value(
+    space: &mut Space,
+    handle: Handle,
+    scope: ScopeNumber,
+    icv: &Icv,
+    version: Word,
+) -> Result<Value, Rc> {
     if scope != icv.scope(version) {
         return Err(Rc::INCOMPATIBLE);
     }
+    let what = icv.what;
     match (scope, handle) {
-        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, icv.what),
-        (THREAD, Handle::Thread(_, key)) => of_thread(space, key, icv.what),
-        (PARALLEL, Handle::Region(_, key)) => of_region(space, key, icv.what),
-        (TASK, Handle::Task(_, key)) => of_task(space, key, icv.what),
-        (IMPLICIT_TASK, Handle::Task(_, key)) => {
-            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(space, key, icv.what) } else { Err(Rc::INCOMPATIBLE) }
+        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, what),
+        (THREAD, Handle::Thread(_, key)) => {
+            let aspect = if matches!(what, What::ThreadNum | What::Partition) { Aspect::Itself } else { Aspect::Task };
+            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, what))
         }
+        (PARALLEL, Handle::Region(_, key)) => {
+            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, what))
+        }
+        (TASK, Handle::Task(_, key)) => {
+            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, what))
+        }
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |space| {
+            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(space, key, what) } else { Err(Rc::INCOMPATIBLE) }
+        }),
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
@@ -180,24 +195,28 @@ fn known<T: Clone>(fact: &Fact<T>) -> Result<T, Rc> {
     fact.value().cloned().ok_or(Rc::UNAVAILABLE)
 }
 
-fn of_process(space: &Space, what: What) -> Result<Value, Rc> {
+fn of_process(space: &mut Space, what: What) -> Result<Value, Rc> {
     match what {
         What::Setting(name) => {
-            let setting = space.main()?.settings.iter().find(|s| s.name == name).ok_or(Rc::UNAVAILABLE)?;
-            Ok(match known(&setting.value)? {
-                SettingValue::Number(number) => Value::number(number),
-                SettingValue::Flag(flag) => Value::number(flag),
-                // LLVM's library has told of switches by number since there is OMPD.
-                SettingValue::Word(word @ "enabled") => Value { text: word.to_owned(), ..Value::number(1) },
-                SettingValue::Word(word @ "disabled") if name != "target-offload-var" => {
-                    Value { text: word.to_owned(), ..Value::number(0) }
-                }
-                SettingValue::Word(word) => Value::text(word),
-                SettingValue::Text(text) => Value::text(text),
-            })
+            let setting = space.setting(name)?;
+            of_setting(&setting)
         }
         _ => Err(Rc::INCOMPATIBLE),
     }
+}
+
+fn of_setting(setting: &Setting) -> Result<Value, Rc> {
+    Ok(match known(&setting.value)? {
+        SettingValue::Number(number) => Value::number(number),
+        SettingValue::Flag(flag) => Value::number(flag),
+        // LLVM's library has told of switches by number since there is OMPD.
+        SettingValue::Word(word @ "enabled") => Value { text: word.to_owned(), ..Value::number(1) },
+        SettingValue::Word(word @ "disabled") if setting.name != "target-offload-var" => {
+            Value { text: word.to_owned(), ..Value::number(0) }
+        }
+        SettingValue::Word(word) => Value::text(word),
+        SettingValue::Text(text) => Value::text(text),
+    })
 }
 
 fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
@@ -205,7 +224,7 @@ fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
     match what {
         What::ThreadNum => known(&thread.thread_num).map(Value::number),
         What::Partition => partition(&thread.placement.partition),
-        _ => of_icvs(&thread.icvs, what),
+        _ => of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc)),
     }
 }
 
@@ -241,7 +260,10 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
         What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
         What::ThreadNum => number_of(space, key, task),
         What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => of_icvs(&space.executing(key)?.icvs, what),
+        _ => {
+            let thread = space.executing(key)?;
+            of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc))
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, ne
 
 use crate::bind::Why;
 use crate::entry::Entry;
-use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::excerpt::{Excerpt, Focus};
+use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
 
@@ -23,6 +24,16 @@ pub trait Runtime: fmt::Debug {
 
     /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot;
+
+    /// Reads a single thread, and as little as possible beside it. `None` where that does not tell all that a whole snapshot would, or
+    /// where no snapshot has shown yet that the layout fits: then one has to be made.
+    ///
+    /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
+    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt>;
+
+    /// A control variable of the process as a whole, by the name it has in [`RuntimeSnapshot::settings`], with as few reads as that
+    /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
+    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);

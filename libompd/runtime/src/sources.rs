@@ -276,6 +276,12 @@ pub(crate) fn number(text: &str) -> Option<SettingValue> {
     text.parse().ok().map(SettingValue::Number)
 }
 
+/// One of some words, in any case, as the word that stands for it.
+pub(crate) fn word(text: &str, words: impl IntoIterator<Item = (&'static str, &'static str)>) -> Option<SettingValue> {
+    let found = words.into_iter().find(|(said, _)| text.eq_ignore_ascii_case(said));
+    found.map(|(_, word)| SettingValue::Word(word))
+}
+
 /// Any text as a setting.
 pub(crate) fn text(text: &str) -> Option<SettingValue> {
     Some(SettingValue::Text(text.to_owned()))

@@ -18,19 +18,19 @@ pub fn library() -> PathBuf {
     library
 }
 
-fn skip(reason: &str) {
+pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
 /// The header with the declarations, where a clang has brought one.
-fn header() -> Option<PathBuf> {
+pub fn header() -> Option<PathBuf> {
     let directory = Command::new("clang-14").arg("-print-resource-dir").output().ok()?;
     let directory = String::from_utf8(directory.stdout).ok()?;
     Some(Path::new(directory.trim()).join("include/omp-tools.h")).filter(|header| header.is_file())
 }
 
 /// The client, by one compiler.
-fn client(directory: &Path, compiler: &str, header: &Path) -> Option<PathBuf> {
+pub fn client(directory: &Path, compiler: &str, header: &Path) -> Option<PathBuf> {
     client_with(directory, compiler, header, &[]).inspect_err(|why| skip(why)).ok()
 }
 
@@ -54,7 +54,7 @@ fn client_with(directory: &Path, compiler: &str, header: &Path, flags: &[&str]) 
 }
 
 /// All symbols of a process, as lines of name and address.
-fn symbols(pid: i32, file: &Path) {
+pub fn symbols(pid: i32, file: &Path) {
     let live = Live::open(pid, &OpenOptions::default()).expect("open");
     let mut lines = String::new();
     for module in live.modules() {
@@ -303,7 +303,7 @@ fn values(client: &Path, library: &Path, running: &Running, pthread: u64, list: 
 }
 
 /// Where a thread-local variable of the runtime lies in each thread, as gdb knows it: lines for the list of symbols.
-fn thread_local(running: &Running, name: &str) -> Option<String> {
+pub fn thread_local(running: &Running, name: &str) -> Option<String> {
     let script = format!(
         "python\nfor t in gdb.selected_inferior().threads():\n    t.switch()\n    \
          print('at', t.ptid[1], int(gdb.parse_and_eval('(long)&{name}')))\nend\n"

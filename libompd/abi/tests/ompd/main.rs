@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod callbacks;
 mod client;
 mod contract;
 mod debugger;

@@ -10,14 +10,16 @@ mod recover;
 pub mod schema;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
+use crate::excerpt::{Excerpt, Focus};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Wait, WaitKind};
+use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use schema::Structs;
@@ -51,6 +53,8 @@ pub struct Gomp {
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
+    /// The last look at a whole process has shown that the layout fits.
+    fits: AtomicBool,
 }
 
 /// The distance from the thread pointer to `gomp_thread`.
@@ -166,6 +170,7 @@ impl Gomp {
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             without_profile: None,
+            fits: AtomicBool::new(false),
         }
     }
 
@@ -181,7 +186,17 @@ impl Runtime for Gomp {
 
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
-        instance::checked(read::Reader::snapshot(self, target), plain)
+        let first = read::Reader::snapshot(self, target);
+        self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
+        instance::checked(first, plain)
+    }
+
+    fn excerpt(&self, _: &dyn Target, _: &Focus<'_>) -> Option<Excerpt> {
+        None
+    }
+
+    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {

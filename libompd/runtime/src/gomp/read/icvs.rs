@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
+use crate::gomp::Gomp;
 use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
@@ -141,6 +143,17 @@ impl Reader<'_> {
 
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
+        self.settings_of(None)
+    }
+
+    /// One of them.
+    pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
+        Reader::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+    }
+
+    /// All, or all of which but one are not read.
+    fn settings_of(&self, only: Option<&str>) -> Vec<Setting> {
+        let wanted = |of: &str| only.is_none_or(|only| only == of);
         let environment = &self.environment;
         let number = |value: u64| SettingValue::Number(i64::from(value as u32 as i32));
         let flag = |text: &str| sources::flag(text, Family::Gomp).map(SettingValue::Flag);
@@ -154,9 +167,16 @@ impl Reader<'_> {
             |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
                 sources::setting(name, scope, value, environment, variables, parse, default)
             };
-        let cancel = self.word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
-        let priority = self.word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
-        let processors = self.available_cpus();
+        let word = |place, size, of| match wanted(of) {
+            true => self.word(place, size, of),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
+        let cancel = word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
+        let priority = word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
+        let processors = match wanted("num-procs-var") {
+            true => self.available_cpus(),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
         let counted = processors.get().map(number);
         let none = SettingValue::Number(0);
         vec![
@@ -181,7 +201,7 @@ impl Reader<'_> {
             set(
                 "nteams-var",
                 Scope::Device,
-                self.word(self.gomp.nteams, 4, "nteams-var").map(number),
+                word(self.gomp.nteams, 4, "nteams-var").map(number),
                 &["OMP_NUM_TEAMS"],
                 &sources::number,
                 Some(SettingValue::Number(0)),
@@ -189,7 +209,7 @@ impl Reader<'_> {
             set(
                 "teams-thread-limit-var",
                 Scope::Device,
-                self.word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
+                word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
                 &["OMP_TEAMS_THREAD_LIMIT"],
                 &sources::number,
                 Some(SettingValue::Number(0)),
@@ -197,7 +217,10 @@ impl Reader<'_> {
             set(
                 "affinity-format-var",
                 Scope::Device,
-                self.text_setting(self.gomp.affinity_format, "affinity-format-var"),
+                match wanted("affinity-format-var") {
+                    true => self.text_setting(self.gomp.affinity_format, "affinity-format-var"),
+                    false => Fact::unknown(NOT_LOOKED_FOR),
+                },
                 &["OMP_AFFINITY_FORMAT"],
                 &sources::text,
                 // `gomp_affinity_format_var` in icv.c.

@@ -112,31 +112,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// What was read, and how it agrees with what has to be so.
     pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
-        let mut reader = Reader {
-            gomp,
-            target,
-            threads: Vec::new(),
-            teams: BTreeMap::new(),
-            team_ids: HashMap::new(),
-            team_order: Vec::new(),
-            pools: BTreeMap::new(),
-            pool_threads: Vec::new(),
-            tasks: Vec::new(),
-            task_ids: HashMap::new(),
-            icv_addrs: HashMap::new(),
-            more_tasks: Vec::new(),
-            groups: Vec::new(),
-            group_ids: HashMap::new(),
-            places: HashMap::new(),
-            locks: Vec::new(),
-            lock_ids: HashMap::new(),
-            initial: OnceCell::new(),
-            place_table: OnceCell::new(),
-            environment: target.process().environment.only(sources::PREFIXES),
-            check: SelfCheck::default(),
-            lost_team: false,
-            issues: Vec::new(),
-        };
+        let mut reader = Reader::new(gomp, target);
         reader.read_threads();
         reader.read_pools();
         reader.read_teams();
@@ -169,6 +145,34 @@ impl<'a> Reader<'a> {
             },
             check,
         )
+    }
+
+    fn new(gomp: &'a Gomp, target: &'a dyn Target) -> Reader<'a> {
+        Reader {
+            gomp,
+            target,
+            threads: Vec::new(),
+            teams: BTreeMap::new(),
+            team_ids: HashMap::new(),
+            team_order: Vec::new(),
+            pools: BTreeMap::new(),
+            pool_threads: Vec::new(),
+            tasks: Vec::new(),
+            task_ids: HashMap::new(),
+            icv_addrs: HashMap::new(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
+            places: HashMap::new(),
+            locks: Vec::new(),
+            lock_ids: HashMap::new(),
+            initial: OnceCell::new(),
+            place_table: OnceCell::new(),
+            environment: target.process().environment.only(sources::PREFIXES),
+            check: SelfCheck::default(),
+            lost_team: false,
+            issues: Vec::new(),
+        }
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {

@@ -1,14 +1,10 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::{Addr, TargetExt};
+use ompd_target::Addr;
 
 use super::Reader;
 use crate::bind::{Slot, View};
-use crate::kmp::schema::{
-    AFFINITY_FORMAT, AVAIL_PROC, CANCEL, DISPLAY_AFFINITY, LIBRARY, MAX_TASK_PRIORITY, NTEAMS, OMPD_STATE, STACKSIZE,
-    TARGET_OFFLOAD, TEAMS_THREAD_LIMIT, TOOL, TOOL_LIBRARIES, TOOL_VERBOSE_INIT,
-};
-use crate::limits;
+use crate::kmp::schema::AVAIL_PROC;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -47,6 +43,9 @@ impl Reader<'_> {
             def_allocator: s.info.def_allocator.fact(thread.uint(&s.info.def_allocator).map(Allocator)),
             sources: IcvSources::unknown("not asked for"),
         };
+        if self.focused.is_some() {
+            return icvs;
+        }
         let sources = sources::of_task(&icvs, &self.began());
         Icvs { sources, ..icvs }
     }
@@ -62,225 +61,6 @@ impl Reader<'_> {
             schedule: Schedule { kind: 1, monotonic: false, chunk: 0 },
             levels: Some((1, i32::MAX as u64)),
         }
-    }
-
-    /// A variable of `size` bytes, signed.
-    fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
-        let Some((addr, origin)) = self.kmp.global(name) else {
-            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
-        };
-        match self.target.read_uint(addr, size) {
-            Ok(value) if size == 4 => Fact::known(i64::from(value as u32 as i32), origin),
-            Ok(value) => Fact::known(value as i64, origin),
-            Err(fault) => Fact::unknown(fault),
-        }
-    }
-
-    /// The text that a variable points to, or `null` where it points to none.
-    fn text(&self, name: &'static str, null: Option<&str>) -> Fact<SettingValue> {
-        let Some((addr, origin)) = self.kmp.global(name) else {
-            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
-        };
-        let read = self.target.read_ptr(addr).and_then(|text| match null.filter(|_| text.is_null()) {
-            Some(null) => Ok(null.to_owned()),
-            None => self.target.read_cstr(text, limits::STRING),
-        });
-        match read {
-            Ok(text) => Fact::known(SettingValue::Text(text), origin),
-            Err(fault) => Fact::unknown(fault),
-        }
-    }
-
-    /// Control variables of the process as a whole. None of them can be set by a call of OpenMP's.
-    pub(super) fn settings(&self) -> Vec<Setting> {
-        let environment = &self.environment;
-        let flag = |text: &str| sources::flag(text, Family::Kmp).map(SettingValue::Flag);
-        let arch = self.target.arch();
-        let set =
-            |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
-                sources::setting(name, scope, value, environment, variables, parse, default)
-            };
-        let number = |name| self.number(name, 4).map(SettingValue::Number);
-        let stacksize = self.number(STACKSIZE, arch.pointer_bytes.into()).map(SettingValue::Number);
-        let processors = self.number(AVAIL_PROC, 4);
-        let counted = processors.get().map(SettingValue::Number);
-        // `enum library_type`.
-        let library = match self.number(LIBRARY, 4) {
-            Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("serial"), origin),
-            Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("turnaround"), origin),
-            Fact::Known { value: 3, origin } => Fact::known(SettingValue::Word("throughput"), origin),
-            Fact::Known { value, .. } => Fact::unknown(format_args!("it is {value}, which means nothing")),
-            Fact::Unknown { why } => Fact::Unknown { why },
-        };
-        let policy = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "serial" => Some(SettingValue::Word("serial")),
-            "turnaround" | "active" => Some(SettingValue::Word("turnaround")),
-            "throughput" | "passive" => Some(SettingValue::Word("throughput")),
-            _ => None,
-        };
-        // `__kmp_stg_print_wait_policy`: the same variable by the names of the specification.
-        let wait_policy = match &library {
-            Fact::Known { value: SettingValue::Word("turnaround"), origin } => {
-                Fact::known(SettingValue::Word("active"), *origin)
-            }
-            Fact::Known { value: SettingValue::Word("throughput"), origin } => {
-                Fact::known(SettingValue::Word("passive"), *origin)
-            }
-            Fact::Known { value, .. } => Fact::unknown(format_args!("KMP_LIBRARY is {value}")),
-            Fact::Unknown { why } => Fact::Unknown { why: why.clone() },
-        };
-        let offload = match self.number(TARGET_OFFLOAD, 4) {
-            Fact::Known { value: 0, origin } => Fact::known(SettingValue::Word("disabled"), origin),
-            Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("default"), origin),
-            Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("mandatory"), origin),
-            Fact::Known { value, .. } => Fact::unknown(format_args!("it is {value}, which means nothing")),
-            Fact::Unknown { why } => Fact::Unknown { why },
-        };
-        let offload_word = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "disabled" => Some(SettingValue::Word("disabled")),
-            "default" => Some(SettingValue::Word("default")),
-            "mandatory" => Some(SettingValue::Word("mandatory")),
-            _ => None,
-        };
-        let policy_word = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "active" => Some(SettingValue::Word("active")),
-            "passive" => Some(SettingValue::Word("passive")),
-            _ => None,
-        };
-        let tool_word = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "enabled" => Some(SettingValue::Word("enabled")),
-            "disabled" => Some(SettingValue::Word("disabled")),
-            _ => None,
-        };
-        let switch =
-            |of: Fact<i64>| of.map(|value| SettingValue::Word(if value != 0 { "enabled" } else { "disabled" }));
-        let stack_variables = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
-        let none = SettingValue::Number(0);
-        vec![
-            set(
-                "cancel-var",
-                Scope::Global,
-                self.number(CANCEL, 4).map(|value| SettingValue::Flag(value != 0)),
-                &["OMP_CANCELLATION"],
-                &flag,
-                Some(SettingValue::Flag(false)),
-            ),
-            set(
-                "max-task-priority-var",
-                Scope::Global,
-                number(MAX_TASK_PRIORITY),
-                &["OMP_MAX_TASK_PRIORITY"],
-                &sources::number,
-                Some(none),
-            ),
-            set(
-                "num-procs-var",
-                Scope::Device,
-                processors.map(SettingValue::Number),
-                &["KMP_HW_SUBSET", "KMP_AFFINITY"],
-                &|_| None,
-                counted,
-            ),
-            // Where nothing is said it depends on the limit of the process.
-            set("stacksize-var", Scope::Device, stacksize, &stack_variables, &sources::size, None),
-            set(
-                "nteams-var",
-                Scope::Device,
-                number(NTEAMS),
-                &["OMP_NUM_TEAMS"],
-                &sources::number,
-                Some(SettingValue::Number(0)),
-            ),
-            set(
-                "teams-thread-limit-var",
-                Scope::Device,
-                number(TEAMS_THREAD_LIMIT),
-                &["OMP_TEAMS_THREAD_LIMIT"],
-                &sources::number,
-                Some(SettingValue::Number(0)),
-            ),
-            // Where nothing is said it differs from release to release.
-            set(
-                "affinity-format-var",
-                Scope::Device,
-                self.text(AFFINITY_FORMAT, None),
-                &["OMP_AFFINITY_FORMAT"],
-                &sources::text,
-                None,
-            ),
-            set(
-                "display-affinity-var",
-                Scope::Global,
-                self.number(DISPLAY_AFFINITY, 4).map(|value| SettingValue::Flag(value != 0)),
-                &["OMP_DISPLAY_AFFINITY"],
-                &flag,
-                Some(SettingValue::Flag(false)),
-            ),
-            set(
-                "target-offload-var",
-                Scope::Global,
-                offload,
-                &["OMP_TARGET_OFFLOAD"],
-                &offload_word,
-                Some(SettingValue::Word("default")),
-            ),
-            set(
-                "tool-var",
-                Scope::Global,
-                switch(self.number(TOOL, 4)),
-                &["OMP_TOOL"],
-                &tool_word,
-                Some(SettingValue::Word("enabled")),
-            ),
-            set(
-                "tool-libraries-var",
-                Scope::Global,
-                self.text(TOOL_LIBRARIES, Some("")),
-                &["OMP_TOOL_LIBRARIES"],
-                &sources::text,
-                Some(SettingValue::Text(String::new())),
-            ),
-            set(
-                "tool-verbose-init-var",
-                Scope::Global,
-                self.text(TOOL_VERBOSE_INIT, Some("disabled")),
-                &["OMP_TOOL_VERBOSE_INIT"],
-                &sources::text,
-                Some(SettingValue::Text("disabled".to_owned())),
-            ),
-            set(
-                "debug-var",
-                Scope::Global,
-                switch(self.number(OMPD_STATE, 8).map(|state| state & 1)),
-                &["OMP_DEBUG"],
-                &tool_word,
-                Some(SettingValue::Word("disabled")),
-            ),
-            set(
-                "wait-policy-var",
-                Scope::Device,
-                wait_policy,
-                &["OMP_WAIT_POLICY"],
-                &policy_word,
-                Some(SettingValue::Word("passive")),
-            ),
-            set(
-                "KMP_LIBRARY",
-                Scope::Device,
-                library,
-                &["KMP_LIBRARY", "OMP_WAIT_POLICY"],
-                &policy,
-                Some(SettingValue::Word("throughput")),
-            ),
-            set(
-                "KMP_BLOCKTIME",
-                Scope::Device,
-                Fact::unknown("it is not read, for its unit differs from release to release"),
-                &["KMP_BLOCKTIME"],
-                &sources::number,
-                None,
-            ),
-        ]
     }
 
     /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its partition
