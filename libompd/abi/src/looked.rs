@@ -89,10 +89,9 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// After a look at the whole process. Where there are several runtimes nothing is looked at alone, and nothing remembered.
-    pub(crate) fn of(snapshots: &[RuntimeSnapshot], natives: &[NativeThread]) -> Hints {
+    /// After a look at the whole process.
+    pub(crate) fn of(snapshot: &RuntimeSnapshot, natives: &[NativeThread]) -> Hints {
         let mut hints = Hints::default();
-        let [snapshot] = snapshots else { return hints };
         let pointers: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
         for thread in &snapshot.threads {
             let Some((lwp, pointer)) = thread.lwp.and_then(|lwp| Some((lwp, *pointers.get(&lwp)?))) else { continue };

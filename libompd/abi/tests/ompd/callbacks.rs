@@ -193,7 +193,8 @@ impl Asked<'_> {
             let state = out(|state| unsafe { ompd_get_state(thread, state, &raw mut wait) });
             let ids = [thread_id::LWP, thread_id::PTHREAD]
                 .map(|kind| out(|id: *mut u64| unsafe { ompd_get_thread_id(thread, kind, 8, id.cast()) }));
-            let device = out(|device| unsafe { ompd_get_device_from_thread(thread, device) }).map(|d| d == session.space);
+            let device =
+                out(|device| unsafe { ompd_get_device_from_thread(thread, device) }).map(|d| d == session.space);
             let region = self.region(out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }));
             let task = self.task(out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }));
             self.lines.push(format!("thread {at} {state:?} {wait:x} {ids:?} {device:?} {region:?} {task:?}"));
