@@ -58,6 +58,8 @@ pub(crate) enum Subject {
     Native(NativeThread),
     Thread(ThreadKey),
     Region(RegionKey),
+    /// Who is the member of a region with this number.
+    Seat(RegionKey, usize),
     /// The implicit task of a member of a region.
     Member(RegionKey, usize),
     Task(TaskKey),
@@ -217,7 +219,7 @@ impl Space {
             (Subject::Native(_), [runtime]) => runtime.info().base,
             (Subject::Native(_), _) => return None,
             (Subject::Thread(key), _) => key.runtime,
-            (Subject::Region(key) | Subject::Member(key, _), _) => key.runtime(),
+            (Subject::Region(key) | Subject::Seat(key, _) | Subject::Member(key, _), _) => key.runtime(),
             (Subject::Task(key), _) => key.runtime,
         };
         let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;
@@ -225,13 +227,17 @@ impl Space {
         let (thread, team, task) = match subject {
             Subject::Native(native) => (hints.of_native(native)?, None, None),
             Subject::Thread(key) | Subject::Region(RegionKey::Outermost(key)) => (key.descriptor, None, None),
-            Subject::Region(RegionKey::Team { descriptor, .. }) => {
+            Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
+            }
+            Subject::Seat(RegionKey::Team { descriptor, .. }, _)
+            | Subject::Region(RegionKey::Team { descriptor, .. }) => {
                 (hints.member(descriptor, 0)?, Some(descriptor), None)
             }
             Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Outermost(_), _) => return None,
+            Subject::Member(RegionKey::Outermost(_), _) | Subject::Seat(RegionKey::Outermost(_), _) => return None,
             Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
         };
         // A module that has come may be another runtime, in which the thread is as well.

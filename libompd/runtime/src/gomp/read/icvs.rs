@@ -7,7 +7,7 @@ use ompd_target::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
-use crate::excerpt::NOT_LOOKED_FOR;
+use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
 use crate::model::*;
 use crate::sources::{self, Began};
@@ -31,6 +31,9 @@ impl Reader<'_> {
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
         }
+        if self.focused.is_some_and(|focused| focused.tasks == Tasks::None) {
+            return Icvs::unknown(NOT_LOOKED_FOR);
+        }
         let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
         let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
         // A thread without a task is governed by the global copy (`gomp_icv`).
@@ -45,7 +48,10 @@ impl Reader<'_> {
         };
         icvs.levels = s.thread.level.fact(Ok(raw.level));
         icvs.active_levels = s.thread.active_level.fact(raw.view.u32(&s.thread.active_level));
-        icvs.sources = sources::of_task(&icvs, &self.began());
+        icvs.sources = match self.focused {
+            Some(_) => IcvSources::unknown(NOT_LOOKED_FOR),
+            None => sources::of_task(&icvs, &self.began()),
+        };
         icvs
     }
 
