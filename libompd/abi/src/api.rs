@@ -206,7 +206,7 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let thread = space.ask(Subject::Region(region), Aspect::Itself, |space| space.member(region, number))?;
+        let thread = space.ask(Subject::Seat(region, number), Aspect::Itself, |space| space.member(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })

@@ -44,7 +44,20 @@ impl<'a> Looked<'a> {
     /// The descriptor of a member of a team.
     pub(crate) fn member(&self, team: TeamId, number: usize) -> Option<Addr> {
         match self.members {
-            Members::Listed(lists) => lists.get(team.0)?.as_ref()?.get(number).copied(),
+            Members::Listed(lists) => match lists.get(team.0)? {
+                Some(list) => list.get(number).copied(),
+                // The one that was looked at may be the one.
+                None => {
+                    let is = |thread: &&Thread| {
+                        thread.team.flat() == Some(team)
+                            && thread
+                                .thread_num
+                                .get()
+                                .is_some_and(|own| usize::try_from(own).is_ok_and(|own| own == number))
+                    };
+                    self.threads.iter().find(is).map(|thread| thread.descriptor)
+                }
+            },
             Members::Of(snapshot) => {
                 let lwp = self.team(team)?.members.get(number).copied().flatten()?;
                 snapshot.thread_by_lwp(lwp).map(|thread| thread.descriptor)
@@ -84,15 +97,16 @@ pub(crate) struct Hints {
     teams: HashMap<Addr, (Vec<Option<Addr>>, Option<Addr>)>,
     /// The innermost teams of threads.
     innermost: HashMap<Addr, Addr>,
+    /// The runtime does not list the members of its teams.
+    unlisted: bool,
     /// Threads that execute a task, or one it has generated.
     holders: HashMap<Addr, Addr>,
 }
 
 impl Hints {
-    /// After a look at the whole process. Where there are several runtimes nothing is looked at alone, and nothing remembered.
-    pub(crate) fn of(snapshots: &[RuntimeSnapshot], natives: &[NativeThread]) -> Hints {
+    /// After a look at the whole process.
+    pub(crate) fn of(snapshot: &RuntimeSnapshot, natives: &[NativeThread]) -> Hints {
         let mut hints = Hints::default();
-        let [snapshot] = snapshots else { return hints };
         let pointers: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
         for thread in &snapshot.threads {
             let Some((lwp, pointer)) = thread.lwp.and_then(|lwp| Some((lwp, *pointers.get(&lwp)?))) else { continue };
@@ -141,6 +155,7 @@ impl Hints {
             let around = team.parent.flat().and_then(|id| excerpt.teams.get(id.0)).map(|team| team.descriptor);
             let around = around.filter(|around| *around != team.descriptor);
             let known = self.teams.entry(team.descriptor).or_default();
+            self.unlisted |= members.is_none() && self.innermost.get(&thread) == Some(&team.descriptor);
             if let Some(members) = members {
                 known.0 = members.iter().copied().map(Some).collect();
             }
@@ -161,6 +176,11 @@ impl Hints {
 
     pub(crate) fn member(&self, team: Addr, number: usize) -> Option<Addr> {
         self.teams.get(&team)?.0.get(number).copied().flatten()
+    }
+
+    /// True if members of teams have to be looked at to be known.
+    pub(crate) fn has_no_lists(&self) -> bool {
+        self.unlisted
     }
 
     pub(crate) fn holder(&self, task: Addr) -> Option<Addr> {

@@ -1,6 +1,7 @@
 //! One address space of a debugger: a process or a core file, with the OpenMP runtimes in it.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
@@ -58,6 +59,8 @@ pub(crate) enum Subject {
     Native(NativeThread),
     Thread(ThreadKey),
     Region(RegionKey),
+    /// Who is the member of a region with this number.
+    Seat(RegionKey, usize),
     /// The implicit task of a member of a region.
     Member(RegionKey, usize),
     Task(TaskKey),
@@ -91,8 +94,8 @@ pub(crate) struct Space {
     stop: Option<u64>,
     /// The stacks of that stop, once they were asked for.
     stacks: Option<Report>,
-    /// Where things were, by the look before.
-    hints: Hints,
+    /// Where things of each runtime were, by the look before.
+    hints: HashMap<RuntimeKey, Hints>,
     /// An error is what a look at the whole process would give, too.
     certain: Cell<bool>,
     cache: Cache,
@@ -105,8 +108,8 @@ pub(crate) struct Space {
 /// What is known of this moment.
 enum Seen {
     Nothing,
-    /// Of the first runtime, what a question needs.
-    Excerpt(Box<Excerpt>),
+    /// Of one runtime, what a question needs.
+    Excerpt(RuntimeKey, Box<Excerpt>),
     Whole(Vec<RuntimeSnapshot>),
 }
 
@@ -142,7 +145,7 @@ impl Space {
             seen: Seen::Nothing,
             stop,
             stacks: None,
-            hints: Hints::default(),
+            hints: HashMap::new(),
             certain: Cell::new(false),
             cache: Cache::default(),
             settings: Vec::new(),
@@ -166,9 +169,9 @@ impl Space {
         if !self.is_up_to_date() {
             self.target.forget();
             self.seen = Seen::Nothing;
-            if let Some(excerpt) = self.excerpt(subject, aspect) {
-                self.hints.learn(&excerpt);
-                self.seen = Seen::Excerpt(Box::new(excerpt));
+            if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
+                self.hints.entry(runtime).or_default().learn(&excerpt);
+                self.seen = Seen::Excerpt(runtime, Box::new(excerpt));
                 self.certain.set(false);
                 let found = answer(self);
                 if found.is_ok() || self.certain.get() {
@@ -207,7 +210,8 @@ impl Space {
     fn read(&mut self) {
         self.stacks = None;
         let snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
-        self.hints = Hints::of(&snapshots, self.target.natives());
+        let natives = self.target.natives();
+        self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
         self.settings = snapshots.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
         let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
         self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
@@ -216,26 +220,35 @@ impl Space {
 
     /// What a look at the subject alone tells. None is made where the debugger tells of stops: then one at the whole process is made
     /// for each.
-    fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<Excerpt> {
-        let [runtime] = &self.runtimes[..] else { return None };
+    fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
         if self.stop.is_some() || self.target.debugger().offers_registers() {
             return None;
         }
-        let base = runtime.info().base;
+        let base = match (subject, &self.runtimes[..]) {
+            // A thread may be in several.
+            (Subject::Native(_), [runtime]) => runtime.info().base,
+            (Subject::Native(_), _) => return None,
+            (Subject::Thread(key), _) => key.runtime,
+            (Subject::Region(key) | Subject::Seat(key, _) | Subject::Member(key, _), _) => key.runtime(),
+            (Subject::Task(key), _) => key.runtime,
+        };
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;
+        let hints = self.hints.get(&base)?;
         let (thread, team, task) = match subject {
-            Subject::Native(native) => (self.hints.of_native(native)?, None, None),
-            Subject::Thread(key) if key.runtime == base => (key.descriptor, None, None),
-            Subject::Region(RegionKey::Outermost(key)) if key.runtime == base => (key.descriptor, None, None),
-            Subject::Region(RegionKey::Team { runtime, descriptor, .. }) if runtime == base => {
-                (self.hints.member(descriptor, 0)?, Some(descriptor), None)
+            Subject::Native(native) => (hints.of_native(native)?, None, None),
+            Subject::Thread(key) | Subject::Region(RegionKey::Outermost(key)) => (key.descriptor, None, None),
+            Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Team { runtime, descriptor, .. }, number) if runtime == base => {
-                (self.hints.member(descriptor, number)?, Some(descriptor), None)
+            Subject::Seat(RegionKey::Team { descriptor, .. }, _)
+            | Subject::Region(RegionKey::Team { descriptor, .. }) => {
+                (hints.member(descriptor, 0)?, Some(descriptor), None)
             }
-            Subject::Task(key) if key.runtime == base => {
-                (self.hints.holder(key.descriptor)?, None, Some(key.descriptor))
+            Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            _ => return None,
+            Subject::Member(RegionKey::Outermost(_), _) | Subject::Seat(RegionKey::Outermost(_), _) => return None,
+            Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
         };
         // A module that has come may be another runtime, in which the thread is as well.
         if matches!(subject, Subject::Native(_)) && !self.target.has_no_new_modules() {
@@ -246,7 +259,7 @@ impl Space {
             native.is_some_and(|native| self.target.is_alive(*native))
         };
         let focus = Focus {
-            threads: self.hints.with_primaries(thread)?,
+            threads: hints.with_primaries(thread)?,
             lwp: aspect == Aspect::Native,
             team: !matches!(aspect, Aspect::Existence | Aspect::Native),
             tasks: match (aspect, task) {
@@ -256,11 +269,11 @@ impl Space {
                 (Aspect::State, None) => Tasks::Current,
                 _ => Tasks::None,
             },
-            enclosing: aspect == Aspect::Around || team.is_some_and(|team| self.hints.innermost(thread) != Some(team)),
+            enclosing: aspect == Aspect::Around || team.is_some_and(|team| hints.innermost(thread) != Some(team)),
             wait: aspect == Aspect::State,
             alive: &alive,
         };
-        runtime.excerpt(&self.target, &focus)
+        Some((base, runtime.excerpt(&self.target, &focus)?))
     }
 
     /// A control variable of the process as a whole.
@@ -325,17 +338,14 @@ impl Space {
     fn looked(&self, runtime: RuntimeKey) -> Result<Looked<'_>, Rc> {
         match &self.seen {
             Seen::Nothing => Err(Rc::ERROR),
-            Seen::Excerpt(excerpt) => {
-                let base = self.runtimes.first().map(|runtime| runtime.info().base);
-                base.filter(|base| *base == runtime).ok_or(Rc::STALE_HANDLE)?;
-                Ok(Looked {
-                    runtime,
-                    threads: std::slice::from_ref(&excerpt.thread),
-                    teams: &excerpt.teams,
-                    tasks: &excerpt.tasks,
-                    members: Members::Listed(&excerpt.members),
-                })
-            }
+            Seen::Excerpt(of, _) if *of != runtime => Err(Rc::STALE_HANDLE),
+            Seen::Excerpt(_, excerpt) => Ok(Looked {
+                runtime,
+                threads: std::slice::from_ref(&excerpt.thread),
+                teams: &excerpt.teams,
+                tasks: &excerpt.tasks,
+                members: Members::Listed(&excerpt.members),
+            }),
             Seen::Whole(snapshots) => {
                 let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
                 Ok(Looked {

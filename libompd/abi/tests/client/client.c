@@ -431,8 +431,9 @@ static void count_all(ompd_address_space_context_t *context, int threads, char *
                        : scope == ompd_scope_task   ? (void *)task
                        : scope == ompd_scope_thread ? (void *)handles[0]
                                                     : (void *)space;
-        (void)F(ompd_get_icv_from_scope)(handle, scope, icv, &word);
-        if (F(ompd_get_icv_string_from_scope)(handle, scope, icv, &text) == ompd_rc_ok) {
+        /* Its text if it is no number: theirs has no text of the others. */
+        if (F(ompd_get_icv_from_scope)(handle, scope, icv, &word) != ompd_rc_ok &&
+            F(ompd_get_icv_string_from_scope)(handle, scope, icv, &text) == ompd_rc_ok) {
             free_memory((void *)text);
         }
         free_memory((void *)name);

@@ -191,8 +191,8 @@ impl Runtime for Gomp {
         instance::checked(first, plain)
     }
 
-    fn excerpt(&self, _: &dyn Target, _: &Focus<'_>) -> Option<Excerpt> {
-        None
+    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::excerpt(self, target, focus))?
     }
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {

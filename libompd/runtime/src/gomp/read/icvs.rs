@@ -7,7 +7,7 @@ use ompd_target::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
-use crate::excerpt::NOT_LOOKED_FOR;
+use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
 use crate::limits;
 use crate::model::*;
@@ -32,6 +32,9 @@ impl Reader<'_> {
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
         }
+        if self.focused.is_some_and(|focused| focused.tasks == Tasks::None) {
+            return Icvs::unknown(NOT_LOOKED_FOR);
+        }
         let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
         let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
         // A thread without a task is governed by the global copy (`gomp_icv`).
@@ -50,7 +53,10 @@ impl Reader<'_> {
             Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
             own => s.thread.def_allocator.fact(own.map(Allocator)),
         };
-        icvs.sources = sources::of_task(&icvs, &self.began());
+        icvs.sources = match self.focused {
+            Some(_) => IcvSources::unknown(NOT_LOOKED_FOR),
+            None => sources::of_task(&icvs, &self.began()),
+        };
         icvs
     }
 

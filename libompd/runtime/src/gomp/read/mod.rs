@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ompd_target::{Addr, Environment, Machine, Registers, Target, TargetExt};
 
 mod doacross;
+mod focus;
 mod icvs;
 mod locks;
 mod loops;
@@ -19,6 +20,7 @@ mod waits;
 
 use super::{Distance, Gomp};
 use crate::bind::{Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits;
 use crate::model::*;
@@ -104,6 +106,8 @@ pub(super) struct Reader<'a> {
     /// Variables of the environment that concern it.
     environment: Environment,
     check: SelfCheck,
+    /// A single thread is looked at.
+    focused: Option<focus::Focused>,
     /// A team could not be read: what lies in it cannot be recognised.
     lost_team: bool,
     issues: Vec<Issue>,
@@ -170,6 +174,7 @@ impl<'a> Reader<'a> {
             place_table: OnceCell::new(),
             environment: target.process().environment.only(sources::PREFIXES),
             check: SelfCheck::default(),
+            focused: None,
             lost_team: false,
             issues: Vec::new(),
         }
@@ -271,8 +276,11 @@ impl<'a> Reader<'a> {
         let mut workers: HashSet<Addr> = HashSet::new();
         let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
         let mut issues = Vec::new();
+        // Who is in a team is no worker that has lost its last one.
+        let teamless = self.focused.is_none() || self.threads.iter().any(|t| t.team.is_null());
         for (addr, view) in &self.pools {
-            match self.pool_threads(view) {
+            match if teamless { self.pool_threads(view) } else { Ok(Vec::new()) } {
+                Ok(entries) if self.focused.is_some() => workers.extend(entries.into_iter().skip(1)),
                 Ok(entries) => {
                     let lwps = self.pool_members(*addr, &entries, &by_addr);
                     if !entries.is_empty() {
@@ -381,8 +389,13 @@ impl<'a> Reader<'a> {
                 });
                 match step {
                     Ok((view, next)) => {
-                        self.prefetch_tasks(addr, &view);
+                        if self.focused.is_none() {
+                            self.prefetch_tasks(addr, &view);
+                        }
                         self.teams.insert(addr, RawTeam { view, level, active_level: active });
+                        if self.stays_inside() {
+                            break;
+                        }
                         (addr, level, active) = next;
                     }
                     Err(why) => {
@@ -516,6 +529,9 @@ impl<'a> Reader<'a> {
         for addr in &self.team_order {
             let raw = &self.teams[addr];
             let parent = match raw.view.ptr(&s.team.prev_team) {
+                Ok(parent) if self.stays_inside() && !parent.is_null() && self.team_id(parent).is_none() => {
+                    Fact::unknown(NOT_LOOKED_FOR)
+                }
                 Ok(parent) => self.team_at(parent, &s.team.prev_team),
                 Err(why) => why.into(),
             };
@@ -587,7 +603,10 @@ impl<'a> Reader<'a> {
             };
         }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
-        let role = role_slot.fact(self.role(raw));
+        let role = match self.role(raw) {
+            Err(_) if self.stays_inside() => Fact::unknown(NOT_LOOKED_FOR),
+            role => role_slot.fact(role),
+        };
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
@@ -595,6 +614,7 @@ impl<'a> Reader<'a> {
             Ok(task) if task.is_null() => Fact::unknown("it is on its way into or out of its region"),
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => s.thread.task.fact(Ok(*id)),
+                None if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
                 None => Fact::unknown(format!("the task at {task} could not be read")),
             },
             Err(why) => why.into(),
@@ -616,7 +636,10 @@ impl<'a> Reader<'a> {
             thread_num: number,
             team,
             icvs: self.icvs_of(raw, &task),
-            placement: self.placement_of(raw),
+            placement: match self.focused {
+                Some(_) => Placement::unknown(NOT_LOOKED_FOR),
+                None => self.placement_of(raw),
+            },
             task,
             state,
             wait,
