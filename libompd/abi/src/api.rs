@@ -754,25 +754,28 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         if !fits {
             return Err(Rc::INCOMPATIBLE);
         }
-        let (runtime, filed) = match found {
-            Handle::Thread(_, key) => {
-                let filed = |space: &Space| Ok(space.thread(key)?.1.tool_data.get());
-                (key.runtime, space.ask(Subject::Thread(key), Aspect::Itself, filed)?)
-            }
-            Handle::Region(_, key) => {
-                let filed = |space: &Space| Ok(space.team(key)?.2.tool_data.get());
-                (key.runtime(), space.ask(Subject::Region(key), Aspect::Itself, filed)?)
-            }
-            Handle::Task(_, key) => {
-                let filed = |space: &Space| Ok(space.task(key)?.1.tool_data.get());
-                (key.runtime, space.ask(Subject::Task(key), Aspect::Itself, filed)?)
-            }
+        let runtime = match found {
+            Handle::Thread(_, key) => key.runtime,
+            Handle::Region(_, key) => key.runtime(),
+            Handle::Task(_, key) => key.runtime,
             Handle::Space => return Err(Rc::INCOMPATIBLE),
         };
-        let filed = match (space.family(runtime)?, filed) {
-            (Family::Gomp, _) => return Err(Rc::UNSUPPORTED),
-            (Family::Kmp, filed) => filed.ok_or(Rc::UNAVAILABLE)?,
-        };
+        if space.family(runtime)? == Family::Gomp {
+            return Err(Rc::UNSUPPORTED);
+        }
+        let known = |filed: &Fact<u64>| filed.get().ok_or(Rc::UNAVAILABLE);
+        let filed = match found {
+            Handle::Thread(_, key) => {
+                space.ask(Subject::Thread(key), Aspect::Itself, |space| known(&space.thread(key)?.1.tool_data))
+            }
+            Handle::Region(_, key) => {
+                space.ask(Subject::Region(key), Aspect::Itself, |space| known(&space.team(key)?.2.tool_data))
+            }
+            Handle::Task(_, key) => {
+                space.ask(Subject::Task(key), Aspect::Itself, |space| known(&space.task(key)?.1.tool_data))
+            }
+            Handle::Space => Err(Rc::INCOMPATIBLE),
+        }?;
         // SAFETY: they are not NULL, and places for these then.
         unsafe {
             put(value, filed as Word)?;

@@ -119,7 +119,8 @@ impl<'a> Reader<'a> {
         }
         let own = [&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
         let more = [&s.current_task, &s.place, &s.first_place, &s.last_place, &s.ident];
-        let fields: Vec<&Slot> = own.into_iter().chain(more.into_iter().filter(|_| focus.team)).collect();
+        let more = more.into_iter().chain([&s.def_allocator, &s.thread_tool_data]);
+        let fields: Vec<&Slot> = own.into_iter().chain(more.filter(|_| focus.team)).collect();
         View::read_to(self.target, addr, s.size, &fields)
     }
 
@@ -131,7 +132,7 @@ impl<'a> Reader<'a> {
         }
         let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
         let pointers = [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar];
-        let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).collect();
+        let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).chain([&s.parallel_tool_data]).collect();
         View::read_to(self.target, addr, s.size, &fields)
     }
 

@@ -1,7 +1,7 @@
 //! Control variables of the process as a whole. None of them can be set by a call of OpenMP's, but for the numbers of teams and the
 //! format of affinities.
 
-use ompd_target::{Target, TargetExt};
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::Reader;
 use crate::kmp::Kmp;
@@ -70,6 +70,26 @@ impl Reader<'_> {
     }
 
     pub(super) fn settings(&self) -> Vec<Setting> {
+        // Many of them lie side by side.
+        const ALL: [&str; 14] = [
+            AFFINITY_FORMAT,
+            AVAIL_PROC,
+            CANCEL,
+            DISPLAY_AFFINITY,
+            LIBRARY,
+            MAX_TASK_PRIORITY,
+            NTEAMS,
+            OMPD_STATE,
+            STACKSIZE,
+            TARGET_OFFLOAD,
+            TEAMS_THREAD_LIMIT,
+            TOOL,
+            TOOL_LIBRARIES,
+            TOOL_VERBOSE_INIT,
+        ];
+        let places = ALL.iter().filter_map(|name| self.kmp.global(name));
+        let ranges: Vec<(Addr, u64)> = places.map(|(addr, _)| (addr, 8)).collect();
+        self.target.prefetch(&ranges);
         self.settings_of(None)
     }
 
