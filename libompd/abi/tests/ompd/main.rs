@@ -10,4 +10,5 @@ mod client;
 mod contract;
 mod debugger;
 mod defects;
+mod package;
 mod plugin;
