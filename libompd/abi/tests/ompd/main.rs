@@ -11,5 +11,6 @@ mod client;
 mod contract;
 mod debugger;
 mod defects;
+mod package;
 mod plugin;
 mod tool;
