@@ -236,7 +236,9 @@ impl Space {
         let hints = self.hints.get(&base)?;
         let (thread, team, task) = match subject {
             Subject::Native(native) => (hints.of_native(native)?, None, None),
-            Subject::Thread(key) | Subject::Region(RegionKey::Outermost(key)) => (key.descriptor, None, None),
+            Subject::Thread(key)
+            | Subject::Region(RegionKey::Outermost(key))
+            | Subject::Seat(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
             Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
@@ -247,7 +249,7 @@ impl Space {
             Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Outermost(_), _) | Subject::Seat(RegionKey::Outermost(_), _) => return None,
+            Subject::Member(RegionKey::Outermost(_), _) => return None,
             Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
         };
         // A module that has come may be another runtime, in which the thread is as well.
