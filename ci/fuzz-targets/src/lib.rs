@@ -10,6 +10,7 @@
 pub mod calls;
 pub mod code;
 pub mod core;
+pub mod debugged;
 pub mod dwarf;
 pub mod elf;
 pub mod image;
@@ -23,10 +24,11 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 9] = [
+pub const TARGETS: [(&str, Check); 10] = [
     ("calls", calls::check),
     ("code", code::check),
     ("core", core::check),
+    ("debugged", debugged::check),
     ("dwarf", dwarf::check),
     ("elf", elf::check),
     ("frames", stack::check_frames),

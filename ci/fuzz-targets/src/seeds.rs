@@ -1,6 +1,7 @@
 //! Inputs to start from: small, valid, and made here out of what the compilers of this machine produce.
 
 mod cores;
+mod processes;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use anyhow::{Context as _, ensure};
 use ompd_layout::code::functions;
 use ompd_layout::profile::Profile;
 use ompd_target::ElfFile;
+
+use processes::List;
 
 use crate::{calls, code, dwarf, image, stack};
 
@@ -72,6 +75,13 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
         }
         if let Some(bytes) = sections(&file, &stack::LINE_SECTIONS) {
             add("lines", name.clone(), bytes);
+        }
+        for (list, how) in [(List::Whole, "listed"), (List::None, "found"), (List::Crowded, "crowded")] {
+            // One crowd is enough, and takes long.
+            let wanted = list != List::Crowded || number == 0;
+            if let Some(bytes) = processes::make(file.bytes(), list).filter(|_| wanted) {
+                add("debugged", format!("{name}-{how}"), bytes);
+            }
         }
         add("elf", name, file.bytes().to_vec());
     }

@@ -26,6 +26,14 @@ fn seeds_say_what_they_should() {
         assert_eq!((core.threads().len(), core.process().pid), (3, Some(70)), "{}", seed.name);
         assert!(core.modules().iter().any(|m| m.name() == "prog" && m.build_id.is_some()), "{}: {core:?}", seed.name);
     }
+    let mut whole = 0;
+    for seed in of("debugged") {
+        let found =
+            fuzz_targets::debugged::open(&seed.bytes).unwrap_or_else(|| panic!("{}: nothing is found", seed.name));
+        assert_eq!((found.modules.0, found.threads, found.environment), (1, 2, true), "{}: {found:?}", seed.name);
+        whole += usize::from(found.modules.1 == 1 && found.names > 0);
+    }
+    assert!(whole > 0, "of no seed the file is put together");
     for (target, schema) in [("elf", &ompd_runtime::gomp::schema::SCHEMA), ("elf", &ompd_runtime::kmp::schema::SCHEMA)]
     {
         let found = of(target).filter(|seed| {

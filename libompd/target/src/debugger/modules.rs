@@ -1,6 +1,8 @@
 //! The modules of a process, by the dynamic linker's list of them in its memory (glibc's elf/link.h: `r_debug`, `link_map`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use goblin::elf::program_header::PT_DYNAMIC;
 
@@ -22,6 +24,8 @@ const MAX_PATH: u64 = 4096;
 const PAGE: u64 = 4096;
 /// An ELF header is looked for so many pages below an address. A page that is not mapped counts as well.
 const MAX_PAGES: u64 = 16 << 10;
+/// Pages that are looked at so for all modules of a process together. Of nearly all it is known where they begin.
+const MOST_PAGES: u64 = 16 * MAX_PAGES;
 /// What the vdso is called in the list. No file has that name.
 const VDSO: &str = "linux-vdso.so.1";
 /// It is some pages long.
@@ -114,12 +118,14 @@ impl LinkMap {
         let program = start.and_then(|start| memory.string(Addr(start.auxv(AT_EXECFN)?), MAX_PATH));
         // A module may be in more than one name space.
         let mut modules = BTreeMap::new();
+        let mut taken = Taken::default();
+        let left = Cell::new(MOST_PAGES);
         for entry in &self.entries {
             let is_program = entry.name.is_empty();
             // The program's headers are where the kernel says; of others they are where the module begins.
             let said = start.filter(|_| is_program).and_then(|start| start.auxv(AT_PHDR)).map(|at| at & !(PAGE - 1));
             let begins = |at: u64| image_at(memory, at).filter(|found| found.holds(entry.dynamic));
-            let around = || image_around(memory, Addr(entry.dynamic)).filter(|found| found.holds(entry.dynamic));
+            let around = || image_around(memory, Addr(entry.dynamic), &left).filter(|found| found.holds(entry.dynamic));
             let found = said.and_then(begins).or_else(|| begins(entry.bias)).or_else(around);
             let Some(Found { mut image, headers }) = found else {
                 issues.push(format!("{}: its ELF header was not found in memory", entry.name));
@@ -127,9 +133,44 @@ impl LinkMap {
             };
             image.path.clone_from(if is_program { program.as_ref().unwrap_or(&entry.name) } else { &entry.name });
             let base = image.first.start;
-            modules.entry(base).or_insert_with(|| module(memory, image, &headers, is_program, options, issues));
+            if modules.contains_key(&base) {
+                continue;
+            }
+            // What all modules have loaded is read at most, and no memory for more of them than one.
+            if !taken.take(&image.ranges) {
+                issues.push(format!("{}: it lies where another module does", image.path));
+                continue;
+            }
+            modules.insert(base, module(memory, image, &headers, is_program, options, issues));
         }
         modules.into_values().collect()
+    }
+}
+
+/// Addresses that modules have: beginnings with ends, none on another.
+#[derive(Default)]
+struct Taken(BTreeMap<u64, u64>);
+
+impl Taken {
+    /// Enters the ranges of a module; false, and nothing is entered, if one of them lies on what is taken.
+    fn take(&mut self, ranges: &[Range<u64>]) -> bool {
+        let free =
+            |range: &Range<u64>| self.0.range(..range.end).next_back().is_none_or(|(_, end)| *end <= range.start);
+        if !ranges.iter().all(free) {
+            return false;
+        }
+        let mut own = ranges.to_vec();
+        own.sort_by_key(|range| range.start);
+        let mut reached = 0;
+        for range in own.iter().filter(|range| !range.is_empty()) {
+            // Segments of one module may lie on each other.
+            let start = range.start.max(reached);
+            if start < range.end {
+                self.0.insert(start, range.end);
+                reached = range.end;
+            }
+        }
+        true
     }
 }
 
@@ -145,12 +186,13 @@ pub(super) fn of_anchors<D: Debugger>(
     // The C library tells of threads.
     let wanted = anchors.iter().map(String::as_str).chain(["_thread_db_sizeof_pthread", "_rtld_global"]);
     let mut modules: BTreeMap<u64, Module> = BTreeMap::new();
+    let left = Cell::new(MOST_PAGES);
     for name in wanted {
         let Some(addr) = memory.debugger().symbol(name) else { continue };
         if modules.values().any(|module| module.contains(addr)) {
             continue;
         }
-        let found = image_around(memory, addr).filter(|found| found.image.arch == Some(arch));
+        let found = image_around(memory, addr, &left).filter(|found| found.image.arch == Some(arch));
         let Some(Found { mut image, headers }) = found else { continue };
         let rebuilt = rebuilt::file(memory, &image, &headers);
         if let Some(soname) = rebuilt.as_ref().ok().and_then(|file| file.soname()) {
@@ -164,7 +206,11 @@ pub(super) fn of_anchors<D: Debugger>(
 /// The machine of the process, by an image that a well-known symbol lies in.
 pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Option<Arch> {
     let known = ["_r_debug", "__libc_stack_end"];
-    known.iter().chain(anchors).find_map(|name| image_around(memory, memory.debugger().symbol(name)?)?.image.arch)
+    let left = Cell::new(MOST_PAGES);
+    known
+        .iter()
+        .chain(anchors)
+        .find_map(|name| image_around(memory, memory.debugger().symbol(name)?, &left)?.image.arch)
 }
 
 struct Found {
@@ -188,10 +234,13 @@ fn image_at<D: Debugger>(memory: &Memory<D>, at: u64) -> Option<Found> {
 }
 
 /// The image that `addr` lies in, by the nearest header below it that is one: the dynamic linker, for one, has the magic number
-/// among its constants, too.
-fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr) -> Option<Found> {
+/// among its constants, too. Counts down how many pages may be looked at.
+fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr, left: &Cell<u64>) -> Option<Found> {
     let first = addr.0 & !(PAGE - 1);
-    let pages = (0..MAX_PAGES).map_while(|page| first.checked_sub(page * PAGE));
+    let pages = (0..MAX_PAGES).map_while(|page| {
+        left.set(left.get().checked_sub(1)?);
+        first.checked_sub(page * PAGE)
+    });
     let begins = |at: u64| {
         let mut magic = [0; 4];
         (memory.read(Addr(at), &mut magic).is_ok() && magic == *b"\x7fELF").then(|| image_at(memory, at))?
@@ -230,4 +279,27 @@ fn module<D: Debugger>(
         issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
     }
     Module { path: image.path, bias: image.bias, ranges: image.ranges, build_id: image.build_id, file }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_share_no_addresses() {
+        let mut taken = Taken::default();
+        assert!(taken.take(&[0x5000..0x6000, 0x1000..0x3000, 0x2000..0x4000]));
+        for (from, to, free) in [
+            (0x0, 0x1000, true),
+            (0x0, 0x1001, false),
+            (0x3fff, 0x4000, false),
+            (0x4000, 0x5000, true),
+            (0x5fff, 0x7000, false),
+            (0x0, u64::MAX, false),
+            (0x6000, u64::MAX, true),
+        ] {
+            let mut taken = Taken(taken.0.clone());
+            assert_eq!(taken.take(std::slice::from_ref(&(from..to))), free, "{from:x} {to:x}");
+        }
+    }
 }

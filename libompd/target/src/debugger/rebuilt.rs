@@ -22,6 +22,9 @@ use crate::memory::Addr;
 
 /// Files of which more is loaded are not read through a debugger.
 const MAX_LOADED: u64 = 64 << 20;
+/// Bytes of a file between its segments that are filled up with zeros, beyond as many as are loaded: linkers leave a page, of
+/// whatever size pages may have, before each.
+const MAX_GAPS: u64 = 8 << 20;
 /// Read at a time.
 const STEP: usize = 64 << 10;
 /// Entries of a dynamic section beyond this many are not believed to be there.
@@ -73,6 +76,12 @@ fn loaded<D: Debugger>(memory: &Memory<D>, image: &Image, headers: &Headers) -> 
     let total = loads().try_fold(0u64, |sum, segment| sum.checked_add(segment.p_filesz)).unwrap_or(u64::MAX);
     if size.max(total) > MAX_LOADED {
         return Err("too much of it is loaded for reading that through a debugger".to_owned());
+    }
+    if loads().any(|segment| segment.p_filesz > segment.p_memsz) {
+        return Err("a segment is shorter in memory than in the file".to_owned());
+    }
+    if size > total.saturating_mul(2).saturating_add(MAX_GAPS) {
+        return Err("what is loaded of it lies far apart in the file".to_owned());
     }
     let mut bytes = vec![0; size as usize];
     for segment in loads() {
