@@ -18,10 +18,12 @@
 pub mod api;
 mod callbacks;
 mod environment;
+pub mod extension;
 mod icvs;
 mod library;
 mod space;
 mod states;
+mod stops;
 pub mod types;
 
 pub use callbacks::extra;

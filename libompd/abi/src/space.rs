@@ -6,6 +6,7 @@ use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 use ompd_target::{Addr, Debugged, NativeThread, OpenOptions, Target};
 
 use crate::callbacks::Asked;
+use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Which runtime of a process: the address of its module.
@@ -29,7 +30,7 @@ pub(crate) enum RegionKey {
 }
 
 impl RegionKey {
-    fn runtime(self) -> RuntimeKey {
+    pub(crate) fn runtime(self) -> RuntimeKey {
         match self {
             RegionKey::Outermost(thread) => thread.runtime,
             RegionKey::Team { runtime, .. } => runtime,
@@ -46,14 +47,16 @@ pub(crate) struct TaskKey {
 
 /// An address space and what was last read of it.
 pub(crate) struct Space {
-    target: Debugged<Asked>,
-    runtimes: Vec<Box<dyn Runtime>>,
-    snapshots: Vec<RuntimeSnapshot>,
+    pub(crate) target: Debugged<Asked>,
+    pub(crate) runtimes: Vec<Box<dyn Runtime>>,
+    pub(crate) snapshots: Vec<RuntimeSnapshot>,
     /// What the debugger says of the stop in which `snapshots` were made.
     stop: Option<u64>,
     /// The stacks of that stop, once they were asked for.
     stacks: Option<Report>,
     cache: Cache,
+    /// Where it can be stopped, and who is there.
+    pub(crate) stops: AtStops,
 }
 
 impl std::fmt::Debug for Space {
@@ -83,7 +86,8 @@ impl Space {
         }
         let stop = target.debugger().stop();
         let cache = Cache::default();
-        let mut space = Space { target, runtimes, snapshots: Vec::new(), stop, stacks: None, cache };
+        let mut space =
+            Space { target, runtimes, snapshots: Vec::new(), stop, stacks: None, cache, stops: AtStops::default() };
         space.read();
         Ok(space)
     }
@@ -102,9 +106,20 @@ impl Space {
         self.read();
     }
 
-    fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.stacks = None;
         self.snapshots = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        self.find_stops();
+    }
+
+    /// Everything is read anew, whatever the debugger says of stops.
+    pub(crate) fn drop_cache(&mut self) {
+        self.forget_stops();
+        self.target.debugger().forget_symbols();
+        self.target.refresh();
+        self.cache = Cache::default();
+        self.runtimes = discover(&self.target, &[]);
+        self.read();
     }
 
     pub(crate) fn target(&self) -> &Debugged<Asked> {
@@ -158,6 +173,9 @@ impl Space {
     /// The innermost region a thread is in.
     pub(crate) fn current_region(&self, key: ThreadKey) -> Result<RegionKey, Rc> {
         let (snapshot, thread) = self.thread(key)?;
+        if let Some(at_stop) = self.region_at_stop(key) {
+            return region(snapshot, at_stop?);
+        }
         match &thread.team {
             Fact::Known { value: Some(id), .. } => region(snapshot, *id),
             // An idle worker is in no region at all.

@@ -10,3 +10,5 @@ mod client;
 mod contract;
 mod debugger;
 mod plugin;
+mod stops;
+mod traced;
