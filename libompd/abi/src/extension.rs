@@ -163,10 +163,11 @@ pub unsafe extern "C" fn ompdx_stop_points(
     count: *mut Size,
 ) -> Rc {
     with(|library| {
-        let listed = library.space(address_space)?.stop_points();
+        library.unread_space(address_space)?;
         if points.is_null() || count.is_null() {
             return Err(Rc::BAD_INPUT);
         }
+        let listed = library.space(address_space)?.stop_points();
         let block = lay_out(library, &listed)?;
         // SAFETY: they are not NULL, and places for these then.
         unsafe {

@@ -9,6 +9,7 @@ mod answers;
 mod client;
 mod contract;
 mod debugger;
+mod extension;
 mod plugin;
 mod stops;
 mod traced;
