@@ -65,10 +65,11 @@ pub fn stops_of(file: &ElfFile) -> Option<stops::Stops> {
     let mut all = stops::Stops::default();
     if kmp::Kmp::defined_by(|name| file.exports(name)) {
         all.add(0, kmp::stops::find(file));
-        all.add_named(|name| file.symbol(name), kmp::NOT_NAMED);
+        let returns = kmp::named::return_register(file.arch().machine);
+        all.add_named(|name| file.symbol(name), returns.as_slice(), kmp::NOT_NAMED);
     } else if gomp::Gomp::defined_by(|name| file.symbol(name).is_some()) {
         all.add(0, gomp::stops::find(file, None));
-        all.add_named(|name| file.symbol(name), gomp::NOT_NAMED);
+        all.add_named(|name| file.symbol(name), &[], gomp::NOT_NAMED);
     } else {
         return None;
     }

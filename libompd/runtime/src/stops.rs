@@ -134,7 +134,7 @@ impl Stops {
     }
 
     /// Adds OMPD's own symbols, which mostly are local ones, and in some builds of C++.
-    pub(crate) fn add_named(&mut self, symbol: impl Fn(&str) -> Option<Symbol>, absent: &str) {
+    pub(crate) fn add_named(&mut self, symbol: impl Fn(&str) -> Option<Symbol>, registers: &[u16], absent: &str) {
         for event in StopEvent::ALL {
             let plain = event.symbol();
             // `void ompd_bp_parallel_begin()` in the Itanium ABI.
@@ -147,7 +147,7 @@ impl Stops {
                     origin: Origin::Symbol,
                     place: format!("entry of {plain}"),
                     condition: Some("the runtime passes through it if it was started with OMP_DEBUG=enabled"),
-                    registers: Vec::new(),
+                    registers: registers.to_vec(),
                     kind: Kind::Named,
                 }),
                 None => self.gaps.push((event, true, absent.to_owned())),

@@ -72,6 +72,8 @@ struct Watch {
     /// Hits that count, by event and whether it is a symbol of OMPD's.
     hits: BTreeMap<(u32, i32), u32>,
     unavailable: BTreeMap<&'static str, u32>,
+    /// Regions that OMPD's symbols tell of, as far as they are known.
+    own: BTreeMap<i32, Vec<Option<*mut ParallelHandle>>>,
 }
 
 impl Watch {
@@ -97,10 +99,11 @@ impl Watch {
         let here = |listed: &&Listed| listed.point.address.address == addr && listed.point.point != 0;
         let listed = self.points.iter().filter(here).min_by_key(|l| l.point.own).expect("a place").clone();
         let found = self.session.thread(thread_id::LWP, tid as u64);
-        if found.is_err() && listed.point.event == Event::ThreadBegin && self.runtime.is_kmp() && !self.generous {
+        let told_of = self.generous && listed.point.own == 0;
+        if found.is_err() && listed.point.event == Event::ThreadBegin && self.runtime.is_kmp() && !told_of {
             // Who made the thread has not told the runtime of it yet.
             *self.unavailable.entry("thread that begins").or_default() += 1;
-            *self.hits.entry((Event::ThreadBegin as u32, 0)).or_default() += 1;
+            *self.hits.entry((Event::ThreadBegin as u32, listed.point.own)).or_default() += 1;
             return;
         }
         let thread = found.expect("the thread that is at a stop is known");
@@ -119,6 +122,13 @@ impl Watch {
         assert_eq!(event, listed.point.event);
         if counts != 0 {
             *self.hits.entry((event as u32, listed.point.own)).or_default() += 1;
+            if listed.point.own == 1 {
+                match event {
+                    Event::ParallelBegin => self.own_region_begins(tid, thread),
+                    Event::ParallelEnd => self.own_region_ends(tid, thread),
+                    _ => {}
+                }
+            }
             if listed.point.own == 0 {
                 match event {
                     Event::ParallelBegin => self.region_begins(tid, thread, &listed),
@@ -189,6 +199,7 @@ impl Watch {
         let mut enter = FrameInfo::default();
         let exit = out(|exit| unsafe { ompd_get_task_frame(task, exit, &raw mut enter) });
         let Ok(exit) = exit else {
+            let _ = writeln!(std::io::stderr(), "NOFRAMES {:?} level {level} {}", at.point.event, at.place);
             *self.unavailable.entry("frames").or_default() += 1;
             return;
         };
@@ -223,6 +234,40 @@ impl Watch {
                 assert_eq!(ompd_rel_task_handle(task), Rc::OK);
             }
         }
+    }
+
+    /// At OMPD's own symbol: what is known is right, and little is not known.
+    fn own_region_begins(&mut self, tid: i32, thread: *mut ThreadHandle) {
+        let [size, level, construct] = self.meeting_of(tid);
+        let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).ok();
+        match region {
+            Some(region) => {
+                let told = (self.session.icv(region, "team-size-var"), self.level(region));
+                assert_eq!(told, (Ok(size.into()), level.into()), "construct {construct} at OMPD's symbol");
+                let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("the task");
+                let of_task = out(|of| unsafe { ompd_get_task_parallel_handle(task, of) }).expect("its region");
+                let around = self.level(of_task);
+                // Serialized regions nested in each other have one task.
+                let fits = around == Word::from(level) - 1 || size == 1 && around >= Word::from(level);
+                assert!(fits, "construct {construct}: task of a region at level {around}");
+                unsafe {
+                    assert_eq!(ompd_rel_parallel_handle(of_task), Rc::OK);
+                    assert_eq!(ompd_rel_task_handle(task), Rc::OK);
+                }
+            }
+            None => *self.unavailable.entry("region at OMPD's symbol").or_default() += 1,
+        }
+        self.own.entry(tid).or_default().push(region);
+    }
+
+    fn own_region_ends(&mut self, tid: i32, thread: *mut ThreadHandle) {
+        let begun = self.own.get_mut(&tid).and_then(Vec::pop).expect("a region that has begun");
+        let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("the region");
+        if let Some(begun) = begun {
+            assert_eq!(out(|cmp| unsafe { ompd_parallel_handle_compare(begun, region, cmp) }), Ok(0));
+            assert_eq!(unsafe { ompd_rel_parallel_handle(begun) }, Rc::OK);
+        }
+        assert_eq!(unsafe { ompd_rel_parallel_handle(region) }, Rc::OK);
     }
 
     fn task_begins(&mut self, tid: i32, thread: *mut ThreadHandle, at: &Listed) {
@@ -289,6 +334,7 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
         threads: BTreeSet::new(),
         hits: BTreeMap::new(),
         unavailable: BTreeMap::new(),
+        own: BTreeMap::new(),
     };
     let status = loop {
         match watch.traced.run() {
@@ -339,6 +385,21 @@ fn at_each_stop_the_handles_are_what_ompd_asks_for() {
     for (toolchain, runtime) in combinations() {
         for generous in [true, false] {
             run(toolchain, runtime, generous, &[]);
+        }
+    }
+}
+
+/// With OMPD's support in the runtime switched on, its own symbols are passed through as well.
+#[test]
+fn hits_of_ompds_own_symbols_are_those_of_the_equivalent_places() {
+    for (toolchain, runtime) in combinations() {
+        if runtime != Runtime::Libiomp5 {
+            continue;
+        }
+        let watch = run(toolchain, runtime, true, &[("OMP_DEBUG", "enabled")]);
+        for event in [Event::ParallelBegin, Event::ParallelEnd, Event::TaskBegin, Event::TaskEnd, Event::ThreadBegin] {
+            let [ours, own] = [0, 1].map(|own| watch.hits.get(&(event as u32, own)));
+            assert_eq!(ours, own, "{event:?}, {toolchain:?}");
         }
     }
 }

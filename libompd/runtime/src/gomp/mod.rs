@@ -212,7 +212,7 @@ impl Runtime for Gomp {
                     Ok(file) => stops.add(module.bias, stops::find(file, self.structs.task.fn_.offset().ok())),
                     Err(_) => stops.add(module.bias, Found::without_file()),
                 }
-                stops.add_named(|name| module.symbol(name), NOT_NAMED);
+                stops.add_named(|name| module.symbol(name), &[], NOT_NAMED);
             }
             stops
         })

@@ -6,6 +6,7 @@
 
 mod described;
 mod entries;
+pub(crate) mod named;
 mod read;
 mod recover;
 pub mod schema;
@@ -200,7 +201,8 @@ impl Runtime for Kmp {
                     Ok(file) => stops.add(module.bias, stops::find(file)),
                     Err(_) => stops.add(module.bias, Found::without_file()),
                 }
-                stops.add_named(|name| module.symbol(name), NOT_NAMED);
+                let returns = named::return_register(target.arch().machine);
+                stops.add_named(|name| module.symbol(name), returns.as_slice(), NOT_NAMED);
             }
             stops
         })

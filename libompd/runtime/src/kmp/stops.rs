@@ -391,16 +391,14 @@ impl Kmp {
         if point.kind == Kind::Launch && snapshot.thread_by_lwp(lwp).is_none() {
             introduce(target, snapshot, lwp, registers)?;
         }
+        if point.kind == Kind::Named {
+            return self.hold_named(target, snapshot, lwp, point.event, registers);
+        }
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
         let current = || thread.task.get().ok_or_else(|| thread.task.why().unwrap_or("unknown").to_owned());
         let task = match point.kind {
             Kind::InRegion => Some(current().and_then(|id| encountering(snapshot, id))),
-            Kind::InSerialized => {
-                let region = thread.team.flat().and_then(|id| snapshot.team(id));
-                let outer = region.and_then(|region| snapshot.team(region.parent.flat()?));
-                let shared = region.zip(outer).is_some_and(|(region, outer)| region.descriptor == outer.descriptor);
-                Some(if shared { current() } else { current().and_then(|id| encountering(snapshot, id)) })
-            }
+            Kind::InSerialized => Some(around_serialized(snapshot, lwp)?),
             _ => None,
         };
         let not_counted = match point.kind {
@@ -413,6 +411,17 @@ impl Kmp {
         };
         Ok(AtStop { not_counted, region: None, task })
     }
+}
+
+/// The task that met the construct of a serialized region which the thread is in.
+pub(super) fn around_serialized(snapshot: &RuntimeSnapshot, lwp: i32) -> Result<Result<TaskId, String>, String> {
+    let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
+    let current = thread.task.get().ok_or_else(|| thread.task.why().unwrap_or("unknown").to_owned());
+    let region = thread.team.flat().and_then(|id| snapshot.team(id));
+    let outer = region.and_then(|region| snapshot.team(region.parent.flat()?));
+    // Those nested in each other have one task.
+    let shared = region.zip(outer).is_some_and(|(region, outer)| region.descriptor == outer.descriptor);
+    Ok(if shared { current } else { current.and_then(|id| encountering(snapshot, id)) })
 }
 
 /// A thread that has just begun: the one that made it has not filed its `pthread_t` yet. `__kmp_launch_thread (this_thr)`.
@@ -431,6 +440,6 @@ fn introduce(
 }
 
 /// The task that met the construct of which this is an implicit task.
-fn encountering(snapshot: &RuntimeSnapshot, implicit: TaskId) -> Result<TaskId, String> {
+pub(super) fn encountering(snapshot: &RuntimeSnapshot, implicit: TaskId) -> Result<TaskId, String> {
     crate::gomp::stops::encountering(snapshot, implicit)
 }
