@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use ompd_layout::Origin;
-use ompd_layout::code::{self, CodeImage, Operand, Transfer, TransferKind};
+use ompd_layout::code::{self, Callee, CodeImage, Operand, Transfer, TransferKind};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Machine, Registers, Symbol};
 
@@ -262,6 +262,15 @@ impl<'a> Branches<'a> {
             all.functions.insert(range.start, Function { end: range.end, transfers });
         }
         all
+    }
+
+    /// True if it is this function of the C library that is called, in another image or, in a static program, in this one.
+    pub(crate) fn calls(&self, callee: &Callee, name: &str) -> bool {
+        match callee {
+            Callee::Named(_) => callee.is(name),
+            Callee::Internal(entry) => CodeImage::symbol(self.image, name) == Some(*entry),
+            Callee::Pointer(_) => false,
+        }
     }
 
     /// The function around an address.

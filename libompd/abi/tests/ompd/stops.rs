@@ -199,7 +199,6 @@ impl Watch {
         let mut enter = FrameInfo::default();
         let exit = out(|exit| unsafe { ompd_get_task_frame(task, exit, &raw mut enter) });
         let Ok(exit) = exit else {
-            let _ = writeln!(std::io::stderr(), "NOFRAMES {:?} level {level} {}", at.point.event, at.place);
             *self.unavailable.entry("frames").or_default() += 1;
             return;
         };

@@ -362,7 +362,7 @@ impl Search<'_> {
         }
         self.found.gap(StopEvent::ThreadBegin, INITIAL);
         let mut ends = BTreeSet::new();
-        ends.extend(run.calls().filter(|call| call.callee.is("pthread_detach")).map(|call| call.at));
+        ends.extend(run.calls().filter(|call| self.branches.calls(&call.callee, "pthread_detach")).map(|call| call.at));
         if ends.is_empty() {
             self.found
                 .gap(StopEvent::ThreadEnd, "the end of the function that threads begin with has no pthread_detach");
@@ -380,7 +380,10 @@ impl Search<'_> {
     fn thread_start(&mut self) -> Option<(u64, Run)> {
         let start = self.found.sites.iter().find(|site| site.kind == Kind::TeamStart)?.at;
         let run = code::run(self.image(), start, &TASKS).ok()?;
-        let routines = run.calls().filter(|call| call.callee.is("pthread_create")).map(|call| call.args[2].as_const());
+        let routines = run
+            .calls()
+            .filter(|call| self.branches.calls(&call.callee, "pthread_create"))
+            .map(|call| call.args[2].as_const());
         let entry = unanimous(routines)??;
         let run = code::run(self.image(), entry, &TASKS).ok()?;
         Some((entry, run))

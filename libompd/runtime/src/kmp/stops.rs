@@ -73,12 +73,13 @@ impl Search<'_> {
                 // Where there are no stubs, calls go through the table.
                 return transfer.kind == TransferKind::CallThrough(None);
             };
-            code::stub_of(self.image(), to).is_some_and(|name| &*name == "pthread_create")
+            let built_in = CodeImage::symbol(self.image(), "pthread_create") == Some(to);
+            built_in || code::stub_of(self.image(), to).is_some_and(|name| &*name == "pthread_create")
         };
         let creating: BTreeSet<u64> = self.branches.all().filter(|(_, t)| creates(t)).map(|(entry, _)| entry).collect();
         let mut routines = BTreeSet::new();
         for run in creating.into_iter().filter_map(|entry| self.run(entry)) {
-            let calls = run.calls().filter(|call| call.callee.is("pthread_create"));
+            let calls = run.calls().filter(|call| self.branches.calls(&call.callee, "pthread_create"));
             routines.extend(calls.filter_map(|call| call.args[2].as_const()));
         }
         let mut launches = BTreeSet::new();
