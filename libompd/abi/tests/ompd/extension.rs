@@ -124,12 +124,12 @@ fn every_event_has_a_place_or_a_reason_and_each_place_is_code_of_the_runtime() {
 
 #[test]
 fn a_told_stop_holds_until_it_is_taken_back() {
-    each(201_811, |session, thread, runtime| {
+    each(201_811, |session, thread, _| {
         let implicit = task(thread);
         let met = out(|met| unsafe { ompd_get_generating_task_handle(implicit, met) }).expect("what met the construct");
-        let end = points(session).into_iter().filter(|p| p.point != 0 && p.event == Event::ParallelEnd && p.own == 0);
-        // The last one is that of regions of more than one thread.
-        let end = if runtime == Runtime::Libgomp { end.last() } else { end.max_by_key(|p| p.address.address) };
+        let ends = points(session).into_iter().filter(|p| p.point != 0 && p.event == Event::ParallelEnd && p.own == 0);
+        // In libomp the first one is that of regions of one thread.
+        let end = ends.max_by_key(|p| p.address.address);
         let end = end.expect("a place").point;
         let current_is = |expected| {
             let current = task(thread);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ompd_layout::Origin;
-use ompd_layout::code::{self, CodeImage, Event, Expr, Kind as ExprKind, Limits, Operand, Run, TransferKind};
+use ompd_layout::code::{self, Call, CodeImage, Event, Expr, Kind as ExprKind, Limits, Operand, Run, TransferKind};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Target};
 
@@ -380,11 +380,15 @@ impl Search<'_> {
     fn thread_start(&mut self) -> Option<(u64, Run)> {
         let start = self.found.sites.iter().find(|site| site.kind == Kind::TeamStart)?.at;
         let run = code::run(self.image(), start, &TASKS).ok()?;
-        let routines = run
-            .calls()
-            .filter(|call| self.branches.calls(&call.callee, "pthread_create"))
-            .map(|call| call.args[2].as_const());
-        let entry = unanimous(routines)??;
+        let creates = |call: &&Call| self.branches.calls(&call.callee, "pthread_create");
+        let sites: BTreeSet<u64> = run.calls().filter(creates).map(|call| call.at).collect();
+        // On some ways a stack of variable size hides what the argument is.
+        let known: Vec<(u64, u64)> =
+            run.calls().filter(creates).filter_map(|call| Some((call.at, call.args[2].as_const()?))).collect();
+        let entry = unanimous(known.iter().map(|(_, routine)| *routine))?;
+        if !sites.iter().all(|site| known.iter().any(|(at, _)| at == site)) {
+            return None;
+        }
         let run = code::run(self.image(), entry, &TASKS).ok()?;
         Some((entry, run))
     }
