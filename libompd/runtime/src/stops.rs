@@ -4,11 +4,12 @@
 //! through equivalent instructions, which are found by following the code from functions that are exported. Nothing is found by
 //! what its bytes look like.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use ompd_layout::Origin;
-use ompd_layout::code::{self, Callee, CodeImage, Operand, Transfer, TransferKind};
+use ompd_layout::code::{self, Callee, CodeImage, Limits, Operand, Run, Transfer, TransferKind};
 use ompd_target::elf::ElfFile;
 use ompd_target::{Addr, Machine, Registers, Symbol};
 
@@ -222,15 +223,31 @@ impl Found {
         }
     }
 
+    /// Says so if not everything was looked at.
+    pub(crate) fn close(mut self, branches: &Branches<'_>) -> Found {
+        if branches.is_exhausted() {
+            for event in StopEvent::ALL {
+                self.gap(event, "the file has too much code to look at all of it");
+            }
+        }
+        self
+    }
+
     pub(crate) fn gap(&mut self, event: StopEvent, why: impl Into<String>) {
         self.gaps.push((event, why.into()));
     }
 }
 
+/// Places of one kind that are looked at; runtimes have a dozen. With each, all branches of the file are gone through.
+pub(crate) const MAX_PLACES: usize = 256;
+/// Instructions that are executed in all functions together: three times what the largest runtime needs.
+const MAX_INSTRUCTIONS: usize = 20_000_000;
+
 /// All calls and jumps of an image, by function.
 pub(crate) struct Branches<'a> {
     pub(crate) image: &'a ElfFile,
     functions: BTreeMap<u64, Function>,
+    executed: Cell<usize>,
 }
 
 struct Function {
@@ -240,7 +257,7 @@ struct Function {
 
 impl<'a> Branches<'a> {
     pub(crate) fn of(image: &'a ElfFile) -> Branches<'a> {
-        let mut all = Branches { image, functions: BTreeMap::new() };
+        let mut all = Branches { image, functions: BTreeMap::new(), executed: Cell::new(0) };
         // What is exported calls itself through stubs.
         let mut stubs: BTreeMap<u64, u64> = BTreeMap::new();
         let mut behind_stub = |at: u64| {
@@ -262,6 +279,21 @@ impl<'a> Branches<'a> {
             all.functions.insert(range.start, Function { end: range.end, transfers });
         }
         all
+    }
+
+    /// Executes a function symbolically, unless too much has been.
+    pub(crate) fn run(&self, entry: u64, limits: &Limits) -> Option<Run> {
+        if self.is_exhausted() {
+            return None;
+        }
+        let run = code::run(self.image, entry, limits).ok()?;
+        self.executed.set(self.executed.get().saturating_add(run.instructions()).saturating_add(1));
+        Some(run)
+    }
+
+    /// True if not everything was looked at.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.executed.get() >= MAX_INSTRUCTIONS
     }
 
     /// True if it is this function of the C library that is called, in another image or, in a static program, in this one.

@@ -301,7 +301,8 @@ impl Watch {
 
 fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&str, &str)]) -> Watch {
     let program = build("begin_end", toolchain, Opt::O0, &[]).expect("it builds");
-    let launch = Launch::new(&program, runtime, Env::Settled);
+    // Before GCC 11 libgomp wants to be asked for nested regions.
+    let launch = Launch::new(&program, runtime, Env::Settled).variable("OMP_NESTED", "true");
     let launch = variables.iter().fold(launch, |launch, (name, value)| launch.variable(name, value));
     let Process { mut child, mut stdin, mut stdout, .. } = launch.spawn().expect("it starts");
     let mut line = String::new();

@@ -14,7 +14,7 @@ use crate::bind::View;
 use crate::limits;
 use crate::model::{CodeRef, Fact, RuntimeSnapshot, TaskId, Team, TeamId};
 use crate::recover::unanimous;
-use crate::stops::{AtStop, Branches, Found, Kind, Site, StopEvent, StopPoint, Values, argument_register};
+use crate::stops::{AtStop, Branches, Found, Kind, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register};
 
 /// What `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)` is given, by number.
 const FUNCTION: u8 = 0;
@@ -33,7 +33,7 @@ pub(crate) fn find(image: &ElfFile, in_task: Option<u64>) -> Found {
     search.regions();
     search.tasks();
     search.threads();
-    search.found
+    search.found.close(&search.branches)
 }
 
 /// Calls in functions that deal with tasks, by the addresses of the instructions.
@@ -183,7 +183,7 @@ impl Search<'_> {
             .collect();
         let (mut calls, mut executing, mut unseen) = (TaskCalls::default(), BTreeSet::new(), BTreeSet::new());
         for entry in calling {
-            let Ok(run) = code::run(self.image(), entry, &TASKS) else { continue };
+            let Some(run) = self.branches.run(entry, &TASKS) else { continue };
             // Not a function that deals with current tasks.
             let switches = |s: &code::Store| s.size == 8 && self.recipes.in_thread(&s.addr) == Some(task);
             if !run.stores().any(switches) {
@@ -201,6 +201,10 @@ impl Search<'_> {
             calls.devices.extend(found.devices);
         }
         calls.tasks.retain(|at| !unseen.contains(at));
+        if calls.tasks.len().max(unseen.len()) > MAX_PLACES {
+            let why = "there are too many calls that may be tasks";
+            return EVENTS.into_iter().for_each(|event| self.found.gap(event, why));
+        }
         for at in &calls.tasks {
             self.task_begins(*at);
         }
@@ -288,7 +292,9 @@ impl Search<'_> {
             let Some(behind) = self.branches.at(*at).map(|transfer| transfer.next) else { continue };
             let mut condition = None;
             let mut proven = true;
-            for jump in self.branches.jumps_to(behind) {
+            let jumps = self.branches.jumps_to(behind);
+            proven &= jumps.len() <= MAX_PLACES;
+            for jump in jumps.into_iter().take(MAX_PLACES) {
                 match self.branches.only_from_call(jump) {
                     Some(call) if calls.tasks.contains(&call) => {
                         folded.insert(call);
@@ -379,7 +385,7 @@ impl Search<'_> {
 
     fn thread_start(&mut self) -> Option<(u64, Run)> {
         let start = self.found.sites.iter().find(|site| site.kind == Kind::TeamStart)?.at;
-        let run = code::run(self.image(), start, &TASKS).ok()?;
+        let run = self.branches.run(start, &TASKS)?;
         let creates = |call: &&Call| self.branches.calls(&call.callee, "pthread_create");
         let sites: BTreeSet<u64> = run.calls().filter(creates).map(|call| call.at).collect();
         // On some ways a stack of variable size hides what the argument is.
@@ -389,7 +395,7 @@ impl Search<'_> {
         if !sites.iter().all(|site| known.iter().any(|(at, _)| at == site)) {
             return None;
         }
-        let run = code::run(self.image(), entry, &TASKS).ok()?;
+        let run = self.branches.run(entry, &TASKS)?;
         Some((entry, run))
     }
 }

@@ -9,10 +9,12 @@ use ompd_target::{Addr, Target};
 
 use super::Kmp;
 use crate::model::{RuntimeSnapshot, TaskId};
-use crate::stops::{AtStop, Branches, Found, Kind, Site, StopEvent, StopPoint, Values, argument_register};
+use crate::stops::{AtStop, Branches, Found, Kind, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register};
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
 const NO_NUMBER: u32 = -2i32 as u32;
+/// Why places are not looked at.
+const TOO_MANY: &str = "there are too many calls of the barriers of teams";
 /// Offset of `routine` in `kmp_task_t`, which compilers know.
 const ROUTINE: i64 = 8;
 /// Bounds for the largest functions.
@@ -25,7 +27,7 @@ pub(crate) fn find(image: &ElfFile) -> Found {
     search.serialized();
     search.tasks();
     search.undeferred();
-    search.found
+    search.found.close(&search.branches)
 }
 
 struct Search<'a> {
@@ -40,6 +42,15 @@ struct Launch {
     /// `__kmp_fork_barrier`
     fork: u64,
     /// Functions that it gives the number of its thread as `__kmp_fork_barrier`.
+    others: BTreeSet<u64>,
+}
+
+/// Where a function ends.
+#[derive(Default)]
+struct Ends {
+    /// With its task begun.
+    begun: BTreeSet<u64>,
+    /// In another way.
     others: BTreeSet<u64>,
 }
 
@@ -58,7 +69,7 @@ impl Search<'_> {
     }
 
     fn run(&self, entry: u64) -> Option<Run> {
-        code::run(self.image(), entry, &LARGE).ok()
+        self.branches.run(entry, &LARGE)
     }
 
     fn run_exported(&self, name: &str) -> Option<Run> {
@@ -139,7 +150,11 @@ impl Search<'_> {
         let reached: BTreeSet<u64> =
             forks.unwrap_or_default().into_iter().flat_map(|entry| self.branches.reached(entry, 3)).collect();
         let mut places = 0;
-        for (function, transfer) in self.branches.callers(launch.fork) {
+        let callers = self.branches.callers(launch.fork);
+        if callers.len() > MAX_PLACES {
+            return self.found.gap(EVENT, TOO_MANY);
+        }
+        for (function, transfer) in callers {
             if function == launch.entry {
                 continue;
             }
@@ -192,7 +207,11 @@ impl Search<'_> {
         let (Some(barrier), None) = (barriers.next(), barriers.next()) else {
             return self.found.gap(EVENT, "the barrier at the end of a region (__kmp_join_barrier) could not be told");
         };
-        for (function, transfer) in self.branches.callers(barrier) {
+        let callers = self.branches.callers(barrier);
+        if callers.len() > MAX_PLACES {
+            return self.found.gap(EVENT, TOO_MANY);
+        }
+        for (function, transfer) in callers {
             if function == launch.entry {
                 continue;
             }
@@ -267,7 +286,7 @@ impl Search<'_> {
             tested.extend(tests.map(|compare| compare.at));
         }
         let functions: BTreeSet<u64> = sites.iter().map(|(entry, _)| *entry).collect();
-        if functions.len() != 1 {
+        if functions.len() != 1 || sites.len() > MAX_PLACES {
             let why = "the function that executes tasks (__kmp_invoke_task) could not be told";
             return EVENTS.into_iter().for_each(|event| self.found.gap(event, why));
         }
@@ -277,7 +296,9 @@ impl Search<'_> {
             let place = format!("__kmp_invoke_task+{:#x}, where it calls a task", at.wrapping_sub(*entry));
             self.found.site(Site::new(StopEvent::TaskBegin, *at, Kind::AsRead, place));
             let (mut proven, mut condition) = (true, None);
-            for jump in self.branches.jumps_to(next) {
+            let jumps = self.branches.jumps_to(next);
+            proven &= jumps.len() <= MAX_PLACES;
+            for jump in jumps.into_iter().take(MAX_PLACES) {
                 match self.branches.only_from_call(jump) {
                     Some(call) if sites.iter().any(|(_, at)| *at == call) => {
                         folded.insert(call);
@@ -310,10 +331,16 @@ impl Search<'_> {
         let name = "__kmpc_omp_task_begin_if0";
         let ends = CodeImage::symbol(self.image(), name).and_then(|entry| Some((entry, self.begun(entry)?)));
         match ends {
-            Some((entry, ends)) if !ends.is_empty() => {
-                for at in ends {
+            Some((entry, ends)) if !ends.begun.is_empty() => {
+                for at in ends.begun {
                     let place = format!("{name}+{:#x}, its end", at.wrapping_sub(entry));
                     self.found.site(Site::new(StopEvent::TaskBegin, at, Kind::AsRead, place));
+                }
+                for at in ends.others {
+                    let why = format!(
+                        "undeferred tasks are not met on the way through {name} that leaves it at {at:#x} of the file"
+                    );
+                    self.found.gap(StopEvent::TaskBegin, why);
                 }
             }
             _ => self.found.gap(
@@ -339,12 +366,13 @@ impl Search<'_> {
     }
 
     /// Where a function ends that makes its third argument the current task (`thread->th.th_current_task = taskdata`, or the call of a
-    /// function that does so): what returns, and jumps to other functions. `None` if it may end before it has done that.
-    fn begun(&self, entry: u64) -> Option<BTreeSet<u64>> {
+    /// function that does so): what returns, and jumps to other functions. `None` where an end has not always done that, or may not have
+    /// been seen.
+    fn begun(&self, entry: u64) -> Option<Ends> {
         const TASK: u8 = 2;
         let is_task = |value: &Expr| value.split().0.as_arg() == Some(TASK);
         let run = self.run(entry)?;
-        let mut ends = BTreeSet::new();
+        let mut ends = Ends::default();
         for path in run.paths() {
             let mut begun = false;
             for event in path {
@@ -361,10 +389,7 @@ impl Search<'_> {
                     Event::Return(end) => end.at,
                     _ => continue,
                 };
-                if !begun {
-                    return None;
-                }
-                ends.insert(end);
+                if begun { &mut ends.begun } else { &mut ends.others }.insert(end);
             }
         }
         // All ends that there are have been seen.
@@ -375,7 +400,8 @@ impl Search<'_> {
             _ => false,
         };
         let all: BTreeSet<u64> = self.branches.of_function(entry).iter().filter(leaves).map(|end| end.at).collect();
-        (all == ends).then_some(ends)
+        let seen: BTreeSet<u64> = ends.begun.union(&ends.others).copied().collect();
+        (all == seen && ends.begun.is_disjoint(&ends.others)).then_some(ends)
     }
 }
 
