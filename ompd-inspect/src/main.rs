@@ -5,14 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod crowding;
-mod escape;
 mod graphviz;
-mod json;
-mod progress;
-mod remarks;
-mod session;
-mod tell;
 mod text;
 
 use std::io::{self, IsTerminal, Write};
@@ -22,8 +15,10 @@ use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
 use ompd_target::{OpenError, OpenOptions};
 
+use ompd_report::escape::escape;
+use ompd_report::{inspection, json};
+
 use args::{Cli, Color};
-use escape::escape;
 
 /// All was read.
 const COMPLETE: u8 = 0;
@@ -85,14 +80,14 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         ..OpenOptions::default()
     };
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let wanted = session::Wanted {
+    let wanted = inspection::Wanted {
         ignore: &ignore,
         locals: cli.locals(),
         verdicts: options.json || view.has_verdicts(),
         samples: options.samples,
         interval: options.interval,
     };
-    let inspection = session::inspect(target, &open, wanted).map_err(|error| {
+    let inspection = inspection::inspect(target, &open, wanted).map_err(|error| {
         let no_process = matches!(error, OpenError::NoSuchProcess { .. });
         let mut failure = Failure::from(error);
         if no_process && std::path::Path::new(target).exists() {

@@ -3,8 +3,9 @@
  * thread that had the first waits at the end of the loop, the one that has the
  * third for the second.
  *
- * How far a doacross loop is lies in records that are not read, so that nothing
- * is proven: the wait is named, and there is no verdict. */
+ * Which iteration a thread waits for is recorded nowhere, so that nothing is
+ * proven: the wait is named, with the iteration that has not been posted, and
+ * there is no verdict. */
 #include "expect.h"
 
 enum { THREADS = 3 };

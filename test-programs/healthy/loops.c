@@ -1,4 +1,4 @@
-/* Loops of every schedule, with ordered regions, sections and single, for ever. */
+/* Loops of every schedule, with ordered regions, doacross, sections and single, for ever. */
 #include "expect.h"
 
 enum { COUNT = 64 };
@@ -29,6 +29,12 @@ int main(void) {
         for (int i = 0; i < COUNT; i++) {
 #pragma omp ordered
             work(i);
+        }
+#pragma omp for schedule(static, 1) ordered(1)
+        for (int i = 0; i < COUNT; i++) {
+#pragma omp ordered depend(sink : i - 1)
+            work(i);
+#pragma omp ordered depend(source)
         }
 #pragma omp sections
         {

@@ -83,7 +83,7 @@ pub const HANGS: &[Case] = &[
     Case::of("hangs/nested_exhausted"),
     Case::of("hangs/ordered_skip"),
     Case::with("hangs/ordered_skip", &["-DNEST"]),
-    // How far a doacross loop is lies in records that are not read: it expects no verdict.
+    // Which iteration is waited for is recorded nowhere: it expects no verdict.
     Case::of("hangs/missing_source"),
     Case::of("hangs/critical_left"),
     // On libomp it does not hang, and expects no verdict.

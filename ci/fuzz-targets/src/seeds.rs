@@ -11,7 +11,7 @@ use ompd_layout::code::functions;
 use ompd_layout::profile::Profile;
 use ompd_target::ElfFile;
 
-use crate::{code, dwarf, image, stack};
+use crate::{calls, code, dwarf, image, stack};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +84,18 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
     }
     for (name, code) in library_functions()? {
         add("code", name, code);
+    }
+    for (number, fault) in calls::debugger::FAULTS.into_iter().enumerate() {
+        let plan = calls::debugger::Plan { fault, first: 40 * number as u64, every: number as u64 };
+        let number = number as u8;
+        let header =
+            calls::Header { version: number & 3, subject: number & 1, generous: number & 2 != 0, fresh: false, plan };
+        add("calls", format!("all-{number}"), calls::inputs::all_functions(header));
+        if number < 2 {
+            add("calls", format!("opening-{number}"), calls::inputs::opening(header));
+            add("calls", format!("life-{number}"), calls::inputs::life(header));
+            add("calls", format!("random-{number}"), calls::inputs::random(number.into()));
+        }
     }
     for (name, bytes) in cores::make() {
         add("core", name, bytes);

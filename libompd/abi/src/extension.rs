@@ -167,7 +167,7 @@ pub unsafe extern "C" fn ompdx_stop_points(
         if points.is_null() || count.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let listed = library.space(address_space)?.stop_points();
+        let listed = library.looked_at_space(address_space)?.stop_points();
         let block = lay_out(library, &listed)?;
         // SAFETY: they are not NULL, and places for these then.
         unsafe {
@@ -253,6 +253,7 @@ pub unsafe extern "C" fn ompdx_set_stop(
         }
         // SAFETY: it is not NULL, and so many values then.
         let values = (0..count).map(|n| unsafe { registers.add(n).read_unaligned() }).collect();
+        space.look();
         space.tell_stop(thread, point, values)
     })
 }
@@ -271,6 +272,7 @@ pub unsafe extern "C" fn ompdx_get_stop(
         if point.is_null() || event.is_null() || counts.is_null() {
             return Err(Rc::BAD_INPUT);
         }
+        space.look();
         let (id, found, not_counted) = space.stop_of(thread)?;
         // SAFETY: they are not NULL, and places for these then.
         unsafe {
@@ -292,6 +294,7 @@ pub unsafe extern "C" fn ompdx_get_parallel_function(
         if entry_point.is_null() {
             return Err(Rc::BAD_INPUT);
         }
+        space.look();
         let function = space.region_function(region)?;
         // SAFETY: it is not NULL, and a place for an address then.
         unsafe { put(entry_point, Address { segment: 0, address: function.0 }) }
@@ -313,6 +316,7 @@ pub unsafe extern "C" fn ompdx_get_origin(
         if origin.is_null() || text.is_null() {
             return Err(Rc::BAD_INPUT);
         }
+        space.look();
         let known = origin_of(space, found, item)?;
         let runtime = match found {
             Handle::Thread(_, key) => key.runtime,
@@ -385,7 +389,7 @@ fn origin_of(space: &Space, handle: Handle, item: c_int) -> Result<Result<ompd_r
 
 /// The origin in words: which file, table or layout it was.
 fn detail(space: &Space, runtime: ompd_target::Addr, origin: ompd_runtime::Origin) -> String {
-    let instance = space.snapshots.iter().map(|s| &s.instance).find(|instance| instance.base == runtime);
+    let instance = space.runtimes.iter().map(|of| of.info()).find(|info| info.base == runtime);
     let reports = instance.into_iter().flat_map(|instance| &instance.origins);
     let details: Vec<&str> =
         reports.filter(|report| report.origin == origin && report.values > 0).map(|report| &*report.detail).collect();

@@ -21,6 +21,7 @@ mod environment;
 pub mod extension;
 mod icvs;
 mod library;
+mod looked;
 mod space;
 mod states;
 mod stops;

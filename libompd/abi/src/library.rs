@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 
 use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
@@ -30,8 +31,10 @@ pub(crate) struct Library {
     handles: BTreeMap<u64, Handle>,
     /// Vectors of strings given out by `ompd_get_display_control_vars`, with their length.
     pub(crate) vectors: BTreeMap<usize, Vec<usize>>,
-    last: u64,
 }
+
+/// The last number of a handle. It outlives the library: a handle from before `ompd_finalize` is none after it.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// The library together with the permission to move it from one thread of the debugger to another.
 struct Guarded(Option<Library>);
@@ -65,26 +68,26 @@ pub(crate) fn with_place(act: impl FnOnce(&mut Option<Library>) -> Result<(), Rc
 
 /// Does something with the library; an error before `ompd_initialize`.
 pub(crate) fn with(act: impl FnOnce(&mut Library) -> Result<(), Rc>) -> Rc {
-    with_place(|place| act(place.as_mut().ok_or(Rc::ERROR)?))
+    with_place(|place| {
+        let library = place.as_mut().ok_or(Rc::ERROR)?;
+        act(library).map_err(|rc| match rc {
+            // OpenMP 5.0 has no code for this.
+            Rc::CALLBACK_ERROR if library.version < VERSIONS[1] => Rc::ERROR,
+            rc => rc,
+        })
+    })
 }
 
 impl Library {
     pub(crate) fn new(version: Word, callbacks: Callbacks) -> Library {
-        Library {
-            version,
-            callbacks,
-            spaces: BTreeMap::new(),
-            handles: BTreeMap::new(),
-            vectors: BTreeMap::new(),
-            last: 0,
-        }
+        Library { version, callbacks, spaces: BTreeMap::new(), handles: BTreeMap::new(), vectors: BTreeMap::new() }
     }
 
     /// Files something under a number that no handle had before. As pointers the numbers are aligned and lead nowhere.
     fn file(&mut self, handle: Handle) -> u64 {
-        self.last += 1;
-        self.handles.insert(self.last, handle);
-        self.last
+        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        self.handles.insert(id, handle);
+        id
     }
 
     pub(crate) fn open(&mut self, context: *mut AddressSpaceContext) -> Result<u64, Rc> {
@@ -99,6 +102,9 @@ impl Library {
     /// # Safety
     /// `out` is NULL or may be written.
     pub(crate) unsafe fn give<T>(&mut self, handle: Handle, out: *mut *mut T) -> Result<(), Rc> {
+        if out.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
         let id = self.file(handle);
         // SAFETY: as for this function.
         unsafe { put(out, pointer(id)) }
@@ -122,6 +128,13 @@ impl Library {
         }
     }
 
+    /// The address space behind a handle, brought up to date.
+    pub(crate) fn looked_at_space<T>(&mut self, handle: *const T) -> Result<&mut Space, Rc> {
+        let space = self.space(handle)?;
+        space.look();
+        Ok(space)
+    }
+
     /// The address space behind a handle, for questions to which all stops of a process give the same answer.
     pub(crate) fn unread_space<T>(&self, handle: *const T) -> Result<&Space, Rc> {
         match self.handle(handle)? {
@@ -131,9 +144,7 @@ impl Library {
     }
 
     fn numbered(&mut self, id: u64) -> Result<&mut Space, Rc> {
-        let space = self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)?;
-        space.look();
-        Ok(space)
+        self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)
     }
 
     /// A thread, with its address space and that's number.
@@ -198,8 +209,9 @@ impl Library {
         // SAFETY: the debugger writes one pointer.
         match unsafe { allocate(bytes.max(1) as u64, &raw mut memory) } {
             Rc::OK if !memory.is_null() => Ok(memory),
-            Rc::OK => Err(Rc::NOMEM),
-            rc => Err(rc),
+            Rc::OK | Rc::NOMEM => Err(Rc::NOMEM),
+            // Its own codes would say something else of the function that was called.
+            _ => Err(Rc::CALLBACK_ERROR),
         }
     }
 
@@ -209,6 +221,26 @@ impl Library {
             // SAFETY: what is freed was got from the debugger, and is forgotten.
             unsafe { free(memory) };
         }
+    }
+
+    /// A vector of C strings in the debugger's memory, with NULL behind the last.
+    pub(crate) fn vector(&mut self, lines: &[String]) -> Result<*const *const c_char, Rc> {
+        let mut strings: Vec<*const c_char> = Vec::new();
+        let made = lines.iter().try_for_each(|line| self.string(line).map(|string| strings.push(string)));
+        let vector = made.and_then(|()| self.allocate(size_of::<*const c_char>() * (strings.len() + 1)));
+        let vector: *mut *const c_char = match vector {
+            Ok(vector) => vector.cast(),
+            Err(rc) => {
+                strings.iter().for_each(|string| self.free(string.cast_mut().cast()));
+                return Err(rc);
+            }
+        };
+        for (n, string) in strings.iter().copied().chain([ptr::null()]).enumerate() {
+            // SAFETY: there is room for one more than there are strings.
+            unsafe { vector.add(n).write_unaligned(string) };
+        }
+        self.vectors.insert(vector.addr(), strings.iter().map(|string| string.addr()).collect());
+        Ok(vector)
     }
 
     /// A C string in the debugger's memory. What would end it early is left out.
@@ -244,4 +276,47 @@ pub(crate) unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Rc> {
     // SAFETY: as for this function. The debugger may have put it anywhere.
     unsafe { out.write_unaligned(value) };
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_target::Addr;
+
+    /// Differences of more than 31 bits, and of those a multiple of 32 bits, are where a difference in an `int` is wrong.
+    #[test]
+    fn the_order_of_handles_is_that_of_whole_addresses() {
+        let key = |descriptor| ThreadKey { runtime: Addr(1 << 40), descriptor: Addr(descriptor) };
+        let region = |descriptor| RegionKey::Team { runtime: Addr(1 << 40), descriptor: Addr(descriptor), level: 1 };
+        let task = |descriptor| TaskKey { runtime: Addr(1 << 40), descriptor: Addr(descriptor) };
+        let ascending = [0, 1, 1 << 31, 1 << 32, 3 << 32, 1 << 63, u64::MAX];
+        for (n, &a) in ascending.iter().enumerate() {
+            for (m, &b) in ascending.iter().enumerate() {
+                assert_eq!(key(a).cmp(&key(b)), n.cmp(&m));
+                assert_eq!(region(a).cmp(&region(b)), n.cmp(&m));
+                assert_eq!(task(a).cmp(&task(b)), n.cmp(&m));
+            }
+        }
+    }
+
+    #[test]
+    fn a_handle_from_before_is_none_of_now() {
+        let callbacks = Callbacks {
+            alloc_memory: None,
+            free_memory: None,
+            print_string: None,
+            sizeof_type: None,
+            symbol_addr_lookup: None,
+            read_memory: None,
+            write_memory: None,
+            read_string: None,
+            device_to_host: None,
+            host_to_device: None,
+            get_thread_context_for_thread_id: None,
+        };
+        let before = Library::new(VERSIONS[0], callbacks).file(Handle::Space);
+        let mut library = Library::new(VERSIONS[0], callbacks);
+        assert!(library.file(Handle::Space) > before);
+        assert_eq!(library.handle(pointer::<u8>(before)), Err(Rc::STALE_HANDLE));
+    }
 }

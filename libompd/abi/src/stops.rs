@@ -23,6 +23,13 @@ pub(crate) struct AtStops {
     at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
 }
 
+impl AtStops {
+    /// True if the debugger says of some thread that it is at a place. Then all threads are looked at together.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+}
+
 /// One entry of the list: a place, or why there is none.
 #[derive(Debug)]
 pub(crate) struct Listed {
@@ -92,14 +99,14 @@ impl Space {
     }
 
     /// Finds the threads that are at places to stop at, and adds to the snapshots what is only known there.
-    pub(crate) fn find_stops(&mut self) {
+    pub(crate) fn find_stops(&mut self, snapshots: &mut [RuntimeSnapshot]) {
         self.stops.at.clear();
         if self.stops.given.is_empty() {
             return;
         }
         for (index, runtime) in self.runtimes.iter().enumerate() {
             let base = runtime.info().base;
-            let Some(snapshot) = self.snapshots.get_mut(index) else { continue };
+            let Some(snapshot) = snapshots.get_mut(index) else { continue };
             let key = |snapshot: &RuntimeSnapshot, lwp| {
                 snapshot.thread_by_lwp(lwp).map(|thread| ThreadKey { runtime: base, descriptor: thread.descriptor })
             };
@@ -148,7 +155,7 @@ impl Space {
 
     /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
     pub(crate) fn current_task(&self, key: ThreadKey) -> Result<TaskKey, Rc> {
-        let (snapshot, thread) = self.thread(key)?;
+        let (looked, thread) = self.thread(key)?;
         let at_stop = match self.stops.at.get(&key) {
             Some((_, Ok(holds))) => holds.task.clone(),
             Some((_, Err(_))) => Some(Err(String::new())),
@@ -158,7 +165,7 @@ impl Space {
             Some(task) => task.ok(),
             None => thread.task.get(),
         };
-        let task = id.and_then(|id| snapshot.task(id)).ok_or(Rc::UNAVAILABLE)?;
+        let task = id.and_then(|id| looked.task(id)).ok_or(Rc::UNAVAILABLE)?;
         Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
     }
 

@@ -27,6 +27,10 @@ pub(crate) const PREDECESSORS: usize = 1000;
 /// Dependences listed of one task, and of all together.
 pub(crate) const DEPENDENCES: u64 = 256;
 pub(crate) const ALL_DEPENDENCES: u64 = 1 << 17;
+/// Bytes read of what the iterations of one doacross loop have posted.
+pub(crate) const DOACROSS: u64 = 1 << 20;
+/// Loops of its nest.
+pub(crate) const DOACROSS_LOOPS: u32 = 64;
 /// Entries of the table of threads looked at.
 pub(crate) const THREADS: u64 = 1 << 18;
 /// Locks read in one snapshot.

@@ -1,11 +1,7 @@
 //! What libgomp's queues, locks and loops say of programs that are in known states, on every libgomp at hand.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ompd_runtime::discover;
 use ompd_runtime::model::{
@@ -14,83 +10,31 @@ use ompd_runtime::model::{
 };
 use ompd_target::elf::ElfFile;
 use ompd_target::{
-    Addr, Arch, Live, Machine, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
+    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
 };
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
-/// A libgomp by the folder of its `libgomp.so.1`; `None` is the system's.
-struct Library {
-    what: String,
-    folder: Option<PathBuf>,
-    /// It has events of tasks.
-    events: bool,
-    _links: Option<tempfile::TempDir>,
+#[path = "common/libgomp.rs"]
+mod libgomp;
+
+use libgomp::{Library, libraries};
+
+/// Its tasks can have events.
+fn has_events(library: &Library) -> bool {
+    let elf = ElfFile::open(&library.folder.join("libgomp.so.1")).expect("the library");
+    elf.exports("omp_fulfill_event")
 }
 
-impl Library {
-    fn at(file: &Path, what: String) -> Option<Library> {
-        let elf = ElfFile::open(file).ok()?;
-        if elf.arch().machine != Machine::X86_64 {
-            return None;
-        }
-        // The C library of this machine may be too old for it.
-        let loads = Command::new("/bin/true").env("LD_PRELOAD", file).output().expect("/bin/true runs");
-        if !loads.status.success() || !loads.stderr.is_empty() {
-            Skip::because(format!("{what} does not load here: {}", String::from_utf8_lossy(&loads.stderr).trim()))
-                .show();
-            return None;
-        }
-        let links = tempfile::tempdir().expect("a folder for a link");
-        symlink(file.canonicalize().expect("the library is there"), links.path().join("libgomp.so.1")).expect("a link");
-        let events = elf.exports("omp_fulfill_event");
-        Some(Library { what, folder: Some(links.path().to_owned()), events, _links: Some(links) })
+/// Starts a program of this package on a libgomp.
+fn start(library: &Library, program: &str, variables: &[(&str, &str)]) -> Running {
+    let flags: &[&str] = if has_events(library) { &[] } else { &["-DWITHOUT_EVENTS"] };
+    let executable = build(program, Toolchain::Gcc, Opt::O2, flags).expect("the program builds");
+    let mut launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
+    for (name, value) in variables {
+        launch = launch.variable(name, value);
     }
-
-    fn start(&self, program: &str, variables: &[(&str, &str)]) -> Running {
-        let flags: &[&str] = if self.events { &[] } else { &["-DWITHOUT_EVENTS"] };
-        let executable = build(program, Toolchain::Gcc, Opt::O2, flags).expect("the program builds");
-        let mut launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
-        for (name, value) in variables {
-            launch = launch.variable(name, value);
-        }
-        if let Some(folder) = &self.folder {
-            launch = launch.variable("LD_LIBRARY_PATH", folder.to_str().expect("a plain path"));
-        }
-        launch.start().unwrap_or_else(|error| panic!("{program} on {}: {error:?}", self.what))
-    }
-}
-
-/// The system's libgomp, and those `ci/fetch` got.
-fn libraries() -> Vec<Library> {
-    if let Err(skip) = Toolchain::Gcc.check().and_then(|()| Runtime::Libgomp.library().map(drop)) {
-        skip.show();
-        return Vec::new();
-    }
-    let system = match std::env::var_os("TEST_LIBGOMP_DIR") {
-        Some(folder) => PathBuf::from(folder).join("libgomp.so.1"),
-        None => Runtime::Libgomp.library().expect("it was there just now"),
-    };
-    let mut all: Vec<Library> = Library::at(&system, system.display().to_string()).into_iter().collect();
-    let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes");
-    let mut open = vec![fetched.clone()];
-    let mut files = Vec::new();
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let depth = path.strip_prefix(&fetched).map_or(9, |rest| rest.components().count());
-            if path.is_dir() && depth < 4 {
-                open.push(path);
-            } else if entry.file_name().to_string_lossy().starts_with("libgomp") && folder.join("what").is_file() {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    for file in files {
-        let what = fs::read_to_string(file.with_file_name("what")).unwrap_or_default().trim().to_owned();
-        all.extend(Library::at(&file, what));
-    }
-    all
+    launch = launch.variable("LD_LIBRARY_PATH", library.folder.to_str().expect("a plain path"));
+    launch.start().unwrap_or_else(|error| panic!("{program} on {}: {error:?}", library.what))
 }
 
 /// The program's libgomp, looked at once while it stands still, and what `also` reads then.
@@ -135,10 +79,10 @@ fn check_queued(library: &Library, priorities: bool) {
     use TaskState::*;
     let what = &library.what;
     let variables: &[(&str, &str)] = if priorities { &[("OMP_MAX_TASK_PRIORITY", "10")] } else { &[] };
-    let running = library.start("tasks_queued", variables);
+    let running = start(library, "tasks_queued", variables);
     let (snapshot, events) = look(&running, |live| {
         let read = |name| live.read_ptr(variable(live, name)).expect("a variable of the program");
-        library.events.then(|| (read("detached_event"), read("holder_event")))
+        has_events(library).then(|| (read("detached_event"), read("holder_event")))
     });
     assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
 
@@ -229,7 +173,7 @@ fn a_long_chain_of_dependent_tasks_is_counted() {
     const LINKS: u64 = 20_000;
     for library in libraries() {
         let what = &library.what;
-        let running = library.start("tasks_queued", &[("QUEUED_CHAIN", &LINKS.to_string())]);
+        let running = start(&library, "tasks_queued", &[("QUEUED_CHAIN", &LINKS.to_string())]);
         let (snapshot, ()) = look(&running, |_| ());
         assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
         let listed = written_in(&snapshot, "generate_link");
@@ -262,7 +206,7 @@ struct Standing {
 
 fn standing(library: &Library, which: &str) -> Vec<(Standing, Vec<u32>)> {
     let what = &library.what;
-    let running = library.start("loops_state", &[("LOOP", which)]);
+    let running = start(library, "loops_state", &[("LOOP", which)]);
     let speaker = running.truth.coordinator;
     let (snapshot, ()) = look(&running, |_| ());
     assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
@@ -333,7 +277,7 @@ fn spinning_waits_are_recognised() {
         ] {
             let what = format!("{wanted} on {}", library.what);
             let spins = [("OMP_WAIT_POLICY", "active"), ("GOMP_SPINCOUNT", "infinity"), ("OMPD_TRUTH_SPINS", "1")];
-            let running = library.start("spinning", &[&spins[..], &[("SPIN", wanted)]].concat());
+            let running = start(&library, "spinning", &[&spins[..], &[("SPIN", wanted)]].concat());
             let waiter =
                 running.truth.threads.iter().find(|t| t.lwp != running.truth.coordinator).expect("a waiter").lwp;
             // It may be stopped on its way round between two calls.
@@ -406,7 +350,7 @@ impl Target for Patched<'_> {
 #[test]
 fn corrupted_queues_are_told_and_do_no_harm() {
     let Some(library) = libraries().into_iter().next() else { return };
-    let running = library.start("tasks_queued", &[("QUEUED_CHAIN", "100")]);
+    let running = start(&library, "tasks_queued", &[("QUEUED_CHAIN", "100")]);
     let mut live = Live::open(running.pid, &OpenOptions::default()).expect("the process opens");
     let runtimes = discover(&live, &[]);
     let [runtime] = &runtimes[..] else { panic!("{} runtimes", runtimes.len()) };

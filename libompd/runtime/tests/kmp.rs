@@ -2,118 +2,20 @@
 //! of them that is at hand.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::path::Path;
 
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind};
+use ompd_target::{Addr, Live, OpenOptions};
 use test_programs::{Opt, Skip, Toolchain, build};
 
-/// Directories in which `libomp.so.5` is the runtime to try, and what it is.
-fn libraries() -> Vec<(tempfile::TempDir, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes");
-    let mut files = vec![PathBuf::from("/usr/lib/llvm-14/lib/libomp.so.5"), root.join("libiomp5.so")];
-    let below = |path: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
-        let mut entries: Vec<PathBuf> = entries.collect();
-        entries.sort();
-        entries
-    };
-    for folder in below(&root) {
-        for name in ["libomp.so", "libiomp5.so"] {
-            files.push(folder.join(name));
-        }
-        files.extend(below(&folder.join("amd64")).into_iter().map(|package| package.join("libomp.so.5")));
-    }
-    let found = files.iter().filter_map(|file| file.canonicalize().ok()).map(|file| {
-        let directory = tempfile::tempdir().expect("a directory");
-        std::os::unix::fs::symlink(&file, directory.path().join("libomp.so.5")).expect("a link");
-        (directory, file.display().to_string())
-    });
-    found.collect()
-}
+#[path = "common/held.rs"]
+mod held;
+#[path = "common/lying.rs"]
+mod lying;
 
-/// A program that has said all it knows, and waits. It is killed when this is dropped.
-struct Held {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    rest: BufReader<std::process::ChildStdout>,
-    lines: Vec<String>,
-}
-
-impl Held {
-    /// Starts the program; `None`, with the reason told, if it cannot run on this library.
-    fn start(
-        program: &Path,
-        library: &Path,
-        what: &str,
-        variables: &[(&str, &str)],
-        arguments: &[&str],
-    ) -> Option<Held> {
-        let mut command = Command::new(program);
-        for (name, _) in std::env::vars_os() {
-            if ["OMP_", "KMP_", "LD_"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
-                command.env_remove(&name);
-            }
-        }
-        command.env("LD_LIBRARY_PATH", library).envs(variables.iter().copied()).args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut held = Held::of(command.spawn().expect("the program starts"));
-        loop {
-            let mut line = String::new();
-            if held.rest.read_line(&mut line).expect("its output can be read") == 0 {
-                let mut text = String::new();
-                let _ = held.child.stderr.take().expect("its errors").read_to_string(&mut text);
-                assert!(text.contains("GLIBC_") || text.contains("cannot open shared object"), "{what}: {text}");
-                Skip::because(format!("{what}: {}", text.trim_end())).show();
-                return None;
-            }
-            if line.trim_end() == "ready" {
-                return Some(held);
-            }
-            held.lines.push(line.trim_end().to_owned());
-        }
-    }
-
-    fn of(mut child: Child) -> Held {
-        let stdin = child.stdin.take();
-        let rest = BufReader::new(child.stdout.take().expect("its output"));
-        Held { child, stdin, rest, lines: Vec::new() }
-    }
-
-    /// What is behind the first word of the lines that begin with it.
-    fn told(&self, word: &str) -> Vec<Vec<&str>> {
-        let words = self.lines.iter().map(|line| line.split(' ').collect::<Vec<_>>());
-        words.filter(|words| words[0] == word).map(|words| words[1..].to_vec()).collect()
-    }
-
-    fn snapshot(&self, what: &str) -> RuntimeSnapshot {
-        let mut live = Live::open(self.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
-        let runtimes = discover(&live, &[]);
-        assert_eq!(runtimes.len(), 1, "{what}: {runtimes:?}");
-        live.stop().expect("it can be stopped");
-        let mut snapshot = runtimes[0].snapshot(&live);
-        live.resume();
-        runtimes[0].name(&live, &mut snapshot);
-        snapshot
-    }
-
-    fn end(mut self) {
-        self.stdin.take().expect("its input").write_all(b"\n").expect("it reads");
-        let mut text = String::new();
-        self.rest.read_to_string(&mut text).expect("it writes");
-        assert!(self.child.wait().expect("it ends").success() && text.contains("done"), "{text}");
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use held::{Held, libraries};
+use lying::Lying;
 
 fn address(text: &str) -> Addr {
     Addr(u64::from_str_radix(text, 16).expect("an address"))
@@ -464,51 +366,6 @@ fn check_loop(held: &Held, s: &RuntimeSnapshot, schedule: &str, which: &str, wha
     }
 }
 
-/// A process whose memory lies, in a way that depends on the address.
-struct Lying<'a> {
-    inner: &'a Live,
-    seed: u64,
-}
-
-impl Target for Lying<'_> {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[ompd_target::Thread] {
-        self.inner.threads()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
-
-    /// One aligned word in 24 is another: its neighbour, so that lists run in circles, or none, or a number far too large.
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        self.inner.read(addr, buf)?;
-        let mut at = (8 - addr.0 % 8) % 8;
-        while at + 16 <= buf.len() as u64 {
-            let mixed = (addr.0.wrapping_add(at) ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            let place = at as usize;
-            match mixed % 72 {
-                0 => buf.copy_within(place + 8..place + 16, place),
-                1 => buf[place..place + 8].fill(0),
-                2 => buf[place..place + 8].copy_from_slice(&[0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0]),
-                _ => {}
-            }
-            at += 8;
-        }
-        Ok(())
-    }
-}
-
 /// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.
 #[test]
 fn walks_end_whatever_memory_holds() {
@@ -526,7 +383,7 @@ fn walks_end_whatever_memory_holds() {
             let Some(held) = Held::start(&program.path, directory.path(), &what, &variables, &arguments) else {
                 continue;
             };
-            let mut live = Live::open(held.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
+            let mut live = Live::open(held.pid(), &OpenOptions::default()).expect("it can be opened");
             let runtimes = discover(&live, &[]);
             live.stop().expect("it can be stopped");
             let mut told = 0;

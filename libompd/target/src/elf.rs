@@ -30,6 +30,7 @@ use crate::memory::Addr;
 use crate::module::{BuildId, Symbol, SymbolOrigin};
 
 pub use code::Reloc;
+pub(crate) use code::relative;
 pub(crate) use debug::DebugSearch;
 pub(crate) use debuginfod::Debuginfod;
 pub use program::SourceFile;

@@ -6,9 +6,10 @@ use anstyle::Style;
 use ompd_runtime::Origin;
 use ompd_runtime::model::*;
 
-use super::{ALARM, HEADING, Page, runtime_heading, words};
-use crate::escape::escape;
-use crate::session::Inspection;
+use super::{ALARM, HEADING, Page, runtime_heading};
+use ompd_report::escape::escape;
+use ompd_report::inspection::Inspection;
+use ompd_report::words;
 
 /// Column at which what a line says begins.
 const INDENT: usize = 13;

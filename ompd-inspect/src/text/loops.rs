@@ -2,8 +2,9 @@
 
 use ompd_runtime::model::*;
 
-use super::{Page, words};
-use crate::escape::escape;
+use super::Page;
+use ompd_report::escape::escape;
+use ompd_report::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.loops.is_empty() {
@@ -33,13 +34,21 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let rows = rows.collect();
     page.table(&["team", "region", "kind", "schedule", "progress", "in it", "through"], rows);
     let mut reasons: Vec<&str> = Vec::new();
-    for why in snapshot.loops.iter().filter_map(|of| of.iterations.why()) {
+    let iterations = snapshot.loops.iter().filter_map(|of| of.iterations.why());
+    let not_posted = snapshot.loops.iter().filter_map(|of| of.doacross.value()?.as_ref()?.missing.why());
+    for why in iterations.chain(not_posted) {
         if !reasons.contains(&why) {
             reasons.push(why);
         }
     }
     for why in reasons {
         page.wrapped(" ?  ", anstyle::Style::new(), &escape(why), 4);
+    }
+    for of in &snapshot.loops {
+        if let Some(Some(doacross)) = of.doacross.value() {
+            let text = format!("team {}, doacross, iterations counted from 0: {}", of.team.0, posted(doacross));
+            page.wrapped("", anstyle::Style::new(), &text, 4);
+        }
     }
     for of in snapshot.loops.iter().filter(|of| !of.shares.is_empty()) {
         let shares: Vec<String> = of
@@ -52,6 +61,34 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
             .collect();
         page.wrapped("", anstyle::Style::new(), &format!("team {}: {}", of.team.0, shares.join(", ")), 4);
     }
+}
+
+/// What is known of how far a doacross loop is, in words.
+fn posted(of: &Doacross) -> String {
+    let mut parts = Vec::new();
+    match (of.posted.get(), of.furthest.value()) {
+        (Some(0), _) | (None, Some(None)) => parts.push("no iteration has been posted".to_owned()),
+        (Some(count), Some(Some(last))) => {
+            parts.push(format!("{count} iterations posted, {} is the last of them", words::iteration(last)));
+        }
+        (None, Some(Some(last))) => parts.push(format!("iterations posted up to {}", words::iteration(last))),
+        (Some(count), _) => parts.push(format!("{count} iterations posted")),
+        (None, None) => parts.push("which iterations have been posted is not known".to_owned()),
+    }
+    match of.missing.value() {
+        Some(Some(first)) => parts.push(format!("the first that has not been is {}", words::iteration(first))),
+        Some(None) => parts.push("all that there are".to_owned()),
+        None => {}
+    }
+    let members = of.members.iter().map(|posted| match &posted.last {
+        Some(last) => format!("thread {} {}", posted.member, words::iteration(last)),
+        None => format!("thread {} none", posted.member),
+    });
+    let members: Vec<String> = members.collect();
+    if !members.is_empty() {
+        parts.push(format!("last of each: {}", members.join(", ")));
+    }
+    parts.join("; ")
 }
 
 /// `52 of 100 handed out (52%)`, or what is known of it.

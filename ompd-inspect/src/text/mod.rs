@@ -14,7 +14,6 @@ mod threads;
 mod verdicts;
 mod waiting;
 mod waits;
-pub mod words;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -23,9 +22,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::args::{Form, StackView, View};
-use crate::escape::escape;
-use crate::remarks;
-use crate::session::Inspection;
+use ompd_report::escape::escape;
+use ompd_report::inspection::Inspection;
+use ompd_report::remarks;
+use ompd_report::words::{self, runtime_names};
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
@@ -294,18 +294,6 @@ fn remarks(page: &mut Page, inspection: &Inspection) {
         page.wrapped("NOTE  ", HEADING, &remark.text, 6);
         page.wrapped("      ", FAINT, &remark.cure, 6);
     }
-}
-
-/// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
-/// file is called the same.
-pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
-    let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
-    let files: Vec<String> = runtimes.iter().map(file).collect();
-    let name = |(runtime, name): (&RuntimeSnapshot, &String)| {
-        let alone = files.iter().filter(|other| *other == name).count() == 1;
-        (runtime.instance.base, escape(if alone { name } else { &runtime.instance.path }))
-    };
-    runtimes.iter().zip(&files).map(name).collect()
 }
 
 /// Says that there is none only if every mapped file was looked at.

@@ -2,9 +2,10 @@
 
 use anstyle::Style;
 
-use super::{HEADING, Page, words};
-use crate::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
-use crate::session::Inspection;
+use super::{HEADING, Page};
+use ompd_report::inspection::Inspection;
+use ompd_report::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
+use ompd_report::words;
 
 pub fn render(page: &mut Page, inspection: &Inspection, progress: &Progress) {
     let seconds = progress.elapsed.as_secs_f64();

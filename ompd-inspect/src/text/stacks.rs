@@ -8,9 +8,10 @@ use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 
 use crate::args::Graph;
 
-use super::{FAINT, HEADING, Page, flame, words};
-use crate::escape::escape;
-use crate::session::Inspection;
+use super::{FAINT, HEADING, Page, flame};
+use ompd_report::escape::escape;
+use ompd_report::inspection::Inspection;
+use ompd_report::words;
 
 /// Frames of one stack that are shown before the middle is cut, without `-v`.
 const SHOWN: usize = 60;

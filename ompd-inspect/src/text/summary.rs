@@ -2,8 +2,9 @@
 
 use ompd_runtime::model::*;
 
-use super::{Page, runtime_heading, teams, waiting, words};
-use crate::session::Inspection;
+use super::{Page, runtime_heading, teams, waiting};
+use ompd_report::inspection::Inspection;
+use ompd_report::words;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use anstyle::Style;
 use ompd_runtime::model::*;
 
-use super::{Page, words};
-use crate::escape::escape;
+use super::Page;
+use ompd_report::escape::escape;
+use ompd_report::words;
 
 /// Tasks of a kind that are shown before the rest is folded.
 const SHOWN: usize = 4;

@@ -2,7 +2,8 @@
 
 use ompd_runtime::model::*;
 
-use super::{HEADING, Page, words};
+use super::{HEADING, Page};
+use ompd_report::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.teams.is_empty() {

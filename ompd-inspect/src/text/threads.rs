@@ -2,9 +2,10 @@
 
 use ompd_runtime::model::*;
 
-use super::{Page, words};
-use crate::escape::escape;
-use crate::session::Inspection;
+use super::Page;
+use ompd_report::escape::escape;
+use ompd_report::inspection::Inspection;
+use ompd_report::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.threads.is_empty() {

@@ -4,8 +4,9 @@
 use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
-use super::{FAINT, HEADING, Page, TIE, words};
-use crate::session::Inspection;
+use super::{FAINT, HEADING, Page, TIE};
+use ompd_report::inspection::Inspection;
+use ompd_report::words;
 
 /// Where the members of a team are, by thread number.
 struct Standing {

@@ -2,8 +2,9 @@
 
 use ompd_runtime::model::*;
 
-use super::{Page, words};
-use crate::escape::escape;
+use super::Page;
+use ompd_report::escape::escape;
+use ompd_report::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let waits = |thread: &Thread| match thread.wait.value()? {

@@ -78,6 +78,35 @@ fn a_region_that_could_get_no_more_threads() {
     }
 }
 
+/// What nobody is left to post, live and in a core.
+#[test]
+fn iterations_that_wait_for_another() {
+    let case = HANGS.iter().find(|case| case.program == "hangs/missing_source").expect("the program");
+    for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| case.works(*t, *r)) {
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let executable = build(case.program, toolchain, Opt::O2, case.flags).expect("the program builds");
+        let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
+        let text = "every member of team 0 waits, and threads 1-2 wait in a doacross loop for an iteration that has not \
+                    reached its ordered depend(source) (counted from 0, the first that has not been posted is 0)";
+        says(&what, &remarks(&running.pid.to_string(), "iterations_wait"), text, "has left its depend(source) out");
+        let folder = tempfile::tempdir().expect("a folder for a core");
+        let core = match running.gcore(folder.path()).expect("gcore runs") {
+            Ok(core) => core,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let core = core.to_str().expect("a plain path");
+        says(&what, &remarks(core, "iterations_wait"), text, "`loops` has what was posted");
+        let (report, _) = common::json(&[core]);
+        let runtimes = report["runtimes"].as_array().expect("runtimes");
+        let loops: Vec<&Value> = runtimes.iter().filter_map(|r| r["loops"].as_array()).flatten().collect();
+        let missing: Vec<&Value> = loops.iter().map(|of| &of["doacross"]["value"]["missing"]["value"]).collect();
+        assert_eq!(missing, [&serde_json::json!([0])], "{what}: {loops:?}");
+    }
+}
+
 /// Who sleeps wants no processor, and a region of several threads could get them.
 #[test]
 fn nothing_to_remark() {

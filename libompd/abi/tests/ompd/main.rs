@@ -6,10 +6,14 @@
 )]
 
 mod answers;
+mod callbacks;
 mod client;
 mod contract;
 mod debugger;
+mod defects;
 mod extension;
+mod package;
 mod plugin;
 mod stops;
+mod tool;
 mod traced;

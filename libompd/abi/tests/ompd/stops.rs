@@ -61,6 +61,8 @@ struct Watch {
     meeting: i64,
     /// Whether the library gets registers by itself, or is told what a place needs.
     generous: bool,
+    /// Frames are looked at: they are the library's own, and not those that a runtime notes for tools.
+    frames: bool,
     runtime: Runtime,
     /// Regions a thread has begun, with the task that met each.
     open: BTreeMap<i32, Vec<(*mut ParallelHandle, *mut TaskHandle)>>,
@@ -184,7 +186,7 @@ impl Watch {
             let order = out(|cmp| unsafe { ompd_parallel_handle_compare(around, *open, cmp) });
             assert_eq!(order, Ok(0), "what the thread began last is around construct {construct}");
         }
-        if self.generous {
+        if self.frames {
             self.frames(task, level, at);
         }
         unsafe {
@@ -221,7 +223,7 @@ impl Watch {
         let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("the encountering task");
         let order = out(|cmp| unsafe { ompd_task_handle_compare(met, task, cmp) });
         assert_eq!(order, Ok(0), "the task is that which met the construct: {}", at.place);
-        if self.generous {
+        if self.frames {
             let level = u32::try_from(self.level(region)).expect("a level");
             self.frames(task, level, at);
         }
@@ -326,6 +328,7 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
         points,
         meeting,
         generous,
+        frames: generous && variables.is_empty(),
         runtime,
         open: BTreeMap::new(),
         tasks: BTreeMap::new(),

@@ -20,6 +20,7 @@ structs! {
         place: "place", "place it is bound to, counted from 1; 0: to none";
         partition_off: "ts.place_partition_off", "first place of its partition";
         partition_len: "ts.place_partition_len", "places of its partition";
+        def_allocator: "ts.def_allocator", "`def-allocator-var`; 0: that of the process (GCC 11 and later)";
     }
     GompTeam = "gomp_team", "One team" {
         nthreads: "nthreads", "members";
@@ -113,10 +114,22 @@ structs! {
         end: "end", "where it ends, exclusive";
         incr: "incr", "step";
         ordered_team_ids: "ordered_team_ids", "queue of members in the order of their turns in `ordered`";
+        inline_ordered_team_ids: "inline_ordered_team_ids", "where that queue is, unless it is long: array at its end";
+        doacross: "doacross", "of a doacross loop, in the place of that queue: how far it is";
         ordered_num_used: "ordered_num_used", "members in that queue";
         ordered_cur: "ordered_cur", "place in the queue of the member whose turn it is";
         threads_completed: "threads_completed", "members through with it, if it has `nowait`";
         next: "next", "where the next chunk begins; of `static` loops where the loop begins";
+    }
+    Doacross = "gomp_doacross_work_share", "How far a doacross loop is" {
+        chunk_size: "chunk_size", "chunk size; of a `static` loop without one the iterations of the shorter shares";
+        elt_sz: "elt_sz", "bytes of an element of the array";
+        ncounts: "ncounts", "loops of the nest";
+        flattened: "flattened", "an iteration of the nest is one number";
+        array: "array", "elements: the iteration posted last";
+        t: "t", "of a `static` loop without chunk size: members with a longer share";
+        boundary: "boundary", "of such a loop: iterations of those members";
+        shift_counts: "shift_counts", "how far each loop's counter is shifted in that number: array at its end";
     }
     NestLock = "omp_nest_lock_t" as ["omp_nest_lock_30_t", "omp_nest_lock_t"], "A nest lock (from OpenMP 3.0 on)" {
         lock: "lock", "futex word: 0 free, 1 held, all ones held with threads that wait";
@@ -152,6 +165,15 @@ pub(crate) const PLACES: &str = "gomp_places_list";
 /// How many there are (`unsigned long`).
 pub(crate) const PLACES_LEN: &str = "gomp_places_list_len";
 
+/// `nteams-var` (`int`; GCC 12 and later).
+pub(crate) const NTEAMS: &str = "gomp_nteams_var";
+/// `teams-thread-limit-var` (`int`; GCC 12 and later).
+pub(crate) const TEAMS_THREAD_LIMIT: &str = "gomp_teams_thread_limit_var";
+/// `def-allocator-var` of threads that have set none (`uintptr_t`; GCC 11 and later).
+pub(crate) const DEF_ALLOCATOR: &str = "gomp_def_allocator";
+/// `affinity-format-var` (`char *`; GCC 9 and later).
+pub(crate) const AFFINITY_FORMAT: &str = "gomp_affinity_format_var";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -168,6 +190,10 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: AVAILABLE_CPUS, meaning: "processors it found at its start" },
         GlobalSchema { name: PLACES, meaning: "array of pointers to the places" },
         GlobalSchema { name: PLACES_LEN, meaning: "entries of that array" },
+        GlobalSchema { name: NTEAMS, meaning: "`nteams-var`" },
+        GlobalSchema { name: TEAMS_THREAD_LIMIT, meaning: "`teams-thread-limit-var`" },
+        GlobalSchema { name: DEF_ALLOCATOR, meaning: "`def-allocator-var` of threads that have set none" },
+        GlobalSchema { name: AFFINITY_FORMAT, meaning: "`affinity-format-var`" },
     ],
 };
 
@@ -183,6 +209,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
     Cost { of: "gomp_thread.place", text: "which places threads are bound to is unknown" },
     Cost { of: "gomp_thread.ts.place_", text: "which places threads may be bound to is unknown" },
+    Cost { of: "gomp_thread.ts.def_allocator", text: "that internal control variable is unknown" },
+    Cost { of: DEF_ALLOCATOR, text: "that internal control variable is unknown" },
     Cost { of: "gomp_thread.thread_pool", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.threads_dock.", text: "waits for the start of a region are not recognised" },
@@ -228,10 +256,16 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "prio_splay_tree_node_s.", text: "tasks that are ready to run are not listed" },
     Cost { of: "gomp_work_share.", text: "how far worksharing loops are is unknown" },
     Cost { of: "gomp_work_share.ordered_", text: "whose turn it is in an ordered loop is unknown" },
+    Cost { of: "gomp_work_share.inline_ordered_team_ids", text: "how far doacross loops are is unknown" },
+    Cost { of: "gomp_work_share.doacross", text: "how far doacross loops are is unknown" },
+    Cost { of: "gomp_doacross_work_share.", text: "how far doacross loops are is unknown" },
     Cost { of: "omp_nest_lock_t.", text: "nest locks are not told from other locks, and their owners are unknown" },
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
     Cost { of: MAX_TASK_PRIORITY, text: "that internal control variable is unknown" },
+    Cost { of: NTEAMS, text: "that internal control variable is unknown" },
+    Cost { of: TEAMS_THREAD_LIMIT, text: "that internal control variable is unknown" },
+    Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
     Cost { of: AVAILABLE_CPUS, text: "whether numbers of threads are the default is unknown" },
     Cost { of: PLACES, text: "which processors places consist of is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },
@@ -278,6 +312,7 @@ pub(crate) struct Structs {
     pub(crate) depend: DependEntry,
     pub(crate) dependers: Dependers,
     pub(crate) work_share: WorkShare,
+    pub(crate) doacross: Doacross,
     pub(crate) nest_lock: NestLock,
 }
 
@@ -296,6 +331,7 @@ impl Structs {
             depend: DependEntry::bind(layout),
             dependers: Dependers::bind(layout),
             work_share: WorkShare::bind(layout),
+            doacross: Doacross::bind(layout),
             nest_lock: NestLock::bind(layout),
         }
     }

@@ -501,6 +501,7 @@ impl Gomp {
             construct: Fact::unknown("the call that opened the region was not seen"),
             members,
             barrier: Fact::unknown("the region has not begun"),
+            tool_data: Fact::unknown("libgomp has no OMPT"),
         };
         forget(snapshot, addr);
         snapshot.teams.push(team);

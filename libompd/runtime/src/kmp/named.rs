@@ -156,6 +156,7 @@ impl Kmp {
             construct: Fact::unknown("the call that opened the region was not seen"),
             members,
             barrier: Fact::unknown("the region has not begun"),
+            tool_data: Fact::unknown("the region has not begun"),
         });
         Ok((TeamId(snapshot.teams.len() - 1), task))
     }

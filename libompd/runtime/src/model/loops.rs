@@ -88,4 +88,48 @@ pub struct Loop {
     pub shares: Vec<Chunk>,
     /// For a loop with `ordered`: number of the member whose turn it is.
     pub ordered_turn: Fact<Option<u32>>,
+    /// For a doacross loop: which iterations have let go those that wait for them.
+    pub doacross: Fact<Option<Doacross>>,
+}
+
+/// How far a doacross loop is: a loop nest with `ordered(n)`, whose iterations wait for earlier ones by `ordered
+/// depend(sink)` until those have passed their `ordered depend(source)`, which is to say posted (`doacross` in place of
+/// `depend` from OpenMP 5.2 on).
+///
+/// An iteration is told by the counters of the loops of the nest, each counted from 0, the outermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doacross {
+    /// Loops of the nest, `n`.
+    pub dimensions: u32,
+    /// Iterations that have been posted.
+    pub posted: Fact<u64>,
+    /// The last in sequential order of those; `None`: there is none.
+    pub furthest: Fact<Option<Vec<u64>>>,
+    /// The first in sequential order that has not been posted: who waits for it goes on waiting. `None`: there is none.
+    pub missing: Fact<Option<Vec<u64>>>,
+    /// What each member has posted last, where the runtime keeps that and the member's share is laid down beforehand.
+    pub members: Vec<Posted>,
+}
+
+impl Doacross {
+    /// A loop of which only that much is known.
+    pub(crate) fn unknown(dimensions: u32, why: impl std::fmt::Display) -> Doacross {
+        let why = why.to_string();
+        Doacross {
+            dimensions,
+            posted: Fact::unknown(&why),
+            furthest: Fact::unknown(&why),
+            missing: Fact::unknown(&why),
+            members: Vec::new(),
+        }
+    }
+}
+
+/// What a member has posted last of a doacross loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// Thread number.
+    pub member: u32,
+    /// The iteration; `None`: nothing yet.
+    pub last: Option<Vec<u64>>,
 }

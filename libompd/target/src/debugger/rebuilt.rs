@@ -3,17 +3,20 @@
 //! What is loaded of a file is enough for all that does not need debug information: its dynamic symbols, code, relocations, and
 //! call frame information. The section headers that say where those are is not loaded; the dynamic section says it as well
 //! (gABI, "Dynamic Section").
+//!
+//! Packed relocations (`DT_RELR`) have their addends in the words they patch, which are patched here. They are told as what they
+//! would be unpacked, of words that nobody has written to since: those that the dynamic linker has made read-only.
 
 use std::sync::Arc;
 
 use goblin::elf::dynamic as tag;
-use goblin::elf::program_header::{PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, PT_NOTE};
+use goblin::elf::program_header::{PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_RELRO, PT_LOAD, PT_NOTE};
 use goblin::elf::section_header as kind;
 
 use super::Debugger;
 use super::memory::Memory;
 use crate::arch::ByteOrder;
-use crate::elf::ElfFile;
+use crate::elf::{ElfFile, relative};
 use crate::image::{Headers, Image};
 use crate::memory::Addr;
 
@@ -28,6 +31,10 @@ const SECTION_HEADER: u64 = 64;
 const SYMBOL: u64 = 24;
 const RELA: u64 = 24;
 const DYNAMIC: u64 = 16;
+/// Packed relocations (gABI, "Relative Relocation Table"): their size, their place and the bytes of one word of them.
+const DT_RELRSZ: u64 = 35;
+const DT_RELR: u64 = 36;
+const WORD: u64 = 8;
 /// Where in the file header the place, size and number of section headers stand (`Elf64_Ehdr`).
 const E_SHOFF: usize = 40;
 const E_SHENTSIZE: usize = 58;
@@ -53,8 +60,8 @@ pub(super) fn file<D: Debugger>(memory: &Memory<D>, image: &Image, headers: &Hea
     }
     let mut bytes = loaded(memory, image, headers)?;
     let order = headers.arch.byte_order;
-    let sections = sections(image, headers, &bytes, order);
-    append(&mut bytes, &sections, headers, order)?;
+    let (sections, unpacked) = sections(image, headers, &bytes, order);
+    append(&mut bytes, &sections, &unpacked, headers, order)?;
     ElfFile::from_bytes(&image.path, bytes).map(Arc::new).map_err(|e| e.to_string())
 }
 
@@ -90,7 +97,8 @@ fn place(headers: &Headers, addr: u64, size: u64) -> Option<usize> {
     usize::try_from(segment.p_offset.checked_add(addr - segment.p_vaddr)?).ok()
 }
 
-fn sections(image: &Image, headers: &Headers, bytes: &[u8], order: ByteOrder) -> Vec<Section> {
+/// The sections that lie in `bytes`, and one more to be put behind them: the packed relocations, unpacked (`Elf64_Rela`).
+fn sections(image: &Image, headers: &Headers, bytes: &[u8], order: ByteOrder) -> (Vec<Section>, Vec<u8>) {
     let word = |addr: u64, size: usize| {
         let at = place(headers, addr, size as u64)?;
         Some(order.uint(bytes.get(at..at.checked_add(size)?)?))
@@ -118,7 +126,9 @@ fn sections(image: &Image, headers: &Headers, bytes: &[u8], order: ByteOrder) ->
             found.push(Section::plain(".eh_frame", kind::SHT_PROGBITS, at, size));
         }
     }
-    let Some(dynamic) = headers.segments.iter().find(|s| s.p_type == PT_DYNAMIC) else { return found };
+    let Some(dynamic) = headers.segments.iter().find(|s| s.p_type == PT_DYNAMIC) else {
+        return (found, Vec::new());
+    };
     let entries: Vec<(u64, u64)> = (0..MAX_ENTRIES as u64)
         .map_while(|n| {
             let at = dynamic.p_vaddr.checked_add(n * DYNAMIC)?;
@@ -189,6 +199,56 @@ fn sections(image: &Image, headers: &Headers, bytes: &[u8], order: ByteOrder) ->
             });
         }
     }
+    let packed = address(DT_RELR).zip(get(DT_RELRSZ));
+    let unpacked = packed.map_or_else(Vec::new, |packed| unpack(image, headers, packed, bytes.len(), &word));
+    let mut told = Vec::new();
+    for (place, addend) in unpacked {
+        let kind = relative(headers.arch.machine).unwrap_or(0);
+        [place, kind.into(), addend].into_iter().for_each(|value| put(&mut told, value, 8, order));
+    }
+    (found, told)
+}
+
+/// Packed relocations, at an address of so many bytes: the words they patch, each with what was added to the load bias.
+fn unpack(
+    image: &Image,
+    headers: &Headers,
+    (at, size): (u64, u64),
+    loaded: usize,
+    word: &impl Fn(u64, usize) -> Option<u64>,
+) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    if relative(headers.arch.machine).is_none() {
+        return found;
+    }
+    let kept = |place: u64| {
+        let mut own = headers.segments.iter().filter(|s| s.p_type == PT_GNU_RELRO);
+        own.any(|s| place >= s.p_vaddr && place - s.p_vaddr < s.p_memsz)
+    };
+    let mut patch = |place: u64| {
+        let Some(value) = word(place, 8).filter(|_| kept(place)) else { return };
+        // Before the dynamic linker has come to it, it is no address in the image.
+        if image.ranges.iter().any(|range| range.start <= value && value <= range.end) {
+            found.push((place, value.wrapping_sub(image.bias)));
+        }
+    };
+    // Each word of the table stands for up to 63 words of the image, of which there are only so many.
+    let mut left = loaded / WORD as usize;
+    let mut next = 0u64;
+    for n in 0..size / WORD {
+        let Some(entry) = at.checked_add(n.wrapping_mul(WORD)).and_then(|at| word(at, 8)) else { break };
+        // An even word is an address; an odd one has a bit for each of the 63 words that follow.
+        let places = if entry & 1 == 0 { 1 } else { (entry >> 1).count_ones() as usize };
+        let Some(rest) = left.checked_sub(places) else { break };
+        left = rest;
+        if entry & 1 == 0 {
+            patch(entry);
+            next = entry.wrapping_add(WORD);
+            continue;
+        }
+        (0..63).filter(|bit| entry >> (bit + 1) & 1 == 1).for_each(|bit| patch(next.wrapping_add(bit * WORD)));
+        next = next.wrapping_add(63 * WORD);
+    }
     found
 }
 
@@ -216,8 +276,15 @@ impl Section {
     }
 }
 
-/// Appends the section headers, and says so in the file header. Sections that do not lie in one segment are left out.
-fn append(bytes: &mut Vec<u8>, sections: &[Section], headers: &Headers, order: ByteOrder) -> Result<(), String> {
+/// Appends the unpacked relocations and the section headers, and says so in the file header. Sections that do not lie in one
+/// segment are left out.
+fn append(
+    bytes: &mut Vec<u8>,
+    sections: &[Section],
+    unpacked: &[u8],
+    headers: &Headers,
+    order: ByteOrder,
+) -> Result<(), String> {
     let placed: Vec<(&Section, usize)> =
         sections.iter().filter_map(|s| Some((s, place(headers, s.addr, s.size)?))).collect();
     let mut names = vec![0u8];
@@ -230,8 +297,13 @@ fn append(bytes: &mut Vec<u8>, sections: &[Section], headers: &Headers, order: B
             at
         })
         .collect();
+    let unpacked_name = names.len();
+    names.extend_from_slice(b".rela.relr\0");
     let own_name = names.len();
     names.extend_from_slice(b".shstrtab\0");
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    let relocations = bytes.len() as u64;
+    bytes.extend_from_slice(unpacked);
     let strings = bytes.len();
     bytes.extend_from_slice(&names);
     bytes.resize(bytes.len().next_multiple_of(8), 0);
@@ -245,9 +317,11 @@ fn append(bytes: &mut Vec<u8>, sections: &[Section], headers: &Headers, order: B
         let words = [*name as u64, section.kind.into(), flags, section.addr, *offset as u64, section.size, link];
         put_header(bytes, words, section.info.into(), section.entry, order);
     }
+    let words = [unpacked_name as u64, kind::SHT_RELA.into(), 2, 0, relocations, unpacked.len() as u64, 0];
+    put_header(bytes, words, 0, RELA, order);
     let words = [own_name as u64, kind::SHT_STRTAB.into(), 0, 0, strings as u64, names.len() as u64, 0];
     put_header(bytes, words, 0, 0, order);
-    let count = placed.len() as u64 + 2;
+    let count = placed.len() as u64 + 3;
     let mut head = Vec::new();
     put(&mut head, SECTION_HEADER, 2, order);
     put(&mut head, count, 2, order);

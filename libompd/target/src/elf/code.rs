@@ -110,7 +110,7 @@ fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec
 }
 
 /// Type of the machine's relocation that adds the load bias to a word: `R_X86_64_RELATIVE`, `R_AARCH64_RELATIVE`.
-fn relative(machine: Machine) -> Option<u32> {
+pub(crate) fn relative(machine: Machine) -> Option<u32> {
     match machine {
         Machine::X86_64 => Some(8),
         Machine::Aarch64 => Some(1027),

@@ -128,6 +128,37 @@ fn a_file_that_is_gone_is_put_together_from_memory() {
 }
 
 #[test]
+fn packed_relocations_of_a_file_that_is_gone_are_told_where_they_are_as_they_were() {
+    let packed = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/packed.c");
+    let flags = [packed, "-pie", "-fPIE", "-Wl,--build-id,-z,pack-relative-relocs,-z,relro,-z,now"];
+    let help = std::process::Command::new("ld").arg("--help").output();
+    if !help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("pack-relative-relocs")) {
+        return support::skip("this linker does not pack relocations");
+    }
+    let path = support::compile("subject.c", "packed", &flags);
+    let kept = path.with_file_name("packed-kept");
+    support::copy_program(&path, &kept);
+    let mut subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "1"]));
+    subject.ask(b'p');
+    std::fs::remove_file(&path).expect("unlink");
+    let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+    let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
+    let rebuilt = module.file.as_ref().expect("put together");
+    let whole = ompd_target::ElfFile::open(&kept).expect("the same file elsewhere");
+    let reloc = |file: &ompd_target::ElfFile, at: u64| file.relocations().get(&at).map(|r| (r.kind, r.addend));
+    let (fixed, table) = (whole.symbol("fixed").expect("fixed").addr.0, whole.symbol("table").expect("table").addr.0);
+    for n in 0..200 {
+        let truth = reloc(&whole, fixed + 8 * n).expect("every element is relocated");
+        assert_eq!(reloc(rebuilt, fixed + 8 * n), Some(truth), "element {n}");
+        // What the program may have written to since is not taken for what the file had.
+        assert!(reloc(&whole, table + 8 * n).is_some());
+        assert_eq!(reloc(rebuilt, table + 8 * n), None, "element {n}");
+    }
+    let told = rebuilt.relocations();
+    assert!(told.keys().all(|at| reloc(rebuilt, *at) == reloc(&whole, *at)));
+}
+
+#[test]
 fn without_the_list_of_modules_images_are_found_by_what_they_define() {
     let mut subject = Subject::start(&["threads", "3"]);
     subject.ask(b'p');

@@ -29,10 +29,10 @@ mod sched {
 const UNSIGNED_DOWN: u64 = 2;
 
 /// What a work share says of the iterations.
-struct Extent {
-    next: i64,
-    end: i64,
-    step: i64,
+pub(super) struct Extent {
+    pub(super) next: i64,
+    pub(super) end: i64,
+    pub(super) step: i64,
     /// All chunks have been handed out; `None` where that depends on whether the loop variable is signed.
     exhausted: Option<bool>,
 }
@@ -126,7 +126,11 @@ impl Reader<'_> {
             LoopSchedule::Static => s.next.fact(Ok(extent.distance().div_ceil(extent.step.unsigned_abs()))),
             _ => Fact::unknown(started),
         };
+        let doacross = self.doacross(&view, schedule, &extent, team);
+        let is_doacross = matches!(doacross, Ok(Some(_)));
+        let ordered = ordered && !is_doacross;
         let kind = match schedule {
+            _ if is_doacross => s.doacross.fact(Ok(LoopKind::Loop)),
             LoopSchedule::Dynamic if exhausted => {
                 Fact::unknown("a `single` with `copyprivate` may have the record of an earlier loop")
             }
@@ -165,8 +169,10 @@ impl Reader<'_> {
             shares: Vec::new(),
             ordered_turn: match ordered {
                 true => s.ordered_cur.fact(self.turn(&view, team)),
+                false if is_doacross => s.doacross.fact(Ok(None)),
                 false => Fact::unknown("whether a loop has `ordered` is not recorded"),
             },
+            doacross: s.doacross.fact(doacross),
         }))
     }
 

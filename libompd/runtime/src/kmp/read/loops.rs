@@ -7,6 +7,7 @@ use ompd_target::Addr;
 
 use super::super::schema::Structs;
 use super::Reader;
+use super::doacross::Nests;
 use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
@@ -114,6 +115,8 @@ impl Reader<'_> {
         let stride = s.disp.size.get()?;
         let addrs: Vec<Addr> = (0..u64::from(members)).map(|n| array.offset(n.wrapping_mul(stride))).collect();
         let mut loops: BTreeMap<Addr, Vec<(u32, Addr)>> = BTreeMap::new();
+        let mut nests = Nests::default();
+        let ended = self.ends_doacross_loops(team)?;
         let mut member = 0;
         for batch in addrs.chunks(limits::BATCH) {
             self.bulk.spend(batch.len() as u64)?;
@@ -123,12 +126,32 @@ impl Reader<'_> {
                 if !shared.is_null() {
                     loops.entry(shared).or_default().push((member, data.ptr(&s.disp.pr_current)?));
                 }
+                match (data.ptr(&s.disp.doacross_info), data.ptr(&s.disp.doacross_flags)) {
+                    (Ok(_), Ok(_)) if shared.is_null() && !ended => {}
+                    (Ok(info), Ok(flags)) => nests.note(member, info, flags),
+                    (Err(why), _) | (_, Err(why)) if why.is_layout() => {}
+                    (Err(why), _) | (_, Err(why)) => return Err(why),
+                }
                 member += 1;
             }
         }
+        let begun = self.loops.len();
         for (shared, parts) in loops {
             let found = self.read_loop(id, members, shared, &parts)?;
             self.loops.push(found);
+        }
+        for nest in nests.all() {
+            let (doacross, through) = self.doacross(&nest)?;
+            // A member is in one loop at a time: what hands out the iterations is the same one.
+            let same = |of: &&mut Loop| of.members.iter().any(|member| nest.members.contains(member));
+            if let Some(of) = self.loops[begun..].iter_mut().find(same) {
+                of.doacross = s.disp.doacross_flags.fact(Ok(Some(doacross)));
+                of.members.extend(&nest.members);
+                of.members.sort_unstable();
+                of.members.dedup();
+            } else {
+                self.loops.push(self.plain_doacross(id, &nest, doacross, through));
+            }
         }
         Ok(())
     }
@@ -160,6 +183,7 @@ impl Reader<'_> {
             members: numbers.clone(),
             shares: Vec::new(),
             ordered_turn: s.disp.pr_current.fact(Ok(None)),
+            doacross: s.disp.pr_current.fact(Ok(None)),
         };
         // `__kmpc_sections_init`
         let Some(first) = members.iter().find_map(|part| part.private.as_ref()) else {
@@ -245,6 +269,7 @@ impl Reader<'_> {
             members: numbers,
             shares,
             ordered_turn: turn,
+            doacross: s.disp.doacross_info.fact(Ok(None)),
         })
     }
 

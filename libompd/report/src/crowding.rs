@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
 use ompd_target::ProcessInfo;
 
-use crate::text::words::{count, ranges};
+use crate::words::{count, ranges};
 
 /// At most so many sentences of a kind: the rest would say the same.
 const MANY: usize = 8;

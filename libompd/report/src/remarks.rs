@@ -1,21 +1,22 @@
-//! What makes threads wait without being wrong: more of them than processors, several runtimes in one process, regions inside
-//! regions that get one thread. Each with its cause, and what to do if it is not meant.
+//! What makes threads wait without being wrong, or without a proof that it is: more of them than processors, several runtimes in
+//! one process, regions inside regions that get one thread, iterations that all wait for another one. Each with its cause, and
+//! what to do if it is not meant.
 
 use std::collections::BTreeSet;
 
-use ompd_runtime::model::{Fact, Role, RuntimeSnapshot, Source, Team};
+use ompd_runtime::model::{Fact, Loop, Role, RuntimeSnapshot, Source, Team, Thread, Wait, WaitKind};
 use ompd_runtime::process;
 use ompd_stack::End;
 
 use crate::crowding::{listed, spins};
-use crate::session::Inspection;
-use crate::text::runtime_names;
-use crate::text::words::{self, count};
+use crate::inspection::Inspection;
+use crate::words::runtime_names;
+use crate::words::{self, count};
 
 /// One remark. Text of the target is escaped.
 #[derive(Debug)]
 pub struct Remark {
-    /// `oversubscribed`, `several_runtimes` or `levels_exhausted`.
+    /// `oversubscribed`, `several_runtimes`, `levels_exhausted` or `iterations_wait`.
     pub kind: &'static str,
     /// What is so, and why.
     pub text: String,
@@ -27,7 +28,53 @@ pub struct Remark {
 pub fn remarks(inspection: &Inspection) -> Vec<Remark> {
     let runtimes = &inspection.runtimes;
     let levels = runtimes.iter().enumerate().filter_map(|(index, snapshot)| levels(inspection, index, snapshot));
-    [oversubscribed(inspection), several_runtimes(inspection)].into_iter().flatten().chain(levels).collect()
+    let iterations = runtimes.iter().enumerate().flat_map(|(index, snapshot)| {
+        snapshot.loops.iter().filter_map(move |of| iterations(inspection, index, snapshot, of))
+    });
+    let process = [oversubscribed(inspection), several_runtimes(inspection)];
+    process.into_iter().flatten().chain(levels).chain(iterations).collect()
+}
+
+/// A doacross loop of which some iterations wait for others to be posted, and no member of the team is left that computes. In an
+/// instant between two iterations that can be so in a loop that goes on: which iteration each waits for is recorded nowhere.
+fn iterations(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot, of: &Loop) -> Option<Remark> {
+    let doacross = of.doacross.value()?.as_ref()?;
+    let members: Vec<&Thread> = snapshot.threads.iter().filter(|t| t.team.flat() == Some(of.team)).collect();
+    let waits: Option<Vec<&Wait>> = members.iter().map(|t| t.wait.value()?.as_ref()).collect();
+    let size = snapshot.team(of.team)?.size.get()? as usize;
+    let waits = waits.filter(|waits| waits.len() == size)?;
+    let numbers = members.iter().zip(&waits).filter(|(_, wait)| wait.kind == WaitKind::Sink);
+    let numbers: Vec<u32> = numbers.filter_map(|(thread, _)| thread.thread_num.get()).collect();
+    let verb = if numbers.len() == 1 { "waits" } else { "wait" };
+    let missing = match doacross.missing.value() {
+        _ if numbers.is_empty() => return None,
+        Some(None) => return None,
+        Some(Some(first)) => format!("the first that has not been posted is {}", words::iteration(first)),
+        None => match doacross.furthest.value() {
+            Some(Some(last)) => format!("the last that has been posted is {}", words::iteration(last)),
+            Some(None) => "none has been posted".to_owned(),
+            None => "which have been posted is not known".to_owned(),
+        },
+    };
+    let text = format!(
+        "every member of team {}{} waits, and {} {} {verb} in a doacross loop for an iteration that has not reached its ordered \
+         depend(source) (counted from 0, {missing})",
+        of.team.0,
+        of_runtime(inspection, index),
+        if numbers.len() == 1 { "thread" } else { "threads" },
+        words::ranges(&numbers),
+    );
+    let cure = "If it is so at the next look as well (--samples 2), that iteration has left its depend(source) out, or waits for a \
+                later one: `loops` has what was posted.";
+    Some(Remark { kind: "iterations_wait", text, cure: cure.to_owned() })
+}
+
+/// ` of GNU libgomp`, if several runtimes have teams.
+fn of_runtime(inspection: &Inspection, index: usize) -> String {
+    if inspection.runtimes.iter().filter(|r| !r.teams.is_empty()).count() < 2 {
+        return String::new();
+    }
+    format!(" of {}", runtime_names(&inspection.runtimes).get(index).map_or("?", |(_, name)| name))
 }
 
 /// Threads of OpenMP that were not asleep at the stop: they ran, or would have if there had been a processor.
@@ -78,7 +125,7 @@ fn oversubscribed(inspection: &Inspection) -> Option<Remark> {
 /// Threads of a runtime, if it has made any beside the one it found.
 fn own_threads(snapshot: &RuntimeSnapshot) -> Option<usize> {
     let threads = snapshot.threads.iter().filter(|t| t.lwp.is_some());
-    let made = |t: &&ompd_runtime::model::Thread| matches!(t.role.get(), Some(Role::Worker | Role::IdleWorker));
+    let made = |t: &&Thread| matches!(t.role.get(), Some(Role::Worker | Role::IdleWorker));
     threads.clone().any(|t| made(&t)).then(|| threads.count())
 }
 
@@ -149,11 +196,7 @@ fn levels(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot) -> 
     }
     let (id, team, active, most, source) = found.first()?;
     let place = words::region(team).map_or_else(String::new, |region| format!(" ({region})"));
-    let several = inspection.runtimes.iter().filter(|r| !r.teams.is_empty()).count() > 1;
-    let of = match several {
-        true => format!(" of {}", runtime_names(&inspection.runtimes).get(index).map_or("?", |(_, name)| name)),
-        false => String::new(),
-    };
+    let of = of_runtime(inspection, index);
     let more = match found.len() - 1 {
         0 => String::new(),
         n => format!(", and so have {}", count(n, "more team")),

@@ -36,6 +36,47 @@ pub struct Loop {
     pub shares: Vec<Share>,
     /// Number of the member whose turn it is in `ordered`; `null` as value: nobody's.
     pub ordered_turn: Known<Option<u32>>,
+    /// How far a doacross loop is; `null` as value: it is none.
+    pub doacross: Known<Option<Doacross>>,
+}
+
+/// How far a doacross loop is: one with `ordered(n)`, whose iterations wait for others to be posted. An iteration is told by
+/// the counters of the nested loops, each counted from 0, the outermost first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Doacross {
+    /// Nested loops.
+    pub dimensions: u32,
+    /// Iterations that have been posted.
+    pub posted: Known<u64>,
+    /// The last in sequential order of those; `null` as value: there is none.
+    pub furthest: Known<Option<Vec<u64>>>,
+    /// The first in sequential order that has not been posted; `null` as value: there is none.
+    pub missing: Known<Option<Vec<u64>>>,
+    /// What members have posted last, where the runtime keeps it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub members: Vec<Posted>,
+}
+
+/// What one member has posted last.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Posted {
+    /// Thread number.
+    pub member: u32,
+    /// The iteration; absent: it has posted nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Vec<u64>>,
+}
+
+impl From<&model::Doacross> for Doacross {
+    fn from(of: &model::Doacross) -> Doacross {
+        Doacross {
+            dimensions: of.dimensions,
+            posted: copied(&of.posted),
+            furthest: known(&of.furthest, Clone::clone),
+            missing: known(&of.missing, Clone::clone),
+            members: of.members.iter().map(|m| Posted { member: m.member, last: m.last.clone() }).collect(),
+        }
+    }
 }
 
 /// What one member has left of its own.
@@ -63,5 +104,6 @@ pub fn of(of: &model::Loop) -> Loop {
         members: of.members.clone(),
         shares: of.shares.iter().map(|c| Share { member: c.member, left: c.left }).collect(),
         ordered_turn: copied(&of.ordered_turn),
+        doacross: known(&of.doacross, |doacross| doacross.as_ref().map(Doacross::from)),
     }
 }

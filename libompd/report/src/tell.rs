@@ -8,8 +8,8 @@ use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached}
 use ompd_target::Addr;
 
 use crate::escape::escape;
-use crate::session::Inspection;
-use crate::text::words;
+use crate::inspection::Inspection;
+use crate::words;
 
 /// A verdict in words. Text of the target is escaped.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::crowding;
-use crate::session::Inspection;
+use crate::inspection::Inspection;
 
 mod icvs;
 mod loops;
@@ -526,7 +526,7 @@ mod tests {
     /// The committed schema is the one the types give; `UPDATE_SCHEMA=1` writes it.
     #[test]
     fn the_committed_schema_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/report.schema.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
         let current =
             serde_json::to_string_pretty(&schemars::schema_for!(super::Report)).expect("a schema is JSON") + "\n";
         if std::env::var_os("UPDATE_SCHEMA").is_some() {

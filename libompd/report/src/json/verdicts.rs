@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::inspection::Inspection;
 use crate::remarks;
-use crate::session::Inspection;
 use crate::tell;
 
 /// One hang.
@@ -39,7 +39,8 @@ pub struct Verdict {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Remark {
     /// `oversubscribed`: more threads of OpenMP were awake than there are processors for them; `several_runtimes`: several
-    /// runtimes are at work; `levels_exhausted`: a nested region could not get more than one thread; or others to come.
+    /// runtimes are at work; `levels_exhausted`: a nested region could not get more than one thread;
+    /// `iterations_wait`: no member of a team computes, and some wait for iterations of a doacross loop; or others to come.
     pub kind: &'static str,
     /// What is so, and why.
     pub text: String,

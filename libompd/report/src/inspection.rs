@@ -132,10 +132,21 @@ fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Resul
     }
     let core = Core::open(path, options)?;
     let runtimes = discover(&core, wanted.ignore);
-    let stacks = Stacks::capture(&core);
-    let snapshots = runtimes.iter().map(|r| r.snapshot(&core)).collect();
-    let stop = Stop { snapshots, stacks, os: os::threads(&core), pause: None, cpu: HashMap::new() };
-    Ok(finish(&core, &runtimes, stop, wanted, &Cache::default()))
+    Ok(inspect_held(&core, &runtimes, wanted, &Cache::default()))
+}
+
+/// Reads a target that stands still by itself: a core, or what a debugger holds. The origins that `wanted` leaves out count for
+/// nothing here, as the runtimes are there already.
+pub fn inspect_held(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    wanted: Wanted<'_>,
+    cache: &Cache,
+) -> Inspection {
+    let stacks = Stacks::capture(target);
+    let snapshots = runtimes.iter().map(|r| r.snapshot(target)).collect();
+    let stop = Stop { snapshots, stacks, os: os::threads(target), pause: None, cpu: HashMap::new() };
+    finish(target, runtimes, stop, wanted, cache)
 }
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hex;
-use crate::session::Inspection;
+use crate::inspection::Inspection;
 
 /// One thread's stack as its source reads.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ompd_runtime::model::*;
 use ompd_target::Addr;
 
-use crate::session::Inspection;
+use crate::inspection::Inspection;
 
 /// Processor time that a thread may use without having got on: being stopped and let go costs it some tens of microseconds.
 pub const NOTHING: Duration = Duration::from_millis(1);
@@ -154,14 +154,23 @@ fn of_team(
     let tasks = (unfinished(earlier, was), unfinished(snapshot, team));
     let loops = (loop_of(earlier, was), loop_of(snapshot, team));
     let loop_progress = loops.0.zip(loops.1);
-    let moved = barriers.is_some_and(|n| n > 0) || tasks.0 != tasks.1 || loops.0 != loops.1;
+    let moved = barriers.is_some_and(|n| n > 0)
+        || tasks.0 != tasks.1
+        || loops.0 != loops.1
+        || posted_in(earlier, was) != posted_in(snapshot, team);
     TeamProgress { runtime, team, barriers, loop_progress, tasks, moved }
 }
 
 /// How far the loop of a team is.
 fn loop_of(snapshot: &RuntimeSnapshot, team: TeamId) -> Option<i128> {
     let of = snapshot.loops.iter().find(|of| of.team == team)?;
-    of.handed_out.get().map(i128::from).or_else(|| of.next.get().map(i128::from))
+    let posted = || of.doacross.value()?.as_ref()?.posted.get();
+    of.handed_out.get().or_else(posted).map(i128::from).or_else(|| of.next.get().map(i128::from))
+}
+
+/// What has been posted of a team's doacross loop.
+fn posted_in(snapshot: &RuntimeSnapshot, team: TeamId) -> Option<&Doacross> {
+    snapshot.loops.iter().find(|of| of.team == team)?.doacross.value()?.as_ref()
 }
 
 fn unfinished(snapshot: &RuntimeSnapshot, team: TeamId) -> u64 {

@@ -1,6 +1,7 @@
 //! Phrases the views share.
 
 use ompd_runtime::model::*;
+use ompd_target::Addr;
 
 use crate::escape::escape;
 
@@ -179,6 +180,24 @@ pub fn signal(number: i32) -> String {
         _ => return format!("signal {number}"),
     };
     format!("signal {number} ({name})")
+}
+
+/// An iteration of a doacross loop: `5`, or `(1, 3)` in nested loops.
+pub fn iteration(counters: &[u64]) -> String {
+    let all: Vec<String> = counters.iter().map(u64::to_string).collect();
+    if let [one] = &all[..] { one.clone() } else { format!("({})", all.join(", ")) }
+}
+
+/// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
+/// file is called the same.
+pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
+    let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let files: Vec<String> = runtimes.iter().map(file).collect();
+    let name = |(runtime, name): (&RuntimeSnapshot, &String)| {
+        let alone = files.iter().filter(|other| *other == name).count() == 1;
+        (runtime.instance.base, escape(if alone { name } else { &runtime.instance.path }))
+    };
+    runtimes.iter().zip(&files).map(name).collect()
 }
 
 #[cfg(test)]

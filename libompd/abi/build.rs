@@ -1,0 +1,9 @@
+//! Gives the library the name by which debuggers load it.
+
+#![allow(clippy::print_stdout, reason = "that is how cargo is told")]
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // The interface says which version of it is wanted (`ompd_initialize`), so the file's name has none.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libompd.so");
+}

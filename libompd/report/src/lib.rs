@@ -1,0 +1,16 @@
+//! One inspection of a process or core file: what its OpenMP threads, teams and tasks do, what waits for what, the verdicts and
+//! remarks on it in words, and all of it as JSON.
+//!
+//! Nothing here prints: [`inspection`] reads, [`json`] makes the report for programs, and [`tell`], [`remarks`] and [`words`] say
+//! things to people in the same words wherever they are shown.
+
+#![forbid(unsafe_code)]
+
+pub mod crowding;
+pub mod escape;
+pub mod inspection;
+pub mod json;
+pub mod progress;
+pub mod remarks;
+pub mod tell;
+pub mod words;

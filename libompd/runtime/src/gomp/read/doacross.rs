@@ -1,0 +1,200 @@
+//! How far doacross loops are.
+//!
+//! For each member (`static`), each chunk (`dynamic`) or each iteration of the outermost loop (`guided`) libgomp keeps the
+//! iteration posted last, plus one, as one number made of the counters of the nest (`gomp_doacross_init`,
+//! `GOMP_doacross_post` and `GOMP_doacross_wait` in ordered.c). A doacross loop always goes from 0 on in steps of 1.
+
+use ompd_target::{Addr, TargetExt};
+
+use super::Reader;
+use super::loops::Extent;
+use crate::bind::{View, Why};
+use crate::limits;
+use crate::model::*;
+
+/// Elements of the array begin at multiples of this, and so does the array.
+const CACHE_LINE: u64 = 64;
+/// Bits of the number that stands for an iteration.
+const BITS: u32 = 64;
+
+/// Which iterations of the outermost loop are a member's, in a `static` loop.
+enum Dealt {
+    /// Chunks of a size, in turn.
+    Chunks(u64),
+    /// One share: `q + 1` iterations for the first `t` members, which are `boundary` in all, `q` for the others.
+    Shares { q: u64, t: u64, boundary: u64 },
+}
+
+impl Dealt {
+    /// The member's first iteration from `at` on; `None` if it has none before `end`.
+    fn next(&self, at: u64, member: u64, members: u64, end: u64) -> Option<u64> {
+        let found = match *self {
+            Dealt::Chunks(size) => {
+                let chunk = at.checked_div(size)?;
+                let turns = (member + members - chunk % members) % members;
+                if turns == 0 { at } else { chunk.checked_add(turns)?.checked_mul(size)? }
+            }
+            Dealt::Shares { q, t, boundary } => {
+                let (first, count) = if member < t {
+                    (member.checked_mul(q.checked_add(1)?)?, q + 1)
+                } else {
+                    (boundary.checked_add((member - t).checked_mul(q)?)?, q)
+                };
+                let found = at.max(first);
+                (found < first.checked_add(count)?).then_some(found)?
+            }
+        };
+        (found < end).then_some(found)
+    }
+}
+
+/// How the counters of a nest are packed into one number.
+struct Packed(Vec<u32>);
+
+impl Packed {
+    /// The counters of an iteration.
+    fn counters(&self, number: u64) -> Vec<u64> {
+        let mut above = BITS;
+        let counter = |shift: &u32| {
+            let bits = std::mem::replace(&mut above, *shift) - shift;
+            let mask = 1u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
+            (number >> shift) & mask
+        };
+        self.0.iter().map(counter).collect()
+    }
+}
+
+impl Reader<'_> {
+    /// How far the loop with this record is, if it is a doacross loop.
+    pub(super) fn doacross(
+        &self,
+        share: &View,
+        schedule: LoopSchedule,
+        extent: &Extent,
+        team: &Team,
+    ) -> Result<Option<Doacross>, Why> {
+        let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
+        let record = share.ptr(&s.doacross)?;
+        // Every other loop has its queue for `ordered` in this place, most in the record itself.
+        if record.is_null() || record == share.addr_of(&s.inline_ordered_team_ids)? {
+            return Ok(None);
+        }
+        if (extent.step, u64::try_from(extent.end).is_ok()) != (1, true) {
+            return Ok(None);
+        }
+        let Ok(view) = View::read(self.target, record, d.size) else { return Ok(None) };
+        let (array, dimensions) = (view.ptr(&d.array)?, view.u32(&d.ncounts)?);
+        let (element, flat) = (view.uint(&d.elt_sz)?, view.uint(&d.flattened)?);
+        // What tells it from such a queue elsewhere, which holds small numbers: it points to what follows it.
+        let gap = array.0.wrapping_sub(view.addr_of(&d.shift_counts)?.0);
+        let words = if flat == 1 { 1 } else { u64::from(dimensions) };
+        if !(1..=limits::DOACROSS_LOOPS).contains(&dimensions)
+            || flat > 1
+            || array.0 % CACHE_LINE != 0
+            || gap > 4 * u64::from(dimensions) + CACHE_LINE
+            || element != (8 * words).next_multiple_of(CACHE_LINE)
+        {
+            return Ok(None);
+        }
+        if flat == 0 {
+            let why =
+                "the counters of its nest do not fit into one number, and libgomp writes them one after the other";
+            return Ok(Some(Doacross::unknown(dimensions, why)));
+        }
+        let packed = self.packed(view.addr_of(&d.shift_counts)?, dimensions)?;
+        let told = |cell: u64| cell.checked_sub(1).map(|number| packed.counters(number));
+        let posted = Fact::unknown("libgomp keeps only what was posted last, for each member or chunk");
+        let inner = "libgomp does not record how long the inner loops are";
+        let end = extent.end as u64;
+        if schedule == LoopSchedule::Static {
+            let members = u64::from(team.size.get().ok_or(Why::Missing("gomp_team.nthreads"))?.max(1));
+            let cells = self.cells(array, element, 0, members)?;
+            let dealt = self.dealt(share, &view)?;
+            let next = |(cell, member): (&u64, u64)| dealt.next(*cell, member, members, end);
+            let missing = cells.iter().zip(0..).filter_map(next).min();
+            return Ok(Some(Doacross {
+                dimensions,
+                posted,
+                furthest: d.array.fact(Ok(cells.iter().max().copied().and_then(told))),
+                missing: match dimensions {
+                    1 => d.array.fact(Ok(missing.map(|number| vec![number]))),
+                    _ => Fact::unknown(inner),
+                },
+                members: cells.iter().zip(0..).map(|(cell, member)| Posted { member, last: told(*cell) }).collect(),
+            }));
+        }
+        let size = self.chunk_of_doacross(share, &view, schedule)?;
+        let given = (extent.next.max(0) as u64).min(end);
+        let chunks = given.div_ceil(size);
+        let seen = chunks.min(limits::DOACROSS / element.max(1));
+        let skipped = chunks - seen;
+        let cells = self.cells(array, element, skipped, seen)?;
+        // Later chunks are of later iterations.
+        let furthest = cells.iter().rev().find(|cell| **cell > 0).copied();
+        let next = |(cell, chunk): (&u64, u64)| {
+            let (from, to) = (chunk * size, (chunk + 1).saturating_mul(size).min(end));
+            Some((*cell).max(from)).filter(|next| *next < to)
+        };
+        // What nobody has got yet nobody has posted.
+        let missing = cells.iter().zip(skipped..).find_map(next).or((given < end).then_some(given));
+        let many = format!("{skipped} chunks are not looked at: they are too many");
+        Ok(Some(Doacross {
+            dimensions,
+            posted,
+            furthest: match furthest {
+                None if skipped > 0 => Fact::unknown(&many),
+                furthest => d.array.fact(Ok(furthest.and_then(told))),
+            },
+            missing: match dimensions {
+                1 if skipped > 0 => Fact::unknown(&many),
+                1 => d.array.fact(Ok(missing.map(|number| vec![number]))),
+                _ => Fact::unknown(inner),
+            },
+            members: Vec::new(),
+        }))
+    }
+
+    fn packed(&self, at: Addr, dimensions: u32) -> Result<Packed, Why> {
+        let mut shifts = Vec::with_capacity(dimensions as usize);
+        for k in 0..u64::from(dimensions) {
+            shifts.push(self.target.read_u32(at.offset(4 * k))?);
+        }
+        let falls = shifts.windows(2).all(|pair| pair[0] >= pair[1]);
+        if !falls || shifts.first().is_none_or(|first| *first >= BITS) || shifts.last() != Some(&0) {
+            return Err(Why::Inconsistent(format!("counters of a doacross loop are shifted by {shifts:?}")));
+        }
+        Ok(Packed(shifts))
+    }
+
+    /// Iterations of the outermost loop that one element of the array is about, where they are handed out.
+    fn chunk_of_doacross(&self, share: &View, view: &View, schedule: LoopSchedule) -> Result<u64, Why> {
+        let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
+        if schedule == LoopSchedule::Guided {
+            return Ok(1);
+        }
+        match (view.uint(&d.chunk_size)?, share.uint(&s.chunk_size)?) {
+            (size @ 1.., asked) if size == asked => Ok(size),
+            (size, asked) => {
+                Err(Why::Inconsistent(format!("chunks of a doacross loop are of {size} and of {asked} iterations")))
+            }
+        }
+    }
+
+    fn dealt(&self, share: &View, view: &View) -> Result<Dealt, Why> {
+        let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
+        Ok(match share.uint(&s.chunk_size)? {
+            0 => Dealt::Shares { q: view.uint(&d.chunk_size)?, t: view.uint(&d.t)?, boundary: view.uint(&d.boundary)? },
+            size => Dealt::Chunks(size),
+        })
+    }
+
+    /// The numbers in `count` elements of the array from `first` on.
+    fn cells(&self, array: Addr, element: u64, first: u64, count: u64) -> Result<Vec<u64>, Why> {
+        let bytes = element.checked_mul(count).filter(|bytes| *bytes <= limits::DOACROSS);
+        let bytes = bytes.ok_or_else(|| Why::Inconsistent(format!("a doacross loop of {count} members")))?;
+        let read = self.target.read_vec(array.offset(element.wrapping_mul(first)), bytes)?;
+        let order = self.target.arch().byte_order;
+        let element = usize::try_from(element).unwrap_or(usize::MAX);
+        Ok(read.chunks_exact(element).map(|cell| order.uint(&cell[..8])).collect())
+    }
+}
