@@ -14,6 +14,7 @@ use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
 use crate::callbacks::Asked;
 use crate::looked::{Hints, Looked, Members};
+use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Which runtime of a process: the address of its module.
@@ -87,8 +88,8 @@ pub(crate) enum Aspect {
 
 /// An address space and what was last read of it.
 pub(crate) struct Space {
-    target: Debugged<Asked>,
-    runtimes: Vec<Box<dyn Runtime>>,
+    pub(crate) target: Debugged<Asked>,
+    pub(crate) runtimes: Vec<Box<dyn Runtime>>,
     seen: Seen,
     /// What the debugger says of the stop in which `seen` was made.
     stop: Option<u64>,
@@ -99,6 +100,8 @@ pub(crate) struct Space {
     /// An error is what a look at the whole process would give, too.
     certain: Cell<bool>,
     cache: Cache,
+    /// Where it can be stopped, and who is there.
+    pub(crate) stops: AtStops,
     /// The control variables of the process, of the last look at all of it: not for their values.
     settings: Vec<Setting>,
     /// Allocators of threads were known then.
@@ -148,6 +151,7 @@ impl Space {
             hints: HashMap::new(),
             certain: Cell::new(false),
             cache: Cache::default(),
+            stops: AtStops::default(),
             settings: Vec::new(),
             allocators: false,
         };
@@ -207,21 +211,32 @@ impl Space {
         self.read();
     }
 
-    fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.stacks = None;
-        let snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        let mut snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
         let natives = self.target.natives();
         self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
         self.settings = snapshots.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
         let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
         self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
+        self.find_stops(&mut snapshots);
         self.seen = Seen::Whole(snapshots);
+    }
+
+    /// Everything is read anew, whatever the debugger says of stops.
+    pub(crate) fn drop_cache(&mut self) {
+        self.forget_stops();
+        self.target.debugger().forget_symbols();
+        self.target.refresh();
+        self.cache = Cache::default();
+        self.runtimes = discover(&self.target, &[]);
+        self.read();
     }
 
     /// What a look at the subject alone tells. None is made where the debugger tells of stops: then one at the whole process is made
     /// for each.
     fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
-        if self.stop.is_some() || self.target.debugger().offers_registers() {
+        if self.stop.is_some() || self.target.debugger().offers_registers() || self.stops.is_told() {
             return None;
         }
         let base = match (subject, &self.runtimes[..]) {
@@ -397,6 +412,9 @@ impl Space {
     /// The innermost region a thread is in.
     pub(crate) fn current_region(&self, key: ThreadKey) -> Result<RegionKey, Rc> {
         let (looked, thread) = self.thread(key)?;
+        if let Some(at_stop) = self.region_at_stop(key) {
+            return looked.region(at_stop?);
+        }
         match (&thread.team, thread.role.get()) {
             (Fact::Known { value: Some(id), .. }, _) => looked.region(*id),
             // An idle worker is in no region at all.
