@@ -2,6 +2,10 @@
  * a region and the region around it. */
 #include "truth.h"
 
+/* Libraries before OpenMP 5.0 and 5.1 have no such calls. */
+extern void omp_set_num_teams(int) __attribute__((weak));
+extern void omp_set_teams_thread_limit(int) __attribute__((weak));
+
 TRUTH_MARKER void coordinator_body(void) {
     omp_set_num_threads(7);
     omp_set_schedule(omp_sched_guided, 7);
@@ -43,6 +47,10 @@ TRUTH_MARKER void nested_body(void) {
 int main(void) {
     static void (*const bodies[3])(void) = {coordinator_body, dynamic_body, nested_body};
     truth_init();
+    if (omp_set_num_teams)
+        omp_set_num_teams(6);
+    if (omp_set_teams_thread_limit)
+        omp_set_teams_thread_limit(9);
 #pragma omp parallel num_threads(3)
     {
         bodies[omp_get_thread_num()]();

@@ -370,6 +370,7 @@ fn every_program_has_its_source() -> Result<()> {
             "kmp_tasks",
             "doacross",
             "kmp_loops",
+            "ompt_tool",
             "ordered_many",
             "truth_stack",
             "stacks_shared_library",

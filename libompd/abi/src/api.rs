@@ -7,12 +7,12 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ompd_runtime::model::{BarrierKind, Fact, Family, State, TaskKind, Wait};
+use ompd_runtime::model::{BarrierKind, Fact, Family, OmptFrame, State, TaskKind, Wait};
 use ompd_target::{Addr, NativeThread, Target};
 
 use crate::icvs::{self, Value};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
-use crate::space::{Space, TaskKey};
+use crate::space::{Aspect, Space, Subject, TaskKey};
 use crate::states;
 use crate::types::{
     Address, AddressSpaceContext, AddressSpaceHandle, Callbacks, Device, FrameInfo, IcvId, ParallelHandle, Rc,
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_omp_version(address_space: *mut AddressSpaceHandle, omp_version: *mut Word) -> Rc {
     with(|library| {
-        let version = runtime_version(library.unread_space(address_space)?)?;
+        let version = runtime_version(library.space(address_space)?)?;
         // SAFETY: the debugger gives a place for a word, or NULL.
         unsafe { put(omp_version, version) }
     })
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn ompd_get_omp_version_string(
     string: *mut *const c_char,
 ) -> Rc {
     with(|library| {
-        let version = runtime_version(library.unread_space(address_space)?)?;
+        let version = runtime_version(library.space(address_space)?)?;
         let name = match version {
             201_107 => "OpenMP 3.1",
             201_307 => "OpenMP 4.0",
@@ -182,14 +182,15 @@ pub unsafe extern "C" fn ompd_get_omp_version_string(
 
 /// `_OPENMP` as the runtime states it: libomp and libiomp5 keep it in a variable (`__kmp_openmp_version`); what libgomp implements
 /// only its compiler says.
-fn runtime_version(space: &Space) -> Result<Word, Rc> {
+fn runtime_version(space: &mut Space) -> Result<Word, Rc> {
     use ompd_target::{Debugger, TargetExt};
-    let main = space.main()?;
-    if main.instance.family != Family::Kmp {
+    let main = space.main_info()?;
+    if main.family != Family::Kmp {
         return Err(Rc::UNAVAILABLE);
     }
+    let base = main.base;
     let target = space.target();
-    let module = target.modules().iter().find(|module| module.base() == main.instance.base);
+    let module = target.modules().iter().find(|module| module.base() == base);
     let own = module.and_then(|module| module.symbol("__kmp_openmp_version")).map(|symbol| symbol.addr);
     let addr = own.or_else(|| target.debugger().symbol("__kmp_openmp_version")).ok_or(Rc::UNAVAILABLE)?;
     target.read_u32(addr).map(Word::from).map_err(|_| Rc::ERROR)
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let thread = space.member(region, number)?;
+        let thread = space.ask(Subject::Seat(region, number), Aspect::Itself, |space| space.member(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -232,8 +233,15 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             thread_id::LWP => native.lwp as u64 == wanted,
             _ => native.pthread.0 == wanted,
         };
-        let native = *space.target().natives().iter().find(is).ok_or(Rc::UNAVAILABLE)?;
-        let thread = space.thread_of(native).ok_or(Rc::UNAVAILABLE)?;
+        let find = |space: &Space| space.target().natives().iter().find(is).copied();
+        let answer = |space: &Space| space.thread_of(find(space).ok_or(Rc::UNAVAILABLE)?).ok_or(Rc::UNAVAILABLE);
+        let thread = match find(space) {
+            Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
+            None => {
+                space.look();
+                answer(space)
+            }
+        }?;
         // SAFETY: it is not NULL, and a place for a handle then.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -291,8 +299,10 @@ pub unsafe extern "C" fn ompd_get_thread_id(
         if thread_id.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let lwp = space.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
-        let native = space.target().natives().iter().find(|native| native.lwp == lwp).ok_or(Rc::UNAVAILABLE)?;
+        let native = space.ask(Subject::Thread(key), Aspect::Native, |space| {
+            let lwp = space.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
+            space.target().natives().iter().find(|native| native.lwp == lwp).copied().ok_or(Rc::UNAVAILABLE)
+        })?;
         let id = match kind {
             thread_id::LWP => native.lwp as u64,
             thread_id::PTHREAD => native.pthread.0,
@@ -316,7 +326,7 @@ pub unsafe extern "C" fn ompd_get_device_from_thread(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        space.thread(key)?;
+        space.ask(Subject::Thread(key), Aspect::Existence, |space| space.thread(key).map(|_| ()))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { put(device, crate::library::pointer(id)) }
     })
@@ -330,7 +340,7 @@ pub unsafe extern "C" fn ompd_get_curr_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, thread) = library.thread(thread_handle)?;
-        let region = space.current_region(thread)?;
+        let region = space.ask(Subject::Thread(thread), Aspect::Itself, |space| space.current_region(thread))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), parallel_handle) }
     })
@@ -344,7 +354,7 @@ pub unsafe extern "C" fn ompd_get_enclosing_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
-        let enclosing = space.enclosing(region)?;
+        let enclosing = space.ask(Subject::Region(region), Aspect::Around, |space| space.enclosing(region))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, enclosing), enclosing_parallel_handle) }
     })
@@ -358,7 +368,7 @@ pub unsafe extern "C" fn ompd_get_task_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, task) = library.task(task_handle)?;
-        let region = space.region_of(task)?;
+        let region = space.ask(Subject::Task(task), Aspect::Itself, |space| space.region_of(task))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), task_parallel_handle) }
     })
@@ -396,9 +406,11 @@ pub unsafe extern "C" fn ompd_get_curr_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        let (snapshot, thread) = space.thread(key)?;
-        let task = thread.task.get().and_then(|task| snapshot.task(task)).ok_or(Rc::UNAVAILABLE)?;
-        let key = TaskKey { runtime: key.runtime, descriptor: task.descriptor };
+        let key = space.ask(Subject::Thread(key), Aspect::Task, |space| {
+            let (looked, thread) = space.thread(key)?;
+            let task = thread.task.get().and_then(|task| looked.task(task)).ok_or(Rc::UNAVAILABLE)?;
+            Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
+        })?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, key), task_handle) }
     })
@@ -412,16 +424,10 @@ pub unsafe extern "C" fn ompd_get_generating_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
-        let generating = generating(space, key)?;
+        let generating = space.ask(Subject::Task(key), Aspect::Generating, |space| space.generating(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, generating), generating_task_handle) }
     })
-}
-
-fn generating(space: &Space, key: TaskKey) -> Result<TaskKey, Rc> {
-    let (snapshot, task) = space.task(key)?;
-    let generating = task.generating.flat().and_then(|id| snapshot.task(id)).ok_or(Rc::UNAVAILABLE)?;
-    Ok(TaskKey { runtime: key.runtime, descriptor: generating.descriptor })
 }
 
 /// The task that was set aside on the same thread for another: one that is executed at once was generated by it. Of others it is
@@ -433,10 +439,12 @@ pub unsafe extern "C" fn ompd_get_scheduling_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
-        if space.task(key)?.1.kind.get() != Some(TaskKind::Undeferred) {
-            return Err(Rc::UNAVAILABLE);
-        }
-        let scheduling = generating(space, key)?;
+        let scheduling =
+            space.ask(Subject::Task(key), Aspect::Generating, |space| match space.task(key)?.1.kind.get() {
+                Some(TaskKind::Undeferred) => space.generating(key),
+                Some(_) => space.certain(Rc::UNAVAILABLE),
+                None => Err(Rc::UNAVAILABLE),
+            })?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, scheduling), scheduling_task_handle) }
     })
@@ -452,7 +460,8 @@ pub unsafe extern "C" fn ompd_get_task_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let task = space.implicit_task(region, number)?;
+        let subject = Subject::Member(region, number);
+        let task = space.ask(subject, Aspect::Task, |space| space.implicit_task(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
@@ -487,7 +496,7 @@ pub unsafe extern "C" fn ompd_task_handle_compare(
 pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
     with(|library| {
         let (space, _, key) = library.task(task_handle)?;
-        let mut function = function(space, key)?;
+        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |space| function(space, key))?;
         if function.is_none() {
             space.enrich();
             function = self::function(space, key)?;
@@ -499,9 +508,9 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
 
 /// The function of a task as far as it is known; that of an implicit task is the region's.
 fn function(space: &Space, key: TaskKey) -> Result<Option<Addr>, Rc> {
-    let (snapshot, task) = space.task(key)?;
+    let (looked, task) = space.task(key)?;
     let implicit = task.kind.get() == Some(TaskKind::Implicit);
-    let of_region = || snapshot.team(task.team.flat()?)?.function.value().filter(|_| implicit);
+    let of_region = || looked.team(task.team.flat()?)?.function.value().filter(|_| implicit);
     Ok(task.function.value().or_else(of_region).map(|function| function.addr))
 }
 
@@ -521,7 +530,19 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         if exit_frame.is_null() || enter_frame.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let frames = space.frames(key)?;
+        let frames = match space.frames(key) {
+            Ok(frames) => frames,
+            Err(why) => {
+                let noted = space.noted_frames(key).ok_or(why)?;
+                let frame =
+                    |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
+                // SAFETY: they are not NULL, and places for these then.
+                return unsafe {
+                    put(exit_frame, noted.exit.map(frame).unwrap_or_default())?;
+                    put(enter_frame, noted.enter.map(frame).unwrap_or_default())
+                };
+            }
+        };
         let frame = |addr: Addr, flag| FrameInfo { frame_address: address(addr), frame_flag: flag | FRAME_CFA };
         // An initial task was called by nobody.
         let exit = frames.caller.map(|addr| frame(addr, FRAME_RUNTIME)).unwrap_or_default();
@@ -569,7 +590,8 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        if space.thread(key)?.1.state.get().is_none() {
+        let known = |space: &Space| Ok(space.thread(key)?.1.state.get().is_some());
+        if !space.ask(Subject::Thread(key), Aspect::State, known)? {
             space.enrich();
         }
         let thread = space.thread(key)?.1;
@@ -607,7 +629,7 @@ pub unsafe extern "C" fn ompd_get_display_control_vars(
     control_vars: *mut *const *const c_char,
 ) -> Rc {
     with(|library| {
-        let space = library.space(address_space_handle)?;
+        let space = library.looked_at_space(address_space_handle)?;
         if control_vars.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -650,11 +672,11 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        library.unread_space(handle)?;
+        let space = library.unread_space(handle)?;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let all: Vec<_> = icvs::offered(version).collect();
+        let all = icvs::enumerated(space, version);
         let next = match current {
             0 => 0,
             _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,
@@ -709,7 +731,7 @@ fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: Icv
     icvs::value(space, handle, scope, icv, version)
 }
 
-/// What an OMPT tool has filed with a thread, region or task. libgomp has no OMPT; of the other runtimes it is not read.
+/// What an OMPT tool has filed with a thread, region or task: the value, and the same as an address. libgomp has no OMPT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_tool_data(
     handle: *mut c_void,
@@ -732,9 +754,32 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         if !fits {
             return Err(Rc::INCOMPATIBLE);
         }
-        match space.main()?.instance.family {
-            Family::Gomp => Err(Rc::UNSUPPORTED),
-            Family::Kmp => Err(Rc::UNAVAILABLE),
+        let runtime = match found {
+            Handle::Thread(_, key) => key.runtime,
+            Handle::Region(_, key) => key.runtime(),
+            Handle::Task(_, key) => key.runtime,
+            Handle::Space => return Err(Rc::INCOMPATIBLE),
+        };
+        if space.family(runtime)? == Family::Gomp {
+            return Err(Rc::UNSUPPORTED);
+        }
+        let known = |filed: &Fact<u64>| filed.get().ok_or(Rc::UNAVAILABLE);
+        let filed = match found {
+            Handle::Thread(_, key) => {
+                space.ask(Subject::Thread(key), Aspect::Itself, |space| known(&space.thread(key)?.1.tool_data))
+            }
+            Handle::Region(_, key) => {
+                space.ask(Subject::Region(key), Aspect::Itself, |space| known(&space.team(key)?.2.tool_data))
+            }
+            Handle::Task(_, key) => {
+                space.ask(Subject::Task(key), Aspect::Itself, |space| known(&space.task(key)?.1.tool_data))
+            }
+            Handle::Space => Err(Rc::INCOMPATIBLE),
+        }?;
+        // SAFETY: they are not NULL, and places for these then.
+        unsafe {
+            put(value, filed as Word)?;
+            put(ptr, address(Addr(filed)))
         }
     })
 }

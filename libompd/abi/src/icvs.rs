@@ -1,9 +1,9 @@
 //! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
 
-use ompd_runtime::model::{Fact, Icvs, SettingValue, Task, TaskKind};
+use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind};
 
 use crate::library::Handle;
-use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
+use crate::space::{Aspect, RegionKey, Space, Subject, TaskKey, ThreadKey};
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
 
 /// A control variable that is offered.
@@ -37,6 +37,7 @@ enum What {
     Explicit,
     TeamSize,
     Partition,
+    Allocator,
     /// A setting of the process that the runtime keeps.
     Setting(&'static str),
 }
@@ -65,8 +66,14 @@ pub(crate) const ICVS: &[Icv] = &[
     icv(3, "stacksize-var", What::Setting("stacksize-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
     icv(4, "cancel-var", What::Setting("cancel-var"), ADDRESS_SPACE, GLOBAL, V50),
     icv(5, "max-task-priority-var", What::Setting("max-task-priority-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(6, "debug-var", What::Setting("debug-var"), ADDRESS_SPACE, GLOBAL, V50),
     icv(7, "nthreads-var", What::Nthreads, THREAD, TASK, V50),
+    icv(8, "display-affinity-var", What::Setting("display-affinity-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(9, "affinity-format-var", What::Setting("affinity-format-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
     icv(10, "default-device-var", What::DefaultDevice, THREAD, TASK, V50),
+    icv(11, "tool-var", What::Setting("tool-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(12, "tool-libraries-var", What::Setting("tool-libraries-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(13, "tool-verbose-init-var", What::Setting("tool-verbose-init-var"), ADDRESS_SPACE, GLOBAL, V50),
     icv(14, "levels-var", What::Levels, PARALLEL, TASK, V50),
     icv(15, "active-levels-var", What::ActiveLevels, PARALLEL, TASK, V50),
     icv(16, "thread-limit-var", What::ThreadLimit, TASK, TASK, V50),
@@ -86,6 +93,11 @@ pub(crate) const ICVS: &[Icv] = &[
     icv(30, "ompd-team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
     icv(31, "explicit-task-var", What::Explicit, TASK, TASK, V52),
     icv(32, "place-partition-var", What::Partition, THREAD, IMPLICIT_TASK, V51),
+    icv(33, "nteams-var", What::Setting("nteams-var"), ADDRESS_SPACE, ADDRESS_SPACE, V51),
+    icv(34, "teams-thread-limit-var", What::Setting("teams-thread-limit-var"), ADDRESS_SPACE, ADDRESS_SPACE, V51),
+    icv(35, "target-offload-var", What::Setting("target-offload-var"), ADDRESS_SPACE, GLOBAL, V50),
+    icv(36, "wait-policy-var", What::Setting("wait-policy-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
+    icv(37, "def-allocator-var", What::Allocator, THREAD, IMPLICIT_TASK, V50),
 ];
 
 impl Icv {
@@ -95,10 +107,29 @@ impl Icv {
     }
 }
 
-/// The control variables of a version, in the order of the enumeration. Those that a runtime takes from the environment and that are
-/// not read from its memory are not among them: the program may have changed its environment before the runtime looked.
+/// The control variables of a version, in the order of the enumeration: also those that this runtime does not have, or of which it is
+/// not known where it keeps them. What the environment said is no value, as the program may have changed that before the runtime
+/// looked.
 pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
     ICVS.iter().filter(move |icv| icv.since <= version)
+}
+
+/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are those with LLVM's plugin, whose
+/// listing ends at the first variable without a value, and at the first one without a number unless it knows it for a text: such
+/// are left out for them.
+pub(crate) fn enumerated(space: &Space, version: Word) -> Vec<&'static Icv> {
+    const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
+    let fits = |icv: &&Icv| match icv.what {
+        _ if version > V50 => true,
+        What::Setting(name) => {
+            let setting = space.first_settings().iter().find(|setting| setting.name == name);
+            let value = setting.and_then(|setting| of_setting(setting).ok());
+            value.is_some_and(|value| value.number.is_some() || TEXTS.contains(&name))
+        }
+        What::Allocator => space.knows_allocators(),
+        _ => true,
+    };
+    offered(version).filter(fits).collect()
 }
 
 /// A value: a number, if it is one or begins with one, and its text.
@@ -129,19 +160,33 @@ impl Value {
 ///
 /// # Errors
 /// [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`] if it is not known.
-pub(crate) fn value(space: &Space, handle: Handle, scope: ScopeNumber, icv: &Icv, version: Word) -> Result<Value, Rc> {
+pub(crate) fn value(
+    space: &mut Space,
+    handle: Handle,
+    scope: ScopeNumber,
+    icv: &Icv,
+    version: Word,
+) -> Result<Value, Rc> {
     if scope != icv.scope(version) {
         return Err(Rc::INCOMPATIBLE);
     }
+    let what = icv.what;
     match (scope, handle) {
-        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, icv.what),
-        (THREAD, Handle::Thread(_, key)) => of_thread(space, key, icv.what),
-        (PARALLEL, Handle::Region(_, key)) => of_region(space, key, icv.what),
-        (TASK, Handle::Task(_, key)) => of_task(space, key, icv.what),
-        (IMPLICIT_TASK, Handle::Task(_, key)) => {
-            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(space, key, icv.what) } else { Err(Rc::INCOMPATIBLE) }
+        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, what),
+        (THREAD, Handle::Thread(_, key)) => {
+            let aspect = if matches!(what, What::ThreadNum | What::Partition) { Aspect::Itself } else { Aspect::Task };
+            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, what))
         }
+        (PARALLEL, Handle::Region(_, key)) => {
+            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, what))
+        }
+        (TASK, Handle::Task(_, key)) => {
+            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, what))
+        }
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |space| {
+            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(space, key, what) } else { Err(Rc::INCOMPATIBLE) }
+        }),
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
@@ -150,18 +195,28 @@ fn known<T: Clone>(fact: &Fact<T>) -> Result<T, Rc> {
     fact.value().cloned().ok_or(Rc::UNAVAILABLE)
 }
 
-fn of_process(space: &Space, what: What) -> Result<Value, Rc> {
+fn of_process(space: &mut Space, what: What) -> Result<Value, Rc> {
     match what {
         What::Setting(name) => {
-            let setting = space.main()?.settings.iter().find(|s| s.name == name).ok_or(Rc::UNAVAILABLE)?;
-            Ok(match known(&setting.value)? {
-                SettingValue::Number(number) => Value::number(number),
-                SettingValue::Flag(flag) => Value::number(flag),
-                SettingValue::Word(word) => Value::text(word),
-            })
+            let setting = space.setting(name)?;
+            of_setting(&setting)
         }
         _ => Err(Rc::INCOMPATIBLE),
     }
+}
+
+fn of_setting(setting: &Setting) -> Result<Value, Rc> {
+    Ok(match known(&setting.value)? {
+        SettingValue::Number(number) => Value::number(number),
+        SettingValue::Flag(flag) => Value::number(flag),
+        // LLVM's library has told of switches by number since there is OMPD.
+        SettingValue::Word(word @ "enabled") => Value { text: word.to_owned(), ..Value::number(1) },
+        SettingValue::Word(word @ "disabled") if setting.name != "target-offload-var" => {
+            Value { text: word.to_owned(), ..Value::number(0) }
+        }
+        SettingValue::Word(word) => Value::text(word),
+        SettingValue::Text(text) => Value::text(text),
+    })
 }
 
 fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
@@ -169,7 +224,7 @@ fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
     match what {
         What::ThreadNum => known(&thread.thread_num).map(Value::number),
         What::Partition => partition(&thread.placement.partition),
-        _ => of_icvs(&thread.icvs, what),
+        _ => of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc)),
     }
 }
 
@@ -205,7 +260,10 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
         What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
         What::ThreadNum => number_of(space, key, task),
         What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => of_icvs(&space.executing(key)?.icvs, what),
+        _ => {
+            let thread = space.executing(key)?;
+            of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc))
+        }
     }
 }
 
@@ -228,6 +286,8 @@ fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
             known(&icvs.thread_limit).map(|limit| limit.map_or(Value::number(unlimited), Value::unsigned))
         }
         What::Bind => known(&icvs.bind).map(|bind| Value { text: bind.to_string(), ..Value::number(bind.0) }),
+        What::Allocator => known(&icvs.def_allocator)
+            .map(|allocator| Value { text: allocator.to_string(), ..Value::unsigned(allocator.0) }),
         What::DefaultDevice => known(&icvs.default_device).map(Value::number),
         What::Levels => known(&icvs.levels).map(Value::number),
         What::ActiveLevels => known(&icvs.active_levels).map(Value::number),

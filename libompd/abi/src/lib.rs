@@ -20,6 +20,7 @@ mod callbacks;
 mod environment;
 mod icvs;
 mod library;
+mod looked;
 mod space;
 mod states;
 pub mod types;

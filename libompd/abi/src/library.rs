@@ -128,6 +128,13 @@ impl Library {
         }
     }
 
+    /// The address space behind a handle, brought up to date.
+    pub(crate) fn looked_at_space<T>(&mut self, handle: *const T) -> Result<&mut Space, Rc> {
+        let space = self.space(handle)?;
+        space.look();
+        Ok(space)
+    }
+
     /// The address space behind a handle, for questions to which all stops of a process give the same answer.
     pub(crate) fn unread_space<T>(&self, handle: *const T) -> Result<&Space, Rc> {
         match self.handle(handle)? {
@@ -137,9 +144,7 @@ impl Library {
     }
 
     fn numbered(&mut self, id: u64) -> Result<&mut Space, Rc> {
-        let space = self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)?;
-        space.look();
-        Ok(space)
+        self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)
     }
 
     /// A thread, with its address space and that's number.

@@ -1,11 +1,19 @@
 //! One address space of a debugger: a process or a core file, with the OpenMP runtimes in it.
 
-use ompd_runtime::model::{Fact, Role, RuntimeSnapshot, Task, TaskId, TaskKind, Team, TeamId, Thread};
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
+use ompd_runtime::model::{
+    Fact, Family, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind, Team,
+    TeamId, Thread,
+};
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
-use ompd_target::{Addr, Debugged, NativeThread, OpenOptions, Target};
+use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
 use crate::callbacks::Asked;
+use crate::looked::{Hints, Looked, Members};
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Which runtime of a process: the address of its module.
@@ -29,7 +37,7 @@ pub(crate) enum RegionKey {
 }
 
 impl RegionKey {
-    fn runtime(self) -> RuntimeKey {
+    pub(crate) fn runtime(self) -> RuntimeKey {
         match self {
             RegionKey::Outermost(thread) => thread.runtime,
             RegionKey::Team { runtime, .. } => runtime,
@@ -44,16 +52,65 @@ pub(crate) struct TaskKey {
     pub(crate) descriptor: Addr,
 }
 
+/// What a question is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject {
+    /// The thread with this native id.
+    Native(NativeThread),
+    Thread(ThreadKey),
+    Region(RegionKey),
+    /// Who is the member of a region with this number.
+    Seat(RegionKey, usize),
+    /// The implicit task of a member of a region.
+    Member(RegionKey, usize),
+    Task(TaskKey),
+}
+
+/// What has to be known of the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aspect {
+    /// That the thread is there.
+    Existence,
+    /// That, and its kernel thread id.
+    Native,
+    /// What it is and which region it is in.
+    Itself,
+    /// That, and the region around it.
+    Around,
+    /// What it is, and the task it executes.
+    Task,
+    /// That, and what it waits for.
+    State,
+    /// What has generated the task.
+    Generating,
+}
+
 /// An address space and what was last read of it.
 pub(crate) struct Space {
     target: Debugged<Asked>,
     runtimes: Vec<Box<dyn Runtime>>,
-    snapshots: Vec<RuntimeSnapshot>,
-    /// What the debugger says of the stop in which `snapshots` were made.
+    seen: Seen,
+    /// What the debugger says of the stop in which `seen` was made.
     stop: Option<u64>,
     /// The stacks of that stop, once they were asked for.
     stacks: Option<Report>,
+    /// Where things of each runtime were, by the look before.
+    hints: HashMap<RuntimeKey, Hints>,
+    /// An error is what a look at the whole process would give, too.
+    certain: Cell<bool>,
     cache: Cache,
+    /// The control variables of the process, of the last look at all of it: not for their values.
+    settings: Vec<Setting>,
+    /// Allocators of threads were known then.
+    allocators: bool,
+}
+
+/// What is known of this moment.
+enum Seen {
+    Nothing,
+    /// Of one runtime, what a question needs.
+    Excerpt(RuntimeKey, Box<Excerpt>),
+    Whole(Vec<RuntimeSnapshot>),
 }
 
 impl std::fmt::Debug for Space {
@@ -82,20 +139,68 @@ impl Space {
             return Err(Rc::INCOMPATIBLE);
         }
         let stop = target.debugger().stop();
-        let cache = Cache::default();
-        let mut space = Space { target, runtimes, snapshots: Vec::new(), stop, stacks: None, cache };
+        let mut space = Space {
+            target,
+            runtimes,
+            seen: Seen::Nothing,
+            stop,
+            stacks: None,
+            hints: HashMap::new(),
+            certain: Cell::new(false),
+            cache: Cache::default(),
+            settings: Vec::new(),
+            allocators: false,
+        };
+        // It shows whether layouts fit, and where things are.
         space.read();
         Ok(space)
     }
 
-    /// Makes sure that what is known is of now.
-    pub(crate) fn look(&mut self) {
-        let stop = self.target.debugger().stop();
-        if stop.is_some() && stop == self.stop {
-            return;
+    /// Answers a question: by a look at what it is about, and where that does not give an answer, by one at the whole process.
+    ///
+    /// # Errors
+    /// As `answer` returns it for the whole process.
+    pub(crate) fn ask<T>(
+        &mut self,
+        subject: Subject,
+        aspect: Aspect,
+        answer: impl Fn(&Space) -> Result<T, Rc>,
+    ) -> Result<T, Rc> {
+        if !self.is_up_to_date() {
+            self.target.forget();
+            self.seen = Seen::Nothing;
+            if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
+                self.hints.entry(runtime).or_default().learn(&excerpt);
+                self.seen = Seen::Excerpt(runtime, Box::new(excerpt));
+                self.certain.set(false);
+                let found = answer(self);
+                if found.is_ok() || self.certain.get() {
+                    return found;
+                }
+            }
+            self.look_at_all();
         }
+        answer(self)
+    }
+
+    /// Makes sure that what is known is of now, and of the whole process.
+    pub(crate) fn look(&mut self) {
+        if !self.is_up_to_date() {
+            self.target.forget();
+            self.look_at_all();
+        }
+    }
+
+    /// True if the debugger says that nothing has happened since the last look at the whole process.
+    fn is_up_to_date(&mut self) -> bool {
+        let stop = self.target.debugger().stop();
+        let same = stop.is_some() && stop == self.stop && matches!(self.seen, Seen::Whole(_));
         self.stop = stop;
-        if self.target.refresh() {
+        same
+    }
+
+    fn look_at_all(&mut self) {
+        if self.target.look() {
             self.target.debugger().forget_symbols();
             self.runtimes = discover(&self.target, &[]);
         }
@@ -104,7 +209,102 @@ impl Space {
 
     fn read(&mut self) {
         self.stacks = None;
-        self.snapshots = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        let snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        let natives = self.target.natives();
+        self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
+        self.settings = snapshots.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
+        let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
+        self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
+        self.seen = Seen::Whole(snapshots);
+    }
+
+    /// What a look at the subject alone tells. None is made where the debugger tells of stops: then one at the whole process is made
+    /// for each.
+    fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
+        if self.stop.is_some() || self.target.debugger().offers_registers() {
+            return None;
+        }
+        let base = match (subject, &self.runtimes[..]) {
+            // A thread may be in several.
+            (Subject::Native(_), [runtime]) => runtime.info().base,
+            (Subject::Native(_), _) => return None,
+            (Subject::Thread(key), _) => key.runtime,
+            (Subject::Region(key) | Subject::Seat(key, _) | Subject::Member(key, _), _) => key.runtime(),
+            (Subject::Task(key), _) => key.runtime,
+        };
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;
+        let hints = self.hints.get(&base)?;
+        let (thread, team, task) = match subject {
+            Subject::Native(native) => (hints.of_native(native)?, None, None),
+            Subject::Thread(key) | Subject::Region(RegionKey::Outermost(key)) => (key.descriptor, None, None),
+            Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
+            }
+            Subject::Seat(RegionKey::Team { descriptor, .. }, _)
+            | Subject::Region(RegionKey::Team { descriptor, .. }) => {
+                (hints.member(descriptor, 0)?, Some(descriptor), None)
+            }
+            Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
+            }
+            Subject::Member(RegionKey::Outermost(_), _) | Subject::Seat(RegionKey::Outermost(_), _) => return None,
+            Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
+        };
+        // A module that has come may be another runtime, in which the thread is as well.
+        if matches!(subject, Subject::Native(_)) && !self.target.has_no_new_modules() {
+            return None;
+        }
+        let alive = |known: Known| {
+            let native = self.target.natives().iter().find(|native| native.lwp == known.lwp);
+            native.is_some_and(|native| self.target.is_alive(*native))
+        };
+        let focus = Focus {
+            threads: hints.with_primaries(thread)?,
+            lwp: aspect == Aspect::Native,
+            team: !matches!(aspect, Aspect::Existence | Aspect::Native),
+            tasks: match (aspect, task) {
+                (Aspect::Generating, Some(task)) => Tasks::Beyond(task),
+                (_, Some(task)) => Tasks::UpTo(task),
+                (Aspect::Task, None) => team.map_or(Tasks::Current, Tasks::ImplicitIn),
+                (Aspect::State, None) => Tasks::Current,
+                _ => Tasks::None,
+            },
+            enclosing: aspect == Aspect::Around || team.is_some_and(|team| hints.innermost(thread) != Some(team)),
+            wait: aspect == Aspect::State,
+            alive: &alive,
+        };
+        Some((base, runtime.excerpt(&self.target, &focus)?))
+    }
+
+    /// A control variable of the process as a whole.
+    pub(crate) fn setting(&mut self, name: &str) -> Result<Setting, Rc> {
+        if !self.is_up_to_date() {
+            self.target.forget();
+            self.seen = Seen::Nothing;
+            if let ([runtime], None) = (&self.runtimes[..], self.stop)
+                && let Some(setting) = runtime.setting(&self.target, name)
+            {
+                return Ok(setting);
+            }
+            self.look_at_all();
+        }
+        self.main()?.settings.iter().find(|setting| setting.name == name).cloned().ok_or(Rc::UNAVAILABLE)
+    }
+
+    /// Which control variables of the process could be read, by a look some time ago.
+    pub(crate) fn first_settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// Whether allocators of threads could be, then.
+    pub(crate) fn knows_allocators(&self) -> bool {
+        self.allocators
+    }
+
+    /// An error that a look at the whole process would give as well.
+    pub(crate) fn certain<T>(&self, rc: Rc) -> Result<T, Rc> {
+        self.certain.set(true);
+        Err(rc)
     }
 
     pub(crate) fn target(&self) -> &Debugged<Asked> {
@@ -112,70 +312,105 @@ impl Space {
     }
 
     /// The runtime that questions about the whole process are about: that with the most threads in teams, and of several such
-    /// the first.
+    /// the first. Of the whole process, which has to be known.
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
+        let Seen::Whole(snapshots) = &self.seen else { return Err(Rc::ERROR) };
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();
-        let most = self.snapshots.iter().map(busy).max().unwrap_or(0);
-        self.snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
+        let most = snapshots.iter().map(busy).max().unwrap_or(0);
+        snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
     }
 
-    fn snapshot(&self, runtime: RuntimeKey) -> Result<&RuntimeSnapshot, Rc> {
-        self.snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)
+    /// What runtime that is.
+    pub(crate) fn main_info(&mut self) -> Result<&InstanceInfo, Rc> {
+        if self.runtimes.len() > 1 {
+            self.look();
+            return self.main().map(|main| &main.instance);
+        }
+        self.runtimes.first().map(|runtime| runtime.info()).ok_or(Rc::INCOMPATIBLE)
+    }
+
+    /// Of which family a runtime is.
+    pub(crate) fn family(&self, runtime: RuntimeKey) -> Result<Family, Rc> {
+        let found = self.runtimes.iter().find(|of| of.info().base == runtime).ok_or(Rc::STALE_HANDLE)?;
+        Ok(found.info().family)
+    }
+
+    fn looked(&self, runtime: RuntimeKey) -> Result<Looked<'_>, Rc> {
+        match &self.seen {
+            Seen::Nothing => Err(Rc::ERROR),
+            Seen::Excerpt(of, _) if *of != runtime => Err(Rc::STALE_HANDLE),
+            Seen::Excerpt(_, excerpt) => Ok(Looked {
+                runtime,
+                threads: std::slice::from_ref(&excerpt.thread),
+                teams: &excerpt.teams,
+                tasks: &excerpt.tasks,
+                members: Members::Listed(&excerpt.members),
+            }),
+            Seen::Whole(snapshots) => {
+                let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
+                Ok(Looked {
+                    runtime,
+                    threads: &found.threads,
+                    teams: &found.teams,
+                    tasks: &found.tasks,
+                    members: Members::Of(found),
+                })
+            }
+        }
     }
 
     /// What the thread with this kernel thread id is to a runtime. In more than one, it is that in which it has a team, and of
     /// several such the innermost, which keeps its thread longest, is not known: then the first counts.
     pub(crate) fn thread_of(&self, native: NativeThread) -> Option<ThreadKey> {
-        let known = |s: &RuntimeSnapshot| {
-            let thread = s.thread_by_lwp(native.lwp)?;
-            Some((ThreadKey { runtime: s.instance.base, descriptor: thread.descriptor }, thread.team.flat().is_some()))
+        let known = |runtime: &dyn Runtime| {
+            let runtime = runtime.info().base;
+            let thread = self.looked(runtime).ok()?.thread_by_lwp(native.lwp)?;
+            Some((ThreadKey { runtime, descriptor: thread.descriptor }, thread.team.flat().is_some()))
         };
-        let all: Vec<(ThreadKey, bool)> = self.snapshots.iter().filter_map(known).collect();
+        let all: Vec<(ThreadKey, bool)> = self.runtimes.iter().filter_map(|runtime| known(&**runtime)).collect();
         all.iter().find(|(_, in_team)| *in_team).or(all.first()).map(|(key, _)| *key)
     }
 
-    pub(crate) fn thread(&self, key: ThreadKey) -> Result<(&RuntimeSnapshot, &Thread), Rc> {
-        let snapshot = self.snapshot(key.runtime)?;
-        let thread = snapshot.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
-        Ok((snapshot, thread))
+    pub(crate) fn thread(&self, key: ThreadKey) -> Result<(Looked<'_>, &Thread), Rc> {
+        let looked = self.looked(key.runtime)?;
+        let thread = looked.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+        Ok((looked, thread))
     }
 
     /// A team; [`Rc::UNAVAILABLE`] for a region outside of all teams.
-    pub(crate) fn team(&self, key: RegionKey) -> Result<(&RuntimeSnapshot, TeamId, &Team), Rc> {
-        let RegionKey::Team { runtime, descriptor, level } = key else { return Err(Rc::UNAVAILABLE) };
-        let snapshot = self.snapshot(runtime)?;
+    pub(crate) fn team(&self, key: RegionKey) -> Result<(Looked<'_>, TeamId, &Team), Rc> {
+        let RegionKey::Team { runtime, descriptor, level } = key else { return self.certain(Rc::UNAVAILABLE) };
+        let looked = self.looked(runtime)?;
         let same = |team: &Team| team.descriptor == descriptor && team.level.get() == Some(level);
-        let id = snapshot.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
-        Ok((snapshot, TeamId(id), &snapshot.teams[id]))
+        let id = looked.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
+        Ok((looked, TeamId(id), &looked.teams[id]))
     }
 
-    pub(crate) fn task(&self, key: TaskKey) -> Result<(&RuntimeSnapshot, &Task), Rc> {
-        let snapshot = self.snapshot(key.runtime)?;
-        let task = snapshot.tasks.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
-        Ok((snapshot, task))
+    pub(crate) fn task(&self, key: TaskKey) -> Result<(Looked<'_>, &Task), Rc> {
+        let looked = self.looked(key.runtime)?;
+        let task = looked.tasks.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+        Ok((looked, task))
     }
 
     /// The innermost region a thread is in.
     pub(crate) fn current_region(&self, key: ThreadKey) -> Result<RegionKey, Rc> {
-        let (snapshot, thread) = self.thread(key)?;
-        match &thread.team {
-            Fact::Known { value: Some(id), .. } => region(snapshot, *id),
+        let (looked, thread) = self.thread(key)?;
+        match (&thread.team, thread.role.get()) {
+            (Fact::Known { value: Some(id), .. }, _) => looked.region(*id),
             // An idle worker is in no region at all.
-            Fact::Known { value: None, .. } if thread.role.get() == Some(Role::Initial) => {
-                Ok(RegionKey::Outermost(key))
-            }
+            (Fact::Known { value: None, .. }, Some(Role::Initial)) => Ok(RegionKey::Outermost(key)),
+            (Fact::Known { value: None, .. }, Some(_)) => self.certain(Rc::UNAVAILABLE),
             _ => Err(Rc::UNAVAILABLE),
         }
     }
 
     /// The region around another.
     pub(crate) fn enclosing(&self, key: RegionKey) -> Result<RegionKey, Rc> {
-        let (snapshot, _, team) = self.team(key)?;
+        let (looked, own, team) = self.team(key)?;
         match &team.parent {
-            Fact::Known { value: Some(id), .. } => region(snapshot, *id),
+            Fact::Known { value: Some(id), .. } => looked.region(*id),
             Fact::Known { value: None, .. } => {
-                let primary = team.members.first().copied().flatten().and_then(|lwp| snapshot.thread_by_lwp(lwp));
-                let descriptor = primary.ok_or(Rc::UNAVAILABLE)?.descriptor;
+                let descriptor = looked.member(own, 0).ok_or(Rc::UNAVAILABLE)?;
                 Ok(RegionKey::Outermost(ThreadKey { runtime: key.runtime(), descriptor }))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE),
@@ -193,15 +428,14 @@ impl Space {
     /// The member of a region with this number.
     pub(crate) fn member(&self, key: RegionKey, number: usize) -> Result<ThreadKey, Rc> {
         if number as u64 >= self.size(key)?.into() {
-            return Err(Rc::BAD_INPUT);
+            return self.certain(Rc::BAD_INPUT);
         }
         match key {
             RegionKey::Outermost(thread) => Ok(thread),
             RegionKey::Team { runtime, .. } => {
-                let (snapshot, _, team) = self.team(key)?;
-                let lwp = team.members.get(number).copied().flatten().ok_or(Rc::UNAVAILABLE)?;
-                let thread = snapshot.thread_by_lwp(lwp).ok_or(Rc::UNAVAILABLE)?;
-                Ok(ThreadKey { runtime, descriptor: thread.descriptor })
+                let (looked, id, _) = self.team(key)?;
+                let descriptor = looked.member(id, number).ok_or(Rc::UNAVAILABLE)?;
+                Ok(ThreadKey { runtime, descriptor })
             }
         }
     }
@@ -209,19 +443,19 @@ impl Space {
     /// The implicit task of the member of a region with this number.
     pub(crate) fn implicit_task(&self, key: RegionKey, number: usize) -> Result<TaskKey, Rc> {
         if number as u64 >= self.size(key)?.into() {
-            return Err(Rc::BAD_INPUT);
+            return self.certain(Rc::BAD_INPUT);
         }
         let runtime = key.runtime();
         let found = match key {
             RegionKey::Outermost(thread) => self.initial_task(thread)?,
             RegionKey::Team { .. } => {
-                let (snapshot, id, _) = self.team(key)?;
+                let (looked, id, _) = self.team(key)?;
                 let is = |task: &&Task| {
                     task.kind.get() == Some(TaskKind::Implicit)
                         && task.team.flat() == Some(id)
                         && task.member.is_some_and(|member| member as usize == number)
                 };
-                snapshot.tasks.iter().find(is).map(|task| task.descriptor)
+                looked.tasks.iter().find(is).map(|task| task.descriptor)
             }
         };
         Ok(TaskKey { runtime, descriptor: found.ok_or(Rc::UNAVAILABLE)? })
@@ -229,10 +463,10 @@ impl Space {
 
     /// The task an initial thread executes outside of all teams: the one at the end of what generated its current one.
     fn initial_task(&self, key: ThreadKey) -> Result<Option<Addr>, Rc> {
-        let (snapshot, thread) = self.thread(key)?;
+        let (looked, thread) = self.thread(key)?;
         let mut at = thread.task.get();
-        for _ in 0..=snapshot.tasks.len() {
-            let Some(task) = at.and_then(|id| snapshot.task(id)) else { return Ok(None) };
+        for _ in 0..=looked.tasks.len() {
+            let Some(task) = at.and_then(|id| looked.task(id)) else { return Ok(None) };
             if task.kind.get() == Some(TaskKind::Initial) {
                 return Ok(Some(task.descriptor));
             }
@@ -241,11 +475,24 @@ impl Space {
         Ok(None)
     }
 
+    /// The task that generated another.
+    pub(crate) fn generating(&self, key: TaskKey) -> Result<TaskKey, Rc> {
+        let (looked, task) = self.task(key)?;
+        match &task.generating {
+            Fact::Known { value: Some(id), .. } => {
+                let descriptor = looked.task(*id).ok_or(Rc::UNAVAILABLE)?.descriptor;
+                Ok(TaskKey { runtime: key.runtime, descriptor })
+            }
+            Fact::Known { value: None, .. } => self.certain(Rc::UNAVAILABLE),
+            Fact::Unknown { .. } => Err(Rc::UNAVAILABLE),
+        }
+    }
+
     /// The region a task belongs to.
     pub(crate) fn region_of(&self, key: TaskKey) -> Result<RegionKey, Rc> {
-        let (snapshot, task) = self.task(key)?;
+        let (looked, task) = self.task(key)?;
         match &task.team {
-            Fact::Known { value: Some(id), .. } => region(snapshot, *id),
+            Fact::Known { value: Some(id), .. } => looked.region(*id),
             Fact::Known { value: None, .. } => {
                 let of = |thread: &&Thread| {
                     let key = ThreadKey { runtime: key.runtime, descriptor: thread.descriptor };
@@ -253,7 +500,7 @@ impl Space {
                 };
                 // Workers' tasks lead to the initial task as well; the thread whose it is has the number 0 all the way.
                 let initial = |thread: &&Thread| thread.role.get() == Some(Role::Initial);
-                let thread = snapshot.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
+                let thread = looked.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
                 Ok(RegionKey::Outermost(ThreadKey { runtime: key.runtime, descriptor: thread.descriptor }))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE),
@@ -262,9 +509,13 @@ impl Space {
 
     /// The thread that executes a task now.
     pub(crate) fn executing(&self, key: TaskKey) -> Result<&Thread, Rc> {
-        let (snapshot, task) = self.task(key)?;
-        let lwp = task.thread.ok_or(Rc::UNAVAILABLE)?;
-        snapshot.thread_by_lwp(lwp).ok_or(Rc::UNAVAILABLE)
+        let (looked, task) = self.task(key)?;
+        looked.executing(task).ok_or(Rc::UNAVAILABLE)
+    }
+
+    /// What is not known of the control variables of a thread whose task was read is known nowhere.
+    pub(crate) fn final_of<T>(&self, thread: &Thread, rc: Rc) -> Result<T, Rc> {
+        if thread.task.get().is_some() { self.certain(rc) } else { Err(rc) }
     }
 
     /// Adds to what is known what only stacks tell: functions of regions and tasks, and of some waits what they are for. Nothing is
@@ -272,19 +523,18 @@ impl Space {
     pub(crate) fn enrich(&mut self) {
         let known = |target: &Debugged<Asked>| target.threads().iter().any(|t| t.registers.is_ok());
         if self.stacks.is_none() && known(&self.target) {
+            let Seen::Whole(snapshots) = &mut self.seen else { return };
             let stacks = Stacks::capture(&self.target);
-            let report = Report::of(&self.target, &self.runtimes, &mut self.snapshots, &stacks, &self.cache);
+            let report = Report::of(&self.target, &self.runtimes, snapshots, &stacks, &self.cache);
             self.stacks = Some(report);
         }
     }
 
     /// The thread on whose stack a task is, as far as that can be told: the one that executes it, or what was generated in it.
-    pub(crate) fn lwp_of(&self, key: TaskKey) -> Option<i32> {
-        let (snapshot, task) = self.task(key).ok()?;
-        let member = || {
-            let member = usize::try_from(task.member?).ok()?;
-            snapshot.team(task.team.flat()?)?.members.get(member).copied().flatten()
-        };
+    fn lwp_of(&self, key: TaskKey) -> Option<i32> {
+        let (looked, task) = self.task(key).ok()?;
+        let member =
+            || looked.team(task.team.flat()?)?.members.get(usize::try_from(task.member?).ok()?).copied().flatten();
         let primary = || {
             let RegionKey::Outermost(thread) = self.region_of(key).ok()? else { return None };
             self.thread(thread).ok()?.1.lwp
@@ -292,8 +542,20 @@ impl Space {
         task.thread.or(task.stack).or_else(member).or_else(primary)
     }
 
+    /// The frames of a task that the runtime has noted for an OMPT tool. Runtimes that were built without frame pointers note
+    /// whatever was in the register: what is no address is not believed.
+    pub(crate) fn noted_frames(&self, key: TaskKey) -> Option<OmptFrames> {
+        let noted = self.task(key).ok()?.1.ompt_frames.get()?;
+        let mut word = [0; 8];
+        let mut is_place =
+            |of: OmptFrame| of.address.0.is_multiple_of(8) && self.target.read(of.address, &mut word).is_ok();
+        let both = [noted.exit, noted.enter];
+        (both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place)).then_some(noted)
+    }
+
     /// The frames of a task, where the debugger offers registers.
     pub(crate) fn frames(&mut self, key: TaskKey) -> Result<TaskFrames, Rc> {
+        self.look();
         let lwp = self.lwp_of(key).ok_or(Rc::UNAVAILABLE)?;
         let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
         let before = known(&self.target);
@@ -306,15 +568,10 @@ impl Space {
         if self.task(key)?.1.kind.get() == Some(TaskKind::Initial) {
             return report.initial_frames(lwp).ok_or(Rc::UNAVAILABLE);
         }
-        let runtime = self.snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
-        let task = self.snapshots[runtime].tasks.iter().position(|t| t.descriptor == key.descriptor);
+        let Seen::Whole(snapshots) = &self.seen else { return Err(Rc::ERROR) };
+        let runtime = snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
+        let task = snapshots[runtime].tasks.iter().position(|t| t.descriptor == key.descriptor);
         let task = TaskId(task.ok_or(Rc::STALE_HANDLE)?);
-        report.task_frames(&self.snapshots, runtime, task).ok_or(Rc::UNAVAILABLE)
+        report.task_frames(snapshots, runtime, task).ok_or(Rc::UNAVAILABLE)
     }
-}
-
-fn region(snapshot: &RuntimeSnapshot, id: TeamId) -> Result<RegionKey, Rc> {
-    let team = snapshot.team(id).ok_or(Rc::ERROR)?;
-    let level = team.level.get().ok_or(Rc::UNAVAILABLE)?;
-    Ok(RegionKey::Team { runtime: snapshot.instance.base, descriptor: team.descriptor, level })
 }

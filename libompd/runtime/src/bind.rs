@@ -118,6 +118,19 @@ impl View {
         Ok(View { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
     }
 
+    /// The same, no further than these fields: the others of the struct cannot be decoded then.
+    pub(crate) fn read_to(target: &dyn Target, addr: Addr, size: SizeOf, fields: &[&Slot]) -> Result<View, Why> {
+        let whole = size.bytes_to_read()?;
+        // A field whose width is not known may reach to the end.
+        let end = |slot: &&Slot| match slot.at {
+            Some((field, _)) if field.size == 0 => whole,
+            Some((field, _)) => field.offset.saturating_add(field.size),
+            None => 0,
+        };
+        let bytes = fields.iter().map(end).max().unwrap_or(whole).min(whole);
+        Ok(View { record: Rc::new(Record::read(target, addr, bytes)?), at: 0 })
+    }
+
     /// Announces that structs of this size will be read at all of these addresses.
     pub(crate) fn prefetch(target: &dyn Target, size: SizeOf, addrs: impl Iterator<Item = Addr>) {
         if let Ok(size) = size.bytes_to_read() {

@@ -9,7 +9,8 @@ use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, ne
 
 use crate::bind::Why;
 use crate::entry::Entry;
-use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot};
+use crate::excerpt::{Excerpt, Focus};
+use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
 
@@ -23,6 +24,16 @@ pub trait Runtime: fmt::Debug {
 
     /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot;
+
+    /// Reads a single thread, and as little as possible beside it. `None` where that does not tell all that a whole snapshot would, or
+    /// where no snapshot has shown yet that the layout fits: then one has to be made.
+    ///
+    /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
+    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt>;
+
+    /// A control variable of the process as a whole, by the name it has in [`RuntimeSnapshot::settings`], with as few reads as that
+    /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
+    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
@@ -58,8 +69,8 @@ pub(crate) struct FamilyOrigins {
     pub(crate) alternatives: &'static [[&'static str; 2]],
     /// What tells the runtime from the rest of a program that has it built in.
     pub(crate) names: &'static OwnNames,
-    /// Values that only matter together with a function of the runtime, by name. A program that has the runtime built
-    /// in may have been linked without that function.
+    /// Values that only matter together with a function of the runtime, by name, or that only a variable's name tells. Not all
+    /// releases have all functions, and a program that has the runtime built in may have been linked without.
     pub(crate) only_with: &'static [(&'static str, &'static str)],
     /// Structs that only releases have in which a certain member leads to them: the struct, and struct and name of the
     /// member.
@@ -378,7 +389,7 @@ fn conclude(
         })
         .collect();
     let mut missing = missing(&layout, of, &asked.answers);
-    if let Some(file) = module.file.as_ref().ok().filter(|file| file.is_program()) {
+    if let Ok(file) = &module.file {
         drop_needless(&mut missing, of, file);
     }
     let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
@@ -508,7 +519,7 @@ fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> 
     missing
 }
 
-/// Takes away what a program that has the runtime built in has no use for.
+/// Takes away what this release, or a program that has the runtime built in, has no use for.
 fn drop_needless(missing: &mut Vec<Lack>, of: &FamilyOrigins, file: &ElfFile) {
     let needless: Vec<&str> =
         of.only_with.iter().filter(|(_, with)| file.symbol(with).is_none()).map(|(value, _)| *value).collect();

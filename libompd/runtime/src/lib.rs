@@ -6,6 +6,7 @@
 
 mod bind;
 pub mod entry;
+pub mod excerpt;
 pub mod gomp;
 mod instance;
 pub mod kmp;

@@ -27,6 +27,12 @@ pub(crate) struct Failure {
     pub(crate) dump: Vec<String>,
 }
 
+/// Where the pointer to the text lies that a function asks the length of, if that is the same one on all ways through it.
+pub(crate) fn measured(run: &Run) -> Option<u64> {
+    let asked = run.calls().filter(|call| call.callee.is("strlen"));
+    unanimous(asked.filter_map(|call| call.args.first()?.as_load(8)?.as_const()))
+}
+
 /// Runs functions of one image and files what they show.
 pub(crate) struct Decoder<'a> {
     image: &'a ElfFile,

@@ -6,10 +6,15 @@
 use ompd_layout::Origin;
 use ompd_target::Environment;
 
-use crate::model::{Fact, Family, IcvSources, Icvs, ProcBind, Schedule, Scope, Setting, SettingValue, Source};
+use crate::model::{
+    Allocator, Fact, Family, IcvSources, Icvs, ProcBind, Schedule, Scope, Setting, SettingValue, Source,
+};
 
 /// What names of variables begin with that are asked for: nothing else of an environment is looked at.
 pub(crate) const PREFIXES: &[&str] = &["OMP_", "GOMP_", "KMP_"];
+
+/// `omp_default_mem_alloc`.
+const DEFAULT_ALLOCATOR: Allocator = Allocator(1);
 
 /// What one runtime begins with, as far as it is known.
 pub(crate) struct Began<'a> {
@@ -171,7 +176,26 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
         initial.and_then(|i| i.default_device.value()),
         Some(&0),
     );
-    IcvSources { nthreads, dynamic, schedule: run_sched, max_active_levels, thread_limit, bind, default_device }
+    // Allocators with traits are made by the runtime, and have handles that nobody knows before. Of libomp most others are
+    // there only if it finds a library that has them, and else it takes the default.
+    let sure = |allocator: &Allocator| began.family == Family::Gomp || *allocator == DEFAULT_ALLOCATOR;
+    let def_allocator = source(
+        &icvs.def_allocator,
+        Says::of(environment, &["OMP_ALLOCATOR"], |text| Allocator::named(text).filter(sure)),
+        |a, b| a == b,
+        initial.and_then(|i| i.def_allocator.value()),
+        Some(&DEFAULT_ALLOCATOR),
+    );
+    IcvSources {
+        nthreads,
+        dynamic,
+        schedule: run_sched,
+        max_active_levels,
+        thread_limit,
+        bind,
+        default_device,
+        def_allocator,
+    }
 }
 
 /// True if a task at this level has what the runtime began with unless the program changed it. Further in, a list in the
@@ -250,6 +274,17 @@ pub(crate) fn setting(
 /// A number as a setting.
 pub(crate) fn number(text: &str) -> Option<SettingValue> {
     text.parse().ok().map(SettingValue::Number)
+}
+
+/// One of some words, in any case, as the word that stands for it.
+pub(crate) fn word(text: &str, words: impl IntoIterator<Item = (&'static str, &'static str)>) -> Option<SettingValue> {
+    let found = words.into_iter().find(|(said, _)| text.eq_ignore_ascii_case(said));
+    found.map(|(_, word)| SettingValue::Word(word))
+}
+
+/// Any text as a setting.
+pub(crate) fn text(text: &str) -> Option<SettingValue> {
+    Some(SettingValue::Text(text.to_owned()))
 }
 
 /// A size with an optional unit, of kilobytes without one (OpenMP 5.2, 21.2.2), in bytes.
@@ -356,6 +391,7 @@ mod tests {
             levels: known(level),
             active_levels: known(level),
             default_device: known(0),
+            def_allocator: known(DEFAULT_ALLOCATOR),
             sources: IcvSources::unknown("not asked"),
         }
     }

@@ -86,6 +86,8 @@ pub struct Debugged<D> {
     start: Option<Start>,
     threads: Vec<Thread>,
     natives: Vec<NativeThread>,
+    /// Where the C library lists its threads; as long as the modules stay.
+    lists: Option<threads::Lists>,
     info: ProcessInfo,
     issues: Vec<String>,
     options: OpenOptions,
@@ -118,6 +120,7 @@ impl<D: Debugger> Debugged<D> {
             start: None,
             threads: Vec::new(),
             natives: Vec::new(),
+            lists: None,
             info: ProcessInfo::default(),
             issues: Vec::new(),
             options: options.clone(),
@@ -131,11 +134,34 @@ impl<D: Debugger> Debugged<D> {
     /// Forgets what was read: the process may have run. What is asked from now on is read anew. True if modules have come or
     /// gone since.
     pub fn refresh(&mut self) -> bool {
-        self.memory.forget();
+        self.forget();
         self.look()
     }
 
-    fn look(&mut self) -> bool {
+    /// Forgets what was read and nothing else: modules and threads are those of the last look, and who relies on them has to make sure
+    /// that they are still there.
+    pub fn forget(&mut self) {
+        self.memory.forget();
+        if !self.memory.debugger().offers_registers() {
+            for thread in &mut self.threads {
+                thread.registers = Err(NOT_OFFERED.to_owned());
+            }
+        }
+    }
+
+    /// True if the thread of the last look still is one, and the same.
+    pub fn is_alive(&self, native: NativeThread) -> bool {
+        let lwp = self.lists.as_ref().and_then(|lists| lists.lwp(&self.memory, self.arch, native.pthread));
+        lwp == Some(native.lwp)
+    }
+
+    /// True if it is certain that no module has come since the last look.
+    pub fn has_no_new_modules(&self) -> bool {
+        self.link_map.as_ref().is_some_and(|map| map.has_not_grown(&self.memory, self.arch))
+    }
+
+    /// Brings modules and threads up to date without forgetting what was read. True if modules have come or gone.
+    pub fn look(&mut self) -> bool {
         let link_map = LinkMap::read(&self.memory, self.arch);
         let changed = self.modules.is_empty() || link_map != self.link_map;
         if changed {
@@ -148,9 +174,19 @@ impl<D: Debugger> Debugged<D> {
                 None => modules::of_anchors(&self.memory, self.arch, &self.anchors, &self.options, &mut self.issues),
             };
             self.link_map = link_map;
+            self.lists = None;
         }
         self.thread_issues.clear();
-        self.natives = match threads::list(&self.memory, self.arch) {
+        let lists = match self.lists.take() {
+            Some(lists) => Ok(lists),
+            None => threads::Lists::find(&self.memory, self.arch),
+        };
+        let natives = lists.and_then(|lists| {
+            let natives = lists.read(&self.memory, self.arch)?;
+            self.lists = Some(lists);
+            Ok(natives)
+        });
+        self.natives = match natives {
             Ok(natives) => natives,
             Err(why) => {
                 self.thread_issues.push(why);
@@ -222,6 +258,10 @@ impl<D: Debugger> Target for Debugged<D> {
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         self.memory.read(addr, buf).map_err(|why| ReadError { addr, len: buf.len() as u64, why })
+    }
+
+    fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        self.memory.prefetch(ranges);
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

@@ -37,7 +37,7 @@ fn of_process(page: &mut Page, snapshot: &RuntimeSnapshot) {
         .settings
         .iter()
         .filter(told)
-        .map(|s| (s.name, words::with_origin(&s.value, page.verbose), s.scope, from(s)))
+        .map(|s| (s.name, escape(&words::with_origin(&s.value, page.verbose)), s.scope, from(s)))
         .collect();
     if !rows.is_empty() {
         page.styled(HEADING, "the process");
@@ -64,8 +64,16 @@ fn of_tasks(page: &mut Page, snapshot: &RuntimeSnapshot) {
 }
 
 fn show(page: &mut Page, rows: Vec<Row>) {
-    for (name, value, scope, source) in rows {
-        let lead = format!("  {name:22} {value:16} {:6}", scope.word());
+    /// Characters of a value beside which there is room for the rest.
+    const BESIDE: usize = 24;
+    let lengths = rows.iter().map(|(_, value, ..)| value.chars().count()).filter(|length| *length <= BESIDE);
+    let width = lengths.max().unwrap_or(0).max(16);
+    for (mut name, mut value, scope, source) in rows {
+        if value.chars().count() > width {
+            page.wrapped(&format!("  {name:22}"), Style::new(), &format!(" {value}"), 4);
+            (name, value) = ("", String::new());
+        }
+        let lead = format!("  {name:22} {value:width$} {:6}", scope.word());
         match source.is_empty() {
             true => page.line(lead.trim_end()),
             false => page.wrapped(&lead, Style::new(), &format!(" {source}"), 4),
@@ -169,6 +177,7 @@ fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
         ("thread-limit-var", words::with_origin(&limit, verbose), task, from(&s.thread_limit)),
         ("bind-var", words::with_origin(&icvs.bind, verbose), task, from(&s.bind)),
         ("default-device-var", words::with_origin(&icvs.default_device, verbose), task, from(&s.default_device)),
+        ("def-allocator-var", words::with_origin(&icvs.def_allocator, verbose), task, from(&s.def_allocator)),
         // What the nesting of regions makes of them comes from nowhere else.
         ("levels-var", words::with_origin(&icvs.levels, verbose), task, none.clone()),
         ("active-levels-var", words::with_origin(&icvs.active_levels, verbose), task, none),

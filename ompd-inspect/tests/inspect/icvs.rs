@@ -48,12 +48,20 @@ fn targets(running: &Running, directory: &std::path::Path) -> Vec<String> {
 
 #[test]
 fn values_from_the_environment() {
-    const VARIABLES: [(&str, &str); 8] = [
+    const VARIABLES: [(&str, &str); 16] = [
         ("OMP_NUM_THREADS", "4,2"),
         ("OMP_SCHEDULE", "guided,7"),
         ("OMP_DYNAMIC", "false"),
         ("OMP_THREAD_LIMIT", "100"),
         ("OMP_CANCELLATION", "true"),
+        ("OMP_NUM_TEAMS", "3"),
+        ("OMP_TEAMS_THREAD_LIMIT", "5"),
+        ("OMP_AFFINITY_FORMAT", "%n of %N"),
+        ("OMP_ALLOCATOR", "omp_default_mem_alloc"),
+        ("OMP_DISPLAY_AFFINITY", "false"),
+        ("OMP_TOOL", "enabled"),
+        ("OMP_TOOL_LIBRARIES", "/no/tool.so"),
+        ("OMP_DEBUG", "disabled"),
         ("OMP_MAX_TASK_PRIORITY", "3"),
         ("OMP_STACKSIZE", "16M"),
         ("SECRET", "do-not-show-this"),
@@ -85,10 +93,28 @@ fn values_from_the_environment() {
                     assert_eq!(sources["max_active_levels"], list, "{what}");
                 }
                 assert_eq!(sources["default_device"]["source"], "default", "{what}: {thread}");
+                assert_eq!(icvs["def_allocator"]["value"], "omp_default_mem_alloc", "{what}: {thread}");
+                assert_eq!(sources["def_allocator"], environment("OMP_ALLOCATOR", "omp_default_mem_alloc"), "{what}");
+            }
+            // Libraries with names for their variables tell more.
+            for (name, value, variable, text) in [
+                ("display-affinity-var", json!(false), "OMP_DISPLAY_AFFINITY", "false"),
+                ("tool-var", json!("enabled"), "OMP_TOOL", "enabled"),
+                ("tool-libraries-var", json!("/no/tool.so"), "OMP_TOOL_LIBRARIES", "/no/tool.so"),
+                ("debug-var", json!("disabled"), "OMP_DEBUG", "disabled"),
+            ] {
+                if on == Runtime::Libiomp5 {
+                    let found = setting(&report, name);
+                    assert_eq!(found["value"]["value"], value, "{what}: {found}");
+                    assert_eq!(found["source"], environment(variable, text), "{what}");
+                }
             }
             for (name, value, variable, text) in [
                 ("cancel-var", json!(true), "OMP_CANCELLATION", "true"),
                 ("max-task-priority-var", json!(3), "OMP_MAX_TASK_PRIORITY", "3"),
+                ("nteams-var", json!(3), "OMP_NUM_TEAMS", "3"),
+                ("teams-thread-limit-var", json!(5), "OMP_TEAMS_THREAD_LIMIT", "5"),
+                ("affinity-format-var", json!("%n of %N"), "OMP_AFFINITY_FORMAT", "%n of %N"),
             ] {
                 let found = setting(&report, name);
                 assert_eq!(found["value"]["value"], value, "{what}: {found}");
@@ -138,6 +164,16 @@ fn values_from_calls_and_defaults() {
                 assert_eq!((value("default_device"), source("default_device")), (json!(0), "default"), "{what}");
             }
             assert_eq!(setting(&report, "cancel-var")["source"]["source"], "default", "{what}");
+            // In what GCC has compiled these calls have a version that libomp does not define: they go to libgomp.
+            let reached = toolchain != Toolchain::Gcc || !on.is_kmp();
+            for (name, set) in [("nteams-var", 6), ("teams-thread-limit-var", 9)].into_iter().filter(|_| reached) {
+                let found = setting(&report, name);
+                assert_eq!(
+                    (&found["value"]["value"], &found["source"]["source"]),
+                    (&json!(set), &json!("program")),
+                    "{what}"
+                );
+            }
         }
         // More threads are wanted than can run: of a live process that is said.
         let (report, _) = common::json(&[&running.pid.to_string()]);

@@ -5,6 +5,9 @@
  *
  *   client LIBRARY PID|CORE LWP SYMBOLS         calls every function
  *   client --values LIBRARY PID PTHREAD SYMBOLS prints what it says of a thread
+ *   client --count LIBRARY PID SYMBOLS PTHREAD...
+ *                                               counts the callbacks of each kind of question
+ *   client --count-stops ...                    the same, and says that the process does not run
  *   client --layout                             prints how structures are laid out */
 #include <dlfcn.h>
 #include <elf.h>
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include OMP_TOOLS_H
@@ -29,13 +33,23 @@ static struct symbol { char name[256]; uint64_t address; } *symbols;
 static size_t symbol_count;
 static long allocated;
 
+/* What a debugger may offer beyond OMPD (docs/libompd.md): here, that the process has not run. */
+enum { extra_kind = 1071707 };
+static const ompd_seg_t extra_stop = 0x6f6d70640002;
+static int tells_of_stops;
+
+/* Calls of callbacks, by what they are for; and the bytes read. */
+static struct counts { long reads, symbols, contexts, conversions, memory, bytes; } counts;
+
 static ompd_rc_t alloc_memory(ompd_size_t nbytes, void **ptr) {
+    counts.memory++;
     *ptr = malloc(nbytes);
     allocated += *ptr != NULL;
     return *ptr != NULL ? ompd_rc_ok : ompd_rc_nomem;
 }
 
 static ompd_rc_t free_memory(void *ptr) {
+    counts.memory++;
     allocated -= ptr != NULL;
     free(ptr);
     return ompd_rc_ok;
@@ -48,6 +62,7 @@ static ompd_rc_t print_string(const char *string, int category) {
 static ompd_rc_t sizeof_type(ompd_address_space_context_t *context, ompd_device_type_sizes_t *sizes) {
     ompd_device_type_sizes_t own = {sizeof(char), sizeof(short), sizeof(int), sizeof(long), sizeof(long long),
                                     sizeof(void *)};
+    counts.conversions++;
     *sizes = own;
     return context != NULL ? ompd_rc_ok : ompd_rc_bad_input;
 }
@@ -55,6 +70,7 @@ static ompd_rc_t sizeof_type(ompd_address_space_context_t *context, ompd_device_
 static ompd_rc_t symbol_addr(ompd_address_space_context_t *context, ompd_thread_context_t *thread, const char *name,
                              ompd_address_t *address, const char *file) {
     (void)file;
+    counts.symbols++;
     char own[300];
     if (thread != NULL) {
         /* Thread-local ones are in the list once for each thread. */
@@ -74,9 +90,16 @@ static ompd_rc_t symbol_addr(ompd_address_space_context_t *context, ompd_thread_
 static ompd_rc_t read_memory(ompd_address_space_context_t *context, ompd_thread_context_t *thread,
                              const ompd_address_t *address, ompd_size_t nbytes, void *buffer) {
     (void)thread;
+    counts.reads++;
+    if (tells_of_stops && address->segment == extra_stop && nbytes == 8) {
+        counts.bytes += 8;
+        memset(buffer, 1, 8);
+        return ompd_rc_ok;
+    }
     if (address->segment != ompd_segment_none) {
         return ompd_rc_bad_input;
     }
+    counts.bytes += (long)nbytes;
     if (context->segments == NULL) {
         ssize_t got = pread(context->memory, buffer, nbytes, (off_t)address->address);
         return got == (ssize_t)nbytes ? ompd_rc_ok : ompd_rc_error;
@@ -132,15 +155,20 @@ static ompd_rc_t no_write(ompd_address_space_context_t *context, ompd_thread_con
 
 static ompd_rc_t convert(ompd_address_space_context_t *context, const void *input, ompd_size_t unit,
                          ompd_size_t count, void *output) {
+    counts.conversions++;
     memmove(output, input, unit * count);
     return context != NULL ? ompd_rc_ok : ompd_rc_bad_input;
 }
 
 static ompd_rc_t thread_context(ompd_address_space_context_t *context, ompd_thread_id_t kind, ompd_size_t size,
                                 const void *id, ompd_thread_context_t **thread) {
-    static ompd_thread_context_t contexts[64];
+    static ompd_thread_context_t contexts[4096];
     static size_t used;
     (void)context;
+    counts.contexts++;
+    if (tells_of_stops && kind == extra_kind) {
+        return ompd_rc_ok;
+    }
     if (kind != thread_id_lwp && kind != thread_id_pthread) {
         return ompd_rc_unsupported;
     }
@@ -296,7 +324,146 @@ static void values(ompd_address_space_context_t *context, uint64_t pthread) {
     }
 }
 
+static double processor_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What was asked of the debugger since the last time, by callbacks for reading, symbols, thread contexts, byte order and sizes, and
+ * memory; then bytes read, calls of the library, and microseconds of processor time. */
+static void count(const char *row, long calls) {
+    static double before;
+    double now = processor_time();
+    printf("%s %ld %ld %ld %ld %ld %ld %ld %.0f\n", row, counts.reads, counts.symbols, counts.contexts, counts.conversions,
+           counts.memory, counts.bytes, calls, (now - before) * 1e6);
+    memset(&counts, 0, sizeof counts);
+    before = processor_time();
+}
+
+static void check(ompd_rc_t rc, const char *what) {
+    if (rc != ompd_rc_ok) {
+        fprintf(stderr, "%s: %d\n", what, (int)rc);
+        exit(4);
+    }
+}
+
+/* The same questions to any library; handles are given back at once. */
+static void count_all(ompd_address_space_context_t *context, int threads, char **pthreads) {
+    ompd_address_space_handle_t *space = NULL;
+    ompd_thread_handle_t **handles = calloc((size_t)threads, sizeof *handles), *member;
+    ompd_parallel_handle_t *region = NULL, *outer = NULL, *of_task = NULL;
+    ompd_task_handle_t *task = NULL, *generating = NULL;
+    ompd_word_t word = 0, size = 0;
+    ompd_wait_id_t wait_id = 0;
+    ompd_address_t address = {0, 0};
+    long calls = 2;
+    count("begin", 0);
+    check(F(ompd_initialize)(201811, &callbacks), "initialize");
+    check(F(ompd_process_initialize)(context, &space), "process_initialize");
+    count("init", calls);
+
+    for (calls = 0; calls < 2 * threads; calls += 2) {
+        uint64_t pthread = strtoull(pthreads[calls / 2], NULL, 16);
+        check(F(ompd_get_thread_handle)(space, thread_id_pthread, 8, &pthread, &handles[calls / 2]), "thread_handle");
+        check(F(ompd_get_state)(handles[calls / 2], &word, &wait_id), "state");
+    }
+    count("threads", calls);
+
+    ompd_icv_id_t icv = 0, team_size = 0;
+    ompd_scope_t scope = ompd_scope_global;
+    const char *name = NULL;
+    for (int more = 1; more == 1;) {
+        check(F(ompd_enumerate_icvs)(space, icv, &icv, &name, &scope, &more), "enumerate_icvs");
+        team_size = strcmp(name, "team-size-var") == 0 ? icv : team_size;
+        free_memory((void *)name);
+    }
+    count("enumeration", 0);
+
+    calls = 1;
+    check(F(ompd_get_curr_parallel_handle)(handles[0], &region), "curr_parallel");
+    for (int level = 0; region != NULL; level++) {
+        check(F(ompd_get_icv_from_scope)(region, ompd_scope_parallel, team_size, &size), "team-size-var");
+        for (int n = 0; n < size; n++, calls += 2) {
+            uint64_t id = 0;
+            check(F(ompd_get_thread_in_parallel)(region, n, &member), "thread_in_parallel");
+            check(F(ompd_get_thread_id)(member, thread_id_pthread, 8, &id), "thread_id");
+            F(ompd_rel_thread_handle)(member);
+        }
+        calls += 2;
+        ompd_rc_t rc = F(ompd_get_enclosing_parallel_handle)(region, &outer);
+        F(ompd_rel_parallel_handle)(region);
+        region = rc == ompd_rc_ok ? outer : NULL;
+    }
+    count("parallel", calls);
+
+    calls = 0;
+    check(F(ompd_get_curr_parallel_handle)(handles[0], &region), "curr_parallel");
+    check(F(ompd_get_icv_from_scope)(region, ompd_scope_parallel, team_size, &size), "team-size-var");
+    for (int n = 0; n < size; n++, calls += 4) {
+        check(F(ompd_get_task_in_parallel)(region, n, &task), "task_in_parallel");
+        check(F(ompd_get_task_function)(task, &address), "task_function");
+        check(F(ompd_get_task_parallel_handle)(task, &of_task), "task_parallel");
+        check(F(ompd_get_generating_task_handle)(task, &generating), "generating_task");
+        F(ompd_rel_parallel_handle)(of_task);
+        F(ompd_rel_task_handle)(generating);
+        F(ompd_rel_task_handle)(task);
+    }
+    for (int n = 0; n < threads; n++, calls++) {
+        check(F(ompd_get_curr_task_handle)(handles[n], &task), "curr_task");
+        F(ompd_rel_task_handle)(task);
+    }
+    count("tasks", calls + 2);
+
+    check(F(ompd_get_curr_task_handle)(handles[0], &task), "curr_task");
+    calls = 1;
+    icv = 0;
+    for (int more = 1; more == 1; calls += 3) {
+        const char *text = NULL;
+        check(F(ompd_enumerate_icvs)(space, icv, &icv, &name, &scope, &more), "enumerate_icvs");
+        if (strcmp(name, "def-allocator-var") == 0) {
+            /* Theirs does not have it: the same questions to both. */
+            free_memory((void *)name);
+            calls -= 2;
+            continue;
+        }
+        void *handle = scope == ompd_scope_parallel ? (void *)region
+                       : scope == ompd_scope_task   ? (void *)task
+                       : scope == ompd_scope_thread ? (void *)handles[0]
+                                                    : (void *)space;
+        /* Its text if it is no number: theirs has no text of the others. */
+        if (F(ompd_get_icv_from_scope)(handle, scope, icv, &word) != ompd_rc_ok &&
+            F(ompd_get_icv_string_from_scope)(handle, scope, icv, &text) == ompd_rc_ok) {
+            free_memory((void *)text);
+        }
+        free_memory((void *)name);
+    }
+    count("icvs", calls);
+    F(ompd_rel_task_handle)(task);
+    F(ompd_rel_parallel_handle)(region);
+    for (int n = 0; n < threads; n++) {
+        F(ompd_rel_thread_handle)(handles[n]);
+    }
+    free(handles);
+    F(ompd_rel_address_space_handle)(space);
+    F(ompd_finalize)();
+}
+
 int main(int argc, char **argv) {
+    if (argc >= 6 && strncmp(argv[1], "--count", 7) == 0) {
+        tells_of_stops = strcmp(argv[1], "--count-stops") == 0;
+        ompd_address_space_context_t context = {-1, 0, NULL};
+        open_memory(&context, argv[3]);
+        read_symbols(argv[4]);
+        dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL);
+        library = dlopen(argv[2], RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL || context.memory < 0) {
+            fprintf(stderr, "%s\n", library == NULL ? dlerror() : argv[3]);
+            return 3;
+        }
+        count_all(&context, argc - 5, argv + 5);
+        return 0;
+    }
     if (argc == 6 && strcmp(argv[1], "--values") == 0) {
         ompd_address_space_context_t context = {-1, 0, NULL};
         open_memory(&context, argv[3]);

@@ -17,6 +17,8 @@ pub struct Held {
     pub target: Box<dyn Target>,
     /// Registers and stops are told of, as our plugin does.
     pub generous: bool,
+    /// Only stops are told of, and registers of no thread.
+    pub stops_alone: bool,
     /// Symbols that it does not know, by how they begin.
     pub hidden: &'static [&'static str],
     /// Reads since the counter was last set to nothing, by address and length.
@@ -38,7 +40,7 @@ impl Held {
 
     fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops) = (RefCell::default(), Cell::new(1));
-        Held { target, generous, hidden: &[], reads, stops }
+        Held { target, generous, stops_alone: false, hidden: &[], reads, stops }
     }
 }
 
@@ -111,6 +113,7 @@ unsafe extern "C" fn read_memory(
             *held.reads.borrow_mut().entry((address.address, nbytes)).or_default() += 1;
             if held.target.read(Addr(address.address), buffer).is_ok() { Rc::OK } else { Rc::ERROR }
         }
+        (extra::REGISTERS, true) if held.stops_alone => Rc::ERROR,
         (extra::STOP, true) => {
             buffer.copy_from_slice(&held.stops.get().to_ne_bytes());
             Rc::OK

@@ -6,9 +6,11 @@
 )]
 
 mod answers;
+mod callbacks;
 mod client;
 mod contract;
 mod debugger;
 mod defects;
 mod package;
 mod plugin;
+mod tool;

@@ -34,7 +34,7 @@ pub trait CodeImage {
     fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]>;
     /// `len` bytes of the file's image at `addr`, of any segment: constants.
     fn data_at(&self, addr: u64, len: usize) -> Option<&[u8]>;
-    /// What the loader puts at `addr`.
+    /// What the loader puts at `addr`, if that stays there.
     fn slot(&self, addr: u64) -> Option<Slot>;
     /// Extent of the function at `addr`, as far as symbols or unwind information tell.
     fn function(&self, addr: u64) -> Option<Range<u64>>;
@@ -94,6 +94,11 @@ impl CodeImage for ElfFile {
     }
 
     fn slot(&self, addr: u64) -> Option<Slot> {
+        // There it is what a variable of the program begins with, and not what it holds.
+        let variables = self.section_place(".data");
+        if variables.is_some_and(|(start, bytes)| addr.checked_sub(start).is_some_and(|at| at < bytes.len() as u64)) {
+            return None;
+        }
         let reloc = self.relocations().get(&addr)?;
         let patch = match self.arch().machine {
             Machine::X86_64 => x86_64_patch(reloc.kind),

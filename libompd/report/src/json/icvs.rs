@@ -28,6 +28,8 @@ pub struct Icvs {
     pub active_levels: Known<u32>,
     /// default-device-var.
     pub default_device: Known<i64>,
+    /// `def-allocator-var`: the name of a predefined allocator, or a handle.
+    pub def_allocator: Known<String>,
 }
 
 /// Where a value comes from.
@@ -70,6 +72,8 @@ pub struct Sources {
     pub bind: Source,
     /// Of default-device-var.
     pub default_device: Source,
+    /// Of `def-allocator-var`.
+    pub def_allocator: Source,
 }
 
 /// A control variable that the process has one of.
@@ -98,6 +102,8 @@ pub enum Value {
     Flag(bool),
     /// A word.
     Word(&'static str),
+    /// Any text (of the target).
+    Text(String),
 }
 
 /// Where a thread is to run.
@@ -134,6 +140,7 @@ pub fn of(icvs: &model::Icvs) -> Icvs {
         levels: copied(&icvs.levels),
         active_levels: copied(&icvs.active_levels),
         default_device: copied(&icvs.default_device),
+        def_allocator: known(&icvs.def_allocator, ToString::to_string),
     }
 }
 
@@ -146,6 +153,7 @@ pub fn sources(sources: &model::IcvSources) -> Sources {
         thread_limit: source(&sources.thread_limit),
         bind: source(&sources.bind),
         default_device: source(&sources.default_device),
+        def_allocator: source(&sources.def_allocator),
     }
 }
 
@@ -167,6 +175,7 @@ pub fn setting(setting: &model::Setting) -> Setting {
         SettingValue::Number(number) => Value::Number(*number),
         SettingValue::Flag(flag) => Value::Flag(*flag),
         SettingValue::Word(word) => Value::Word(word),
+        SettingValue::Text(text) => Value::Text(text.clone()),
     };
     Setting {
         name: setting.name,

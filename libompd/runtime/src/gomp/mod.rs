@@ -10,14 +10,16 @@ mod recover;
 pub mod schema;
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
+use crate::excerpt::{Excerpt, Focus};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Wait, WaitKind};
+use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use schema::Structs;
@@ -43,10 +45,16 @@ pub struct Gomp {
     available_cpus: Option<(Addr, Origin)>,
     places: Option<(Addr, Origin)>,
     places_len: Option<(Addr, Origin)>,
+    def_allocator: Option<(Addr, Origin)>,
+    nteams: Option<(Addr, Origin)>,
+    teams_thread_limit: Option<(Addr, Origin)>,
+    affinity_format: Option<(Addr, Origin)>,
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
+    /// The last look at a whole process has shown that the layout fits.
+    fits: AtomicBool,
 }
 
 /// The distance from the thread pointer to `gomp_thread`.
@@ -91,6 +99,11 @@ pub(crate) fn origins() -> FamilyOrigins {
             (schema::ATOMIC_LOCK, "GOMP_atomic_start"),
             (schema::MAX_TASK_PRIORITY, "omp_get_max_task_priority"),
             (schema::AVAILABLE_CPUS, "omp_get_num_procs"),
+            (schema::DEF_ALLOCATOR, "omp_get_default_allocator"),
+            ("gomp_thread.ts.def_allocator", "omp_get_default_allocator"),
+            (schema::NTEAMS, "omp_get_max_teams"),
+            (schema::TEAMS_THREAD_LIMIT, "omp_get_teams_thread_limit"),
+            (schema::AFFINITY_FORMAT, "omp_get_affinity_format"),
             (schema::PLACES, "omp_get_place_num"),
             (schema::PLACES_LEN, "omp_get_num_places"),
             ("gomp_task_icv.default_device_var", "omp_get_default_device"),
@@ -149,10 +162,15 @@ impl Gomp {
             available_cpus: global(schema::AVAILABLE_CPUS),
             places: global(schema::PLACES),
             places_len: global(schema::PLACES_LEN),
+            def_allocator: global(schema::DEF_ALLOCATOR),
+            nteams: global(schema::NTEAMS),
+            teams_thread_limit: global(schema::TEAMS_THREAD_LIMIT),
+            affinity_format: global(schema::AFFINITY_FORMAT),
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             without_profile: None,
+            fits: AtomicBool::new(false),
         }
     }
 
@@ -168,7 +186,17 @@ impl Runtime for Gomp {
 
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
-        instance::checked(read::Reader::snapshot(self, target), plain)
+        let first = read::Reader::snapshot(self, target);
+        self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
+        instance::checked(first, plain)
+    }
+
+    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::excerpt(self, target, focus))?
+    }
+
+    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {

@@ -11,10 +11,10 @@ use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
 use ompd_target::elf::ElfFile;
 
 use super::schema::{
-    ATOMIC_LOCK, AVAILABLE_CPUS, CANCEL, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS, MAX_TASK_PRIORITY, PLACES,
-    PLACES_LEN, SCHEMA, TLS_SLOT,
+    AFFINITY_FORMAT, ATOMIC_LOCK, AVAILABLE_CPUS, CANCEL, DEF_ALLOCATOR, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS,
+    MAX_TASK_PRIORITY, NTEAMS, PLACES, PLACES_LEN, SCHEMA, TEAMS_THREAD_LIMIT, TLS_SLOT,
 };
-use crate::recover::{Decoder, Recovered, unanimous, values};
+use crate::recover::{Decoder, Recovered, measured, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
     let decoder = Decoder::new(image, &SCHEMA);
@@ -583,6 +583,9 @@ impl Recipes<'_> {
             ("omp_get_max_task_priority", MAX_TASK_PRIORITY, &[4][..]),
             ("omp_get_num_procs", AVAILABLE_CPUS, &[4]),
             ("omp_get_num_places", PLACES_LEN, &[4, 8]),
+            ("omp_get_default_allocator", DEF_ALLOCATOR, &[8]),
+            ("omp_get_max_teams", NTEAMS, &[4]),
+            ("omp_get_teams_thread_limit", TEAMS_THREAD_LIMIT, &[4]),
         ];
         for (function, name, sizes) in recipes {
             // Some came with later releases, and a program has those it uses.
@@ -596,6 +599,16 @@ impl Recipes<'_> {
                 Some(addr) => self.decoder.global(name, addr),
                 None => self.decoder.not_found(function, name, &run),
             }
+        }
+        // `size_t len = strlen (gomp_affinity_format_var);`
+        let function = "omp_get_affinity_format";
+        if !self.decoder.has(function) {
+            return;
+        }
+        let Some(run) = self.decoder.run(function) else { return };
+        match measured(&run) {
+            Some(addr) => self.decoder.global(AFFINITY_FORMAT, addr),
+            None => self.decoder.not_found(function, AFFINITY_FORMAT, &run),
         }
     }
 

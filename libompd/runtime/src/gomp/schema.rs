@@ -20,6 +20,7 @@ structs! {
         place: "place", "place it is bound to, counted from 1; 0: to none";
         partition_off: "ts.place_partition_off", "first place of its partition";
         partition_len: "ts.place_partition_len", "places of its partition";
+        def_allocator: "ts.def_allocator", "`def-allocator-var`; 0: that of the process (GCC 11 and later)";
     }
     GompTeam = "gomp_team", "One team" {
         nthreads: "nthreads", "members";
@@ -164,6 +165,15 @@ pub(crate) const PLACES: &str = "gomp_places_list";
 /// How many there are (`unsigned long`).
 pub(crate) const PLACES_LEN: &str = "gomp_places_list_len";
 
+/// `nteams-var` (`int`; GCC 12 and later).
+pub(crate) const NTEAMS: &str = "gomp_nteams_var";
+/// `teams-thread-limit-var` (`int`; GCC 12 and later).
+pub(crate) const TEAMS_THREAD_LIMIT: &str = "gomp_teams_thread_limit_var";
+/// `def-allocator-var` of threads that have set none (`uintptr_t`; GCC 11 and later).
+pub(crate) const DEF_ALLOCATOR: &str = "gomp_def_allocator";
+/// `affinity-format-var` (`char *`; GCC 9 and later).
+pub(crate) const AFFINITY_FORMAT: &str = "gomp_affinity_format_var";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -180,6 +190,10 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: AVAILABLE_CPUS, meaning: "processors it found at its start" },
         GlobalSchema { name: PLACES, meaning: "array of pointers to the places" },
         GlobalSchema { name: PLACES_LEN, meaning: "entries of that array" },
+        GlobalSchema { name: NTEAMS, meaning: "`nteams-var`" },
+        GlobalSchema { name: TEAMS_THREAD_LIMIT, meaning: "`teams-thread-limit-var`" },
+        GlobalSchema { name: DEF_ALLOCATOR, meaning: "`def-allocator-var` of threads that have set none" },
+        GlobalSchema { name: AFFINITY_FORMAT, meaning: "`affinity-format-var`" },
     ],
 };
 
@@ -195,6 +209,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
     Cost { of: "gomp_thread.place", text: "which places threads are bound to is unknown" },
     Cost { of: "gomp_thread.ts.place_", text: "which places threads may be bound to is unknown" },
+    Cost { of: "gomp_thread.ts.def_allocator", text: "that internal control variable is unknown" },
+    Cost { of: DEF_ALLOCATOR, text: "that internal control variable is unknown" },
     Cost { of: "gomp_thread.thread_pool", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.", text: "which threads are idle is unknown, and with it who is in which team" },
     Cost { of: "gomp_thread_pool.threads_dock.", text: "waits for the start of a region are not recognised" },
@@ -247,6 +263,9 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: GLOBAL_ICV, text: "internal control variables are unknown outside of regions" },
     Cost { of: MAX_ACTIVE_LEVELS, text: "that internal control variable is unknown" },
     Cost { of: MAX_TASK_PRIORITY, text: "that internal control variable is unknown" },
+    Cost { of: NTEAMS, text: "that internal control variable is unknown" },
+    Cost { of: TEAMS_THREAD_LIMIT, text: "that internal control variable is unknown" },
+    Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
     Cost { of: AVAILABLE_CPUS, text: "whether numbers of threads are the default is unknown" },
     Cost { of: PLACES, text: "which processors places consist of is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },

@@ -12,15 +12,17 @@ pub mod schema;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_target::{Addr, Module, Target, TargetExt};
 
 use crate::entry::{self, Entry};
+use crate::excerpt::{Excerpt, Focus};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, InstanceInfo, Lock, LockKind, RuntimeSnapshot, WaitKind};
+use crate::model::{Fact, Family, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use schema::Structs;
@@ -43,6 +45,8 @@ pub struct Kmp {
     libc: Vec<std::ops::Range<u64>>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Kmp>>,
+    /// The last look at a whole process has shown that the layout fits.
+    fits: AtomicBool,
 }
 
 /// The layouts shipped for this family.
@@ -80,7 +84,18 @@ pub(crate) fn origins() -> FamilyOrigins {
         // The walk over the table ends by the count where the capacity is not known.
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
         names: &schema::NAMES,
-        only_with: &[],
+        only_with: &[
+            (schema::NTEAMS, "omp_get_max_teams"),
+            (schema::TEAMS_THREAD_LIMIT, "omp_get_teams_thread_limit"),
+            (schema::TARGET_OFFLOAD, "__kmpc_get_target_offload"),
+            (schema::AFFINITY_FORMAT, "omp_get_affinity_format"),
+            // No function tells where these are.
+            (schema::DISPLAY_AFFINITY, schema::DISPLAY_AFFINITY),
+            (schema::TOOL, schema::TOOL),
+            (schema::TOOL_LIBRARIES, schema::TOOL_LIBRARIES),
+            (schema::TOOL_VERBOSE_INIT, schema::TOOL_VERBOSE_INIT),
+            (schema::OMPD_STATE, schema::OMPD_STATE),
+        ],
         led_to: &[("kmp_task_pri", ("kmp_base_task_team", "tt_task_pri_list"))],
     }
 }
@@ -122,6 +137,7 @@ impl Kmp {
             libc: libc.clone(),
             info,
             without_profile: None,
+            fits: AtomicBool::new(false),
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
         Kmp { without_profile: plain, ..bind(resolved.layout, resolved.info) }
@@ -149,7 +165,17 @@ impl Runtime for Kmp {
 
     fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
-        instance::checked(read::Reader::snapshot(self, target), plain)
+        let first = read::Reader::snapshot(self, target);
+        self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
+        instance::checked(first, plain)
+    }
+
+    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::excerpt(self, target, focus))?
+    }
+
+    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {

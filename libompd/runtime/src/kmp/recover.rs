@@ -8,8 +8,11 @@ use ompd_layout::Field;
 use ompd_layout::code::{self, Call, Callee, Expr, ImmediateStore, Op, Store};
 use ompd_target::elf::ElfFile;
 
-use super::schema::{ALL_NTH, AVAIL_PROC, CANCEL, LIBRARY, LOCK_TABLE, MAX_TASK_PRIORITY, SCHEMA, STACKSIZE, THREADS};
-use crate::recover::{Decoder, Recovered, unanimous, values};
+use super::schema::{
+    AFFINITY_FORMAT, ALL_NTH, AVAIL_PROC, CANCEL, LIBRARY, LOCK_TABLE, MAX_TASK_PRIORITY, NTEAMS, SCHEMA, STACKSIZE,
+    TARGET_OFFLOAD, TEAMS_THREAD_LIMIT, THREADS,
+};
+use crate::recover::{Decoder, Recovered, measured, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
     let mut recipes = Recipes { decoder: Decoder::new(image, &SCHEMA) };
@@ -20,6 +23,7 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.serialized();
     recipes.lock_table();
     recipes.settings();
+    recipes.affinity_format();
     recipes.ompd_init();
     recipes.decoder.finish()
 }
@@ -223,13 +227,33 @@ impl Recipes<'_> {
             ("omp_get_cancellation", CANCEL, 4),
             ("omp_get_max_task_priority", MAX_TASK_PRIORITY, 4),
             ("kmp_get_library", LIBRARY, 4),
+            ("omp_get_max_teams", NTEAMS, 4),
+            ("omp_get_teams_thread_limit", TEAMS_THREAD_LIMIT, 4),
+            ("__kmpc_get_target_offload", TARGET_OFFLOAD, 4),
         ];
         for (function, name, size) in recipes {
+            // Some came with later releases.
+            if !self.decoder.has(function) {
+                continue;
+            }
             let Some(run) = self.decoder.run(function) else { continue };
             match unanimous(run.returned().filter_map(|value| value.as_load(size)?.as_const())) {
                 Some(addr) => self.decoder.global(name, addr),
                 None => self.decoder.not_found(function, name, &run),
             }
+        }
+    }
+
+    /// `size = strlen (__kmp_affinity_format);`
+    fn affinity_format(&mut self) {
+        let function = "omp_get_affinity_format";
+        if !self.decoder.has(function) {
+            return;
+        }
+        let Some(run) = self.decoder.run(function) else { return };
+        match measured(&run) {
+            Some(addr) => self.decoder.global(AFFINITY_FORMAT, addr),
+            None => self.decoder.not_found(function, AFFINITY_FORMAT, &run),
         }
     }
 

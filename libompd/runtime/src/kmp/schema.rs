@@ -22,6 +22,8 @@ structs! {
         bar: "th_bar", "barrier state, one kmp_bstate for each kind of barrier";
         spin_here: "th_spin_here", "nonzero while queued for a queuing lock";
         next_waiting: "th_next_waiting", "gtid + 1 of the next waiter of the same lock";
+        def_allocator: "th_def_allocator", "`def-allocator-var`";
+        thread_tool_data: "ompt_thread_info.thread_data.value", "what an OMPT tool has filed with the thread";
         place: "th_current_place", "place it is bound to; negative: to none, or to all";
         first_place: "th_first_place", "first place of its partition";
         last_place: "th_last_place", "last place of its partition; may come before the first, past the end of all places";
@@ -40,6 +42,7 @@ structs! {
         ident: "t_ident", "source position of the construct";
         bar: "t_bar", "barrier state, one kmp_balign_team for each kind of barrier";
         task_team: "t_task_team", "two sets of task queues, used in turn";
+        parallel_tool_data: "ompt_team_info.parallel_data.value", "what an OMPT tool has filed with the region";
         dispatch: "t_dispatch", "array of kmp_disp, one for each member";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
@@ -57,6 +60,11 @@ structs! {
         taskgroup: "td_taskgroup", "innermost taskgroup";
         dephash: "td_dephash", "what its children depend on, by address";
         depnode: "td_depnode", "its place in the graph of dependences";
+        task_tool_data: "ompt_task_info.task_data.value", "what an OMPT tool has filed with the task";
+        exit_frame: "ompt_task_info.frame.exit_frame.ptr", "frame with which its code was entered; set for OMPT tools";
+        exit_frame_flags: "ompt_task_info.frame.exit_frame_flags", "what kind of address that is";
+        enter_frame: "ompt_task_info.frame.enter_frame.ptr", "frame with which it has last entered the runtime; set for OMPT tools";
+        enter_frame_flags: "ompt_task_info.frame.enter_frame_flags", "what kind of address that is";
         event: "td_allow_completion_event", "event of a `detach` clause; its address is the handle";
         event_type: "td_allow_completion_event.type", "1 from the start of a task with `detach` until the event is fulfilled";
     }
@@ -258,6 +266,25 @@ pub(crate) const MAX_TASK_PRIORITY: &str = "__kmp_max_task_priority";
 /// What waiting threads do (`enum library_type`): 1 serial, 2 turnaround, 3 throughput.
 pub(crate) const LIBRARY: &str = "__kmp_library";
 
+/// `nteams-var` (`int`).
+pub(crate) const NTEAMS: &str = "__kmp_nteams";
+/// `teams-thread-limit-var` (`int`).
+pub(crate) const TEAMS_THREAD_LIMIT: &str = "__kmp_teams_thread_limit";
+/// `target-offload-var` (`enum kmp_target_offload_kind`): 0 disabled, 1 default, 2 mandatory.
+pub(crate) const TARGET_OFFLOAD: &str = "__kmp_target_offload";
+/// `affinity-format-var` (`char *`).
+pub(crate) const AFFINITY_FORMAT: &str = "__kmp_affinity_format";
+/// `display-affinity-var` (`int`).
+pub(crate) const DISPLAY_AFFINITY: &str = "__kmp_display_affinity";
+/// `tool-var` (`int`).
+pub(crate) const TOOL: &str = "__kmp_tool";
+/// `tool-libraries-var` (`char *`); NULL: none.
+pub(crate) const TOOL_LIBRARIES: &str = "__kmp_tool_libraries";
+/// `tool-verbose-init-var` (`char *`); NULL: disabled.
+pub(crate) const TOOL_VERBOSE_INIT: &str = "__kmp_tool_verbose_init";
+/// What is done for OMPD (`uint64_t`): bit 0 is `debug-var`.
+pub(crate) const OMPD_STATE: &str = "ompd_state";
+
 /// Everything read of libomp and libiomp5.
 pub const SCHEMA: Schema = Schema {
     family: "kmp",
@@ -272,6 +299,15 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: CANCEL, meaning: "`cancel-var`" },
         GlobalSchema { name: MAX_TASK_PRIORITY, meaning: "`max-task-priority-var`" },
         GlobalSchema { name: LIBRARY, meaning: "what waiting threads do" },
+        GlobalSchema { name: NTEAMS, meaning: "`nteams-var`" },
+        GlobalSchema { name: TEAMS_THREAD_LIMIT, meaning: "`teams-thread-limit-var`" },
+        GlobalSchema { name: TARGET_OFFLOAD, meaning: "`target-offload-var`" },
+        GlobalSchema { name: AFFINITY_FORMAT, meaning: "`affinity-format-var`" },
+        GlobalSchema { name: DISPLAY_AFFINITY, meaning: "`display-affinity-var`" },
+        GlobalSchema { name: TOOL, meaning: "`tool-var`" },
+        GlobalSchema { name: TOOL_LIBRARIES, meaning: "`tool-libraries-var`" },
+        GlobalSchema { name: TOOL_VERBOSE_INIT, meaning: "`tool-verbose-init-var`" },
+        GlobalSchema { name: OMPD_STATE, meaning: "`debug-var`" },
     ],
 };
 
@@ -298,6 +334,13 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: CANCEL, text: "that internal control variable is unknown" },
     Cost { of: MAX_TASK_PRIORITY, text: "that internal control variable is unknown" },
     Cost { of: LIBRARY, text: "that internal control variable is unknown" },
+    Cost { of: NTEAMS, text: "that internal control variable is unknown" },
+    Cost { of: TEAMS_THREAD_LIMIT, text: "that internal control variable is unknown" },
+    Cost { of: TARGET_OFFLOAD, text: "that internal control variable is unknown" },
+    Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
+    Cost { of: DISPLAY_AFFINITY, text: "that internal control variable is unknown" },
+    Cost { of: TOOL, text: "that internal control variable is unknown" },
+    Cost { of: OMPD_STATE, text: "that internal control variable is unknown" },
     Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
     Cost { of: "kmp_base_info.th_first_place", text: "which places threads may be bound to is unknown" },
     Cost { of: "kmp_base_info.th_last_place", text: "which places threads may be bound to is unknown" },
@@ -317,6 +360,10 @@ pub(crate) const COSTS: &[Cost] = &[
     },
     Cost { of: "kmp_base_info.th_next_waiting", text: "which lock a thread waits for is unknown" },
     Cost { of: "kmp_base_team.", text: "teams are not shown" },
+    Cost { of: "kmp_base_info.th_def_allocator", text: "that internal control variable is unknown" },
+    Cost { of: "kmp_base_info.ompt_", text: "what OMPT tools have filed is unknown" },
+    Cost { of: "kmp_base_team.ompt_", text: "what OMPT tools have filed is unknown" },
+    Cost { of: "kmp_taskdata.ompt_", text: "what OMPT tools have filed is unknown" },
     Cost { of: "kmp_base_team.t_master_tid", text: "which thread of the enclosing team opened a region is unknown" },
     Cost { of: "kmp_base_team.t_pkfn", text: "functions of regions are unknown" },
     Cost { of: "kmp_base_team.t_arg", text: "functions of regions made by GCC are unknown" },

@@ -49,6 +49,39 @@ impl fmt::Display for ProcBind {
     }
 }
 
+/// Values of `def-allocator-var` (`omp_allocator_handle_t`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allocator(pub u64);
+
+impl Allocator {
+    /// The predefined allocators, from 1 on (OpenMP 5.2, table 6.3).
+    const NAMES: [&str; 8] = [
+        "omp_default_mem_alloc",
+        "omp_large_cap_mem_alloc",
+        "omp_const_mem_alloc",
+        "omp_high_bw_mem_alloc",
+        "omp_low_lat_mem_alloc",
+        "omp_cgroup_mem_alloc",
+        "omp_pteam_mem_alloc",
+        "omp_thread_mem_alloc",
+    ];
+
+    /// The predefined allocator of that name.
+    pub(crate) fn named(name: &str) -> Option<Allocator> {
+        Self::NAMES.iter().zip(1..).find(|(known, _)| **known == name).map(|(_, handle)| Allocator(handle))
+    }
+}
+
+impl fmt::Display for Allocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let index = self.0.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        match index.and_then(|index| Self::NAMES.get(index)) {
+            Some(name) => f.write_str(name),
+            None => write!(f, "allocator {:#x}", self.0),
+        }
+    }
+}
+
 /// How far a control variable reaches (OpenMP 5.2, table 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -115,6 +148,8 @@ pub struct IcvSources {
     pub bind: Fact<Source>,
     /// Of `default-device-var`.
     pub default_device: Fact<Source>,
+    /// Of `def-allocator-var`.
+    pub def_allocator: Fact<Source>,
 }
 
 impl IcvSources {
@@ -128,6 +163,7 @@ impl IcvSources {
             thread_limit: Fact::unknown(why),
             bind: Fact::unknown(why),
             default_device: Fact::unknown(why),
+            def_allocator: Fact::unknown(why),
         }
     }
 }
@@ -141,6 +177,8 @@ pub enum SettingValue {
     Flag(bool),
     /// A word of the runtime's documentation.
     Word(&'static str),
+    /// Any text (of the target).
+    Text(String),
 }
 
 impl fmt::Display for SettingValue {
@@ -149,6 +187,7 @@ impl fmt::Display for SettingValue {
             SettingValue::Number(number) => write!(f, "{number}"),
             SettingValue::Flag(flag) => write!(f, "{flag}"),
             SettingValue::Word(word) => f.write_str(word),
+            SettingValue::Text(text) => f.write_str(text),
         }
     }
 }
@@ -222,6 +261,8 @@ pub struct Icvs {
     pub active_levels: Fact<u32>,
     /// `default-device-var` (`omp_get_default_device`).
     pub default_device: Fact<i64>,
+    /// `def-allocator-var` (`omp_get_default_allocator`).
+    pub def_allocator: Fact<Allocator>,
     /// Where those that can be set come from.
     pub sources: IcvSources,
 }
@@ -239,6 +280,7 @@ impl Icvs {
             levels: Fact::unknown(why),
             active_levels: Fact::unknown(why),
             default_device: Fact::unknown(why),
+            def_allocator: Fact::unknown(why),
             sources: IcvSources::unknown(why),
         }
     }

@@ -16,10 +16,14 @@ mod teams;
 mod threads;
 mod waits;
 
-pub use icvs::{IcvSources, Icvs, Partition, Placement, ProcBind, Schedule, Scope, Setting, SettingValue, Source};
+pub use icvs::{
+    Allocator, IcvSources, Icvs, Partition, Placement, ProcBind, Schedule, Scope, Setting, SettingValue, Source,
+};
 pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
-pub use tasks::{DependKind, Dependence, Event, MoreTasks, Task, TaskKind, TaskState, Taskgroup};
+pub use tasks::{
+    DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, Task, TaskKind, TaskState, Taskgroup,
+};
 pub use teams::{Barrier, Team};
 pub(crate) use threads::working;
 pub use threads::{Role, State, Thread};

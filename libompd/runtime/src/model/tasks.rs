@@ -106,6 +106,28 @@ pub struct Task {
     pub predecessors: Vec<TaskId>,
     /// Children that are not over; `None` in its place where the runtime keeps no count.
     pub unfinished_children: Fact<u32>,
+    /// What an OMPT tool has filed with it; 0 where there is no tool, or it has filed nothing.
+    pub tool_data: Fact<u64>,
+    /// The frames the runtime has noted for OMPT tools.
+    pub ompt_frames: Fact<OmptFrames>,
+}
+
+/// Frames of a task as the runtime notes them for OMPT tools (`ompt_frame_t`; OpenMP 5.2, 19.4.4.28). Without a tool it notes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OmptFrames {
+    /// With which the task's code was entered.
+    pub exit: Option<OmptFrame>,
+    /// With which it has last entered the runtime.
+    pub enter: Option<OmptFrame>,
+}
+
+/// One such frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OmptFrame {
+    /// Its address, of the kind the flags say.
+    pub address: Addr,
+    /// `ompt_frame_flag_t`.
+    pub flags: u32,
 }
 
 impl Task {
@@ -132,6 +154,8 @@ impl Task {
             unmet: Fact::unknown(why),
             predecessors: Vec::new(),
             unfinished_children: Fact::unknown(why),
+            tool_data: Fact::unknown(why),
+            ompt_frames: Fact::unknown(why),
         }
     }
 }

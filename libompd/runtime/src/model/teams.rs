@@ -31,6 +31,8 @@ pub struct Team {
     pub members: Vec<Option<i32>>,
     /// Progress of the team's barrier.
     pub barrier: Fact<Barrier>,
+    /// What an OMPT tool has filed with the region; 0 where there is no tool, or it has filed nothing.
+    pub tool_data: Fact<u64>,
 }
 
 /// A team's barrier: the one all barriers inside its region use in turn, and the one at its end.

@@ -126,4 +126,6 @@ pub struct Thread {
     pub icvs: Icvs,
     /// Where it is to run.
     pub placement: Placement,
+    /// What an OMPT tool has filed with it; 0 where there is no tool, or it has filed nothing.
+    pub tool_data: Fact<u64>,
 }

@@ -78,6 +78,7 @@ impl Process {
             wait: fact(wait),
             icvs: Icvs::unknown(WHY),
             placement: Placement::unknown(WHY),
+            tool_data: Fact::unknown(WHY),
         });
     }
 
@@ -95,6 +96,7 @@ impl Process {
             construct: Fact::unknown(WHY),
             members: Vec::new(),
             barrier: Fact::unknown(WHY),
+            tool_data: Fact::unknown(WHY),
         });
         TeamId(self.snapshot.teams.len() - 1)
     }

@@ -11,6 +11,11 @@ use crate::memory::{Addr, ReadFault};
 /// Bytes kept between two stops; what is read beyond is not kept.
 const MOST_KEPT: usize = 64 << 20;
 
+/// Bytes between two structures that are read along with them: a call costs more.
+const GAP: u64 = 256;
+/// Bytes that are read at once.
+const PIECE: u64 = 64 << 10;
+
 pub(super) struct Memory<D> {
     debugger: D,
     kept: RefCell<Kept>,
@@ -59,6 +64,26 @@ impl<D: Debugger> Memory<D> {
             }
         }
         Ok(())
+    }
+
+    /// Reads what lies close together in one piece.
+    pub(super) fn prefetch(&self, ranges: &[(Addr, u64)]) {
+        let mut ranges: Vec<(u64, u64)> =
+            ranges.iter().filter_map(|(addr, len)| Some((addr.0, addr.0.checked_add(*len)?))).collect();
+        ranges.sort_unstable();
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        for (start, end) in ranges.into_iter().filter(|(start, end)| start < end) {
+            match pieces.last_mut() {
+                Some((first, last)) if start.saturating_sub(*last) <= GAP && end.saturating_sub(*first) <= PIECE => {
+                    *last = end.max(*last);
+                }
+                _ => pieces.push((start, end)),
+            }
+        }
+        for (start, end) in pieces.into_iter().filter(|(start, end)| end - start <= PIECE) {
+            // What is not all there is read one by one.
+            let _ = self.bytes(Addr(start), (end - start) as usize);
+        }
     }
 
     fn known(&self, addr: Addr, buf: &mut [u8]) -> bool {

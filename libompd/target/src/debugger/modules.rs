@@ -46,6 +46,8 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LinkMap {
     entries: Vec<Entry>,
+    /// Where its lists begin and end, and what is there: a module that comes is put behind the last one.
+    ends: Vec<(Addr, Vec<u64>)>,
     /// It was being changed (`r_state`), or broke off.
     torn: bool,
 }
@@ -55,15 +57,18 @@ impl LinkMap {
     pub(super) fn read<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<LinkMap> {
         let width = u64::from(arch.pointer_bytes);
         let mut space = memory.debugger().symbol("_r_debug")?;
-        let mut map = LinkMap { entries: Vec::new(), torn: false };
+        let mut map = LinkMap { entries: Vec::new(), ends: Vec::new(), torn: false };
         let mut seen = BTreeSet::new();
         for _ in 0..MAX_SPACES {
             // r_version (an int), r_map, r_brk, r_state (an int), r_ldbase; from version 2 on, r_next.
+            // Behind what every version has, it is readable all the same, if not more than that.
+            let words = memory.words(space, 6, arch).or_else(|| memory.words(space, 5, arch))?;
             let version = arch.byte_order.uint(&memory.bytes(space, 4)?);
-            let words = memory.words(space, 5, arch)?;
             let state = arch.byte_order.uint(&memory.bytes(space.offset(3 * width), 4)?);
             map.torn |= state != 0;
             map.follow(memory, arch, Addr(words[1]), &mut seen);
+            let known = if version < 2 { 5 } else { words.len() };
+            map.ends.push((space, words[..known].to_vec()));
             if version < 2 {
                 break;
             }
@@ -84,10 +89,20 @@ impl LinkMap {
                 self.torn = true;
                 return;
             };
+            let at_name = name;
             let name = memory.string(Addr(name), MAX_PATH).unwrap_or_default();
             self.entries.push(Entry { bias, name, dynamic });
+            if next == 0 {
+                self.ends.push((at, vec![bias, at_name, dynamic, next]));
+            }
             at = Addr(next);
         }
+    }
+
+    /// True if no module has come since the list was read. That one has gone is not always seen.
+    pub(super) fn has_not_grown<D: Debugger>(&self, memory: &Memory<D>, arch: Arch) -> bool {
+        let same = |(at, words): &(Addr, Vec<u64>)| memory.words(*at, words.len(), arch).as_ref() == Some(words);
+        !self.torn && self.ends.iter().all(same)
     }
 
     pub(super) fn modules<D: Debugger>(

@@ -37,49 +37,72 @@ pub(super) fn pointer_distance<D: Debugger>(memory: &Memory<D>, arch: Arch) -> O
     }
 }
 
-/// All threads that glibc lists and that have a kernel thread.
-pub(super) fn list<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Result<Vec<NativeThread>, String> {
-    let missing =
-        |what: &str| format!("the C library's list of threads was not found: the debugger does not know {what}");
-    let field = |name: &str| offset(memory, arch, name).ok_or_else(|| missing(name));
-    let links = field("_thread_db_pthread_list")?;
-    let tid = field("_thread_db_pthread_tid")?;
-    let next = field("_thread_db_list_t_next")?;
-    let symbol = |name: &str| memory.debugger().symbol(name);
-    // Since glibc 2.34 the rings begin in the dynamic linker's data, before in libpthread's.
-    let head = |modern: &str, old: &str| match symbol("_rtld_global").zip(offset(memory, arch, modern)) {
-        Some((global, offset)) => Ok(global.offset(offset)),
-        None => symbol(old).ok_or_else(|| missing(old)),
-    };
-    let rings = [
-        head("_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
-        head("_thread_db_rtld_global__dl_stack_used", "stack_used")?,
-    ];
-    let mut threads = Vec::new();
-    let mut seen = HashSet::new();
-    for head in rings {
-        let read = |at: Addr| memory.word(at.offset(next), arch).map(Addr);
-        let broken = |at: Addr| format!("the C library's list of threads breaks off at {at}");
-        let mut at = read(head).ok_or_else(|| broken(head))?;
-        // Before the first thread has been entered, the ring is all zero.
-        while at != head && !at.is_null() {
-            if !seen.insert(at) || seen.len() > MAX_THREADS {
-                return Err("the C library's list of threads has no end".to_owned());
-            }
-            let pthread = at.back(links);
-            // Both fields at once, for each read costs the debugger a call; they are neighbours.
-            let (low, high) = (links.min(tid), links.max(tid) + 2 * u64::from(arch.pointer_bytes));
-            if high - low <= NEAR {
-                memory.bytes(pthread.offset(low), (high - low) as usize).ok_or_else(|| broken(at))?;
-            }
-            let bytes = memory.bytes(pthread.offset(tid), 4).ok_or_else(|| broken(at))?;
-            let lwp = arch.byte_order.uint(&bytes) as u32 as i32;
-            // 0 while a thread is being made, and when it is over (nptl/pthread_create.c).
-            if lwp > 0 {
-                threads.push(NativeThread { lwp, pthread });
-            }
-            at = read(at).ok_or_else(|| broken(at))?;
-        }
+/// Where glibc keeps its list: none of it changes once the C library is loaded.
+#[derive(Debug, Clone)]
+pub(super) struct Lists {
+    /// Offsets into a thread's descriptor: its links, and its kernel thread id.
+    links: u64,
+    tid: u64,
+    /// Offset of the link to the next one.
+    next: u64,
+    heads: [Addr; 2],
+}
+
+impl Lists {
+    pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Result<Lists, String> {
+        let missing =
+            |what: &str| format!("the C library's list of threads was not found: the debugger does not know {what}");
+        let field = |name: &str| offset(memory, arch, name).ok_or_else(|| missing(name));
+        let links = field("_thread_db_pthread_list")?;
+        let tid = field("_thread_db_pthread_tid")?;
+        let next = field("_thread_db_list_t_next")?;
+        let symbol = |name: &str| memory.debugger().symbol(name);
+        // Since glibc 2.34 the rings begin in the dynamic linker's data, before in libpthread's.
+        let head = |modern: &str, old: &str| match symbol("_rtld_global").zip(offset(memory, arch, modern)) {
+            Some((global, offset)) => Ok(global.offset(offset)),
+            None => symbol(old).ok_or_else(|| missing(old)),
+        };
+        let heads = [
+            head("_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
+            head("_thread_db_rtld_global__dl_stack_used", "stack_used")?,
+        ];
+        Ok(Lists { links, tid, next, heads })
     }
-    Ok(threads)
+
+    /// The kernel thread id that the descriptor of a thread has: 0 while the thread is being made, and when it is over
+    /// (nptl/pthread_create.c).
+    pub(super) fn lwp<D: Debugger>(&self, memory: &Memory<D>, arch: Arch, pthread: Addr) -> Option<i32> {
+        let bytes = memory.bytes(pthread.offset(self.tid), 4)?;
+        Some(arch.byte_order.uint(&bytes) as u32 as i32)
+    }
+
+    /// All threads that glibc lists and that have a kernel thread.
+    pub(super) fn read<D: Debugger>(&self, memory: &Memory<D>, arch: Arch) -> Result<Vec<NativeThread>, String> {
+        let Lists { links, tid, next, heads } = *self;
+        let mut threads = Vec::new();
+        let mut seen = HashSet::new();
+        for head in heads {
+            let read = |at: Addr| memory.word(at.offset(next), arch).map(Addr);
+            let broken = |at: Addr| format!("the C library's list of threads breaks off at {at}");
+            let mut at = read(head).ok_or_else(|| broken(head))?;
+            // Before the first thread has been entered, the ring is all zero.
+            while at != head && !at.is_null() {
+                if !seen.insert(at) || seen.len() > MAX_THREADS {
+                    return Err("the C library's list of threads has no end".to_owned());
+                }
+                let pthread = at.back(links);
+                // Both fields at once, for each read costs the debugger a call; they are neighbours.
+                let (low, high) = (links.min(tid), links.max(tid) + 2 * u64::from(arch.pointer_bytes));
+                if high - low <= NEAR {
+                    memory.bytes(pthread.offset(low), (high - low) as usize).ok_or_else(|| broken(at))?;
+                }
+                let lwp = self.lwp(memory, arch, pthread).ok_or_else(|| broken(at))?;
+                if lwp > 0 {
+                    threads.push(NativeThread { lwp, pthread });
+                }
+                at = read(at).ok_or_else(|| broken(at))?;
+            }
+        }
+        Ok(threads)
+    }
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};
+use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
+use crate::gomp::Gomp;
+use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -29,6 +32,9 @@ impl Reader<'_> {
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
         }
+        if self.focused.is_some_and(|focused| focused.tasks == Tasks::None) {
+            return Icvs::unknown(NOT_LOOKED_FOR);
+        }
         let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
         let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
         // A thread without a task is governed by the global copy (`gomp_icv`).
@@ -43,7 +49,14 @@ impl Reader<'_> {
         };
         icvs.levels = s.thread.level.fact(Ok(raw.level));
         icvs.active_levels = s.thread.active_level.fact(raw.view.u32(&s.thread.active_level));
-        icvs.sources = sources::of_task(&icvs, &self.began());
+        icvs.def_allocator = match raw.view.uint(&s.thread.def_allocator) {
+            Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
+            own => s.thread.def_allocator.fact(own.map(Allocator)),
+        };
+        icvs.sources = match self.focused {
+            Some(_) => IcvSources::unknown(NOT_LOOKED_FOR),
+            None => sources::of_task(&icvs, &self.began()),
+        };
         icvs
     }
 
@@ -122,8 +135,31 @@ impl Reader<'_> {
         }
     }
 
+    /// The text that a variable of the runtime points to.
+    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &str) -> Fact<SettingValue> {
+        let Some((addr, origin)) = at else {
+            return Fact::unknown(format_args!("where this runtime keeps {what} is not known"));
+        };
+        let text = self.target.read_ptr(addr).and_then(|text| self.target.read_cstr(text, limits::STRING));
+        match text {
+            Ok(text) => Fact::known(SettingValue::Text(text), origin),
+            Err(fault) => Fact::unknown(fault),
+        }
+    }
+
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
+        self.settings_of(None)
+    }
+
+    /// One of them.
+    pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
+        Reader::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+    }
+
+    /// All, or all of which but one are not read.
+    fn settings_of(&self, only: Option<&str>) -> Vec<Setting> {
+        let wanted = |of: &str| only.is_none_or(|only| only == of);
         let environment = &self.environment;
         let number = |value: u64| SettingValue::Number(i64::from(value as u32 as i32));
         let flag = |text: &str| sources::flag(text, Family::Gomp).map(SettingValue::Flag);
@@ -137,9 +173,16 @@ impl Reader<'_> {
             |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
                 sources::setting(name, scope, value, environment, variables, parse, default)
             };
-        let cancel = self.word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
-        let priority = self.word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
-        let processors = self.available_cpus();
+        let word = |place, size, of| match wanted(of) {
+            true => self.word(place, size, of),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
+        let cancel = word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
+        let priority = word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
+        let processors = match wanted("num-procs-var") {
+            true => self.available_cpus(),
+            false => Fact::unknown(NOT_LOOKED_FOR),
+        };
         let counted = processors.get().map(number);
         let none = SettingValue::Number(0);
         vec![
@@ -160,6 +203,34 @@ impl Reader<'_> {
                 &["OMP_STACKSIZE", "GOMP_STACKSIZE"],
                 &sources::size,
                 None,
+            ),
+            set(
+                "nteams-var",
+                Scope::Device,
+                word(self.gomp.nteams, 4, "nteams-var").map(number),
+                &["OMP_NUM_TEAMS"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            set(
+                "teams-thread-limit-var",
+                Scope::Device,
+                word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
+                &["OMP_TEAMS_THREAD_LIMIT"],
+                &sources::number,
+                Some(SettingValue::Number(0)),
+            ),
+            set(
+                "affinity-format-var",
+                Scope::Device,
+                match wanted("affinity-format-var") {
+                    true => self.text_setting(self.gomp.affinity_format, "affinity-format-var"),
+                    false => Fact::unknown(NOT_LOOKED_FOR),
+                },
+                &["OMP_AFFINITY_FORMAT"],
+                &sources::text,
+                // `gomp_affinity_format_var` in icv.c.
+                Some(SettingValue::Text("level %L thread %i affinity %A".to_owned())),
             ),
             set("wait-policy-var", Scope::Device, Fact::unknown(unread), &["OMP_WAIT_POLICY"], &policy, None),
             set("GOMP_SPINCOUNT", Scope::Device, Fact::unknown(unread), &["GOMP_SPINCOUNT"], &sources::number, None),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ompd_target::{Addr, Environment, Machine, Registers, Target, TargetExt};
 
 mod doacross;
+mod focus;
 mod icvs;
 mod locks;
 mod loops;
@@ -19,6 +20,7 @@ mod waits;
 
 use super::{Distance, Gomp};
 use crate::bind::{Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits;
 use crate::model::*;
@@ -48,6 +50,8 @@ struct RawTeam {
     active_level: u32,
 }
 
+/// Why nothing is known that tools would have filed.
+const NO_OMPT: &str = "libgomp has no OMPT";
 /// Why nothing is said of a thread whose team has no thread 0, or does not list it.
 const UNSETTLED: &str = "it is on its way into or out of a region, or thread 0 of its team was left behind by a fork";
 
@@ -102,6 +106,8 @@ pub(super) struct Reader<'a> {
     /// Variables of the environment that concern it.
     environment: Environment,
     check: SelfCheck,
+    /// A single thread is looked at.
+    focused: Option<focus::Focused>,
     /// A team could not be read: what lies in it cannot be recognised.
     lost_team: bool,
     issues: Vec<Issue>,
@@ -110,31 +116,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// What was read, and how it agrees with what has to be so.
     pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
-        let mut reader = Reader {
-            gomp,
-            target,
-            threads: Vec::new(),
-            teams: BTreeMap::new(),
-            team_ids: HashMap::new(),
-            team_order: Vec::new(),
-            pools: BTreeMap::new(),
-            pool_threads: Vec::new(),
-            tasks: Vec::new(),
-            task_ids: HashMap::new(),
-            icv_addrs: HashMap::new(),
-            more_tasks: Vec::new(),
-            groups: Vec::new(),
-            group_ids: HashMap::new(),
-            places: HashMap::new(),
-            locks: Vec::new(),
-            lock_ids: HashMap::new(),
-            initial: OnceCell::new(),
-            place_table: OnceCell::new(),
-            environment: target.process().environment.only(sources::PREFIXES),
-            check: SelfCheck::default(),
-            lost_team: false,
-            issues: Vec::new(),
-        };
+        let mut reader = Reader::new(gomp, target);
         reader.read_threads();
         reader.read_pools();
         reader.read_teams();
@@ -167,6 +149,35 @@ impl<'a> Reader<'a> {
             },
             check,
         )
+    }
+
+    fn new(gomp: &'a Gomp, target: &'a dyn Target) -> Reader<'a> {
+        Reader {
+            gomp,
+            target,
+            threads: Vec::new(),
+            teams: BTreeMap::new(),
+            team_ids: HashMap::new(),
+            team_order: Vec::new(),
+            pools: BTreeMap::new(),
+            pool_threads: Vec::new(),
+            tasks: Vec::new(),
+            task_ids: HashMap::new(),
+            icv_addrs: HashMap::new(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
+            places: HashMap::new(),
+            locks: Vec::new(),
+            lock_ids: HashMap::new(),
+            initial: OnceCell::new(),
+            place_table: OnceCell::new(),
+            environment: target.process().environment.only(sources::PREFIXES),
+            check: SelfCheck::default(),
+            focused: None,
+            lost_team: false,
+            issues: Vec::new(),
+        }
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -265,8 +276,11 @@ impl<'a> Reader<'a> {
         let mut workers: HashSet<Addr> = HashSet::new();
         let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
         let mut issues = Vec::new();
+        // Who is in a team is no worker that has lost its last one.
+        let teamless = self.focused.is_none() || self.threads.iter().any(|t| t.team.is_null());
         for (addr, view) in &self.pools {
-            match self.pool_threads(view) {
+            match if teamless { self.pool_threads(view) } else { Ok(Vec::new()) } {
+                Ok(entries) if self.focused.is_some() => workers.extend(entries.into_iter().skip(1)),
                 Ok(entries) => {
                     let lwps = self.pool_members(*addr, &entries, &by_addr);
                     if !entries.is_empty() {
@@ -375,8 +389,13 @@ impl<'a> Reader<'a> {
                 });
                 match step {
                     Ok((view, next)) => {
-                        self.prefetch_tasks(addr, &view);
+                        if self.focused.is_none() {
+                            self.prefetch_tasks(addr, &view);
+                        }
                         self.teams.insert(addr, RawTeam { view, level, active_level: active });
+                        if self.stays_inside() {
+                            break;
+                        }
                         (addr, level, active) = next;
                     }
                     Err(why) => {
@@ -510,11 +529,15 @@ impl<'a> Reader<'a> {
         for addr in &self.team_order {
             let raw = &self.teams[addr];
             let parent = match raw.view.ptr(&s.team.prev_team) {
+                Ok(parent) if self.stays_inside() && !parent.is_null() && self.team_id(parent).is_none() => {
+                    Fact::unknown(NOT_LOOKED_FOR)
+                }
                 Ok(parent) => self.team_at(parent, &s.team.prev_team),
                 Err(why) => why.into(),
             };
             let size = raw.view.u32(&s.team.nthreads);
             teams.push(Team {
+                tool_data: Fact::unknown(NO_OMPT),
                 descriptor: *addr,
                 members: vec![None; size.as_ref().copied().unwrap_or(0) as usize],
                 serialized: s.team.nthreads.fact(size.clone().map(|n| n == 1)),
@@ -565,6 +588,7 @@ impl<'a> Reader<'a> {
         let s = &gomp.structs;
         if let Some(why) = raw.unsettled.as_deref() {
             return Thread {
+                tool_data: Fact::unknown(NO_OMPT),
                 lwp: Some(raw.lwp),
                 descriptor: raw.addr,
                 gtid: None,
@@ -579,7 +603,10 @@ impl<'a> Reader<'a> {
             };
         }
         let role_slot = if raw.idle { &s.pool.last_team } else { &s.thread.team };
-        let role = role_slot.fact(self.role(raw));
+        let role = match self.role(raw) {
+            Err(_) if self.stays_inside() => Fact::unknown(NOT_LOOKED_FOR),
+            role => role_slot.fact(role),
+        };
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
             _ if raw.idle => Fact::unknown("an idle worker executes no task"),
@@ -587,6 +614,7 @@ impl<'a> Reader<'a> {
             Ok(task) if task.is_null() => Fact::unknown("it is on its way into or out of its region"),
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => s.thread.task.fact(Ok(*id)),
+                None if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
                 None => Fact::unknown(format!("the task at {task} could not be read")),
             },
             Err(why) => why.into(),
@@ -600,6 +628,7 @@ impl<'a> Reader<'a> {
             s.thread.team_id.fact(Ok(raw.team_id))
         };
         Thread {
+            tool_data: Fact::unknown(NO_OMPT),
             lwp: Some(raw.lwp),
             descriptor: raw.addr,
             gtid: None,
@@ -607,7 +636,10 @@ impl<'a> Reader<'a> {
             thread_num: number,
             team,
             icvs: self.icvs_of(raw, &task),
-            placement: self.placement_of(raw),
+            placement: match self.focused {
+                Some(_) => Placement::unknown(NOT_LOOKED_FOR),
+                None => self.placement_of(raw),
+            },
             task,
             state,
             wait,

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use ompd_layout::Origin;
 use ompd_target::{Addr, TargetExt};
 
-use super::{Place, RawGroup, RawThread, Reader};
+use super::{NO_OMPT, Place, RawGroup, RawThread, Reader};
 use crate::bind::{View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::limits;
 use crate::model::*;
 
@@ -43,9 +44,19 @@ impl Reader<'_> {
 
     /// Current tasks with their ancestors, then what is queued in each team.
     pub(super) fn read_tasks(&mut self) {
+        self.read_current_tasks();
+        self.implicit_tasks();
+        self.read_queues();
+        self.doubt_suspended();
+    }
+
+    /// Current tasks with their ancestors; where a single thread is looked at, those of that.
+    pub(super) fn read_current_tasks(&mut self) {
+        let looked_at = if self.focused.is_some() { 1 } else { self.threads.len() };
         let current: Vec<(i32, Addr, Addr)> = self
             .threads
             .iter()
+            .take(looked_at)
             .filter(|t| !t.idle)
             .filter_map(|t| Some((t.lwp, t.team, t.view.ptr(&self.gomp.structs.thread.task).ok()?)))
             .filter(|(_, _, task)| !task.is_null())
@@ -54,6 +65,7 @@ impl Reader<'_> {
             let team = self.team_at(team, &self.gomp.structs.thread.team);
             let mut child: Option<TaskId> = None;
             let (mut at, mut in_team) = (task, team.clone());
+            let mut enough = false;
             for depth in 0.. {
                 let seen = self.task_ids.get(&at).copied();
                 let id = match seen {
@@ -77,7 +89,12 @@ impl Reader<'_> {
                     self.tasks[id.0].state = self.gomp.structs.thread.task.fact(Ok(TaskState::Running));
                     self.tasks[id.0].team = team.clone();
                 }
-                if seen.is_some() {
+                if seen.is_some() || enough {
+                    break;
+                }
+                enough = self.is_last(id, at);
+                if enough && !self.goes_beyond() {
+                    self.tasks[id.0].generating = Fact::unknown(NOT_LOOKED_FOR);
                     break;
                 }
                 let parent = self.parent_of(at);
@@ -111,9 +128,6 @@ impl Reader<'_> {
                 }
             }
         }
-        self.implicit_tasks();
-        self.read_queues();
-        self.doubt_suspended();
     }
 
     /// Implicit tasks whose thread executes a task that was not generated under it, as it may at a barrier.
@@ -276,6 +290,7 @@ impl Reader<'_> {
             unmet: self.unmet_of(&view, raw_kind),
             predecessors: Vec::new(),
             unfinished_children: Fact::unknown("not counted"),
+            ..Task::unknown(addr, NO_OMPT)
         });
         self.task_ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {

@@ -1,10 +1,10 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::{Addr, TargetExt};
+use ompd_target::Addr;
 
 use super::Reader;
 use crate::bind::{Slot, View};
-use crate::kmp::schema::{AVAIL_PROC, CANCEL, LIBRARY, MAX_TASK_PRIORITY, STACKSIZE};
+use crate::kmp::schema::AVAIL_PROC;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -15,7 +15,7 @@ const SCHEDULE_NONMONOTONIC: u32 = 1 << 30;
 const NO_LIMIT: u64 = i32::MAX as u64;
 
 impl Reader<'_> {
-    pub(super) fn icvs_of(&self, task: &Fact<TaskId>, team: Addr) -> Icvs {
+    pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
         let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0, s.icvs.size) {
@@ -40,8 +40,12 @@ impl Reader<'_> {
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
             default_device: i.default_device.fact(view.int(&i.default_device)),
+            def_allocator: s.info.def_allocator.fact(thread.uint(&s.info.def_allocator).map(Allocator)),
             sources: IcvSources::unknown("not asked for"),
         };
+        if self.focused.is_some() {
+            return icvs;
+        }
         let sources = sources::of_task(&icvs, &self.began());
         Icvs { sources, ..icvs }
     }
@@ -57,93 +61,6 @@ impl Reader<'_> {
             schedule: Schedule { kind: 1, monotonic: false, chunk: 0 },
             levels: Some((1, i32::MAX as u64)),
         }
-    }
-
-    /// A variable of `size` bytes, signed.
-    fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
-        let Some((addr, origin)) = self.kmp.global(name) else {
-            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
-        };
-        match self.target.read_uint(addr, size) {
-            Ok(value) if size == 4 => Fact::known(i64::from(value as u32 as i32), origin),
-            Ok(value) => Fact::known(value as i64, origin),
-            Err(fault) => Fact::unknown(fault),
-        }
-    }
-
-    /// Control variables of the process as a whole. None of them can be set by a call of OpenMP's.
-    pub(super) fn settings(&self) -> Vec<Setting> {
-        let environment = &self.environment;
-        let flag = |text: &str| sources::flag(text, Family::Kmp).map(SettingValue::Flag);
-        let arch = self.target.arch();
-        let set =
-            |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
-                sources::setting(name, scope, value, environment, variables, parse, default)
-            };
-        let number = |name| self.number(name, 4).map(SettingValue::Number);
-        let stacksize = self.number(STACKSIZE, arch.pointer_bytes.into()).map(SettingValue::Number);
-        let processors = self.number(AVAIL_PROC, 4);
-        let counted = processors.get().map(SettingValue::Number);
-        // `enum library_type`.
-        let library = match self.number(LIBRARY, 4) {
-            Fact::Known { value: 1, origin } => Fact::known(SettingValue::Word("serial"), origin),
-            Fact::Known { value: 2, origin } => Fact::known(SettingValue::Word("turnaround"), origin),
-            Fact::Known { value: 3, origin } => Fact::known(SettingValue::Word("throughput"), origin),
-            Fact::Known { value, .. } => Fact::unknown(format_args!("it is {value}, which means nothing")),
-            Fact::Unknown { why } => Fact::Unknown { why },
-        };
-        let policy = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "serial" => Some(SettingValue::Word("serial")),
-            "turnaround" | "active" => Some(SettingValue::Word("turnaround")),
-            "throughput" | "passive" => Some(SettingValue::Word("throughput")),
-            _ => None,
-        };
-        let stack_variables = ["OMP_STACKSIZE", "KMP_STACKSIZE", "GOMP_STACKSIZE"];
-        let none = SettingValue::Number(0);
-        vec![
-            set(
-                "cancel-var",
-                Scope::Global,
-                self.number(CANCEL, 4).map(|value| SettingValue::Flag(value != 0)),
-                &["OMP_CANCELLATION"],
-                &flag,
-                Some(SettingValue::Flag(false)),
-            ),
-            set(
-                "max-task-priority-var",
-                Scope::Global,
-                number(MAX_TASK_PRIORITY),
-                &["OMP_MAX_TASK_PRIORITY"],
-                &sources::number,
-                Some(none),
-            ),
-            set(
-                "num-procs-var",
-                Scope::Device,
-                processors.map(SettingValue::Number),
-                &["KMP_HW_SUBSET", "KMP_AFFINITY"],
-                &|_| None,
-                counted,
-            ),
-            // Where nothing is said it depends on the limit of the process.
-            set("stacksize-var", Scope::Device, stacksize, &stack_variables, &sources::size, None),
-            set(
-                "KMP_LIBRARY",
-                Scope::Device,
-                library,
-                &["KMP_LIBRARY", "OMP_WAIT_POLICY"],
-                &policy,
-                Some(SettingValue::Word("throughput")),
-            ),
-            set(
-                "KMP_BLOCKTIME",
-                Scope::Device,
-                Fact::unknown("it is not read, for its unit differs from release to release"),
-                &["KMP_BLOCKTIME"],
-                &sources::number,
-                None,
-            ),
-        ]
     }
 
     /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its partition

@@ -11,16 +11,19 @@ use ompd_target::{Addr, Environment, Registers, Target, TargetExt};
 
 mod depends;
 mod doacross;
+mod focus;
 mod groups;
 mod icvs;
 mod locks;
 mod loops;
 mod queues;
+mod settings;
 mod tasks;
 mod waits;
 
 use super::{Kmp, schema};
 use crate::bind::{Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
 use crate::model::*;
@@ -103,42 +106,15 @@ pub(super) struct Reader<'a> {
     /// Variables of the environment that concern it.
     environment: Environment,
     check: SelfCheck,
+    /// A single thread is looked at.
+    focused: Option<focus::Focused>,
     issues: Vec<Issue>,
 }
 
 impl<'a> Reader<'a> {
     /// What was read, and how it agrees with what has to be so.
     pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
-        let mut reader = Reader {
-            kmp,
-            target,
-            threads: Vec::new(),
-            by_addr: BTreeMap::new(),
-            by_gtid: HashMap::new(),
-            all_threads: false,
-            teams: BTreeMap::new(),
-            regions: Vec::new(),
-            region_ids: HashMap::new(),
-            innermost: HashMap::new(),
-            tasks: Vec::new(),
-            task_ids: HashMap::new(),
-            task_views: Vec::new(),
-            lines: HashMap::new(),
-            lock_waits: HashMap::new(),
-            depend_waits: HashMap::new(),
-            loops: Vec::new(),
-            locks: Vec::new(),
-            lock_awaited: false,
-            queued: queues::Queued::default(),
-            more_tasks: Vec::new(),
-            groups: Vec::new(),
-            group_ids: HashMap::new(),
-            budget: Budget::default(),
-            bulk: Budget::of(limits::BULK_STEPS),
-            environment: target.process().environment.only(sources::PREFIXES),
-            check: SelfCheck::default(),
-            issues: Vec::new(),
-        };
+        let mut reader = Reader::new(kmp, target);
         if let Err(why) = reader.read_threads() {
             reader.issue("threads", why);
         }
@@ -171,6 +147,40 @@ impl<'a> Reader<'a> {
             ..RuntimeSnapshot::of(kmp.info.clone())
         };
         (snapshot, check)
+    }
+
+    fn new(kmp: &'a Kmp, target: &'a dyn Target) -> Reader<'a> {
+        Reader {
+            kmp,
+            target,
+            threads: Vec::new(),
+            by_addr: BTreeMap::new(),
+            by_gtid: HashMap::new(),
+            all_threads: false,
+            teams: BTreeMap::new(),
+            regions: Vec::new(),
+            region_ids: HashMap::new(),
+            innermost: HashMap::new(),
+            tasks: Vec::new(),
+            task_ids: HashMap::new(),
+            task_views: Vec::new(),
+            lines: HashMap::new(),
+            lock_waits: HashMap::new(),
+            depend_waits: HashMap::new(),
+            loops: Vec::new(),
+            locks: Vec::new(),
+            lock_awaited: false,
+            queued: queues::Queued::default(),
+            more_tasks: Vec::new(),
+            groups: Vec::new(),
+            group_ids: HashMap::new(),
+            budget: Budget::default(),
+            bulk: Budget::of(limits::BULK_STEPS),
+            environment: target.process().environment.only(sources::PREFIXES),
+            check: SelfCheck::default(),
+            focused: None,
+            issues: Vec::new(),
+        }
     }
 
     fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
@@ -250,6 +260,8 @@ impl<'a> Reader<'a> {
     /// The first `all` entries of the table of threads that are in use.
     fn thread_entries(&mut self, table: Addr, capacity: u64, all: u64) -> Vec<(u64, Addr)> {
         let width = u64::from(self.target.arch().pointer_bytes);
+        // There may be holes between them.
+        self.target.prefetch(&[(table, all.min(capacity) * width)]);
         let mut entries = Vec::new();
         for gtid in 0..capacity {
             if entries.len() as u64 == all {
@@ -312,7 +324,11 @@ impl<'a> Reader<'a> {
         if team.is_null() {
             return Ok(false);
         }
-        let read = |addr| View::read(self.target, addr, s.team.size);
+        let read = |addr| {
+            let view = View::read(self.target, addr, s.team.size)?;
+            self.prefetch_members(&view);
+            Ok(view)
+        };
         let view = seen.views.entry(team).or_insert_with(|| read(team)).clone()?;
         if !self.lists(&view, number, thread)? {
             // Ending a region, thread 0 takes back its number in the enclosing team before it takes back that team.
@@ -327,6 +343,15 @@ impl<'a> Reader<'a> {
         match chain {
             Ok(teams) => Ok(teams.contains(&team)),
             Err(why) => Err(why.clone()),
+        }
+    }
+
+    /// Members are looked up one by one.
+    fn prefetch_members(&self, team: &View) {
+        let s = &self.kmp.structs.team;
+        if let (Ok(size), Ok(array)) = (team.count(&s.nproc), team.ptr(&s.threads)) {
+            let width = u64::from(self.target.arch().pointer_bytes);
+            self.target.prefetch(&[(array, u64::from(size).min(limits::TEAM_SIZE) * width)]);
         }
     }
 
@@ -374,7 +399,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 let s = &self.kmp.structs.team;
-                let read = View::read(self.target, at, s.size).and_then(|view| {
+                let read = self.team(at).and_then(|view| {
                     let identities = self.identities(&view)?;
                     self.check.judge(&identities)?;
                     // Needed to tell how many regions the team stands for.
@@ -385,6 +410,9 @@ impl<'a> Reader<'a> {
                 match read {
                     Ok((view, parent)) => {
                         self.teams.insert(at, view);
+                        if self.stays_inside() {
+                            break;
+                        }
                         at = parent;
                     }
                     Err(why) => {
@@ -407,7 +435,8 @@ impl<'a> Reader<'a> {
         ];
         if sized {
             let first = self.target.read_ptr(view.ptr(&s.threads)?)?;
-            let ours = nproc == 1 || self.by_addr.contains_key(&first);
+            // Of a single thread's team that one was followed, and is thread 0 of it.
+            let ours = nproc == 1 || self.by_addr.contains_key(&first) || self.focused.is_some();
             found.push(("thread 0 of a team is no thread of the runtime", ours));
         }
         Ok(found)
@@ -456,6 +485,14 @@ impl<'a> Reader<'a> {
         if ident.is_null() {
             return Fact::unknown("the runtime recorded no source position");
         }
+        if self.focused.is_some() {
+            return Fact::unknown(NOT_LOOKED_FOR);
+        }
+        self.line_at(ident, origin)
+    }
+
+    /// The same whatever is looked at.
+    fn line_at(&mut self, ident: Addr, origin: Origin) -> Fact<SourceLine> {
         if let Some(known) = self.lines.get(&ident) {
             return known.clone();
         }
@@ -493,7 +530,13 @@ impl<'a> Reader<'a> {
             let outermost = siblings.first() == Some(&region);
             let size = view.count(&s.nproc);
             let parent = if outermost {
-                view.ptr(&s.parent).map_or_else(Fact::from, |parent| self.team_at(parent, &s.parent))
+                match view.ptr(&s.parent) {
+                    Ok(parent) if self.stays_inside() && !self.teams.contains_key(&parent) => {
+                        Fact::unknown(NOT_LOOKED_FOR)
+                    }
+                    Ok(parent) => self.team_at(parent, &s.parent),
+                    Err(why) => why.into(),
+                }
             } else {
                 let outer = Region { level: region.level - 1, team: region.team };
                 s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
@@ -505,6 +548,14 @@ impl<'a> Reader<'a> {
                 Fact::unknown("the runtime keeps one source position for serialized regions nested in each other")
             };
             teams.push(Team {
+                // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
+                tool_data: match view.count(&s.serialized) {
+                    Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
+                    Ok(_) => {
+                        Fact::unknown("the runtime keeps it elsewhere for serialized regions nested in each other")
+                    }
+                    Err(why) => why.into(),
+                },
                 descriptor: region.team,
                 members: self.members_of(&view, size.as_ref().copied().unwrap_or(0)),
                 serialized: s.serialized.fact(serialized),
@@ -524,6 +575,9 @@ impl<'a> Reader<'a> {
     }
 
     fn members_of(&self, team: &View, size: u32) -> Vec<Option<i32>> {
+        if self.focused.is_some() {
+            return Vec::new();
+        }
         let s = &self.kmp.structs.team;
         let width = u64::from(self.target.arch().pointer_bytes);
         let array = team.ptr(&s.threads).unwrap_or(Addr::NULL);
@@ -560,7 +614,12 @@ impl<'a> Reader<'a> {
     fn make_thread(&mut self, index: usize, teams: &[Team]) -> Thread {
         let kmp = self.kmp;
         let s = &kmp.structs;
-        let wait = self.wait_of(index);
+        let wait = match &self.focused {
+            Some(focused) if !focused.wait && matches!(self.threads[index].idle, Idle::No) => {
+                Fact::unknown(NOT_LOOKED_FOR)
+            }
+            _ => self.wait_of(index),
+        };
         let raw = &self.threads[index];
         let why_none = match &raw.idle {
             Idle::No => None,
@@ -571,6 +630,7 @@ impl<'a> Reader<'a> {
             (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
             (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
             (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
+            (Idle::No, None) if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
             (Idle::No, None) => Fact::unknown("with which thread its contention group began could not be read"),
             (Idle::Unsure(why), _) => Fact::unknown(why),
         };
@@ -584,6 +644,7 @@ impl<'a> Reader<'a> {
             (Ok(task), None) if task.is_null() => Fact::unknown("the thread has no task yet"),
             (Ok(task), None) => match self.task_ids.get(&task) {
                 Some(id) => s.info.current_task.fact(Ok(*id)),
+                None if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
                 None => Fact::unknown(format!("the task at {task} could not be read")),
             },
             (Err(why), None) => why.into(),
@@ -601,13 +662,14 @@ impl<'a> Reader<'a> {
         };
         let icvs = match why_none {
             Some(why) => Icvs::unknown(why),
-            None => self.icvs_of(&task, raw.team),
+            None => self.icvs_of(&raw.view, &task, raw.team),
         };
         let placement = match why_none {
             Some(why) => Placement::unknown(why),
             None => self.placement_of(&raw.view),
         };
         Thread {
+            tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
             placement,
             lwp: raw.lwp,
             descriptor: raw.view.addr(),

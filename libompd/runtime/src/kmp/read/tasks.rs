@@ -15,36 +15,10 @@ pub(super) const EVENT_PENDING: u64 = 1;
 
 impl Reader<'_> {
     pub(super) fn read_tasks(&mut self) {
-        let s = &self.kmp.structs.info;
-        let current: Vec<(Option<i32>, Option<u32>, Addr, Addr)> = self
-            .threads
-            .iter()
-            .filter(|t| matches!(t.idle, Idle::No))
-            .filter_map(|t| Some((t.lwp, t.view.count(&s.ds_tid).ok(), t.team, t.view.ptr(&s.current_task).ok()?)))
-            .filter(|(.., task)| !task.is_null())
-            .collect();
-        for (lwp, number, team, task) in current {
-            let seen = self.task_ids.get(&task).copied();
-            let id = match seen.map_or_else(|| self.add_task(task), Ok) {
-                Ok(id) => id,
-                Err(why) => {
-                    self.issue(format!("task {task}"), why);
-                    continue;
-                }
-            };
-            self.tasks[id.0].thread = lwp;
-            if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
-                self.tasks[id.0].member = number;
+        for index in 0..self.threads.len() {
+            if let Some(id) = self.read_current(index) {
+                self.read_ancestors(id);
             }
-            // Entering and leaving a region, a thread changes its team and its task one after the other.
-            if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
-                && !self.encloses(own, team)
-                && !self.encloses(team, own)
-            {
-                self.check.note("a thread executes a task of a team it is not in", own == team);
-            }
-            self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
-            self.read_ancestors(id);
         }
         let mut queues: Vec<Addr> = Vec::new();
         for team in self.teams.values() {
@@ -84,6 +58,35 @@ impl Reader<'_> {
         self.doubt_suspended();
     }
 
+    /// The task that a thread executes.
+    pub(super) fn read_current(&mut self, index: usize) -> Option<TaskId> {
+        let s = &self.kmp.structs;
+        let thread = self.threads.get(index).filter(|thread| matches!(thread.idle, Idle::No))?;
+        let (lwp, number, team) = (thread.lwp, thread.view.count(&s.info.ds_tid).ok(), thread.team);
+        let task = thread.view.ptr(&s.info.current_task).ok().filter(|task| !task.is_null())?;
+        let seen = self.task_ids.get(&task).copied();
+        let id = match seen.map_or_else(|| self.add_task(task), Ok) {
+            Ok(id) => id,
+            Err(why) => {
+                self.issue(format!("task {task}"), why);
+                return None;
+            }
+        };
+        self.tasks[id.0].thread = lwp;
+        if self.tasks[id.0].kind.get() == Some(TaskKind::Implicit) {
+            self.tasks[id.0].member = number;
+        }
+        // Entering and leaving a region, a thread changes its team and its task one after the other.
+        if let Ok(own) = self.task_views[id.0].ptr(&self.kmp.structs.taskdata.team)
+            && !self.encloses(own, team)
+            && !self.encloses(team, own)
+        {
+            self.check.note("a thread executes a task of a team it is not in", own == team);
+        }
+        self.tasks[id.0].state = self.kmp.structs.info.current_task.fact(Ok(TaskState::Running));
+        Some(id)
+    }
+
     /// Follows the chain of generating tasks of a task until one is met that was followed before.
     pub(super) fn read_ancestors(&mut self, task: TaskId) {
         let slot = self.kmp.structs.taskdata.parent;
@@ -119,7 +122,7 @@ impl Reader<'_> {
 
     /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
     /// from one whose number is known, since its thread executes it, follow the numbers of the others.
-    fn number_implicit(&mut self) {
+    pub(super) fn number_implicit(&mut self) {
         let Ok(size) = self.kmp.structs.taskdata.size.get() else { return };
         let implicit = |task: &Task| task.kind.get() == Some(TaskKind::Implicit);
         for (task, member) in self.encountering() {
@@ -291,6 +294,8 @@ impl Reader<'_> {
                 Err(why) => why.into(),
             },
             unfinished_children,
+            tool_data: s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
+            ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
             ..Task::unknown(addr, "not read")
         };
         self.tasks.push(task);
@@ -298,6 +303,19 @@ impl Reader<'_> {
         self.tasks[id.0].location = self.line_in(&view, &s.taskdata.ident);
         self.task_views.push(view);
         Ok(id)
+    }
+
+    /// What is noted for OMPT tools: nothing unless there is one.
+    fn ompt_frames(&self, task: &View) -> Result<OmptFrames, Why> {
+        let s = &self.kmp.structs.taskdata;
+        let frame = |at: &Slot, flags: &Slot| -> Result<Option<OmptFrame>, Why> {
+            let address = task.ptr(at)?;
+            Ok((!address.is_null()).then_some(OmptFrame { address, flags: task.u32(flags)? }))
+        };
+        Ok(OmptFrames {
+            exit: frame(&s.exit_frame, &s.exit_frame_flags)?,
+            enter: frame(&s.enter_frame, &s.enter_frame_flags)?,
+        })
     }
 
     /// What the flags tell of a task that no thread executes.

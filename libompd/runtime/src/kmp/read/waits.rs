@@ -5,6 +5,7 @@ use ompd_target::{Addr, Registers, TargetExt};
 
 use super::{Barriers, Idle, Reader};
 use crate::bind::{Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::limits;
 use crate::model::*;
 
@@ -71,16 +72,16 @@ impl Reader<'_> {
     /// If `word` is some thread's barrier word: which barrier.
     pub(super) fn barrier_word(&self, word: Addr) -> Option<Barriers> {
         let s = &self.kmp.structs;
-        let (addr, index) = self.by_addr.range(..=word).next_back()?;
-        if word.0 - addr.0 >= s.info.size.get().ok()? {
-            return None;
-        }
-        let view = &self.threads[*index].view;
+        let at = word.0 - self.thread_around(word)?.0;
         BARRIERS.into_iter().find(|which| {
-            let state = self.barrier_state(view, *which);
-            state.is_ok_and(|state| {
-                [&s.bstate.arrived, &s.bstate.go].iter().any(|slot| state.addr_of(slot).ok() == Some(word))
-            })
+            let state = match which {
+                Barriers::Plain => s.info.bar.offset(),
+                _ => s.info.bar.offset().and_then(|bar| {
+                    Ok(bar.saturating_add(s.bstate.size.get()?.saturating_mul(*which as u64)))
+                }),
+            };
+            let is = |slot: &Slot| matches!((&state, slot.offset()), (Ok(state), Ok(slot)) if state.wrapping_add(slot) == at);
+            [&s.bstate.arrived, &s.bstate.go].into_iter().any(is)
         })
     }
 
@@ -115,6 +116,15 @@ impl Reader<'_> {
         }
     }
 
+    /// True if the record of the barrier that a thread has entered last says where that stands.
+    fn has_line(&mut self, thread: &View, wait: &Wait) -> bool {
+        let ident = &self.kmp.structs.info.ident;
+        match (&self.focused, thread.ptr(ident), ident.origin()) {
+            (Some(_), Ok(at), Some(origin)) if !at.is_null() => self.line_at(at, origin).value().is_some(),
+            _ => wait.location.is_some(),
+        }
+    }
+
     /// True if its team has never made explicit tasks: their queues come with the first of them.
     fn has_no_tasks(&self, thread: &View) -> bool {
         let s = &self.kmp.structs;
@@ -132,7 +142,7 @@ impl Reader<'_> {
     pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
         let mut found = self.find_wait(index);
         if let Fact::Known { value: Some(wait), .. } = &mut found {
-            if wait.over.get().is_none() {
+            if wait.over.get().is_none() && self.focused.is_none() {
                 wait.over = self.is_over(index, wait);
             }
             if let Some(Ok(registers)) = &self.threads[index].registers {
@@ -143,8 +153,9 @@ impl Reader<'_> {
                 let kind = self.barrier_kind(&self.threads[index].view);
                 // A task executed at the barrier may have come to another one, in a region of one thread. Where the record has
                 // a line, that is compared with the stack.
-                let unsure = wait.location.is_none() && !self.has_no_tasks(&self.threads[index].view);
-                wait.barrier = Some(match unsure && kind.value().is_some() {
+                let view = self.threads[index].view.clone();
+                let unsure = kind.value().is_some() && !self.has_no_tasks(&view) && !self.has_line(&view, wait);
+                wait.barrier = Some(match unsure {
                     true => Fact::unknown("the record may be of a barrier in a task executed here (build with -g)"),
                     false => kind,
                 });
@@ -316,6 +327,10 @@ impl Reader<'_> {
             Ok(queued) => queued,
             Err(why) => return why.into(),
         };
+        if queued && self.focused.is_some() {
+            self.fall_short();
+            return Fact::unknown(NOT_LOOKED_FOR);
+        }
         if queued {
             return match self.lock_waits.get(&raw.gtid) {
                 Some(wait) => Fact::known(Some(wait.clone()), wait.origin),
@@ -388,6 +403,7 @@ impl Reader<'_> {
             if self.is_unfinished_word(&view, word) {
                 return waiting(WaitKind::BarrierTasks, word, region, nowhere, &s.info.sleep_loc);
             }
+            self.fall_short();
             return Fact::unknown("it sleeps on a word of the runtime whose meaning is not known");
         }
         match registers {

@@ -1,0 +1,78 @@
+//! What an OMPT tool files with threads, regions and tasks, and the frames it is told of.
+
+use ompd::api::*;
+use ompd::types::*;
+use test_programs::{Opt, Skip, Toolchain, build, can_build};
+
+use crate::debugger::{Held, Session, out};
+
+#[path = "../../../runtime/tests/common/held.rs"]
+mod programs;
+
+/// `ompt_frame_t` as the tool reads it: address and flags.
+type Frame = (u64, u64);
+
+fn filed<T>(handle: *mut T, scope: ScopeNumber) -> Result<(Word, u64), Rc> {
+    let (mut value, mut ptr) = (0, Address::default());
+    match unsafe { ompd_get_tool_data(handle.cast(), scope, &raw mut value, &raw mut ptr) } {
+        Rc::OK => Ok((value, ptr.address)),
+        rc => Err(rc),
+    }
+}
+
+fn frames(task: *mut TaskHandle) -> Result<(Frame, Frame), Rc> {
+    let (mut exit, mut enter) = (FrameInfo::default(), FrameInfo::default());
+    match unsafe { ompd_get_task_frame(task, &raw mut exit, &raw mut enter) } {
+        Rc::OK => {
+            let frame = |of: FrameInfo| (of.frame_address.address, of.frame_flag as u64);
+            Ok((frame(exit), frame(enter)))
+        }
+        rc => Err(rc),
+    }
+}
+
+#[test]
+fn what_a_tool_has_filed() {
+    if let Err(skip) = can_build("ompt_tool", Toolchain::Clang).expect("the program is there") {
+        return skip.show();
+    }
+    let program = build("ompt_tool", Toolchain::Clang, Opt::O2, &[]).expect("it builds");
+    let mut noted = 0;
+    let mut tried = 0;
+    for (library, what) in programs::libraries() {
+        let Some(running) = programs::Held::start(&program.path, library.path(), &what, &[], &[]) else { continue };
+        if !running.snapshot(&what).instance.missing.is_empty() {
+            Skip::because(format!("{what}: its layout is not known as a whole")).show();
+            continue;
+        }
+        let session = Session::new(202_011, Held::live(running.pid(), false));
+        let told = running.told("thread");
+        assert_eq!(told.len(), 3, "{what}");
+        for words in &told {
+            let number = |at: usize| words[at].parse::<u64>().expect("a number");
+            let address = |at: usize| u64::from_str_radix(words[at], 16).expect("an address");
+            let thread = session.thread(thread_id::LWP, number(0)).expect("a thread");
+            let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region");
+            let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+            let same = |value: u64| Ok((value as Word, value));
+            assert_eq!(filed(thread, scope::THREAD), same(number(1)), "{what}");
+            assert_eq!(filed(region, scope::PARALLEL), same(number(2)), "{what}");
+            assert_eq!(filed(task, scope::TASK), same(number(3)), "{what}");
+            assert_eq!(filed(task, scope::THREAD), Err(Rc::INCOMPATIBLE), "{what}");
+            let exit = (address(4), number(5));
+            let enter = (address(6), number(7));
+            // What is no address was in a register that the runtime does not keep a frame in.
+            if exit.0 < 0x1_0000 {
+                assert_eq!(frames(task), Err(Rc::UNAVAILABLE), "{what}");
+            } else {
+                let enter = if enter.0 == 0 { (0, 0) } else { enter };
+                assert_eq!(frames(task), Ok((exit, enter)), "{what}");
+                noted += 1;
+            }
+            tried += 1;
+        }
+        drop(session);
+        running.end();
+    }
+    assert!(tried > 0 && noted > 0, "{tried} tasks, {noted} with frames");
+}

@@ -1,0 +1,90 @@
+//! A look at a single thread, for those who ask one thing at a time and pay for each read.
+
+use std::fmt;
+
+use ompd_target::Addr;
+
+use crate::model::{Task, Team, Thread};
+
+/// What [`Runtime::excerpt`](crate::Runtime::excerpt) is to look at.
+#[derive(Clone)]
+pub struct Focus<'a> {
+    /// The thread asked about; then threads without which nothing can be said of it: those of number 0 of its team and of the teams
+    /// around it, where the runtime does not lead to them itself.
+    pub threads: Vec<Known>,
+    /// The kernel thread id of the thread is wanted too.
+    pub lwp: bool,
+    /// Its team is wanted too. Without it nothing is said of what the thread does.
+    pub team: bool,
+    /// Tasks to be read.
+    pub tasks: Tasks,
+    /// The teams around the thread's own are wanted too, each with its members.
+    pub enclosing: bool,
+    /// What the thread waits for is wanted too.
+    pub wait: bool,
+    /// Tells whether a thread is still the same one as when it was met.
+    pub alive: &'a dyn Fn(Known) -> bool,
+}
+
+impl fmt::Debug for Focus<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Focus").field("threads", &self.threads).field("tasks", &self.tasks).finish_non_exhaustive()
+    }
+}
+
+/// A thread that was met at an earlier look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known {
+    /// Address of the runtime's descriptor.
+    pub descriptor: Addr,
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Thread pointer.
+    pub pointer: Addr,
+}
+
+/// Which tasks of a thread are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tasks {
+    /// None.
+    None,
+    /// The one it executes.
+    Current,
+    /// The one it executes and those that generated it, up to the one at this address.
+    UpTo(Addr),
+    /// The same, and the one that generated that.
+    Beyond(Addr),
+    /// The one it executes and those that generated it, up to the implicit one of the team at this address.
+    ImplicitIn(Addr),
+}
+
+impl Tasks {
+    /// The one asked about, where it need not be the one that is executed.
+    pub(crate) fn last(self) -> Option<Addr> {
+        match self {
+            Tasks::None | Tasks::Current | Tasks::ImplicitIn(_) => None,
+            Tasks::UpTo(task) | Tasks::Beyond(task) => Some(task),
+        }
+    }
+}
+
+/// What there is to say of a single thread: the same as in a [`RuntimeSnapshot`](crate::model::RuntimeSnapshot) of the same stop, or
+/// unknown with the reason that it was not looked for. It has no lists of what a process has altogether (locks, queued tasks, pools, …),
+/// so that none of them can be taken for empty; those it has are of what was asked for, and not of what there is.
+///
+/// Kernel thread ids are in it only where [`Focus::lwp`] asked for them. Ids index into the excerpt they come from.
+#[derive(Debug, Clone)]
+pub struct Excerpt {
+    /// The thread asked about.
+    pub thread: Thread,
+    /// Its innermost team, and those around that if they were asked for; parents before children. They have no kernel thread ids:
+    /// see [`Excerpt::members`].
+    pub teams: Vec<Team>,
+    /// Of each of those teams, where they were read: the descriptors of its members by number.
+    pub members: Vec<Option<Vec<Addr>>>,
+    /// The tasks asked for.
+    pub tasks: Vec<Task>,
+}
+
+/// Why something is unknown that a whole snapshot may have.
+pub(crate) const NOT_LOOKED_FOR: &str = "not looked for";
