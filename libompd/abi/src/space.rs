@@ -343,7 +343,7 @@ impl Space {
             self.look();
             return self.main().map(|main| &main.instance);
         }
-        self.runtimes.first().map(|runtime| runtime.info()).ok_or(Rc::INCOMPATIBLE)
+        self.runtimes.first().map(|runtime| runtime.info()).ok_or(Rc::UNAVAILABLE)
     }
 
     /// Of which family a runtime is.
