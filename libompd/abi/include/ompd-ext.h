@@ -254,6 +254,16 @@ ompd_rc_t ompdx_get_origin(void *handle,
                            const char **text);
 
 /*
+ All that is known of a process, as the JSON that `ompd-inspect --json` prints (`docs/report.schema.json`): threads, teams, tasks,
+ what waits for what, locks, loops, control variables, stacks, and verdicts. One look at a process that the debugger holds.
+
+ Registers are asked for of every thread, where the debugger has them for us in any way: without them there are no stacks, and what
+ libgomp's threads wait for is not known. The text is in the debugger's memory and is the debugger's to free.
+ */
+ompd_rc_t ompdx_report_json(ompd_address_space_handle_t *address_space,
+                            const char **json);
+
+/*
  Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.
 
  What is known of a process is read anew with every call anyway, unless the debugger offers the count of stops; what the files of

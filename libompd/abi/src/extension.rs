@@ -396,6 +396,26 @@ fn detail(space: &Space, runtime: ompd_target::Addr, origin: ompd_runtime::Origi
     if details.is_empty() { origin.word().to_owned() } else { format!("{}: {}", origin.word(), details.join(", ")) }
 }
 
+/// All that is known of a process, as the JSON that `ompd-inspect --json` prints (`docs/report.schema.json`): threads, teams, tasks,
+/// what waits for what, locks, loops, control variables, stacks, and verdicts. One look at a process that the debugger holds.
+///
+/// Registers are asked for of every thread, where the debugger has them for us in any way: without them there are no stacks, and what
+/// libgomp's threads wait for is not known. The text is in the debugger's memory and is the debugger's to free.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompdx_report_json(address_space: *mut AddressSpaceHandle, json: *mut *const c_char) -> Rc {
+    with(|library| {
+        library.unread_space(address_space)?;
+        if json.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        let report = library.looked_at_space(address_space)?.report();
+        let text = serde_json::to_string(&report).map_err(|_| Rc::ERROR)?;
+        let text = library.string(&text)?;
+        // SAFETY: it is not NULL, and a place for a pointer then.
+        unsafe { put(json, text) }
+    })
+}
+
 /// Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.
 ///
 /// What is known of a process is read anew with every call anyway, unless the debugger offers the count of stops; what the files of

@@ -2,7 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::time::Duration;
 
+use ompd_report::inspection::{Wanted, inspect_held};
+use ompd_report::json;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
     Fact, Family, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind, Team,
@@ -221,6 +224,16 @@ impl Space {
         self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
         self.find_stops(&mut snapshots);
         self.seen = Seen::Whole(snapshots);
+    }
+
+    /// Everything there is to tell of this moment. What is known of the process has to be of now.
+    pub(crate) fn report(&mut self) -> json::Report {
+        let threads: Vec<i32> = self.target.natives().iter().map(|native| native.lwp).collect();
+        for lwp in threads {
+            self.target.ask_registers(lwp);
+        }
+        let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
+        json::report(&inspect_held(&self.target, &self.runtimes, wanted, &self.cache))
     }
 
     /// Everything is read anew, whatever the debugger says of stops.

@@ -7,7 +7,7 @@ use std::ptr;
 use ompd::api::*;
 use ompd::extension::*;
 use ompd::types::*;
-use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
+use test_programs::{Env, HANGS, Launch, Opt, Runtime, Toolchain, build, combinations};
 
 use crate::debugger::{Held, Session, give_back, out, take};
 
@@ -83,6 +83,8 @@ fn arguments_that_are_wrong_are_refused_and_nothing_is_written() {
             assert_eq!(ompdx_get_parallel_function(region, ptr::null_mut()), Rc::BAD_INPUT);
             assert_eq!(ompdx_drop_cache(ptr::null_mut()), Rc::STALE_HANDLE);
             assert_eq!(ompdx_drop_cache(thread.cast()), Rc::INCOMPATIBLE_HANDLE);
+            assert_eq!(ompdx_report_json(session.space, ptr::null_mut()), Rc::BAD_INPUT);
+            assert_eq!(ompdx_report_json(ptr::null_mut(), ptr::null_mut()), Rc::STALE_HANDLE);
             let mut known = Origin::Os;
             let item = Item::ThreadTask as i32;
             assert_eq!(ompdx_get_origin(thread.cast(), item, &raw mut known, ptr::null_mut()), Rc::BAD_INPUT);
@@ -242,5 +244,42 @@ fn compilers_take_the_header_and_lay_out_the_same() {
         }
         let done = Command::new(&out).output().expect("it runs");
         assert_eq!(String::from_utf8_lossy(&done.stdout), ours, "{compiler}");
+    }
+}
+
+/// Two threads that wait for each other's lock, to a debugger that has registers: the report has them, and the verdict.
+#[test]
+fn the_whole_report() {
+    let case = HANGS.iter().find(|case| case.program == "hangs/lock_cycle").expect("the program");
+    let directory = tempfile::tempdir().expect("a directory");
+    for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| case.works(*t, *r)) {
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let program = build(case.program, toolchain, Opt::O2, case.flags).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("it hangs");
+        let core = match running.gcore(directory.path()).expect("gcore runs") {
+            Ok(core) => core,
+            Err(reason) => return reason.show(),
+        };
+        for held in [Held::live(running.pid, true), Held::core(&core, true)] {
+            let session = Session::new(202_411, held);
+            let text = take(out(|json| unsafe { ompdx_report_json(session.space, json) }).expect("a report"));
+            let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(report["schema"], "ompd-inspect/1", "{what}");
+            assert_eq!(report["source"], "debugger", "{what}");
+            let threads = report["runtimes"].as_array().expect("runtimes").iter();
+            let mut seen: Vec<i64> = threads
+                .flat_map(|runtime| runtime["threads"].as_array().into_iter().flatten())
+                .filter_map(|thread| thread["lwp"].as_i64())
+                .collect();
+            seen.sort_unstable();
+            seen.dedup();
+            let mut told: Vec<i64> = running.truth.threads.iter().map(|thread| thread.lwp.into()).collect();
+            told.sort_unstable();
+            assert_eq!(seen, told, "{what}");
+            let stacks = report["stacks"].as_array().expect("stacks");
+            assert!(!stacks.is_empty(), "{what}");
+            let verdicts = report["verdicts"].as_array().expect("verdicts");
+            assert_eq!(verdicts.len(), 1, "{what}: {}", report["verdicts"]);
+        }
     }
 }
