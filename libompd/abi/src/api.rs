@@ -8,7 +8,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use ompd_runtime::model::{BarrierKind, Fact, Family, OmptFrame, State, TaskKind, Wait};
-use ompd_target::{Addr, NativeThread, Target};
+use ompd_target::{Addr, NativeThread};
 
 use crate::icvs::{self, Value};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
@@ -180,20 +180,10 @@ pub unsafe extern "C" fn ompd_get_omp_version_string(
     })
 }
 
-/// `_OPENMP` as the runtime states it: libomp and libiomp5 keep it in a variable (`__kmp_openmp_version`); what libgomp implements
-/// only its compiler says.
+/// `_OPENMP` as the runtime states it, if it does.
 fn runtime_version(space: &mut Space) -> Result<Word, Rc> {
-    use ompd_target::{Debugger, TargetExt};
-    let main = space.main_info()?;
-    if main.family != Family::Kmp {
-        return Err(Rc::UNAVAILABLE);
-    }
-    let base = main.base;
-    let target = space.target();
-    let module = target.modules().iter().find(|module| module.base() == base);
-    let own = module.and_then(|module| module.symbol("__kmp_openmp_version")).map(|symbol| symbol.addr);
-    let addr = own.or_else(|| target.debugger().symbol("__kmp_openmp_version")).ok_or(Rc::UNAVAILABLE)?;
-    target.read_u32(addr).map(Word::from).map_err(|_| Rc::ERROR)
+    let base = space.main_info()?.base;
+    space.openmp_version(base)?.get().map(Word::from).ok_or(Rc::UNAVAILABLE)
 }
 
 /// The member of a region with this number.

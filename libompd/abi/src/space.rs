@@ -359,6 +359,12 @@ impl Space {
         self.runtimes.first().map(|runtime| runtime.info()).ok_or(Rc::UNAVAILABLE)
     }
 
+    /// Which OpenMP a runtime says it implements.
+    pub(crate) fn openmp_version(&self, runtime: RuntimeKey) -> Result<Fact<u32>, Rc> {
+        let found = self.runtimes.iter().find(|of| of.info().base == runtime).ok_or(Rc::STALE_HANDLE)?;
+        Ok(found.openmp_version(&self.target))
+    }
+
     /// Of which family a runtime is.
     pub(crate) fn family(&self, runtime: RuntimeKey) -> Result<Family, Rc> {
         let found = self.runtimes.iter().find(|of| of.info().base == runtime).ok_or(Rc::STALE_HANDLE)?;

@@ -10,7 +10,7 @@ use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, ne
 use crate::bind::Why;
 use crate::entry::Entry;
 use crate::excerpt::{Excerpt, Focus};
-use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
+use crate::model::{Fact, Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
 use crate::stops::{AtStop, StopPoint, Stops, Values};
@@ -35,6 +35,9 @@ pub trait Runtime: fmt::Debug {
     /// A control variable of the process as a whole, by the name it has in [`RuntimeSnapshot::settings`], with as few reads as that
     /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
+
+    /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
+    fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
 
     /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);

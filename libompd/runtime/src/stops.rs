@@ -80,19 +80,19 @@ pub struct StopPoint {
 /// What is known of a thread that is at a place to stop at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Of libgomp: `gomp_team_start` is about to run: function and team are arguments.
+    /// The function that starts a team is about to run: the region's function and the team are its arguments.
     TeamStart,
-    /// Of libgomp: the last barrier of a team is passed, and thread 0 still in it.
+    /// The last barrier of a team is passed, and its thread 0 is still in it.
     TeamEnd,
-    /// Of libgomp: a task is about to be called.
+    /// A task is about to be called, and its function may be in an operand.
     TaskCall(Option<Operand>),
     /// A task has returned, or there was nothing to call: it has no function.
     TaskReturn,
     /// The thread's current region is the one that begins or ends, and its task has been switched to the implicit one of it.
     InRegion,
-    /// The same of a region that one thread executes. libomp has one implicit task for all such that are nested in each other.
+    /// The same of a region that one thread executes, where all such that are nested in each other share an implicit task.
     InSerialized,
-    /// Of libomp: `__kmp_launch_thread` is about to run; the thread is its argument.
+    /// The runtime's function of a new thread is about to run: the thread's descriptor is its argument.
     Launch,
     /// The thread's region and task are those that the event is about.
     AsRead,

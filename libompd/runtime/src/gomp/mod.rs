@@ -208,6 +208,10 @@ impl Runtime for Gomp {
         self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
     }
 
+    fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
+        Fact::unknown("what libgomp implements only its compiler says")
+    }
+
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
         let mut namer = Namer::new(target);
         namer.name_all(snapshot, name_critical);

@@ -104,6 +104,7 @@ pub(crate) fn origins() -> FamilyOrigins {
             (schema::TOOL_LIBRARIES, schema::TOOL_LIBRARIES),
             (schema::TOOL_VERBOSE_INIT, schema::TOOL_VERBOSE_INIT),
             (schema::OMPD_STATE, schema::OMPD_STATE),
+            (schema::OPENMP_VERSION, schema::OPENMP_VERSION),
         ],
         led_to: &[("kmp_task_pri", ("kmp_base_task_team", "tt_task_pri_list"))],
     }
@@ -186,6 +187,16 @@ impl Runtime for Kmp {
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
         self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
+    }
+
+    fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {
+        let Some((addr, origin)) = self.global(schema::OPENMP_VERSION) else {
+            return Fact::unknown("where this runtime keeps it is not known");
+        };
+        match target.read_u32(addr) {
+            Ok(version) => Fact::known(version, origin),
+            Err(fault) => Fact::unknown(fault),
+        }
     }
 
     fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {

@@ -284,6 +284,8 @@ pub(crate) const TOOL_LIBRARIES: &str = "__kmp_tool_libraries";
 pub(crate) const TOOL_VERBOSE_INIT: &str = "__kmp_tool_verbose_init";
 /// What is done for OMPD (`uint64_t`): bit 0 is `debug-var`.
 pub(crate) const OMPD_STATE: &str = "ompd_state";
+/// `_OPENMP` as the runtime states it (`int`).
+pub(crate) const OPENMP_VERSION: &str = "__kmp_openmp_version";
 
 /// Everything read of libomp and libiomp5.
 pub const SCHEMA: Schema = Schema {
@@ -308,6 +310,7 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: TOOL_LIBRARIES, meaning: "`tool-libraries-var`" },
         GlobalSchema { name: TOOL_VERBOSE_INIT, meaning: "`tool-verbose-init-var`" },
         GlobalSchema { name: OMPD_STATE, meaning: "`debug-var`" },
+        GlobalSchema { name: OPENMP_VERSION, meaning: "the version of OpenMP that the runtime implements" },
     ],
 };
 
@@ -340,6 +343,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
     Cost { of: DISPLAY_AFFINITY, text: "that internal control variable is unknown" },
     Cost { of: TOOL, text: "that internal control variable is unknown" },
+    Cost { of: OPENMP_VERSION, text: "which OpenMP it implements is unknown" },
     Cost { of: OMPD_STATE, text: "that internal control variable is unknown" },
     Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
     Cost { of: "kmp_base_info.th_first_place", text: "which places threads may be bound to is unknown" },
