@@ -36,11 +36,14 @@ fn what_gets_on_is_seen_to() {
             let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
             let mut running = Launch::new(&executable, runtime, Env::Stock).start_healthy().expect("it starts");
             running.await_round(1).expect("it gets on");
-            let report = two_looks(running.pid);
+            // On a machine with more to do than this the program may not have had its turn between two looks.
+            let moves = |report: &Value| {
+                let moved = teams(report).iter().any(|team| team["moved"] == true);
+                moved || ["teams_begun", "teams_ended"].iter().any(|key| report["progress"][key] != 0)
+            };
+            let mut looks = (0..30).map(|_| two_looks(running.pid));
+            let report = looks.find(moves).unwrap_or_else(|| panic!("{program} {toolchain:?} on {runtime:?}"));
             let what = format!("{program} {toolchain:?} on {runtime:?}: {}", report["progress"]);
-            let moved = teams(&report).iter().any(|team| team["moved"] == true);
-            let changed = ["teams_begun", "teams_ended"].iter().any(|key| report["progress"][key] != 0);
-            assert!(moved || changed, "{what}");
             let cpu = report["progress"]["threads"].as_array().expect("threads are compared");
             assert!(cpu.iter().any(|t| t["cpu_seconds"].as_f64().is_some_and(|s| s > 0.0)), "{what}");
         }
