@@ -260,10 +260,10 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
         What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
         What::ThreadNum => number_of(space, key, task),
         What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => {
-            let thread = space.executing(key)?;
-            of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc))
-        }
+        _ => match space.executing(key) {
+            Ok(thread) => of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc)),
+            Err(_) => of_icvs(&space.icvs_of(key)?, what),
+        },
     }
 }
 

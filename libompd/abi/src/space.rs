@@ -8,8 +8,8 @@ use ompd_report::inspection::{Wanted, inspect_held};
 use ompd_report::json;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
-    Fact, Family, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind, Team,
-    TeamId, Thread,
+    Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind,
+    Team, TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
@@ -550,6 +550,14 @@ impl Space {
     pub(crate) fn executing(&self, key: TaskKey) -> Result<&Thread, Rc> {
         let (looked, task) = self.task(key)?;
         looked.executing(task).ok_or(Rc::UNAVAILABLE)
+    }
+
+    /// The control variables of a task that no thread executes, as far as they are the task's own.
+    pub(crate) fn icvs_of(&self, key: TaskKey) -> Result<Icvs, Rc> {
+        let descriptor = self.task(key)?.1.descriptor;
+        let runtime = self.runtimes.iter().find(|of| of.info().base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
+        // Without a descriptor the runtime keeps none for it.
+        if descriptor.is_null() { Err(Rc::UNAVAILABLE) } else { Ok(runtime.icvs_of_task(&self.target, descriptor)) }
     }
 
     /// What is not known of the control variables of a thread whose task was read is known nowhere.

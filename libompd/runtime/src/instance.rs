@@ -10,7 +10,9 @@ use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, ne
 use crate::bind::Why;
 use crate::entry::Entry;
 use crate::excerpt::{Excerpt, Focus};
-use crate::model::{Fact, Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
+use crate::model::{
+    Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting,
+};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
 use crate::stops::{AtStop, StopPoint, Stops, Values};
@@ -35,6 +37,10 @@ pub trait Runtime: fmt::Debug {
     /// A control variable of the process as a whole, by the name it has in [`RuntimeSnapshot::settings`], with as few reads as that
     /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
+
+    /// The control variables that a task has itself, also of one that no thread executes; those of its thread and team are unknown.
+    /// `task` is the address of its descriptor, in a stop in which it was seen to be one.
+    fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs;
 
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;

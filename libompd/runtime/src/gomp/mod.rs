@@ -21,7 +21,7 @@ use ompd_target::{Addr, Module, Target};
 use crate::entry::{self, Entry};
 use crate::excerpt::{Excerpt, Focus};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
+use crate::model::{Fact, Family, Icvs, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -206,6 +206,10 @@ impl Runtime for Gomp {
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
         self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
+    }
+
+    fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
+        read::Reader::icvs_of_task(self, target, task)
     }
 
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {

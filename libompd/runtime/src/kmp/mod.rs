@@ -25,7 +25,7 @@ use crate::entry::{self, Entry};
 use crate::excerpt::{Excerpt, Focus};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
+use crate::model::{Fact, Family, Icvs, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -187,6 +187,10 @@ impl Runtime for Kmp {
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
         self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
+    }
+
+    fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
+        read::Reader::icvs_of_task(self, target, task)
     }
 
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {

@@ -60,6 +60,12 @@ impl Reader<'_> {
         icvs
     }
 
+    /// The control variables that the task at this address has itself, whether or not it is executed.
+    pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
+        let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
+        at().unwrap_or_else(|why| Icvs::unknown(&why.to_string()))
+    }
+
     /// The control variables at an address, without levels and sources.
     fn icvs_at(&self, addr: Addr) -> Result<Icvs, Why> {
         let i = &self.gomp.structs.icv;

@@ -1,9 +1,10 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::Addr;
+use ompd_target::{Addr, Target};
 
 use super::Reader;
 use crate::bind::{Slot, View};
+use crate::kmp::Kmp;
 use crate::kmp::schema::AVAIL_PROC;
 use crate::model::*;
 use crate::sources::{self, Began};
@@ -18,36 +19,52 @@ impl Reader<'_> {
     pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
-        let view = match self.task_views[task.0].within(&s.taskdata.icvs, 0, s.icvs.size) {
-            Ok(view) => view,
-            Err(why) => return Icvs::unknown(&why.to_string()),
-        };
-        let i = &s.icvs;
-        let schedule = || Ok(schedule(view.u32(&i.sched_kind)?, view.int(&i.sched_chunk)?));
-        let limit = |raw: u32| (u64::from(raw) < NO_LIMIT).then_some(u64::from(raw));
         let t = &s.team;
         let of_team = |slot: &Slot| match self.teams.get(&team) {
             Some(team) => slot.fact(team.count(slot)),
             None => Fact::unknown("its team could not be read"),
         };
         let icvs = Icvs {
-            nthreads: i.nproc.fact(view.count(&i.nproc).map(u64::from)),
-            dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
-            schedule: i.sched_kind.fact(schedule()),
-            max_active_levels: i.max_active_levels.fact(view.count(&i.max_active_levels).map(u64::from)),
-            thread_limit: i.thread_limit.fact(view.count(&i.thread_limit).map(limit)),
-            bind: i.proc_bind.fact(view.u32(&i.proc_bind).map(ProcBind)),
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
-            default_device: i.default_device.fact(view.int(&i.default_device)),
             def_allocator: s.info.def_allocator.fact(thread.uint(&s.info.def_allocator).map(Allocator)),
-            sources: IcvSources::unknown("not asked for"),
+            ..self.icvs_in(&self.task_views[task.0])
         };
         if self.focused.is_some() {
             return icvs;
         }
         let sources = sources::of_task(&icvs, &self.began());
         Icvs { sources, ..icvs }
+    }
+
+    /// Those that a task has itself, whether or not it is executed.
+    fn icvs_in(&self, task: &View) -> Icvs {
+        let s = &self.kmp.structs;
+        let view = match task.within(&s.taskdata.icvs, 0, s.icvs.size) {
+            Ok(view) => view,
+            Err(why) => return Icvs::unknown(&why.to_string()),
+        };
+        let i = &s.icvs;
+        let schedule = || Ok(schedule(view.u32(&i.sched_kind)?, view.int(&i.sched_chunk)?));
+        let limit = |raw: u32| (u64::from(raw) < NO_LIMIT).then_some(u64::from(raw));
+        Icvs {
+            nthreads: i.nproc.fact(view.count(&i.nproc).map(u64::from)),
+            dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
+            schedule: i.sched_kind.fact(schedule()),
+            max_active_levels: i.max_active_levels.fact(view.count(&i.max_active_levels).map(u64::from)),
+            thread_limit: i.thread_limit.fact(view.count(&i.thread_limit).map(limit)),
+            bind: i.proc_bind.fact(view.u32(&i.proc_bind).map(ProcBind)),
+            default_device: i.default_device.fact(view.int(&i.default_device)),
+            ..Icvs::unknown("it belongs to a thread or a team")
+        }
+    }
+
+    /// Those of the task at this address.
+    pub(in crate::kmp) fn icvs_of_task(kmp: &Kmp, target: &dyn Target, task: Addr) -> Icvs {
+        match View::read(target, task, kmp.structs.taskdata.size) {
+            Ok(view) => Reader::new(kmp, target).icvs_in(&view),
+            Err(why) => Icvs::unknown(&why.to_string()),
+        }
     }
 
     /// What a root begins with is put together from variables that a stripped build does not name
