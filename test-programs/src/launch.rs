@@ -50,14 +50,17 @@ pub struct Launch {
     core_directory: Option<PathBuf>,
 }
 
-/// A process just started, and our ends of its pipes.
+/// A process just started, and our ends of its pipes. Whoever has it ends it.
 #[derive(Debug)]
-pub(crate) struct Process {
-    pub(crate) child: Child,
-    pub(crate) stdin: ChildStdin,
-    pub(crate) stdout: BufReader<ChildStdout>,
+pub struct Process {
+    /// The process.
+    pub child: Child,
+    /// What it reads.
+    pub stdin: ChildStdin,
+    /// What it writes.
+    pub stdout: BufReader<ChildStdout>,
     /// What it wrote to standard error: a file, because nobody reads a pipe while the program is waited for.
-    pub(crate) stderr: File,
+    pub stderr: File,
 }
 
 impl Launch {
@@ -112,7 +115,11 @@ impl Launch {
         self
     }
 
-    pub(crate) fn spawn(&self) -> Result<Process> {
+    /// Starts the program and waits for nothing.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&self) -> Result<Process> {
         let stderr = tempfile::tempfile().context("making a file for standard error")?;
         let mut command = Command::new(&self.executable.path);
         for (name, _) in std::env::vars_os() {

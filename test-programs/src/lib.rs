@@ -41,7 +41,7 @@ pub use compare_stacks::{compare_stacks, true_stacks};
 pub use compare_verdicts::compare_verdicts;
 pub use expect::{Expectation, Gone, Named, Situation, Verdict};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};
-pub use launch::{Env, Launch};
+pub use launch::{Env, Launch, Process};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
 pub use runtime::{Runtime, combinations};

@@ -357,6 +357,7 @@ fn every_program_has_its_source() -> Result<()> {
         .chain(LOCALS_PROGRAMS)
         .chain(STATE_PROGRAMS)
         .chain([
+            "begin_end",
             "hang",
             "crash",
             "many",

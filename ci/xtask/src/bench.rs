@@ -5,6 +5,7 @@
 //! seen to have done the whole work.
 
 mod floor;
+mod ompd;
 mod resolve;
 mod stacks;
 mod tasks;
@@ -62,6 +63,8 @@ enum Section {
     Stacks,
     /// A million tasks.
     Tasks,
+    /// What the library for debuggers asks of a debugger.
+    Ompd,
 }
 
 /// Measures and prints.
@@ -98,6 +101,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let crowds = tasks::measure(&inspect, arguments.rounds)?;
         limits.extend(tasks::limits(&crowds));
         text += &tasks::table(&crowds);
+    }
+    if wants(Section::Ompd) {
+        let asked = ompd::measure(arguments.rounds)?;
+        limits.extend(ompd::limits(&asked));
+        text += &ompd::table(&asked);
     }
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };

@@ -406,13 +406,9 @@ pub unsafe extern "C" fn ompd_get_curr_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        let key = space.ask(Subject::Thread(key), Aspect::Task, |space| {
-            let (looked, thread) = space.thread(key)?;
-            let task = thread.task.get().and_then(|task| looked.task(task)).ok_or(Rc::UNAVAILABLE)?;
-            Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
-        })?;
+        let task = space.ask(Subject::Thread(key), Aspect::Task, |space| space.current_task(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
-        unsafe { library.give(Handle::Task(id, key), task_handle) }
+        unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
 }
 

@@ -18,11 +18,13 @@
 pub mod api;
 mod callbacks;
 mod environment;
+pub mod extension;
 mod icvs;
 mod library;
 mod looked;
 mod space;
 mod states;
+mod stops;
 pub mod types;
 
 pub use callbacks::extra;

@@ -2,7 +2,10 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::time::Duration;
 
+use ompd_report::inspection::{Wanted, inspect_held};
+use ompd_report::json;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
     Fact, Family, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind, Team,
@@ -14,6 +17,7 @@ use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
 use crate::callbacks::Asked;
 use crate::looked::{Hints, Looked, Members};
+use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Which runtime of a process: the address of its module.
@@ -87,8 +91,8 @@ pub(crate) enum Aspect {
 
 /// An address space and what was last read of it.
 pub(crate) struct Space {
-    target: Debugged<Asked>,
-    runtimes: Vec<Box<dyn Runtime>>,
+    pub(crate) target: Debugged<Asked>,
+    pub(crate) runtimes: Vec<Box<dyn Runtime>>,
     seen: Seen,
     /// What the debugger says of the stop in which `seen` was made.
     stop: Option<u64>,
@@ -99,6 +103,8 @@ pub(crate) struct Space {
     /// An error is what a look at the whole process would give, too.
     certain: Cell<bool>,
     cache: Cache,
+    /// Where it can be stopped, and who is there.
+    pub(crate) stops: AtStops,
     /// The control variables of the process, of the last look at all of it: not for their values.
     settings: Vec<Setting>,
     /// Allocators of threads were known then.
@@ -148,6 +154,7 @@ impl Space {
             hints: HashMap::new(),
             certain: Cell::new(false),
             cache: Cache::default(),
+            stops: AtStops::default(),
             settings: Vec::new(),
             allocators: false,
         };
@@ -207,21 +214,42 @@ impl Space {
         self.read();
     }
 
-    fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         self.stacks = None;
-        let snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        let mut snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
         let natives = self.target.natives();
         self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
         self.settings = snapshots.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
         let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
         self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
+        self.find_stops(&mut snapshots);
         self.seen = Seen::Whole(snapshots);
+    }
+
+    /// Everything there is to tell of this moment. What is known of the process has to be of now.
+    pub(crate) fn report(&mut self) -> json::Report {
+        let threads: Vec<i32> = self.target.natives().iter().map(|native| native.lwp).collect();
+        for lwp in threads {
+            self.target.ask_registers(lwp);
+        }
+        let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
+        json::report(&inspect_held(&self.target, &self.runtimes, wanted, &self.cache))
+    }
+
+    /// Everything is read anew, whatever the debugger says of stops.
+    pub(crate) fn drop_cache(&mut self) {
+        self.forget_stops();
+        self.target.debugger().forget_symbols();
+        self.target.refresh();
+        self.cache = Cache::default();
+        self.runtimes = discover(&self.target, &[]);
+        self.read();
     }
 
     /// What a look at the subject alone tells. None is made where the debugger tells of stops: then one at the whole process is made
     /// for each.
     fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
-        if self.stop.is_some() || self.target.debugger().offers_registers() {
+        if self.stop.is_some() || self.target.debugger().offers_registers() || self.stops.is_told() {
             return None;
         }
         let base = match (subject, &self.runtimes[..]) {
@@ -236,7 +264,9 @@ impl Space {
         let hints = self.hints.get(&base)?;
         let (thread, team, task) = match subject {
             Subject::Native(native) => (hints.of_native(native)?, None, None),
-            Subject::Thread(key) | Subject::Region(RegionKey::Outermost(key)) => (key.descriptor, None, None),
+            Subject::Thread(key)
+            | Subject::Region(RegionKey::Outermost(key))
+            | Subject::Seat(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
             Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
@@ -247,7 +277,7 @@ impl Space {
             Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Outermost(_), _) | Subject::Seat(RegionKey::Outermost(_), _) => return None,
+            Subject::Member(RegionKey::Outermost(_), _) => return None,
             Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
         };
         // A module that has come may be another runtime, in which the thread is as well.
@@ -395,6 +425,9 @@ impl Space {
     /// The innermost region a thread is in.
     pub(crate) fn current_region(&self, key: ThreadKey) -> Result<RegionKey, Rc> {
         let (looked, thread) = self.thread(key)?;
+        if let Some(at_stop) = self.region_at_stop(key) {
+            return looked.region(at_stop?);
+        }
         match (&thread.team, thread.role.get()) {
             (Fact::Known { value: Some(id), .. }, _) => looked.region(*id),
             // An idle worker is in no region at all.

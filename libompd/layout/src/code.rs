@@ -36,6 +36,7 @@ mod immediates;
 mod poll;
 mod run;
 mod state;
+mod transfers;
 mod x86;
 
 use std::fmt::Write as _;
@@ -47,6 +48,7 @@ pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores};
 pub use poll::{Poll, poll};
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
+pub use transfers::{Operand, Transfer, TransferKind, stub_of, transfers};
 pub use x86::dwarf_register;
 
 /// Why a function could not be looked at.

@@ -13,6 +13,7 @@ use crate::excerpt::{Excerpt, Focus};
 use crate::model::{Family, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting};
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
+use crate::stops::{AtStop, StopPoint, Stops, Values};
 
 /// One runtime of one process, ready to be read.
 ///
@@ -53,6 +54,23 @@ pub trait Runtime: fmt::Debug {
     /// Name of a function that ends a region and opens none: what both it and a function that opens regions call is the
     /// runtime's own function for the end of a region. `None` where there is no such pair.
     fn ends_regions(&self) -> Option<&'static str>;
+
+    /// Where a debugger can stop the process when something begins or ends. What is found once is kept. Reads no memory.
+    fn stops(&self, target: &dyn Target) -> &Stops;
+
+    /// What holds of a thread that is at such a place (one of [`Runtime::stops`]); what the snapshot lacks is added to it, as the
+    /// region that begins. `registers` are those of the thread.
+    ///
+    /// # Errors
+    /// The reason why it is not known.
+    fn at_stop(
+        &self,
+        target: &dyn Target,
+        snapshot: &mut RuntimeSnapshot,
+        lwp: i32,
+        point: &StopPoint,
+        registers: Values<'_>,
+    ) -> Result<AtStop, String>;
 }
 
 /// How a family tells what it is made of.

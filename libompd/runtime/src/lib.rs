@@ -20,6 +20,7 @@ mod partial;
 pub mod process;
 mod recover;
 mod sources;
+pub mod stops;
 pub mod waits_for;
 mod window;
 
@@ -58,6 +59,22 @@ pub fn analyse(file: &ElfFile) -> Option<Analysis> {
         return None;
     };
     Some(instance::analyse(file, &family))
+}
+
+/// Where a debugger can stop a process that uses this runtime, by the addresses of the file; `None` if it is no runtime.
+pub fn stops_of(file: &ElfFile) -> Option<stops::Stops> {
+    let mut all = stops::Stops::default();
+    if kmp::Kmp::defined_by(|name| file.exports(name)) {
+        all.add(0, kmp::stops::find(file));
+        let returns = kmp::named::return_register(file.arch().machine);
+        all.add_named(|name| file.symbol(name), returns.as_slice(), kmp::NOT_NAMED);
+    } else if gomp::Gomp::defined_by(|name| file.symbol(name).is_some()) {
+        all.add(0, gomp::stops::find(file, None));
+        all.add_named(|name| file.symbol(name), &[], gomp::NOT_NAMED);
+    } else {
+        return None;
+    }
+    Some(all)
 }
 
 /// True if a file is probably an OpenMP runtime, going by its name. For hints alone: copies may be called anything.

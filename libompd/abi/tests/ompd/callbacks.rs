@@ -287,3 +287,37 @@ mod alike {
 
     programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread, region_end);
 }
+
+/// Between two calls the process may have run, or be gone: here another one is in its place, and what was told of the first has to be
+/// told of no longer.
+#[test]
+fn what_was_is_not_told_again() {
+    for (toolchain, runtime) in combinations() {
+        if toolchain.check().and_then(|()| runtime.library().map(drop)).is_err() {
+            skip(&format!("{toolchain:?} on {runtime:?} is not here"));
+            continue;
+        }
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
+        let start = || Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let (first, second) = (start(), start());
+        let mut session = Session::new(201_811, Held::live(first.pid, false));
+        let lwp = first.truth.coordinator as u64;
+        let thread = session.thread(thread_id::LWP, lwp).expect("a thread");
+        let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region");
+        let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+        session.held.target = Held::live(second.pid, false).target;
+        let mut wait = 0;
+        assert!(out(|state| unsafe { ompd_get_state(thread, state, &raw mut wait) }).is_err());
+        assert!(out(|id: *mut u64| unsafe { ompd_get_thread_id(thread, thread_id::LWP, 8, id.cast()) }).is_err());
+        assert!(out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).is_err());
+        assert!(out(|member| unsafe { ompd_get_thread_in_parallel(region, 0, member) }).is_err());
+        assert!(out(|outer| unsafe { ompd_get_enclosing_parallel_handle(region, outer) }).is_err());
+        assert!(session.icv(region, "team-size-var").is_err());
+        assert!(out(|function: *mut Address| unsafe { ompd_get_task_function(task, function) }).is_err());
+        assert!(out(|outer| unsafe { ompd_get_generating_task_handle(task, outer) }).is_err());
+        assert!(session.thread(thread_id::LWP, lwp).is_err());
+        session.held.target = Held::live(first.pid, false).target;
+        // What is there again is found again, if only by its native id.
+        assert!(session.thread(thread_id::LWP, lwp).is_ok());
+    }
+}

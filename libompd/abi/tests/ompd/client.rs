@@ -273,6 +273,11 @@ fn it_exports_the_interface_and_needs_no_openmp_itself() {
     exported.sort_unstable();
     let named = RETURNS.iter().map(|(name, _)| *name).filter(|name| *name != "allocated");
     let mut expected: Vec<&str> = named.chain(OTHERS.iter().copied()).collect();
+    let header = include_str!("../../include/ompd-ext.h");
+    let declared = header.lines().filter_map(|line| line.strip_prefix("ompd_rc_t ")?.split('(').next());
+    let declared: Vec<&str> = declared.collect();
+    assert!(declared.len() >= 6 && declared.iter().all(|name| name.starts_with("ompdx_")), "{declared:?}");
+    expected.extend(declared);
     expected.sort_unstable();
     assert_eq!(exported, expected);
     for needed in library.needed() {

@@ -38,7 +38,7 @@ impl Held {
         Held::of(Box::new(Core::open(path, &OpenOptions::default()).expect("a core")), generous)
     }
 
-    fn of(target: Box<dyn Target>, generous: bool) -> Held {
+    pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops) = (RefCell::default(), Cell::new(1));
         Held { target, generous, stops_alone: false, hidden: &[], reads, stops }
     }
@@ -287,6 +287,14 @@ pub fn out<T: Copy>(call: impl FnOnce(*mut T) -> Rc) -> Result<T, Rc> {
         Rc::OK => Ok(unsafe { value.assume_init() }),
         rc => Err(rc),
     }
+}
+
+/// Memory of the library's results, which is given back.
+///
+/// # Safety
+/// As `free_memory`.
+pub unsafe fn give_back(memory: *mut c_void) {
+    unsafe { free_memory(memory) };
 }
 
 /// A string of the library, which is given back.

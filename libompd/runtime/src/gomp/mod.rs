@@ -8,7 +8,9 @@ pub(crate) mod entries;
 mod read;
 mod recover;
 pub mod schema;
+pub(crate) mod stops;
 
+use std::cell::OnceCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,12 +24,16 @@ use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Fact, Family, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
+use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
 pub(crate) const FILES: &[&str] = &["libgomp"];
 /// A function that code made by GCC calls for every region since GCC 4.9, and that all later releases export.
 pub(crate) const WELL_KNOWN: &str = "GOMP_parallel";
+
+/// Why there are no symbols of OMPD.
+pub(crate) const NOT_NAMED: &str = "libgomp has no such symbol";
 
 /// One libgomp in one process.
 #[derive(Debug)]
@@ -53,6 +59,8 @@ pub struct Gomp {
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
+    /// Where it can be stopped, once that was asked for.
+    stops: OnceCell<Stops>,
     /// The last look at a whole process has shown that the layout fits.
     fits: AtomicBool,
 }
@@ -170,6 +178,7 @@ impl Gomp {
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             without_profile: None,
+            stops: OnceCell::new(),
             fits: AtomicBool::new(false),
         }
     }
@@ -221,6 +230,31 @@ impl Runtime for Gomp {
     /// `GOMP_parallel` has it inlined: both lead to `gomp_team_end` (parallel.c).
     fn ends_regions(&self) -> Option<&'static str> {
         Some("GOMP_parallel_end")
+    }
+
+    fn stops(&self, target: &dyn Target) -> &Stops {
+        self.stops.get_or_init(|| {
+            let mut stops = Stops::default();
+            if let Some(module) = target.modules().iter().find(|module| module.base() == self.info.base) {
+                match &module.file {
+                    Ok(file) => stops.add(module.bias, stops::find(file, self.structs.task.fn_.offset().ok())),
+                    Err(_) => stops.add(module.bias, Found::without_file()),
+                }
+                stops.add_named(|name| module.symbol(name), &[], NOT_NAMED);
+            }
+            stops
+        })
+    }
+
+    fn at_stop(
+        &self,
+        target: &dyn Target,
+        snapshot: &mut RuntimeSnapshot,
+        lwp: i32,
+        point: &StopPoint,
+        registers: Values<'_>,
+    ) -> Result<AtStop, String> {
+        self.hold(target, snapshot, lwp, point, registers)
     }
 
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with

@@ -17,12 +17,8 @@ use super::schema::{
 use crate::recover::{Decoder, Recovered, measured, unanimous, values};
 
 pub(super) fn recover(image: &ElfFile) -> Recovered {
-    let decoder = Decoder::new(image, &SCHEMA);
-    let mut recipes = Recipes { decoder, built_in: built_in(image), thread: None, team: None, task: None, pool: None };
-    recipes.thread_numbers();
-    recipes.team();
-    recipes.ancestors();
-    recipes.task_and_icvs();
+    let mut recipes = Recipes::new(image);
+    recipes.foundations();
     recipes.task();
     recipes.explicit_task();
     recipes.taskgroup();
@@ -47,16 +43,31 @@ fn built_in(image: &ElfFile) -> Option<Range<i64>> {
 }
 
 /// Recipes, and what they have found so far.
-struct Recipes<'a> {
-    decoder: Decoder<'a>,
+pub(super) struct Recipes<'a> {
+    pub(super) decoder: Decoder<'a>,
     /// In a program: where the calling thread's `gomp_thread` lies, in bytes from the thread pointer.
     built_in: Option<Range<i64>>,
     /// Which thread-local variable `gomp_tls_data` is: the addend of its relocation. Several slots may lead to it.
     thread: Option<i64>,
     /// Offsets in `gomp_thread` of the pointers to the team, the task and the pool.
-    team: Option<i64>,
-    task: Option<i64>,
+    pub(super) team: Option<i64>,
+    pub(super) task: Option<i64>,
     pool: Option<i64>,
+}
+
+impl<'a> Recipes<'a> {
+    pub(super) fn new(image: &'a ElfFile) -> Recipes<'a> {
+        let decoder = Decoder::new(image, &SCHEMA);
+        Recipes { decoder, built_in: built_in(image), thread: None, team: None, task: None, pool: None }
+    }
+
+    /// What everything else is reached from: the thread, its team and its task.
+    pub(super) fn foundations(&mut self) {
+        self.thread_numbers();
+        self.team();
+        self.ancestors();
+        self.task_and_icvs();
+    }
 }
 
 impl Recipes<'_> {
@@ -71,7 +82,7 @@ impl Recipes<'_> {
     }
 
     /// Offset in the calling thread's `gomp_thread`, if `addr` lies in it.
-    fn in_thread(&self, addr: &Expr) -> Option<i64> {
+    pub(super) fn in_thread(&self, addr: &Expr) -> Option<i64> {
         let (base, offset) = addr.split();
         self.offset_in_thread(&base, offset)
     }
@@ -86,7 +97,7 @@ impl Recipes<'_> {
     }
 
     /// Offset in the struct that the pointer at `pointer` of the calling thread's `gomp_thread` leads to.
-    fn behind(&self, pointer: Option<i64>, addr: &Expr) -> Option<i64> {
+    pub(super) fn behind(&self, pointer: Option<i64>, addr: &Expr) -> Option<i64> {
         let (at, offset) = addr.as_member()?;
         (self.in_thread(&at)? == pointer?).then_some(offset)
     }
@@ -296,7 +307,7 @@ impl Recipes<'_> {
 
     /// A task that is not executed at once is allocated, and gets its function:
     /// `task = gomp_malloc (sizeof (*task) + …); … task->fn = fn;`. One that is ends with `thr->task = task->parent`.
-    fn explicit_task(&mut self) {
+    pub(super) fn explicit_task(&mut self) {
         const WAITING: u64 = 2;
         let function = "GOMP_task";
         let Some(run) = self.decoder.run(function) else { return };
@@ -678,7 +689,7 @@ fn decremented(run: &Run) -> impl Iterator<Item = i64> + '_ {
 }
 
 /// The function called, if it is one of this image without a name.
-fn internal(call: &Call) -> Option<u64> {
+pub(super) fn internal(call: &Call) -> Option<u64> {
     match call.callee {
         Callee::Internal(entry) => Some(entry),
         _ => None,

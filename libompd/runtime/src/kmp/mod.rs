@@ -6,10 +6,13 @@
 
 mod described;
 mod entries;
+pub(crate) mod named;
 mod read;
 mod recover;
 pub mod schema;
+pub(crate) mod stops;
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +28,16 @@ use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{Fact, Family, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
+use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
 /// How its files are called, unless somebody renamed them.
 pub(crate) const FILES: &[&str] = &["libomp", "libiomp"];
 /// A function that code made by clang and Intel's compilers calls for every region.
 pub(crate) const WELL_KNOWN: &str = "__kmpc_fork_call";
+
+/// Why there are no symbols of OMPD.
+pub(crate) const NOT_NAMED: &str = "this build has no symbol of that name left, or was built without support for OMPD";
 
 /// One libomp or libiomp5 in one process.
 #[derive(Debug)]
@@ -45,6 +52,8 @@ pub struct Kmp {
     libc: Vec<std::ops::Range<u64>>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Kmp>>,
+    /// Where it can be stopped, once that was asked for.
+    stops: OnceCell<Stops>,
     /// The last look at a whole process has shown that the layout fits.
     fits: AtomicBool,
 }
@@ -137,6 +146,7 @@ impl Kmp {
             libc: libc.clone(),
             info,
             without_profile: None,
+            stops: OnceCell::new(),
             fits: AtomicBool::new(false),
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
@@ -207,6 +217,32 @@ impl Runtime for Kmp {
     /// `__kmpc_fork_call` calls it as well: `__kmp_join_call` (kmp_csupport.cpp, kmp_gsupport.cpp).
     fn ends_regions(&self) -> Option<&'static str> {
         Some("GOMP_parallel_end")
+    }
+
+    fn stops(&self, target: &dyn Target) -> &Stops {
+        self.stops.get_or_init(|| {
+            let mut stops = Stops::default();
+            if let Some(module) = target.modules().iter().find(|module| module.base() == self.info.base) {
+                match &module.file {
+                    Ok(file) => stops.add(module.bias, stops::find(file)),
+                    Err(_) => stops.add(module.bias, Found::without_file()),
+                }
+                let returns = named::return_register(target.arch().machine);
+                stops.add_named(|name| module.symbol(name), returns.as_slice(), NOT_NAMED);
+            }
+            stops
+        })
+    }
+
+    fn at_stop(
+        &self,
+        target: &dyn Target,
+        snapshot: &mut RuntimeSnapshot,
+        lwp: i32,
+        point: &StopPoint,
+        registers: Values<'_>,
+    ) -> Result<AtStop, String> {
+        self.hold(target, snapshot, lwp, point, registers)
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {

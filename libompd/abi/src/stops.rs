@@ -1,0 +1,197 @@
+//! Threads at places to stop at: what holds there is not what is read otherwise.
+
+use std::collections::BTreeMap;
+
+use ompd_runtime::model::{Fact, RuntimeSnapshot, TaskId, TeamId};
+use ompd_runtime::stops::{self, AtStop, StopPoint};
+use ompd_target::Target;
+
+use crate::space::{RegionKey, RuntimeKey, Space, TaskKey, ThreadKey};
+use crate::types::Rc;
+
+/// Number of a place; 0 is none.
+pub(crate) type PointId = u64;
+
+/// The places of an address space, and the threads that are at them.
+#[derive(Debug, Default)]
+pub(crate) struct AtStops {
+    /// All that were given out. The number of a place is its index, from 1 on.
+    given: Vec<(RuntimeKey, StopPoint)>,
+    /// What the debugger says: the place a thread is at, and the values of the registers that matter there.
+    told: BTreeMap<ThreadKey, (PointId, Vec<u64>)>,
+    /// Threads that are at one, with what holds there, since `Space::read`.
+    at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
+}
+
+impl AtStops {
+    /// True if the debugger says of some thread that it is at a place. Then all threads are looked at together.
+    pub(crate) fn is_told(&self) -> bool {
+        !self.told.is_empty()
+    }
+}
+
+/// One entry of the list: a place, or why there is none.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) runtime: String,
+    pub(crate) event: stops::StopEvent,
+    /// One of OMPD's own symbols.
+    pub(crate) own: bool,
+    pub(crate) place: Result<(PointId, StopPoint), String>,
+}
+
+impl Space {
+    /// All places of all runtimes. From now on threads are recognised at them.
+    pub(crate) fn stop_points(&mut self) -> Vec<Listed> {
+        let mut all = Vec::new();
+        for runtime in &self.runtimes {
+            let info = runtime.info();
+            let stops = runtime.stops(&self.target);
+            let listed = |event, own, place| Listed { runtime: info.product.to_owned(), event, own, place };
+            for point in &stops.points {
+                let known = |(of, known): &(RuntimeKey, StopPoint)| {
+                    *of == info.base && (known.addr, known.event, known.own) == (point.addr, point.event, point.own)
+                };
+                let index = self.stops.given.iter().position(known).unwrap_or_else(|| {
+                    self.stops.given.push((info.base, point.clone()));
+                    self.stops.given.len() - 1
+                });
+                all.push(listed(point.event, point.own, Ok((index as PointId + 1, point.clone()))));
+            }
+            all.extend(stops.gaps.iter().map(|(event, own, why)| listed(*event, *own, Err(why.clone()))));
+        }
+        all.sort_by_key(|entry| (entry.own, entry.event, entry.place.is_err()));
+        all
+    }
+
+    fn point(&self, id: PointId) -> Result<&(RuntimeKey, StopPoint), Rc> {
+        given(&self.stops.given, id).ok_or(Rc::BAD_INPUT)
+    }
+
+    /// The debugger says that a thread is at a place, until it says otherwise; 0 is no place.
+    pub(crate) fn tell_stop(&mut self, thread: ThreadKey, id: PointId, registers: Vec<u64>) -> Result<(), Rc> {
+        self.thread(thread)?;
+        if id == 0 {
+            self.stops.told.remove(&thread);
+        } else {
+            let (runtime, point) = self.point(id)?;
+            if *runtime != thread.runtime || registers.len() > point.registers.len() {
+                return Err(Rc::BAD_INPUT);
+            }
+            self.stops.told.insert(thread, (id, registers));
+        }
+        // What was added to the snapshots for what it said before goes with it.
+        self.read();
+        Ok(())
+    }
+
+    /// The place that a thread is at: its number, itself, and why the hit does not count, if it does not.
+    pub(crate) fn stop_of(&self, thread: ThreadKey) -> Result<(PointId, &StopPoint, Option<String>), Rc> {
+        self.thread(thread)?;
+        let (id, holds) = self.stops.at.get(&thread).ok_or(Rc::UNAVAILABLE)?;
+        let not_counted = holds.as_ref().ok().and_then(|holds| holds.not_counted.clone());
+        Ok((*id, &self.point(*id)?.1, not_counted))
+    }
+
+    /// What the debugger has said of stops holds no longer.
+    pub(crate) fn forget_stops(&mut self) {
+        self.stops.told.clear();
+    }
+
+    /// Finds the threads that are at places to stop at, and adds to the snapshots what is only known there.
+    pub(crate) fn find_stops(&mut self, snapshots: &mut [RuntimeSnapshot]) {
+        self.stops.at.clear();
+        if self.stops.given.is_empty() {
+            return;
+        }
+        for (index, runtime) in self.runtimes.iter().enumerate() {
+            let base = runtime.info().base;
+            let Some(snapshot) = snapshots.get_mut(index) else { continue };
+            let key = |snapshot: &RuntimeSnapshot, lwp| {
+                snapshot.thread_by_lwp(lwp).map(|thread| ThreadKey { runtime: base, descriptor: thread.descriptor })
+            };
+            // By what the debugger says, and then by registers.
+            for (thread, (id, values)) in self.stops.told.iter().filter(|(thread, _)| thread.runtime == base) {
+                let Some((_, point)) = given(&self.stops.given, *id) else { continue };
+                let lwp = snapshot.threads.iter().find(|t| t.descriptor == thread.descriptor).and_then(|t| t.lwp);
+                let Some(lwp) = lwp else { continue };
+                let value = |number: u16| {
+                    let at = point.registers.iter().position(|register| *register == number)?;
+                    values.get(at).copied()
+                };
+                let holds = runtime.at_stop(&self.target, snapshot, lwp, point, &value);
+                self.stops.at.insert(*thread, (*id, holds));
+            }
+            for thread in self.target.threads() {
+                let Ok(registers) = &thread.registers else { continue };
+                let here =
+                    |(_, (of, point)): &(PointId, &(RuntimeKey, StopPoint))| *of == base && point.addr == registers.pc;
+                // An equivalent place rather than OMPD's symbol.
+                let numbered = (1..).zip(&self.stops.given).filter(here);
+                let Some((id, (_, point))) = numbered.min_by_key(|(_, (_, point))| point.own) else { continue };
+                if key(snapshot, thread.lwp).is_some_and(|known| self.stops.told.contains_key(&known)) {
+                    continue;
+                }
+                let holds = runtime.at_stop(&self.target, snapshot, thread.lwp, point, &stops::values(registers));
+                if let Some(known) = key(snapshot, thread.lwp) {
+                    self.stops.at.insert(known, (id, holds));
+                }
+            }
+        }
+    }
+
+    /// The region of a thread that is at a place where it is not as it is read otherwise.
+    pub(crate) fn region_at_stop(&self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
+        match self.stops.at.get(&thread)? {
+            (_, Ok(holds)) => holds.region.map(Ok),
+            (_, Err(_)) => Some(Err(Rc::UNAVAILABLE)),
+        }
+    }
+
+    /// Why it is not known what holds at the place that a thread is at.
+    pub(crate) fn trouble_at_stop(&self, thread: ThreadKey) -> Option<String> {
+        self.stops.at.get(&thread)?.1.as_ref().err().cloned()
+    }
+
+    /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
+    pub(crate) fn current_task(&self, key: ThreadKey) -> Result<TaskKey, Rc> {
+        let (looked, thread) = self.thread(key)?;
+        let at_stop = match self.stops.at.get(&key) {
+            Some((_, Ok(holds))) => holds.task.clone(),
+            Some((_, Err(_))) => Some(Err(String::new())),
+            None => None,
+        };
+        let id: Option<TaskId> = match at_stop {
+            Some(task) => task.ok(),
+            None => thread.task.get(),
+        };
+        let task = id.and_then(|id| looked.task(id)).ok_or(Rc::UNAVAILABLE)?;
+        Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
+    }
+
+    /// The function that holds the code of a region, as far as the runtime or a stop tells.
+    pub(crate) fn region_function(&mut self, key: RegionKey) -> Result<ompd_target::Addr, Rc> {
+        if matches!(key, RegionKey::Outermost(_)) {
+            return Err(Rc::UNAVAILABLE);
+        }
+        let known =
+            |space: &Space| space.team(key).map(|(.., team)| team.function.value().map(|function| function.addr));
+        if let Some(found) = known(self)? {
+            return Ok(found);
+        }
+        self.enrich();
+        known(self)?.ok_or(Rc::UNAVAILABLE)
+    }
+}
+
+fn given(all: &[(RuntimeKey, StopPoint)], id: PointId) -> Option<&(RuntimeKey, StopPoint)> {
+    all.get(usize::try_from(id).ok()?.checked_sub(1)?)
+}
+
+/// Where the knowledge of a value comes from, or why it is not known, without the value.
+pub(crate) fn source<T>(fact: &Fact<T>) -> Result<ompd_runtime::Origin, String> {
+    match fact {
+        Fact::Known { origin, .. } => Ok(*origin),
+        Fact::Unknown { why } => Err(why.clone()),
+    }
+}

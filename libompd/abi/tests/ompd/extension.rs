@@ -1,0 +1,285 @@
+//! The functions of the extension keep to the conventions, and agree with those of OMPD.
+
+use std::path::Path;
+use std::process::Command;
+use std::ptr;
+
+use ompd::api::*;
+use ompd::extension::*;
+use ompd::types::*;
+use test_programs::{Env, HANGS, Launch, Opt, Runtime, Toolchain, build, combinations};
+
+use crate::debugger::{Held, Session, give_back, out, take};
+
+/// A member of an inner team, on each runtime.
+fn each(version: Word, mut check: impl FnMut(&Session, *mut ThreadHandle, Runtime)) {
+    for runtime in Runtime::available() {
+        let toolchain = if runtime == Runtime::Libgomp { Toolchain::Gcc } else { Toolchain::Clang };
+        if let Err(reason) = toolchain.check() {
+            reason.show();
+            continue;
+        }
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let session = Session::new(version, Held::live(running.pid, false));
+        let waiter = running.truth.with_role("inner waiter").next().expect("a waiter");
+        let thread = session.thread(thread_id::LWP, waiter.lwp as u64).expect("the thread");
+        check(&session, thread, runtime);
+    }
+}
+
+fn region(thread: *mut ThreadHandle) -> *mut ParallelHandle {
+    out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region")
+}
+
+fn task(thread: *mut ThreadHandle) -> *mut TaskHandle {
+    out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task")
+}
+
+fn points(session: &Session) -> Vec<StopPoint> {
+    let mut count = 0;
+    let block = out(|points| unsafe { ompdx_stop_points(session.space, points, &raw mut count) }).expect("points");
+    let all = (0..count as usize).map(|n| unsafe { block.add(n).read() }).collect();
+    unsafe { give_back(block.cast()) };
+    all
+}
+
+fn origin<T>(handle: *mut T, item: i32) -> Result<(Origin, String), Rc> {
+    let mut origin = Origin::Os;
+    let text = out(|text| unsafe { ompdx_get_origin(handle.cast(), item, &raw mut origin, text) })?;
+    Ok((origin, take(text)))
+}
+
+#[test]
+fn arguments_that_are_wrong_are_refused_and_nothing_is_written() {
+    each(202_411, |session, thread, _| {
+        let mut count = 77;
+        let mut block: *mut StopPoint = ptr::null_mut();
+        let (mut point, mut event, mut counts) = (77, Event::TaskEnd, 77);
+        unsafe {
+            assert_eq!(ompdx_stop_points(ptr::null_mut(), &raw mut block, &raw mut count), Rc::STALE_HANDLE);
+            assert_eq!(ompdx_stop_points(thread.cast(), &raw mut block, &raw mut count), Rc::INCOMPATIBLE_HANDLE);
+            assert_eq!(ompdx_stop_points(session.space, ptr::null_mut(), &raw mut count), Rc::BAD_INPUT);
+            assert_eq!(ompdx_stop_points(session.space, &raw mut block, ptr::null_mut()), Rc::BAD_INPUT);
+            assert!(block.is_null() && count == 77);
+            // It is at no place, and there are no places before they are asked for.
+            assert_eq!(ompdx_get_stop(thread, &raw mut point, &raw mut event, &raw mut counts), Rc::UNAVAILABLE);
+            assert_eq!(ompdx_get_stop(thread, ptr::null_mut(), &raw mut event, &raw mut counts), Rc::BAD_INPUT);
+            assert_eq!(ompdx_set_stop(thread, 1, ptr::null(), 0), Rc::BAD_INPUT);
+            assert_eq!((point, event, counts), (77, Event::TaskEnd, 77));
+        }
+        let all = points(session);
+        let values = [0u64; REGISTERS + 1];
+        unsafe {
+            assert_eq!(ompdx_set_stop(thread, all.len() as u64 + 1, ptr::null(), 0), Rc::BAD_INPUT);
+            assert_eq!(ompdx_set_stop(thread, 1, ptr::null(), 1), Rc::BAD_INPUT);
+            assert_eq!(ompdx_set_stop(thread, 1, values.as_ptr(), values.len() as Size), Rc::BAD_INPUT);
+            assert_eq!(ompdx_set_stop(ptr::null_mut(), 1, ptr::null(), 0), Rc::STALE_HANDLE);
+            let ends = all.iter().find(|p| p.point != 0 && p.event == Event::TaskEnd).expect("a place");
+            let more = ends.register_count as Size + 1;
+            assert_eq!(ompdx_set_stop(thread, ends.point, values.as_ptr(), more), Rc::BAD_INPUT);
+            assert_eq!(ompdx_get_parallel_function(ptr::null_mut(), ptr::null_mut()), Rc::STALE_HANDLE);
+            let region = region(thread);
+            assert_eq!(ompdx_get_parallel_function(region, ptr::null_mut()), Rc::BAD_INPUT);
+            assert_eq!(ompdx_drop_cache(ptr::null_mut()), Rc::STALE_HANDLE);
+            assert_eq!(ompdx_drop_cache(thread.cast()), Rc::INCOMPATIBLE_HANDLE);
+            assert_eq!(ompdx_report_json(session.space, ptr::null_mut()), Rc::BAD_INPUT);
+            assert_eq!(ompdx_report_json(ptr::null_mut(), ptr::null_mut()), Rc::STALE_HANDLE);
+            let mut known = Origin::Os;
+            let item = Item::ThreadTask as i32;
+            assert_eq!(ompdx_get_origin(thread.cast(), item, &raw mut known, ptr::null_mut()), Rc::BAD_INPUT);
+        }
+        for item in [0, Item::RegionSize as i32, Item::TaskKind as i32, 999] {
+            assert_eq!(origin(thread, item), Err(Rc::BAD_INPUT));
+        }
+        assert_eq!(origin(session.space, 1), Err(Rc::INCOMPATIBLE));
+    });
+}
+
+#[test]
+fn every_event_has_a_place_or_a_reason_and_each_place_is_code_of_the_runtime() {
+    each(201_811, |session, _, runtime| {
+        let all = points(session);
+        let target = &session.held.target;
+        let library = runtime.library().expect("the library");
+        for event in 1..=6 {
+            for own in [0, 1] {
+                let of: Vec<_> = all.iter().filter(|p| p.event as i32 == event && p.own == own).collect();
+                assert!(!of.is_empty(), "event {event}");
+                // All three runtimes show every event; only Intel's keeps the symbols.
+                let expected = own == 0 || runtime == Runtime::Libiomp5;
+                assert_eq!(of.iter().any(|p| p.point != 0), expected, "event {event} of {runtime:?}");
+            }
+        }
+        for point in all.iter().filter(|p| p.point != 0) {
+            use ompd_target::{Addr, TargetExt};
+            let module = target.module_at(Addr(point.address.address)).expect("a module");
+            assert_eq!(Path::new(&module.path).canonicalize().expect("a file"), library);
+            assert_eq!(point.origin, if point.own == 1 { Origin::Symbol } else { Origin::Code });
+        }
+        // Asked again, they have the same numbers.
+        let again = points(session);
+        let numbers = |all: &[StopPoint]| all.iter().map(|p| (p.point, p.address.address)).collect::<Vec<_>>();
+        assert_eq!(numbers(&all), numbers(&again));
+    });
+}
+
+#[test]
+fn a_told_stop_holds_until_it_is_taken_back() {
+    each(201_811, |session, thread, _| {
+        let implicit = task(thread);
+        let met = out(|met| unsafe { ompd_get_generating_task_handle(implicit, met) }).expect("what met the construct");
+        let ends = points(session).into_iter().filter(|p| p.point != 0 && p.event == Event::ParallelEnd && p.own == 0);
+        // In libomp the first one is that of regions of one thread.
+        let end = ends.max_by_key(|p| p.address.address);
+        let end = end.expect("a place").point;
+        let current_is = |expected| {
+            let current = task(thread);
+            assert_eq!(out(|cmp| unsafe { ompd_task_handle_compare(current, expected, cmp) }), Ok(0));
+            assert_eq!(unsafe { ompd_rel_task_handle(current) }, Rc::OK);
+        };
+        let at = || {
+            let (mut event, mut counts) = (Event::TaskEnd, -1);
+            let point = out(|point| unsafe { ompdx_get_stop(thread, point, &raw mut event, &raw mut counts) })?;
+            Ok((point, event, counts))
+        };
+        for take_back in [true, false] {
+            assert_eq!(unsafe { ompdx_set_stop(thread, end, ptr::null(), 0) }, Rc::OK);
+            assert_eq!(at(), Ok((end, Event::ParallelEnd, 1)));
+            current_is(met);
+            let rc = unsafe {
+                if take_back { ompdx_set_stop(thread, 0, ptr::null(), 0) } else { ompdx_drop_cache(session.space) }
+            };
+            assert_eq!(rc, Rc::OK);
+            assert_eq!(at(), Err(Rc::UNAVAILABLE));
+            current_is(implicit);
+        }
+    });
+}
+
+#[test]
+fn origins_are_told_and_so_is_why_something_is_not_known() {
+    each(201_811, |session, thread, runtime| {
+        let region = region(thread);
+        let task = task(thread);
+        for (handle, items) in [
+            (thread.cast::<u8>(), &[Item::ThreadRegion, Item::ThreadNumber, Item::ThreadTask][..]),
+            (region.cast(), &[Item::RegionSize, Item::RegionLevel, Item::RegionActiveLevel, Item::RegionEnclosing]),
+            (task.cast(), &[Item::TaskKind, Item::TaskGenerating, Item::TaskRegion]),
+        ] {
+            for item in items {
+                let (origin, text) = origin(handle, *item as i32).expect("an origin");
+                let layout = [Origin::Dwarf, Origin::Table, Origin::Symbol, Origin::Code, Origin::Profile];
+                assert!(layout.contains(&origin), "{item:?}: {origin:?}");
+                assert!(text.contains(": "), "{item:?}: {text}");
+            }
+        }
+        // libgomp keeps no function of a region, and this debugger has no stacks to offer.
+        let (origin, text) = origin(region, Item::RegionFunction as i32).expect("an origin");
+        let function = out(|at: *mut Address| unsafe { ompdx_get_parallel_function(region, at) });
+        match runtime {
+            Runtime::Libgomp => {
+                assert_eq!((origin, function), (Origin::Unknown, Err(Rc::UNAVAILABLE)));
+                assert!(text.contains("libgomp"), "{text}");
+            }
+            _ => {
+                assert_ne!(origin, Origin::Unknown);
+                let same = out(|at: *mut Address| unsafe { ompd_get_task_function(task, at) });
+                assert_eq!(function, same);
+            }
+        }
+        // Of the region around the program there is nothing to read.
+        let mut outer = region;
+        while let Ok(next) = out(|next| unsafe { ompd_get_enclosing_parallel_handle(outer, next) }) {
+            outer = next;
+        }
+        let told = self::origin(outer, Item::RegionSize as i32).expect("an origin");
+        assert_eq!(told.0, Origin::Unknown);
+        assert_eq!(session.icv(outer, "levels-var"), Ok(0));
+    });
+}
+
+#[test]
+fn handles_survive_that_everything_is_read_anew() {
+    each(201_811, |session, thread, _| {
+        let region = region(thread);
+        let size = session.icv(region, "team-size-var");
+        assert_eq!(unsafe { ompdx_drop_cache(session.space) }, Rc::OK);
+        assert_eq!((size, session.icv(region, "team-size-var")), (Ok(2), Ok(2)));
+    });
+}
+
+#[test]
+fn compilers_take_the_header_and_lay_out_the_same() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("layout.c");
+    let text = "#define OMPD_EXT_NO_OMP_TOOLS_H\n#include <stdint.h>\n#include <stddef.h>\n#include <stdio.h>\n\
+        typedef int ompd_rc_t; typedef uint64_t ompd_size_t;\n\
+        typedef struct { uint64_t segment, address; } ompd_address_t;\n\
+        typedef struct a ompd_address_space_handle_t; typedef struct t ompd_thread_handle_t;\n\
+        typedef struct p ompd_parallel_handle_t;\n#include \"ompd-ext.h\"\n\
+        int main(void) {\n#define AT(m) printf(\"%zu \", offsetof(ompdx_stop_point_t, m));\n\
+        AT(point) AT(event) AT(own) AT(address) AT(origin) AT(register_count) AT(registers) AT(runtime) AT(place)\n\
+        AT(condition)\nprintf(\"%zu %d %d\", sizeof(ompdx_stop_point_t), ompdx_event_thread_end, ompdx_item_task_final);\n\
+        return 0; }\n";
+    std::fs::write(&source, text).expect("a file");
+    macro_rules! offsets {
+        ($($field:ident),*) => { [$(std::mem::offset_of!(StopPoint, $field)),*] };
+    }
+    let offsets = offsets!(point, event, own, address, origin, register_count, registers, runtime, place, condition)
+        .map(|at| at.to_string());
+    let ours = format!("{} {} 6 25", offsets.join(" "), size_of::<StopPoint>());
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
+    for compiler in ["gcc", "g++", "clang-14"] {
+        let out = directory.path().join(compiler);
+        let mut command = Command::new(compiler);
+        command.args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(&include).arg(&source).arg("-o").arg(&out);
+        match command.output() {
+            Ok(done) => assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr)),
+            Err(why) => {
+                use std::io::Write as _;
+                let _ = writeln!(std::io::stderr(), "skipped: {compiler}: {why}");
+                continue;
+            }
+        }
+        let done = Command::new(&out).output().expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&done.stdout), ours, "{compiler}");
+    }
+}
+
+/// Two threads that wait for each other's lock, to a debugger that has registers: the report has them, and the verdict.
+#[test]
+fn the_whole_report() {
+    let case = HANGS.iter().find(|case| case.program == "hangs/lock_cycle").expect("the program");
+    let directory = tempfile::tempdir().expect("a directory");
+    for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| case.works(*t, *r)) {
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let program = build(case.program, toolchain, Opt::O2, case.flags).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start_hanging().expect("it hangs");
+        let core = match running.gcore(directory.path()).expect("gcore runs") {
+            Ok(core) => core,
+            Err(reason) => return reason.show(),
+        };
+        for held in [Held::live(running.pid, true), Held::core(&core, true)] {
+            let session = Session::new(202_411, held);
+            let text = take(out(|json| unsafe { ompdx_report_json(session.space, json) }).expect("a report"));
+            let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(report["schema"], "ompd-inspect/1", "{what}");
+            assert_eq!(report["source"], "debugger", "{what}");
+            let threads = report["runtimes"].as_array().expect("runtimes").iter();
+            let mut seen: Vec<i64> = threads
+                .flat_map(|runtime| runtime["threads"].as_array().into_iter().flatten())
+                .filter_map(|thread| thread["lwp"].as_i64())
+                .collect();
+            seen.sort_unstable();
+            seen.dedup();
+            let mut told: Vec<i64> = running.truth.threads.iter().map(|thread| thread.lwp.into()).collect();
+            told.sort_unstable();
+            assert_eq!(seen, told, "{what}");
+            let stacks = report["stacks"].as_array().expect("stacks");
+            assert!(!stacks.is_empty(), "{what}");
+            let verdicts = report["verdicts"].as_array().expect("verdicts");
+            assert_eq!(verdicts.len(), 1, "{what}: {}", report["verdicts"]);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What holds when a thread is at one of OMPD's own symbols (`ompd_bp_parallel_begin` and its like), by the function that has
+//! called it. Names are those of `openmp/runtime/src/{kmp_runtime,kmp_gsupport,kmp_wait_release,ompt-specific}.*`.
+
+use std::collections::BTreeSet;
+
+use ompd_target::{Addr, Machine, Target, TargetExt};
+
+use super::Kmp;
+use super::stops::{around_serialized, encountering};
+use crate::bind::{View, Why};
+use crate::limits;
+use crate::model::{CodeRef, Fact, RuntimeSnapshot, TaskId, Team, TeamId};
+use crate::owner::Owner;
+use crate::stops::{AtStop, StopEvent, Values};
+
+/// The DWARF number of the register that leads to where a function just called will return to.
+pub(crate) fn return_register(machine: Machine) -> Option<u16> {
+    match machine {
+        Machine::X86_64 => Some(7),
+        Machine::Aarch64 => Some(30),
+        Machine::Other(_) => None,
+    }
+}
+
+/// The name of the function that has called the one whose first instruction is next.
+fn caller(target: &dyn Target, registers: Values<'_>) -> Result<String, String> {
+    let machine = target.arch().machine;
+    let register = return_register(machine).and_then(registers).ok_or("registers are not known")?;
+    let returns = match machine {
+        Machine::X86_64 => target.read_ptr(Addr(register)).map_err(|fault| fault.to_string())?,
+        _ => Addr(register),
+    };
+    let found = target.module_at(returns).and_then(|module| module.symbol_at(returns));
+    found.map(|(symbol, _)| symbol.name).ok_or_else(|| format!("the function around {returns} has no name"))
+}
+
+impl Kmp {
+    pub(super) fn hold_named(
+        &self,
+        target: &dyn Target,
+        snapshot: &mut RuntimeSnapshot,
+        lwp: i32,
+        event: StopEvent,
+        registers: Values<'_>,
+    ) -> Result<AtStop, String> {
+        if matches!(event, StopEvent::ThreadBegin | StopEvent::ThreadEnd | StopEvent::TaskBegin) {
+            return Ok(AtStop::default());
+        }
+        let caller = caller(target, registers)?;
+        let not_counted = |why: &str| Ok(AtStop { not_counted: Some(why.to_owned()), ..AtStop::default() });
+        // It is called once more when a function of GCC's interface is about to return.
+        if caller.contains("GOMP_") {
+            return not_counted("the runtime passes through here a second time for programs built by GCC");
+        }
+        match event {
+            StopEvent::ParallelBegin if caller.contains("__kmp_fork_call") => {
+                let (region, task) = self.newborn(target, snapshot, lwp)?;
+                Ok(AtStop { region: Some(region), task: Some(task), not_counted: None })
+            }
+            StopEvent::ParallelBegin if caller.contains("__ompt_lw_taskteam_link") => {
+                Ok(AtStop { task: Some(around_serialized(snapshot, lwp)?), ..AtStop::default() })
+            }
+            StopEvent::ParallelEnd if caller.contains("__kmp_join_call") => {
+                // The thread has its number in the enclosing team already, but not that team.
+                let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
+                let region = snapshot.teams.iter().rposition(|team| team.descriptor == raw.team);
+                let region = TeamId(region.ok_or("the team that ends was not read")?);
+                Ok(AtStop { region: Some(region), task: Some(task_at(snapshot, raw.task)), not_counted: None })
+            }
+            StopEvent::ParallelEnd => Ok(AtStop::default()),
+            StopEvent::TaskEnd if !caller.contains("__kmp_invoke_task") && !caller.contains("_if0") => {
+                not_counted("the runtime passes through here as well when a thread stops to look for tasks")
+            }
+            StopEvent::TaskEnd => Ok(AtStop::default()),
+            _ => Err(format!("what {caller} does there is not known")),
+        }
+    }
+
+    fn raw(&self, target: &dyn Target, snapshot: &RuntimeSnapshot, lwp: i32) -> Result<Raw, Why> {
+        let unknown = || Why::Inconsistent("the runtime does not know the thread".to_owned());
+        let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;
+        let s = &self.structs.info;
+        let view = View::read(target, thread.descriptor, s.size)?;
+        let (team, task, ident) = (view.ptr(&s.team)?, view.ptr(&s.current_task)?, view.ptr(&s.ident)?);
+        Ok(Raw { thread: thread.descriptor, team, task, ident })
+    }
+
+    /// The team that `__kmp_fork_call` has just set up, and the task that met the construct.
+    ///
+    /// It is found as that of the threads that were got for it, if there are any yet: it has the source position of the construct,
+    /// which the thread has as well, and the thread's team does not. A team of new threads, and one that is the thread's already,
+    /// cannot be told from the region around it, and neither can those of programs built by GCC, which hands over no position.
+    fn newborn(
+        &self,
+        target: &dyn Target,
+        snapshot: &mut RuntimeSnapshot,
+        lwp: i32,
+    ) -> Result<(TeamId, Result<TaskId, String>), String> {
+        let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
+        let s = &self.structs;
+        let mut found: Vec<View> = Vec::new();
+        let mut teams = BTreeSet::new();
+        for thread in snapshot.threads.iter().filter(|thread| thread.descriptor != raw.thread) {
+            let team = View::read(target, thread.descriptor, s.info.size).and_then(|view| view.ptr(&s.info.team));
+            teams.extend(team.ok().filter(|team| !team.is_null() && *team != raw.team));
+        }
+        let own = View::read(target, raw.team, s.team.size).and_then(|view| view.ptr(&s.team.ident));
+        if own.map_err(|why| why.to_string())? == raw.ident {
+            return Err("the team that begins cannot be told from that of the region around it".to_owned());
+        }
+        for team in teams {
+            let read = || -> Result<Option<View>, Why> {
+                let view = View::read(target, team, s.team.size)?;
+                let first = target.read_ptr(view.ptr(&s.team.threads)?)?;
+                let inside = view.ptr(&s.team.parent)? == raw.team && first == raw.thread;
+                let fits = inside && view.ptr(&s.team.ident)? == raw.ident && view.count(&s.team.serialized)? == 0;
+                Ok(fits.then_some(view))
+            };
+            found.extend(read().map_err(|why| why.to_string())?);
+        }
+        let view = match found.as_slice() {
+            [view] => view.clone(),
+            [] => return Err("the team that begins has no threads yet by which it could be found".to_owned()),
+            _ => return Err("several teams may be the one that begins".to_owned()),
+        };
+        let team = view.addr();
+        let task = self.encountering(target, snapshot, team, raw.task);
+        if let Some(known) = snapshot.teams.iter().rposition(|known| known.descriptor == team) {
+            return Ok((TeamId(known), task));
+        }
+        let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread")?;
+        let (slots, parent) = (&s.team, thread.team.clone());
+        let size = view.count(&slots.nproc);
+        let count = size.as_ref().copied().unwrap_or(0).min(u32::try_from(limits::TEAM_SIZE).unwrap_or(u32::MAX));
+        let mut members = vec![None; count as usize];
+        if let Some(first) = members.first_mut() {
+            *first = Some(lwp);
+        }
+        let function = match view.ptr(&slots.pkfn) {
+            Ok(function) if self.territory.owner(target, function) == Owner::Other => {
+                slots.pkfn.fact(Ok(CodeRef::new(function)))
+            }
+            Ok(_) => Fact::unknown("the runtime does not know the function of the program yet"),
+            Err(why) => why.into(),
+        };
+        snapshot.teams.push(Team {
+            descriptor: team,
+            size: slots.nproc.fact(size),
+            level: slots.level.fact(view.count(&slots.level)),
+            active_level: slots.active_level.fact(view.count(&slots.active_level)),
+            parent,
+            primary_num: slots.master_tid.fact(view.count(&slots.master_tid)),
+            serialized: slots.serialized.fact(Ok(false)),
+            function,
+            location: Fact::unknown("the region has not begun"),
+            construct: Fact::unknown("the call that opened the region was not seen"),
+            members,
+            barrier: Fact::unknown("the region has not begun"),
+            tool_data: Fact::unknown("the region has not begun"),
+        });
+        Ok((TeamId(snapshot.teams.len() - 1), task))
+    }
+
+    /// The current task, unless it is the implicit one of the new team already.
+    fn encountering(
+        &self,
+        target: &dyn Target,
+        snapshot: &RuntimeSnapshot,
+        team: Addr,
+        current: Addr,
+    ) -> Result<TaskId, String> {
+        let s = &self.structs.taskdata;
+        let view = View::read(target, current, s.size).map_err(|why| why.to_string())?;
+        let own = view.ptr(&s.team).map_err(|why| why.to_string())?;
+        let current = task_at(snapshot, current)?;
+        if own == team { encountering(snapshot, current) } else { Ok(current) }
+    }
+}
+
+/// What the runtime keeps of a thread.
+struct Raw {
+    thread: Addr,
+    team: Addr,
+    task: Addr,
+    ident: Addr,
+}
+
+fn task_at(snapshot: &RuntimeSnapshot, addr: Addr) -> Result<TaskId, String> {
+    let found = snapshot.tasks.iter().position(|task| task.descriptor == addr);
+    found.map(TaskId).ok_or_else(|| "the thread's task was not read".to_owned())
+}
