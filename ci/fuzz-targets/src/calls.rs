@@ -1,7 +1,7 @@
 //! Sequences of calls of the OMPD library, right and wrong ones, by a debugger whose callbacks fail and lie.
 //!
-//! An input is a header of eight bytes ([`Header`]), and one call after another: the number of a function, and for each of its
-//! arguments a byte or more that say what it is.
+//! An input is a header of eight bytes ([`Header`]), and one call after another: the number of a function, and for each
+//! of its arguments a byte or more that say what it is.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -119,7 +119,8 @@ fn subjects() -> anyhow::Result<Result<Vec<Shared<Subject>>, Skip>> {
     Ok(Ok(found))
 }
 
-/// What came of an input: how often each function was called and returned `ompd_rc_ok`, and how many callbacks that took.
+/// What came of an input: how often each function was called and returned `ompd_rc_ok`, and how many callbacks that
+/// took.
 #[derive(Debug, Default, Clone)]
 pub struct Report {
     /// By the index of the function in [`FUNCTIONS`]: calls, and those that returned `ompd_rc_ok`.

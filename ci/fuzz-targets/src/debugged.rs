@@ -1,5 +1,5 @@
-//! A process that a debugger holds: the dynamic linker's list, ELF headers, hash tables and notes, the C library's lists of
-//! threads and the first stack, all in memory that is the input.
+//! A process that a debugger holds: the dynamic linker's list, ELF headers, hash tables and notes, the C library's
+//! lists of threads and the first stack, all in memory that is the input.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use ompd_target::{
     TargetExt as _,
 };
 
-/// Symbols the debugger knows. An input begins with a place for each, two little-endian bytes in units of eight bytes; all ones
-/// for a symbol it does not know.
+/// Symbols the debugger knows. An input begins with a place for each, two little-endian bytes in units of eight bytes;
+/// all ones for a symbol it does not know.
 pub const SYMBOLS: [&str; 16] = [
     "_r_debug",
     "__libc_stack_end",
@@ -38,11 +38,11 @@ pub fn again(length: usize) -> u64 {
     0u64.wrapping_sub(length as u64 + BEYOND)
 }
 
-/// Reads of an input of no length, and for each byte. An ELF header is looked for in as many pages as a large program has, below
-/// each of a few symbols, and for a module that lies elsewhere than said.
+/// Reads of an input of no length, and for each byte. An ELF header is looked for in as many pages as a large program
+/// has, below each of a few symbols, and for a module that lies elsewhere than said.
 const READS: (u64, u64) = (1 << 20, 64);
-/// Bytes that are read, likewise. Modules are read as a whole where their files are not at hand; there are thousands at most,
-/// of which a page may have to be looked at.
+/// Bytes that are read, likewise. Modules are read as a whole where their files are not at hand; there are thousands at
+/// most, of which a page may have to be looked at.
 const BYTES: (u64, u64) = (64 << 20, 256);
 /// Stacks of more threads are not looked at here.
 const MOST_THREADS: usize = 64;

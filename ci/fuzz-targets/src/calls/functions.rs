@@ -11,9 +11,9 @@ use super::Words;
 use super::debugger::{self, CALLBACKS, scatter, take_back};
 use super::session::{Kind, Passed, Session};
 
-/// Every function, and what it returns beyond `ompd_rc_ok` and what all may return: a stale handle, bad input, an error, a
-/// failed callback, no memory (OpenMP 5.2, section 20.5: the return codes of each). Where what is asked for need not be recorded,
-/// or not be readable, it is unavailable, whether that is listed or not: no other code says so.
+/// Every function, and what it returns beyond `ompd_rc_ok` and what all may return: a stale handle, bad input, an
+/// error, a failed callback, no memory (OpenMP 5.2, section 20.5: the return codes of each). Where what is asked for
+/// need not be recorded, or not be readable, it is unavailable, whether that is listed or not: no other code says so.
 pub const FUNCTIONS: [(&str, &[Rc]); 37] = {
     const READS: &[Rc] = &[Rc::UNAVAILABLE];
     const ICV: &[Rc] = &[Rc::UNAVAILABLE, Rc::INCOMPATIBLE, Rc::INCOMPLETE];

@@ -47,7 +47,8 @@ pub fn all_functions(header: Header) -> Vec<u8> {
     call("ompd_enumerate_states", &[&FIRST, &[0], &PLACE, &PLACE, &PLACE]);
     call("ompd_get_display_control_vars", &[&FIRST, &PLACE]);
     call("ompd_enumerate_icvs", &[&FIRST, &[0], &PLACE, &PLACE, &PLACE, &PLACE]);
-    // Kind and handle, scope, control variable: cancel-var (in OpenMP 5.0 of the address space), team-size-var, final-task-var.
+    // Kind and handle, scope, control variable: cancel-var (in OpenMP 5.0 of the address space), team-size-var,
+    // final-task-var.
     for (kind, scope, id) in [(0, 0, 4), (0, 1, 4), (2, 0, 29), (3, 0, 23)] {
         call("ompd_get_icv_from_scope", &[&[kind], &FIRST, &[scope], &[id], &PLACE]);
         call("ompd_get_icv_string_from_scope", &[&[kind], &FIRST, &[scope], &[id], &PLACE]);
@@ -92,8 +93,8 @@ pub fn life(header: Header) -> Vec<u8> {
     input
 }
 
-/// What comes of a number: calls of any functions with any arguments, and faults or none. It begins as all good debuggers do,
-/// so that there are handles.
+/// What comes of a number: calls of any functions with any arguments, and faults or none. It begins as all good
+/// debuggers do, so that there are handles.
 pub fn random(seed: u64) -> Vec<u8> {
     let word = |n: u64| scatter(seed << 20 | n);
     let (first, every) = match word(0) % 4 {

@@ -1,5 +1,5 @@
-//! Memory of processes that never were: a dynamic linker's list of one module or two, threads, a first stack, and a library as it
-//! is loaded.
+//! Memory of processes that never were: a dynamic linker's list of one module or two, threads, a first stack, and a
+//! library as it is loaded.
 
 use crate::debugged::{BASE, SYMBOLS, again};
 
@@ -29,8 +29,8 @@ fn word(file: &[u8], at: usize, size: usize) -> Option<usize> {
     Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte)))
 }
 
-/// The dynamic linker's list, as that has it, or not there; or more modules than there is room for, each entry of which lies on
-/// the next, and all of which are nowhere.
+/// The dynamic linker's list, as that has it, or not there; or more modules than there is room for, each entry of which
+/// lies on the next, and all of which are nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Whole,
@@ -73,8 +73,8 @@ pub(super) fn make(library: &[u8], list: List) -> Option<Vec<u8>> {
     put(LINK_MAP, &[at(IMAGE), at(NAME), at(IMAGE + dynamic), at(SECOND_MAP)]);
     put(SECOND_MAP, &[at(RANDOM), at(NAME), at(RANDOM), 0]);
     if list == List::Crowded {
-        // Each word is the address of the word two before: as l_next, three words on, that of the entry behind. The memory is that at
-        // the end of the address space: there is much below it to be searched.
+        // Each word is the address of the word two before: as l_next, three words on, that of the entry behind. The
+        // memory is that at the end of the address space: there is much below it to be searched.
         let crowd = |n: usize| high + (PAGE + 8 * n) as u64;
         let words: Vec<u64> = (0..CROWD).map(|n| crowd(n) - 16).collect();
         put(PAGE, &words);

@@ -127,7 +127,8 @@ fn flags_of_frames_are_written() {
             let (mut exit, mut enter) = (nobody, nobody);
             let rc = unsafe { ompd_get_task_frame(task, &raw mut exit, &raw mut enter) };
             if generous {
-                // The runtime's frame that called the task, by its canonical frame address; the task has called nobody, or by its own.
+                // The runtime's frame that called the task, by its canonical frame address; the task has called nobody,
+                // or by its own.
                 assert_eq!((rc, exit.frame_flag, exit.frame_address.segment), (Rc::OK, 0x10, 0));
                 assert!(matches!((enter.frame_flag, enter.frame_address.address), (0, 0) | (0x11, 1..)), "{enter:x?}");
             } else {
@@ -168,8 +169,8 @@ fn functions_of_serialized_regions_are_told_and_no_others() {
                 }
             }
         }
-        // Three regions around one thread, four around the other. GCC's code calls the runtime for all of them; clang's for those of
-        // several threads, and what it calls itself for the others is not told yet.
+        // Three regions around one thread, four around the other. GCC's code calls the runtime for all of them; clang's
+        // for those of several threads, and what it calls itself for the others is not told yet.
         let least =
             if session.held.target.modules().iter().any(|module| module.name().starts_with("libgomp")) { 7 } else { 2 };
         assert!(told >= least, "{told} of {least}");
