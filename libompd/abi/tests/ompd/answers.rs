@@ -306,3 +306,25 @@ fn display_control_vars_are_what_the_environment_said() {
     let text = out(|text| unsafe { ompd_get_omp_version_string(session.space, text) }).map(take);
     assert_eq!(text, Err(Rc::UNAVAILABLE), "libgomp does not say which OpenMP it implements");
 }
+
+/// The task in which a nested region was opened executes nothing meanwhile, and has its control variables all the same.
+#[test]
+fn control_variables_of_a_task_that_waits_for_an_inner_region() {
+    for (toolchain, runtime) in combinations() {
+        let program = build("icvs", toolchain, Opt::O0, &[]).expect("it builds");
+        let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
+        let lwp = running.truth.with_role("nested holder").next().expect("the thread").lwp;
+        for generous in [false, true] {
+            let what = format!("{toolchain:?} on {runtime:?}, registers: {generous}");
+            let session = Session::new(202_111, Held::live(running.pid, generous));
+            let thread = session.thread(thread_id::LWP, lwp as u64).expect("the thread");
+            let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("its task");
+            let outer =
+                out(|outer| unsafe { ompd_get_generating_task_handle(task, outer) }).expect("the one around it");
+            // `icvs.c`: the inner task has a schedule of its own.
+            assert_eq!(session.icv_text(task, "run-sched-var").as_deref(), Ok("static,3"), "{what}");
+            assert_eq!(session.icv(outer, "nthreads-var"), Ok(13), "{what}");
+            assert!(session.icv_text(outer, "run-sched-var").is_ok_and(|text| text.starts_with("auto")), "{what}");
+        }
+    }
+}
