@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use ompd::api::*;
+use ompd::extension::*;
 use ompd::types::{Address, Callbacks, FrameInfo, IcvId, Rc, ScopeNumber, Size, ThreadIdKind, WaitId, Word};
 
 use super::Words;
@@ -14,7 +15,7 @@ use super::session::{Kind, Passed, Session};
 /// Every function, and what it returns beyond `ompd_rc_ok` and what all may return: a stale handle, bad input, an
 /// error, a failed callback, no memory (OpenMP 5.2, section 20.5: the return codes of each). Where what is asked for
 /// need not be recorded, or not be readable, it is unavailable, whether that is listed or not: no other code says so.
-pub const FUNCTIONS: [(&str, &[Rc]); 37] = {
+pub const FUNCTIONS: [(&str, &[Rc]); 44] = {
     const READS: &[Rc] = &[Rc::UNAVAILABLE];
     const ICV: &[Rc] = &[Rc::UNAVAILABLE, Rc::INCOMPATIBLE, Rc::INCOMPLETE];
     const TEXT: &[Rc] = &[Rc::UNAVAILABLE, Rc::INCOMPATIBLE];
@@ -58,6 +59,14 @@ pub const FUNCTIONS: [(&str, &[Rc]); 37] = {
         ("ompd_get_icv_from_scope", ICV),
         ("ompd_get_icv_string_from_scope", TEXT),
         ("ompd_get_tool_data", TOOL),
+        // What goes beyond OMPD: by its own header.
+        ("ompdx_stop_points", READS),
+        ("ompdx_set_stop", READS),
+        ("ompdx_get_stop", READS),
+        ("ompdx_get_parallel_function", READS),
+        ("ompdx_get_origin", TEXT),
+        ("ompdx_report_json", READS),
+        ("ompdx_drop_cache", &[]),
     ]
 };
 
@@ -313,6 +322,72 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
             let rc = call!(session, ompd_get_tool_data, [passed], at(handle), scope, value.pointer(), data.pointer());
             value.result(rc);
             data.result(rc);
+        }
+        name => beyond(session, words, name),
+    }
+}
+
+/// The functions that OMPD does not have.
+fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
+    match name {
+        "ompdx_stop_points" => {
+            let (handle, passed) = session.handle(Some(Kind::Space), words);
+            let (mut points, mut count) = (Place::<*mut StopPoint>::new(words), Place::<Size>::new(words));
+            let (a, b) = (points.pointer(), count.pointer());
+            let rc = call!(session, ompdx_stop_points, [passed], at(handle), a, b);
+            assert!(count.result(rc).is_none_or(|count| count < 10_000));
+            if let Some(block) = points.result(rc) {
+                take_back(block.cast());
+            }
+        }
+        "ompdx_set_stop" => {
+            let (handle, passed) = session.handle(Some(Kind::Thread), words);
+            let values = [0x1000u64; 8];
+            let count = pick(words, &[0, 0, 1, 2, 4, 5, u64::MAX]);
+            let point = match words.next() {
+                number @ 0..=199 => u64::from(number % 24),
+                number => NUMBERS[usize::from(number) % NUMBERS.len()] as u64,
+            };
+            let at_values = if count > 8 { ptr::null() } else { values.as_ptr() };
+            call!(session, ompdx_set_stop, [passed], at(handle), point, at_values, count);
+        }
+        "ompdx_get_stop" => {
+            let (handle, passed) = session.handle(Some(Kind::Thread), words);
+            let (mut point, mut event) = (Place::<u64>::new(words), Place::<Event>::new(words));
+            let mut counts = Place::<c_int>::new(words);
+            let (a, b, c) = (point.pointer(), event.pointer(), counts.pointer());
+            let rc = call!(session, ompdx_get_stop, [passed], at(handle), a, b, c);
+            point.result(rc);
+            event.result(rc);
+            assert!(counts.result(rc).is_none_or(|counts| (0..=1).contains(&counts)));
+        }
+        "ompdx_get_parallel_function" => {
+            let (handle, passed) = session.handle(Some(Kind::Region), words);
+            let mut place = Place::<Address>::new(words);
+            let rc = call!(session, ompdx_get_parallel_function, [passed], at(handle), place.pointer());
+            place.result(rc);
+        }
+        "ompdx_get_origin" => {
+            let (handle, passed, _, _) = icv(session, words);
+            let item = match words.next() {
+                number @ 0..=239 => c_int::from(number % 26),
+                number => [-1, c_int::MAX, c_int::MIN, 99][usize::from(number % 4)],
+            };
+            let (mut origin, mut text) = (Place::<Origin>::new(words), Place::<*const c_char>::new(words));
+            let (a, b) = (origin.pointer(), text.pointer());
+            let rc = call!(session, ompdx_get_origin, [passed], at(handle), item, a, b);
+            origin.result(rc);
+            text.result(rc).map(take);
+        }
+        "ompdx_report_json" => {
+            let (handle, passed) = session.handle(Some(Kind::Space), words);
+            let mut place = Place::new(words);
+            let rc = call!(session, ompdx_report_json, [passed], at(handle), place.pointer());
+            assert!(place.result(rc).map(take).is_none_or(|text| text.starts_with('{') && text.ends_with('}')));
+        }
+        "ompdx_drop_cache" => {
+            let (handle, passed) = session.handle(Some(Kind::Space), words);
+            call!(session, ompdx_drop_cache, [passed], at(handle));
         }
         name => unreachable!("{name}"),
     }

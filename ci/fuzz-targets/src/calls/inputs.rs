@@ -61,6 +61,34 @@ pub fn all_functions(header: Header) -> Vec<u8> {
     input
 }
 
+/// Calls of what OMPD does not have, with a thread and a region to ask about.
+pub fn beyond(header: Header) -> Vec<u8> {
+    let mut input = header.bytes().to_vec();
+    let mut call = |name: &str, arguments: &[&[u8]]| {
+        let function = FUNCTIONS.iter().position(|(own, _)| *own == name).expect("a function of the interface");
+        input.push(function as u8);
+        arguments.iter().for_each(|argument| input.extend(*argument));
+    };
+    call("ompd_get_thread_handle", &[&FIRST, &[0], &[0], &PLACE]);
+    call("ompd_get_curr_parallel_handle", &[&FIRST, &PLACE]);
+    call("ompdx_report_json", &[&FIRST, &PLACE]);
+    call("ompdx_stop_points", &[&FIRST, &PLACE, &PLACE]);
+    // Handle, number of values, place: at none, and at some.
+    for point in [0, 1, 2, 5] {
+        call("ompdx_set_stop", &[&FIRST, &[2], &[point]]);
+        call("ompdx_get_stop", &[&FIRST, &PLACE, &PLACE, &PLACE]);
+        call("ompd_get_curr_parallel_handle", &[&FIRST, &PLACE]);
+        call("ompd_get_curr_task_handle", &[&FIRST, &PLACE]);
+    }
+    call("ompdx_set_stop", &[&FIRST, &[0], &[0]]);
+    call("ompdx_get_parallel_function", &[&FIRST, &PLACE]);
+    // Kind and handle, scope, control variable; which value: the task of a thread.
+    call("ompdx_get_origin", &[&[1], &FIRST, &[0], &[0], &[3], &PLACE, &PLACE]);
+    call("ompdx_drop_cache", &[&FIRST]);
+    call("ompdx_report_json", &[&FIRST, &PLACE]);
+    input
+}
+
 /// The process opened a second time, and asked: what goes wrong begins with that.
 pub fn opening(header: Header) -> Vec<u8> {
     let mut input = header.bytes().to_vec();
