@@ -49,16 +49,18 @@ fn iterations(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot,
     let missing = match doacross.missing.value() {
         _ if numbers.is_empty() => return None,
         Some(None) => return None,
-        Some(Some(first)) => format!("the first that has not been posted is {}", words::iteration(first)),
+        Some(Some(first)) => {
+            format!("the first that has not reached its depend(source) is {}", words::iteration(first))
+        }
         None => match doacross.furthest.value() {
-            Some(Some(last)) => format!("the last that has been posted is {}", words::iteration(last)),
-            Some(None) => "none has been posted".to_owned(),
-            None => "which have been posted is not known".to_owned(),
+            Some(Some(last)) => format!("the last that has reached its depend(source) is {}", words::iteration(last)),
+            Some(None) => "none has reached its depend(source)".to_owned(),
+            None => "which have reached their depend(source) is not known".to_owned(),
         },
     };
     let text = format!(
-        "every member of team {}{} waits, and {} {} {verb} in a doacross loop for an iteration that has not reached its ordered \
-         depend(source) (counted from 0, {missing})",
+        "every member of team {}{} waits, and {} {} {verb} in ordered depend(sink) for other iterations of a doacross loop (counted \
+         from 0, {missing})",
         of.team.0,
         of_runtime(inspection, index),
         if numbers.len() == 1 { "thread" } else { "threads" },

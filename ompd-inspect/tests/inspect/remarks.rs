@@ -86,8 +86,8 @@ fn iterations_that_wait_for_another() {
         let what = format!("{toolchain:?} on {runtime:?}");
         let executable = build(case.program, toolchain, Opt::O2, case.flags).expect("the program builds");
         let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
-        let text = "every member of team 0 waits, and threads 1-2 wait in a doacross loop for an iteration that has not \
-                    reached its ordered depend(source) (counted from 0, the first that has not been posted is 0)";
+        let text = "every member of team 0 waits, and threads 1-2 wait in ordered depend(sink) for other iterations of a \
+                    doacross loop (counted from 0, the first that has not reached its depend(source) is 0)";
         says(&what, &remarks(&running.pid.to_string(), "iterations_wait"), text, "has left its depend(source) out");
         let folder = tempfile::tempdir().expect("a folder for a core");
         let core = match running.gcore(folder.path()).expect("gcore runs") {
