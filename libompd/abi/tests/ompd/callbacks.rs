@@ -9,7 +9,7 @@ use crate::debugger::{Held, Session, out};
 use ompd::api::*;
 use ompd::types::*;
 
-use crate::client::{client, header, library, skip, symbols, thread_local};
+use crate::client::{client, header, library, library_of_intel, skip, symbols_with};
 use test_programs::{
     Env, Launch, Opt, Running, Runtime, Toolchain, Truth, await_all_blocked, build, can_build, combinations,
 };
@@ -70,13 +70,7 @@ fn total(rows: &BTreeMap<String, Row>, names: &[&str]) -> u64 {
 #[test]
 fn fewer_callbacks_than_intels_library() {
     let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
-    let library_of_intel = match Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library()) {
-        Ok(runtime) => runtime.with_file_name("libiomp5_db.so"),
-        Err(reason) => return reason.show(),
-    };
-    if !library_of_intel.is_file() {
-        return skip("Intel's libiomp5_db.so is not here; \"ci/setup\" gets it");
-    }
+    let Some(library_of_intel) = library_of_intel() else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some(client) = client(directory.path(), "gcc", &header) else { return };
     let program = build("many", Toolchain::Clang, Opt::O2, &[]).expect("it builds");
@@ -86,12 +80,9 @@ fn fewer_callbacks_than_intels_library() {
         let running = launch.argument(&threads.to_string()).start().expect("it starts");
         await_all_blocked(running.pid, threads, false).expect("it settles");
         let list = directory.path().join("symbols");
-        symbols(running.pid, &list);
-        let Some(own) = thread_local(&running, "__kmp_gtid") else {
-            return skip("gdb does not say where __kmp_gtid is");
-        };
-        let all = std::fs::read_to_string(&list).expect("the list");
-        std::fs::write(&list, own + &all).expect("the list");
+        if !symbols_with(&running, "__kmp_gtid", &list) {
+            return;
+        }
         await_all_blocked(running.pid, threads, false).expect("it settles");
         let count = |library: &Path, mode| count(&client, library, &running, &list, mode);
         let counts = Counts {

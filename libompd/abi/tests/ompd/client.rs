@@ -351,17 +351,38 @@ fn explained(name: &str, ours: &str, theirs: &str) -> Option<&'static str> {
     }
 }
 
+/// The library of Intel's runtime; `None` where it is not here, which has been said.
+pub fn library_of_intel() -> Option<PathBuf> {
+    match Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library()) {
+        Ok(runtime) => {
+            let library = runtime.with_file_name("libiomp5_db.so");
+            if library.is_file() {
+                return Some(library);
+            }
+            skip("Intel's libiomp5_db.so is not here; \"ci/setup\" gets it");
+        }
+        Err(reason) => reason.show(),
+    }
+    None
+}
+
+/// Writes the list of symbols, with the places of a thread-local one; false where gdb does not tell those, which has been said.
+pub fn symbols_with(running: &Running, name: &str, list: &Path) -> bool {
+    symbols(running.pid, list);
+    let Some(own) = thread_local(running, name) else {
+        skip("gdb does not say where thread-local variables are");
+        return false;
+    };
+    let all = std::fs::read_to_string(list).expect("the list");
+    std::fs::write(list, own + &all).expect("the list");
+    true
+}
+
 /// Intel's own library, the only other one for a runtime that is shipped, as a second opinion.
 #[test]
 fn where_intels_library_answers_otherwise_it_is_known_why() {
     let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
-    let library_of_intel = match Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library()) {
-        Ok(runtime) => runtime.with_file_name("libiomp5_db.so"),
-        Err(reason) => return reason.show(),
-    };
-    if !library_of_intel.is_file() {
-        return skip("Intel's libiomp5_db.so is not here; \"ci/setup\" gets it");
-    }
+    let Some(library_of_intel) = library_of_intel() else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some(client) = client(directory.path(), "gcc", &header) else { return };
     let program = build("nested", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
@@ -369,11 +390,10 @@ fn where_intels_library_answers_otherwise_it_is_known_why() {
     let launch = Launch::new(&program, Runtime::Libiomp5, Env::Settled).variable("OMP_DEBUG", "enabled");
     let running = launch.start().expect("it starts");
     let list = directory.path().join("symbols");
-    symbols(running.pid, &list);
     // Theirs finds a thread by a thread-local variable.
-    let Some(own) = thread_local(&running, "__kmp_gtid") else { return skip("gdb does not say where __kmp_gtid is") };
-    let all = std::fs::read_to_string(&list).expect("the list");
-    std::fs::write(&list, own + &all).expect("the list");
+    if !symbols_with(&running, "__kmp_gtid", &list) {
+        return;
+    }
     let (mut equal, mut differences) = (0, BTreeSet::new());
     for thread in &running.truth.threads {
         let ours = values(&client, &library(), &running, thread.pthread.0, &list);

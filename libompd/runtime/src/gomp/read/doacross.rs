@@ -79,10 +79,21 @@ impl Reader<'_> {
         if record.is_null() || record == share.addr_of(&s.inline_ordered_team_ids)? {
             return Ok(None);
         }
-        if (extent.step, u64::try_from(extent.end).is_ok()) != (1, true) {
+        if extent.step != 1 {
             return Ok(None);
         }
-        let Ok(view) = View::read(self.target, record, d.size) else { return Ok(None) };
+        let members = u64::from(team.size.get().ok_or(Why::Missing("gomp_team.nthreads"))?.max(1));
+        // Such a queue begins with two numbers of members, and a doacross loop's record with a count of iterations and its size.
+        let numbers =
+            self.target.read_u32(record).and_then(|first| Ok([first, self.target.read_u32(record.offset(4))?]))?;
+        let is_queue = || match numbers.iter().all(|number| u64::from(*number) < members) {
+            true => Ok(None),
+            false => Err(Why::Inconsistent(format!("at {record} is neither a doacross loop nor a queue of turns"))),
+        };
+        if extent.end < 0 {
+            return is_queue();
+        }
+        let view = View::read(self.target, record, d.size)?;
         let (array, dimensions) = (view.ptr(&d.array)?, view.u32(&d.ncounts)?);
         let (element, flat) = (view.uint(&d.elt_sz)?, view.uint(&d.flattened)?);
         // What tells it from such a queue elsewhere, which holds small numbers: it points to what follows it.
@@ -94,7 +105,7 @@ impl Reader<'_> {
             || gap > 4 * u64::from(dimensions) + CACHE_LINE
             || element != (8 * words).next_multiple_of(CACHE_LINE)
         {
-            return Ok(None);
+            return is_queue();
         }
         if flat == 0 {
             let why =
@@ -107,7 +118,6 @@ impl Reader<'_> {
         let inner = "libgomp does not record how long the inner loops are";
         let end = extent.end as u64;
         if schedule == LoopSchedule::Static {
-            let members = u64::from(team.size.get().ok_or(Why::Missing("gomp_team.nthreads"))?.max(1));
             let cells = self.cells(array, element, 0, members)?;
             let dealt = self.dealt(share, &view)?;
             let next = |(cell, member): (&u64, u64)| dealt.next(*cell, member, members, end);

@@ -214,7 +214,8 @@ impl Reader<'_> {
                 "nteams-var",
                 Scope::Device,
                 word(self.gomp.nteams, 4, "nteams-var").map(number),
-                &["OMP_NUM_TEAMS"],
+                // The second counts from GCC 13 on, where the first is not set.
+                &["OMP_NUM_TEAMS", "OMP_NUM_TEAMS_ALL"],
                 &sources::number,
                 Some(SettingValue::Number(0)),
             ),
@@ -222,7 +223,7 @@ impl Reader<'_> {
                 "teams-thread-limit-var",
                 Scope::Device,
                 word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
-                &["OMP_TEAMS_THREAD_LIMIT"],
+                &["OMP_TEAMS_THREAD_LIMIT", "OMP_TEAMS_THREAD_LIMIT_ALL"],
                 &sources::number,
                 Some(SettingValue::Number(0)),
             ),

@@ -17,8 +17,11 @@ use crate::sources;
 const ENABLED: &[(i64, &str)] = &[(0, "disabled"), (1, "enabled")];
 /// `enum library_type`.
 const LIBRARIES: &[(i64, &str)] = &[(1, "serial"), (2, "turnaround"), (3, "throughput")];
-/// The same variable by the names of the specification (`__kmp_stg_print_wait_policy`).
+/// The same variable by the names of the specification (`__kmp_stg_print_wait_policy`), which has none for `serial`.
 const POLICIES: &[(i64, &str)] = &[(2, "active"), (3, "passive")];
+/// What both variables say of the policy.
+const SAID_OF_POLICY: &[(&str, &str)] =
+    &[("turnaround", "active"), ("active", "active"), ("throughput", "passive"), ("passive", "passive")];
 /// What `KMP_LIBRARY` and `OMP_WAIT_POLICY` say.
 const SAID_OF_LIBRARY: &[(&str, &str)] = &[
     ("serial", "serial"),
@@ -48,7 +51,9 @@ impl Reader<'_> {
         match of {
             Fact::Known { value, origin } => match words.iter().find(|(number, _)| *number == value) {
                 Some((_, word)) => Fact::known(SettingValue::Word(word), origin),
-                None => Fact::unknown(format_args!("it is {value}, which means nothing")),
+                None => {
+                    Fact::unknown(format_args!("the runtime's number for it is {value}, for which there is no word"))
+                }
             },
             Fact::Unknown { why } => Fact::Unknown { why },
         }
@@ -157,7 +162,8 @@ impl Reader<'_> {
         let debug = || Self::word(self.number(OMPD_STATE, 8).map(|state| state & 1), ENABLED);
         set("debug-var", global, &debug, &["OMP_DEBUG"], &said(ENABLED), word("disabled"));
         let policy = || Self::word(self.number(LIBRARY, 4), POLICIES);
-        set("wait-policy-var", device, &policy, &["OMP_WAIT_POLICY"], &said(POLICIES), word("passive"));
+        let of_policy = |text: &str| sources::word(text, SAID_OF_POLICY.iter().copied());
+        set("wait-policy-var", device, &policy, &["OMP_WAIT_POLICY", "KMP_LIBRARY"], &of_policy, word("passive"));
         let library = || Self::word(self.number(LIBRARY, 4), LIBRARIES);
         let of_library = |text: &str| sources::word(text, SAID_OF_LIBRARY.iter().copied());
         set("KMP_LIBRARY", device, &library, &["KMP_LIBRARY", "OMP_WAIT_POLICY"], &of_library, word("throughput"));
