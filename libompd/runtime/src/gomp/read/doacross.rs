@@ -83,10 +83,10 @@ impl Reader<'_> {
             return Ok(None);
         }
         let members = u64::from(team.size.get().ok_or(Why::Missing("gomp_team.nthreads"))?.max(1));
-        // Such a queue begins with two numbers of members, and a doacross loop's record with a count of iterations and its size.
-        let numbers =
-            self.target.read_u32(record).and_then(|first| Ok([first, self.target.read_u32(record.offset(4))?]))?;
-        let is_queue = || match numbers.iter().all(|number| u64::from(*number) < members) {
+        // A queue that is not in the share itself has more than four entries, all of them numbers of members.
+        let order = self.target.arch().byte_order;
+        let begins = self.target.read_vec(record, 16)?;
+        let is_queue = || match begins.chunks_exact(4).all(|number| order.uint(number) < members) {
             true => Ok(None),
             false => Err(Why::Inconsistent(format!("at {record} is neither a doacross loop nor a queue of turns"))),
         };
