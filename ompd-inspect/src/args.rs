@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ompd_report::text::{Form, Graph, StackView, View};
 use ompd_runtime::Origin;
 
 const EXAMPLES: &str = "\
@@ -236,78 +237,6 @@ pub enum Color {
     Always,
     /// Never.
     Never,
-}
-
-/// The ways to show stacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StackView {
-    /// Threads that read the same in one row.
-    Rows,
-    /// One row for each thread.
-    All,
-    /// One tree.
-    Tree,
-    /// The tree for other programs.
-    Graph(Graph),
-}
-
-/// Formats other programs read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Graph {
-    /// Graphviz.
-    Dot,
-    /// Flame graph tools.
-    Folded,
-    /// A picture.
-    Svg,
-}
-
-/// The ways to show tasks and waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Rows.
-    Table,
-    /// A tree.
-    Tree,
-    /// For Graphviz.
-    Dot,
-    /// Drawn by Graphviz.
-    Svg,
-}
-
-/// The view asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum View {
-    /// No command.
-    Summary,
-    /// `threads`.
-    Threads,
-    /// `teams`.
-    Teams,
-    /// `tasks`.
-    Tasks(Form),
-    /// `waits`.
-    Waits(Form),
-    /// `loops`.
-    Loops,
-    /// `icvs`.
-    Icvs,
-    /// `stacks`.
-    Stacks(StackView),
-    /// `doctor`.
-    Doctor,
-}
-
-impl View {
-    /// It says of a process that it hangs.
-    pub fn has_verdicts(self) -> bool {
-        matches!(self, View::Summary | View::Waits(_))
-    }
-
-    /// What is rendered is to be drawn by Graphviz.
-    pub fn is_picture(self) -> bool {
-        matches!(self, View::Tasks(Form::Svg) | View::Waits(Form::Svg))
-    }
 }
 
 impl Cli {

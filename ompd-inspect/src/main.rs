@@ -6,7 +6,6 @@
 
 mod args;
 mod graphviz;
-mod text;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -16,7 +15,7 @@ use clap::Parser;
 use ompd_target::{OpenError, OpenOptions};
 
 use ompd_report::escape::escape;
-use ompd_report::{inspection, json};
+use ompd_report::{inspection, json, text};
 
 use args::{Cli, Color};
 
@@ -102,7 +101,8 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         write_all(&mut io::stdout().lock(), &(text + "\n"))
     } else {
         let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0);
-        let mut text = text::render(&inspection, view, width, options.verbose);
+        let mut text =
+            text::render(&inspection, view, text::How { width, verbose: options.verbose, ..text::How::default() });
         if view.is_picture() {
             text = graphviz::svg(&text).map_err(Failure)?;
         }

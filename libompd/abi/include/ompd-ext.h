@@ -203,6 +203,46 @@ typedef struct {
     const char *condition;
 } ompdx_stop_point_t;
 
+/*
+ What a debugger calls a thread.
+ */
+typedef struct {
+    /*
+     Kernel thread id.
+     */
+    int64_t lwp;
+    /*
+     Its name or number in the debugger.
+     */
+    const char *label;
+} ompdx_thread_label_t;
+
+/*
+ How `ompdx_report_text` shows things.
+ */
+typedef struct {
+    /*
+     Columns to lay out for; 0 for 80.
+     */
+    int width;
+    /*
+     1: with the origins of values, and nothing cut.
+     */
+    int verbose;
+    /*
+     1: with the escape sequences by which terminals show colours.
+     */
+    int colour;
+    /*
+     What the debugger calls threads; NULL if there are none.
+     */
+    const ompdx_thread_label_t *labels;
+    /*
+     How many of those there are.
+     */
+    ompd_size_t label_count;
+} ompdx_text_options_t;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -262,6 +302,16 @@ ompd_rc_t ompdx_get_origin(void *handle,
  */
 ompd_rc_t ompdx_report_json(ompd_address_space_handle_t *address_space,
                             const char **json);
+
+/*
+ The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`, and may have one of the
+ options `--tree`, `--all`, `--dot`, `--folded` and `--svg` behind it where that command has it; another is `ompd_rc_bad_input`. (What
+ Graphviz draws is not drawn.) `options` may be NULL.
+ */
+ompd_rc_t ompdx_report_text(ompd_address_space_handle_t *address_space,
+                            const char *view,
+                            const ompdx_text_options_t *options,
+                            const char **text);
 
 /*
  Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.

@@ -5,8 +5,10 @@
     reason = "what callers owe it is the same for all, and said at the head of the crate"
 )]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
+use ompd_report::text::{self, How, View};
 use ompd_runtime::stops::StopEvent;
 
 use crate::library::{Handle, Library, put, with};
@@ -408,12 +410,96 @@ pub unsafe extern "C" fn ompdx_report_json(address_space: *mut AddressSpaceHandl
         if json.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let report = library.looked_at_space(address_space)?.report();
+        let report = ompd_report::json::report(library.looked_at_space(address_space)?.inspection());
         let text = serde_json::to_string(&report).map_err(|_| Rc::ERROR)?;
         let text = library.string(&text)?;
         // SAFETY: it is not NULL, and a place for a pointer then.
         unsafe { put(json, text) }
     })
+}
+
+/// What a debugger calls a thread.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadLabel {
+    /// Kernel thread id.
+    pub lwp: i64,
+    /// Its name or number in the debugger.
+    pub label: *const c_char,
+}
+
+/// How `ompdx_report_text` shows things.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct TextOptions {
+    /// Columns to lay out for; 0 for 80.
+    pub width: c_int,
+    /// 1: with the origins of values, and nothing cut.
+    pub verbose: c_int,
+    /// 1: with the escape sequences by which terminals show colours.
+    pub colour: c_int,
+    /// What the debugger calls threads; NULL if there are none.
+    pub labels: *const ThreadLabel,
+    /// How many of those there are.
+    pub label_count: Size,
+}
+
+/// The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`, and may have one of the
+/// options `--tree`, `--all`, `--dot`, `--folded` and `--svg` behind it where that command has it; another is `ompd_rc_bad_input`. (What
+/// Graphviz draws is not drawn.) `options` may be NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompdx_report_text(
+    address_space: *mut AddressSpaceHandle,
+    view: *const c_char,
+    options: *const TextOptions,
+    text: *mut *const c_char,
+) -> Rc {
+    with(|library| {
+        library.unread_space(address_space)?;
+        if view.is_null() || text.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        // SAFETY: it is not NULL, and a C string then.
+        let view = unsafe { CStr::from_ptr(view) }.to_str().ok().and_then(View::of_words).ok_or(Rc::BAD_INPUT)?;
+        // SAFETY: it is NULL or points to options of the debugger's.
+        let (how, colour) = unsafe { how(options)? };
+        let shown = text::render(library.looked_at_space(address_space)?.inspection(), view, how);
+        // A zero cannot be in it: it would have been escaped.
+        let shown = library.string(&if colour { shown } else { text::plain(&shown) })?;
+        // SAFETY: it is not NULL, and a place for a pointer then.
+        unsafe { put(text, shown) }
+    })
+}
+
+/// How to show things, and whether in colours.
+///
+/// # Safety
+/// `options` is NULL, or points to options whose labels are as many as they say, each with a C string.
+unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
+    if options.is_null() {
+        return Ok((How::default(), false));
+    }
+    // SAFETY: as above.
+    let options = unsafe { options.read_unaligned() };
+    let count = usize::try_from(options.label_count).map_err(|_| Rc::BAD_INPUT)?;
+    if count > 0 && options.labels.is_null() {
+        return Err(Rc::BAD_INPUT);
+    }
+    let mut labels = HashMap::new();
+    for n in 0..count {
+        // SAFETY: there are so many.
+        let ThreadLabel { lwp, label } = unsafe { options.labels.add(n).read_unaligned() };
+        if label.is_null() {
+            return Err(Rc::BAD_INPUT);
+        }
+        // SAFETY: it is not NULL, and a C string then.
+        let label = unsafe { CStr::from_ptr(label) }.to_string_lossy().into_owned();
+        if let Ok(lwp) = i32::try_from(lwp) {
+            labels.insert(lwp, label);
+        }
+    }
+    let width = u16::try_from(options.width).ok().filter(|width| *width > 0);
+    Ok((How { width, verbose: options.verbose != 0, labels }, options.colour != 0))
 }
 
 /// Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.

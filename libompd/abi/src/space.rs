@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ompd_report::inspection::{Wanted, inspect_held};
-use ompd_report::json;
+use ompd_report::inspection::{Inspection, Wanted, inspect_held};
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
     Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind,
@@ -103,6 +102,8 @@ pub(crate) struct Space {
     /// An error is what a look at the whole process would give, too.
     certain: Cell<bool>,
     cache: Cache,
+    /// All there is to tell of the moment of `seen`, once it was asked for.
+    inspection: Option<Inspection>,
     /// Where it can be stopped, and who is there.
     pub(crate) stops: AtStops,
     /// The control variables of the process, of the last look at all of it: not for their values.
@@ -154,6 +155,7 @@ impl Space {
             hints: HashMap::new(),
             certain: Cell::new(false),
             cache: Cache::default(),
+            inspection: None,
             stops: AtStops::default(),
             settings: Vec::new(),
             allocators: false,
@@ -216,6 +218,7 @@ impl Space {
 
     pub(crate) fn read(&mut self) {
         self.stacks = None;
+        self.inspection = None;
         let mut snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
         let natives = self.target.natives();
         self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
@@ -227,13 +230,18 @@ impl Space {
     }
 
     /// Everything there is to tell of this moment. What is known of the process has to be of now.
-    pub(crate) fn report(&mut self) -> json::Report {
+    pub(crate) fn inspection(&mut self) -> &Inspection {
+        let made = self.inspection.take().unwrap_or_else(|| self.inspect());
+        self.inspection.insert(made)
+    }
+
+    fn inspect(&mut self) -> Inspection {
         let threads: Vec<i32> = self.target.natives().iter().map(|native| native.lwp).collect();
         for lwp in threads {
             self.target.ask_registers(lwp);
         }
         let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
-        json::report(&inspect_held(&self.target, &self.runtimes, wanted, &self.cache))
+        inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
     }
 
     /// Everything is read anew, whatever the debugger says of stops.

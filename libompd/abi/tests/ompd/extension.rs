@@ -1,5 +1,6 @@
 //! The functions of the extension keep to the conventions, and agree with those of OMPD.
 
+use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::process::Command;
 use std::ptr;
@@ -280,6 +281,38 @@ fn the_whole_report() {
             assert!(!stacks.is_empty(), "{what}");
             let verdicts = report["verdicts"].as_array().expect("verdicts");
             assert_eq!(verdicts.len(), 1, "{what}: {}", report["verdicts"]);
+            the_tables(&session, &told, &what);
         }
     }
+}
+
+/// The report for people has the verdict, and calls threads what the debugger calls them.
+fn the_tables(session: &Session, threads: &[i64], what: &str) {
+    let names: Vec<CString> = (1..=threads.len()).map(|n| CString::new(format!("gdb-{n}")).expect("a name")).collect();
+    let labels: Vec<ThreadLabel> =
+        threads.iter().zip(&names).map(|(lwp, name)| ThreadLabel { lwp: *lwp, label: name.as_ptr() }).collect();
+    let plain =
+        TextOptions { width: 100, verbose: 0, colour: 0, labels: labels.as_ptr(), label_count: labels.len() as u64 };
+    let show = |view: &CStr, options: *const TextOptions| {
+        out(|text| unsafe { ompdx_report_text(session.space, view.as_ptr(), options, text) }).map(take)
+    };
+    let waits = show(c"waits", &raw const plain).expect("waits");
+    assert!(waits.contains("DEADLOCK"), "{what}: {waits}");
+    assert!(!waits.contains('\u{1b}') && waits.lines().all(|line| line.chars().count() <= 100), "{what}: {waits}");
+    let all = show(c"threads", &raw const plain).expect("threads");
+    for (name, lwp) in names.iter().zip(threads) {
+        let row = all.lines().find(|line| line.contains(&lwp.to_string())).expect("a row for each thread");
+        assert!(row.trim_start().starts_with(name.to_str().expect("text")), "{what}: {row}");
+    }
+    let coloured = TextOptions { colour: 1, labels: ptr::null(), label_count: 0, ..plain };
+    assert!(show(c"waits", &raw const coloured).expect("waits").contains('\u{1b}'), "{what}");
+    assert!(show(c"stacks --folded", ptr::null()).expect("stacks").contains("main"), "{what}");
+    for wrong in [c"", c"wait", c"threads --tree", c"tasks --svg", c"waits --dot --dot"] {
+        assert_eq!(show(wrong, ptr::null()), Err(Rc::BAD_INPUT), "{what}: {wrong:?}");
+    }
+    let unnamed = [ThreadLabel { lwp: 1, label: ptr::null() }];
+    let unnamed = TextOptions { labels: unnamed.as_ptr(), label_count: 1, ..plain };
+    assert_eq!(show(c"threads", &raw const unnamed), Err(Rc::BAD_INPUT), "{what}");
+    let missing = TextOptions { labels: ptr::null(), label_count: 1, ..plain };
+    assert_eq!(show(c"threads", &raw const missing), Err(Rc::BAD_INPUT), "{what}");
 }

@@ -5,7 +5,7 @@ use ompd_stack::fold::Node;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Text, Title};
 
-use ompd_report::escape::escape;
+use crate::escape::escape;
 
 /// In pixels.
 const WIDTH: f64 = 1200.0;
@@ -51,7 +51,7 @@ pub fn draw(root: &Node) -> String {
 
 fn frame(node: &Node, left: f64, top: f64, width: f64) -> Group {
     let label = escape(&node.label);
-    let threads = ompd_report::words::count(node.threads.len(), "thread");
+    let threads = crate::words::count(node.threads.len(), "thread");
     let fits = (width / CHARACTER) as usize;
     let shown: String = match label.chars().count() {
         length if length <= fits => label.clone(),

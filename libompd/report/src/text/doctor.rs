@@ -7,9 +7,9 @@ use ompd_runtime::Origin;
 use ompd_runtime::model::*;
 
 use super::{ALARM, HEADING, Page, runtime_heading};
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::words;
 
 /// Column at which what a line says begins.
 const INDENT: usize = 13;

@@ -5,8 +5,8 @@ use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
 use super::{FAINT, HEADING, Page, TIE};
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::inspection::Inspection;
+use crate::words;
 
 /// Where the members of a team are, by thread number.
 struct Standing {

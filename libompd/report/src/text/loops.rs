@@ -3,8 +3,8 @@
 use ompd_runtime::model::*;
 
 use super::Page;
-use ompd_report::escape::escape;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.loops.is_empty() {

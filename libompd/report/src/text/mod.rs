@@ -12,6 +12,7 @@ mod tasks;
 mod teams;
 mod threads;
 mod verdicts;
+mod view;
 mod waiting;
 mod waits;
 
@@ -21,15 +22,16 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::args::{Form, StackView, View};
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::remarks;
-use ompd_report::words::{self, runtime_names};
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::remarks;
+use crate::words::{self, runtime_names};
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 use ompd_target::{Addr, TargetKind};
+
+pub use view::{Form, Graph, StackView, View};
 
 const HEADING: Style = Style::new().bold();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
@@ -48,6 +50,8 @@ pub struct Page {
     width: u16,
     /// Show origins.
     verbose: bool,
+    /// What else threads are called, by LWP.
+    labels: HashMap<i32, String>,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
     /// The innermost code of the program's own source that threads are in, by LWP.
@@ -97,6 +101,14 @@ impl Page {
         Some(format!("{relation}{}", others.join(" and ")))
     }
 
+    /// How a thread is named in a sentence.
+    fn thread(&self, lwp: i32) -> String {
+        match self.labels.get(&lwp) {
+            Some(label) => format!("Thread {} (LWP {lwp})", escape(label)),
+            None => format!("LWP {lwp}"),
+        }
+    }
+
     fn line(&mut self, text: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{text}");
     }
@@ -127,6 +139,17 @@ impl Page {
             column += length;
         }
         self.out.push('\n');
+    }
+
+    /// A table with a row for each of these threads, which begin with what they are called.
+    fn thread_table(&mut self, header: &[&str], rows: Vec<(Option<i32>, Vec<String>)>) {
+        if self.labels.is_empty() {
+            return self.table(header, rows.into_iter().map(|(_, row)| row).collect());
+        }
+        let label =
+            |lwp: Option<i32>| lwp.and_then(|lwp| self.labels.get(&lwp)).map_or_else(|| "-".to_owned(), |l| escape(l));
+        let rows = rows.into_iter().map(|(lwp, row)| [vec![label(lwp)], row].concat()).collect();
+        self.table(&[&["Id"], header].concat(), rows);
     }
 
     fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
@@ -170,13 +193,25 @@ fn least_widths(header: &[&str], rows: &[Vec<String>], width: usize) -> Vec<Opti
     widths
 }
 
-/// Renders one view. `width` is that of the terminal, if it is one.
-pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: bool) -> String {
+/// How to show it.
+#[derive(Debug, Clone, Default)]
+pub struct How {
+    /// Columns of the terminal, if it is one.
+    pub width: Option<u16>,
+    /// With the origins of values.
+    pub verbose: bool,
+    /// What whoever asks calls threads, by LWP: a debugger has numbers of its own for them.
+    pub labels: HashMap<i32, String>,
+}
+
+/// Renders one view, with colours as terminals take them.
+pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
     let mut page = Page {
         out: String::new(),
-        width: width.unwrap_or(DEFAULT_WIDTH),
-        verbose,
+        width: how.width.unwrap_or(DEFAULT_WIDTH),
+        verbose: how.verbose,
+        labels: how.labels,
         calls,
         places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
@@ -228,6 +263,11 @@ pub fn render(inspection: &Inspection, view: View, width: Option<u16>, verbose: 
     page.out
 }
 
+/// The same without colours.
+pub fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// Which process, how it was read, at what cost.
 fn head(page: &mut Page, inspection: &Inspection) {
     let process = &inspection.process;
@@ -255,7 +295,7 @@ fn head(page: &mut Page, inspection: &Inspection) {
     }
     for thread in &inspection.threads {
         if let Some(signal) = thread.signal {
-            page.styled(ALARM, format_args!("LWP {} received {}", thread.lwp, words::signal(signal)));
+            page.styled(ALARM, format_args!("{} received {}", page.thread(thread.lwp), words::signal(signal)));
         }
     }
 }

@@ -3,9 +3,9 @@
 use anstyle::Style;
 
 use super::{HEADING, Page};
-use ompd_report::inspection::Inspection;
-use ompd_report::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
-use ompd_report::words;
+use crate::inspection::Inspection;
+use crate::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
+use crate::words;
 
 pub fn render(page: &mut Page, inspection: &Inspection, progress: &Progress) {
     let seconds = progress.elapsed.as_secs_f64();

@@ -5,10 +5,10 @@ use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::{HEADING, Page, TIE, runtime_heading};
-use ompd_report::crowding::{self, listed};
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::crowding::{self, listed};
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::words;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {

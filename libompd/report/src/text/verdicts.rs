@@ -4,8 +4,8 @@ use anstyle::Style;
 use ompd_runtime::waits_for::Certainty;
 
 use super::{ALARM, FAINT, Page};
-use ompd_report::inspection::Inspection;
-use ompd_report::tell;
+use crate::inspection::Inspection;
+use crate::tell;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for verdict in &inspection.waits_for.verdicts {

@@ -6,12 +6,12 @@ use ompd_runtime::model::*;
 use ompd_stack::fold::{self, Node, Row};
 use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 
-use crate::args::Graph;
+use super::Graph;
 
 use super::{FAINT, HEADING, Page, flame};
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::words;
 
 /// Frames of one stack that are shown before the middle is cut, without `-v`.
 const SHOWN: usize = 60;
@@ -98,7 +98,7 @@ fn title(page: &mut Page, inspection: &Inspection, row: &Row, doing: &str) {
     let stacks = &inspection.stacks.logical;
     let lwps: Vec<i32> = row.threads.iter().map(|index| stacks[*index].lwp).collect();
     let who = match lwps.as_slice() {
-        [one] => format!("LWP {one}"),
+        [one] => page.thread(*one),
         many => words::count(many.len(), "thread"),
     };
     let members = members(inspection, &lwps);
@@ -201,7 +201,7 @@ fn mark(frame: &LogicalFrame, _stack: &LogicalStack) -> String {
 /// Where a frame is in memory.
 fn detail(page: &mut Page, frame: &LogicalFrame) {
     let thread = match frame.lwp {
-        Some(lwp) => format!("on LWP {lwp}"),
+        Some(lwp) => format!("on {}", page.thread(lwp)),
         None => "on no stack".to_owned(),
     };
     let addr = frame.addr.map(|addr| format!(", {addr}")).unwrap_or_default();

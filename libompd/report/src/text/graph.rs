@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::tell;
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::tell;
 
-use ompd_report::words;
+use crate::words;
 
 /// Tasks drawn one by one: nobody reads a picture of more.
 const TASKS: usize = 500;

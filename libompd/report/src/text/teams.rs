@@ -3,7 +3,7 @@
 use ompd_runtime::model::*;
 
 use super::{HEADING, Page};
-use ompd_report::words;
+use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.teams.is_empty() {
@@ -59,7 +59,7 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     let labels: Vec<String> = groups
         .iter()
         .map(|(_, numbers, lwp)| match (numbers.as_slice(), lwp) {
-            ([one], Some(lwp)) => format!("{one} (LWP {lwp})"),
+            ([one], Some(lwp)) => format!("{one} ({})", page.thread(*lwp)),
             (many, _) => words::ranges(many),
         })
         .collect();

@@ -6,8 +6,8 @@ use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::Page;
-use ompd_report::escape::escape;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::words;
 
 /// Tasks of a kind that are shown before the rest is folded.
 const SHOWN: usize = 4;

@@ -3,8 +3,8 @@
 use ompd_runtime::model::*;
 
 use super::{Page, runtime_heading, teams, waiting};
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::inspection::Inspection;
+use crate::words;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {

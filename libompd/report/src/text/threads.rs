@@ -3,9 +3,9 @@
 use ompd_runtime::model::*;
 
 use super::Page;
-use ompd_report::escape::escape;
-use ompd_report::inspection::Inspection;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::inspection::Inspection;
+use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.threads.is_empty() {
@@ -19,7 +19,7 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         .threads
         .iter()
         .map(|thread| {
-            vec![
+            let row = vec![
                 lwp(thread),
                 thread.role.get().map_or("?", Role::word).to_owned(),
                 words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
@@ -33,10 +33,11 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
                     Some(elsewhere) => format!("{}; {elsewhere}", page.doing(thread)),
                     None => page.doing(thread),
                 },
-            ]
+            ];
+            (thread.lwp, row)
         })
         .collect();
-    page.table(&["LWP", "role", "team", "num", "level", "task", "doing"], rows);
+    page.thread_table(&["LWP", "role", "team", "num", "level", "task", "doing"], rows);
 }
 
 fn lwp(thread: &Thread) -> String {
@@ -59,8 +60,9 @@ fn number(snapshot: &RuntimeSnapshot, thread: &Thread) -> String {
 
 /// One thread over several lines, each value with its origin or the reason why it is not known.
 fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
+    let who = thread.lwp.map_or_else(|| "a thread that is gone".to_owned(), |lwp| page.thread(lwp));
     let gtid = thread.gtid.map(|gtid| format!(", gtid {gtid}")).unwrap_or_default();
-    page.styled(super::HEADING, format_args!("LWP {}{gtid}, descriptor {}", lwp(thread), thread.descriptor));
+    page.styled(super::HEADING, format_args!("{who}{gtid}, descriptor {}", thread.descriptor));
     let team = thread.team.clone().map(|team| team.map_or_else(|| "none".to_owned(), |t| t.0.to_string()));
     let task = thread.task.clone().map(|id| {
         let kind = snapshot.task(id).and_then(|t| t.kind.get()).map_or("unknown kind", TaskKind::word);
@@ -97,6 +99,7 @@ pub fn foreign(page: &mut Page, inspection: &Inspection) {
     page.styled(super::HEADING, what);
     for thread in foreign {
         let name = thread.name.as_deref().map(escape).unwrap_or_default();
-        page.line(format_args!("  {}  {name}", thread.lwp));
+        let label = page.labels.get(&thread.lwp).map(|label| format!("{}  ", escape(label))).unwrap_or_default();
+        page.line(format_args!("  {label}{}  {name}", thread.lwp));
     }
 }

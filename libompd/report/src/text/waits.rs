@@ -3,32 +3,33 @@
 use ompd_runtime::model::*;
 
 use super::Page;
-use ompd_report::escape::escape;
-use ompd_report::words;
+use crate::escape::escape;
+use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let waits = |thread: &Thread| match thread.wait.value()? {
         Some(wait) if wait.kind != WaitKind::Pool => Some(wait.clone()),
         _ => None,
     };
-    let rows: Vec<Vec<String>> = snapshot
+    let rows: Vec<(Option<i32>, Vec<String>)> = snapshot
         .threads
         .iter()
         .filter_map(|thread| Some((thread, waits(thread)?)))
         .map(|(thread, wait)| {
-            vec![
+            let row = vec![
                 thread.lwp.map_or_else(|| "-".to_owned(), |lwp| lwp.to_string()),
                 words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
                 words::or_unknown(&thread.thread_num),
                 words::waiting(&wait),
                 how(&wait).to_owned(),
-            ]
+            ];
+            (thread.lwp, row)
         })
         .collect();
     if rows.is_empty() {
         page.line("  no thread is known to wait for anything of this runtime, its next region apart");
     } else {
-        page.table(&["LWP", "team", "num", "waits", "how"], rows);
+        page.thread_table(&["LWP", "team", "num", "waits", "how"], rows);
     }
     locks(page, snapshot);
     let unknown = snapshot.threads.iter().filter(|t| t.wait.value().is_none()).count();

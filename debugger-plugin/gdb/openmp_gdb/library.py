@@ -1,0 +1,81 @@
+"""libompd.so, found beside this plugin and nowhere else, and what is asked of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_int, c_uint64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from . import ompd
+from .debugger import Callbacks, Debugger
+
+NAME = "libompd.so"
+
+
+class NoLibrary(Exception):
+    """libompd.so is not there, or cannot be used."""
+
+
+def candidates(chosen: str | None) -> list[Path]:
+    """Where libompd.so may be. What the process that is debugged names is not among them."""
+    if chosen:
+        return [Path(chosen).expanduser()]
+    here = Path(__file__).resolve().parent
+    found = [here / NAME, here.parent / NAME]
+    # Below a prefix: PREFIX/share/ompd/gdb/openmp_gdb and PREFIX/lib.
+    found += [above / "lib" / NAME for above in here.parents if above.name and above.parent.name != ""]
+    # In a checkout: debugger-plugin/gdb/openmp_gdb and target.
+    root = here.parents[2] if len(here.parents) > 2 else here
+    if (root / "Cargo.toml").is_file():
+        target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+        found += [target / "release" / NAME, target / "debug" / NAME]
+    return found
+
+
+class Library:
+    """The library, loaded and initialised."""
+
+    def __init__(self, path: Path, callbacks: Callbacks) -> None:
+        self.path = path
+        self.callbacks = callbacks
+        try:
+            self._functions = ctypes.CDLL(str(path))
+            self.call("ompd_initialize", c_uint64(ompd.API_VERSION), byref(callbacks.table))
+        except (OSError, AttributeError, ompd.OmpdError) as failure:
+            raise NoLibrary(f"{path} cannot be used: {failure}") from failure
+
+    @staticmethod
+    def load(chosen: str | None, callbacks: Callbacks) -> Library:
+        """Loads it from where it is."""
+        paths = candidates(chosen)
+        for path in paths:
+            if path.is_file():
+                return Library(path, callbacks)
+        tried = "\n  ".join(str(path) for path in paths)
+        raise NoLibrary(
+            f"{NAME} is not beside the plugin. Tried:\n  {tried}\n"
+            "Build it (`cargo build --release --package ompd`), or say where it is: `set openmp library PATH`."
+        )
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Calls a function of the interface.
+
+        Raises `OmpdError` if it gives no answer, and what went wrong in a callback, if it was that.
+        """
+        code = int(getattr(self._functions, name)(*arguments))
+        failure, self.callbacks.failure = self.callbacks.failure, None
+        if failure is not None and not isinstance(failure, Exception):
+            raise failure
+        if code != ompd.OK:
+            raise ompd.OmpdError(name, code) from failure
+
+    def text(self, name: str, *arguments: Any) -> str:
+        """Calls a function that hands out a string as its last argument."""
+        out = c_void_p()
+        self.call(name, *arguments, byref(out))
+        address = out.value or 0
+        text = ctypes.string_at(address)
+        self.callbacks.take(address)
+        return text.decode("utf-8", "replace")
