@@ -71,11 +71,21 @@ class Library:
         if code != ompd.OK:
             raise ompd.OmpdError(name, code) from failure
 
+    def version(self) -> tuple[int, ...]:
+        """The version of the interface that it speaks: year and month of the specification."""
+        number = c_uint64()
+        self.call("ompd_get_api_version", byref(number))
+        return divmod(number.value, 100)
+
     def text(self, name: str, *arguments: Any) -> str:
         """Calls a function that hands out a string as its last argument."""
         out = c_void_p()
         self.call(name, *arguments, byref(out))
-        address = out.value or 0
-        text = ctypes.string_at(address)
+        return self.take(out)
+
+    def take(self, text: c_void_p) -> str:
+        """A string that was handed out, whose memory is not needed any more."""
+        address = text.value or 0
+        found = ctypes.string_at(address) if address else b""
         self.callbacks.take(address)
-        return text.decode("utf-8", "replace")
+        return found.decode("utf-8", "replace")

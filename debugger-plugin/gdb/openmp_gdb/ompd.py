@@ -109,6 +109,18 @@ class ThreadLabel(Structure):
     _fields_ = [("lwp", c_int64), ("label", c_char_p)]
 
 
+class TextOptions(Structure):
+    """`ompdx_text_options_t`."""
+
+    _fields_ = [
+        ("width", c_int),
+        ("verbose", c_int),
+        ("colour", c_int),
+        ("labels", POINTER(ThreadLabel)),
+        ("label_count", c_uint64),
+    ]
+
+
 #: The callbacks, in the order of `ompd_callbacks_t`.
 AllocMemory = CFUNCTYPE(c_int, c_uint64, POINTER(c_void_p))
 FreeMemory = CFUNCTYPE(c_int, c_void_p)

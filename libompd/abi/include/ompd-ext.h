@@ -212,7 +212,7 @@ typedef struct {
      */
     int64_t lwp;
     /*
-     Its name or number in the debugger.
+     Its name or number in the debugger. Tables show a `*` at its begin, by which the selected thread can be marked.
      */
     const char *label;
 } ompdx_thread_label_t;

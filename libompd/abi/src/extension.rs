@@ -424,7 +424,7 @@ pub unsafe extern "C" fn ompdx_report_json(address_space: *mut AddressSpaceHandl
 pub struct ThreadLabel {
     /// Kernel thread id.
     pub lwp: i64,
-    /// Its name or number in the debugger.
+    /// Its name or number in the debugger. Tables show a `*` at its begin, by which the selected thread can be marked.
     pub label: *const c_char,
 }
 

@@ -88,6 +88,10 @@ pub(crate) enum Aspect {
     Generating,
 }
 
+/// Looks at single things in one stop before the whole process is looked at, for debuggers that tell of stops: one that asks about the
+/// thread that has hit a breakpoint goes on, and one that asks for more will ask for much.
+const SINGLE_LOOKS: u32 = 8;
+
 /// An address space and what was last read of it.
 pub(crate) struct Space {
     pub(crate) target: Debugged<Asked>,
@@ -95,6 +99,8 @@ pub(crate) struct Space {
     seen: Seen,
     /// What the debugger says of the stop in which `seen` was made.
     stop: Option<u64>,
+    /// How many looks at single things were made in that stop.
+    single_looks: u32,
     /// The stacks of that stop, once they were asked for.
     stacks: Option<Report>,
     /// Where things of each runtime were, by the look before.
@@ -151,6 +157,7 @@ impl Space {
             runtimes,
             seen: Seen::Nothing,
             stop,
+            single_looks: 0,
             stacks: None,
             hints: HashMap::new(),
             certain: Cell::new(false),
@@ -178,6 +185,7 @@ impl Space {
         if !self.is_up_to_date() {
             self.target.forget();
             self.seen = Seen::Nothing;
+            self.single_looks += 1;
             if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
                 self.hints.entry(runtime).or_default().learn(&excerpt);
                 self.seen = Seen::Excerpt(runtime, Box::new(excerpt));
@@ -203,9 +211,12 @@ impl Space {
     /// True if the debugger says that nothing has happened since the last look at the whole process.
     fn is_up_to_date(&mut self) -> bool {
         let stop = self.target.debugger().stop();
-        let same = stop.is_some() && stop == self.stop && matches!(self.seen, Seen::Whole(_));
+        let same = stop.is_some() && stop == self.stop;
+        if !same {
+            self.single_looks = 0;
+        }
         self.stop = stop;
-        same
+        same && matches!(self.seen, Seen::Whole(_))
     }
 
     fn look_at_all(&mut self) {
@@ -254,10 +265,13 @@ impl Space {
         self.read();
     }
 
-    /// What a look at the subject alone tells. None is made where the debugger tells of stops: then one at the whole process is made
-    /// for each.
+    /// What a look at the subject alone tells. Where the debugger tells of stops, only the first few are made in each; and where it
+    /// has registers, none for what these tell more of.
     fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
-        if self.stop.is_some() || self.target.debugger().offers_registers() || self.stops.is_told() {
+        if self.stop.is_some() && self.single_looks > SINGLE_LOOKS || self.stops.matter() {
+            return None;
+        }
+        if aspect == Aspect::State && self.target.debugger().offers_registers() {
             return None;
         }
         let base = match (subject, &self.runtimes[..]) {

@@ -24,9 +24,9 @@ pub(crate) struct AtStops {
 }
 
 impl AtStops {
-    /// True if the debugger says of some thread that it is at a place. Then all threads are looked at together.
-    pub(crate) fn is_told(&self) -> bool {
-        !self.told.is_empty()
+    /// True if threads may be at places that matter. Then all threads are looked at together.
+    pub(crate) fn matter(&self) -> bool {
+        !self.given.is_empty() || !self.told.is_empty()
     }
 }
 

@@ -15,6 +15,7 @@ mod verdicts;
 mod view;
 mod waiting;
 mod waits;
+mod why;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -36,6 +37,9 @@ pub use view::{Form, Graph, StackView, View};
 const HEADING: Style = Style::new().bold();
 const ALARM: Style = AnsiColor::Red.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
+
+/// Begins the label of a thread that tables are to mark.
+const MARK: char = '*';
 
 /// A blank at which [`Page::wrapped`] does not break the line.
 const TIE: char = '\u{a0}';
@@ -104,7 +108,7 @@ impl Page {
     /// How a thread is named in a sentence.
     fn thread(&self, lwp: i32) -> String {
         match self.labels.get(&lwp) {
-            Some(label) => format!("Thread {} (LWP {lwp})", escape(label)),
+            Some(label) => format!("Thread {} (LWP {lwp})", escape(label.trim_start_matches(MARK))),
             None => format!("LWP {lwp}"),
         }
     }
@@ -200,7 +204,8 @@ pub struct How {
     pub width: Option<u16>,
     /// With the origins of values.
     pub verbose: bool,
-    /// What whoever asks calls threads, by LWP: a debugger has numbers of its own for them.
+    /// What whoever asks calls threads, by LWP: a debugger has numbers of its own for them. One that begins with `*` is marked so in
+    /// tables.
     pub labels: HashMap<i32, String>,
 }
 
@@ -223,6 +228,17 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     match view {
         View::Waits(Form::Dot | Form::Svg) => return graph::waits(inspection),
         View::Tasks(Form::Dot | Form::Svg) => return graph::dependences(inspection),
+        _ => {}
+    }
+    match view {
+        View::Why(lwp) => {
+            why::render(&mut page, inspection, lwp);
+            return page.out;
+        }
+        View::Stack(lwp) => {
+            stacks::of_thread(&mut page, inspection, lwp);
+            return page.out;
+        }
         _ => {}
     }
     head(&mut page, inspection);
@@ -253,8 +269,8 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
         View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),
         View::Stacks(StackView::Tree) => stacks::render_tree(&mut page, inspection),
-        // For other programs: returned above, without a title.
-        View::Stacks(StackView::Graph(_)) => {}
+        // Returned above, without a title.
+        View::Stacks(StackView::Graph(_)) | View::Why(_) | View::Stack(_) => {}
     }
     if view == View::Threads {
         threads::foreign(&mut page, inspection);

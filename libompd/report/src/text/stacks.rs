@@ -41,6 +41,18 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
     without_lines(page, inspection);
 }
 
+/// The stack of one thread.
+pub fn of_thread(page: &mut Page, inspection: &Inspection, lwp: i32) {
+    let Some(index) = inspection.stacks.logical.iter().position(|stack| stack.lwp == lwp) else {
+        return page.line(format_args!("{}: no stack is known", page.thread(lwp)));
+    };
+    let stack = &inspection.stacks.logical[index];
+    let doing = doing(page, inspection, stack);
+    title(page, inspection, &Row { stack: index, threads: vec![index] }, &doing);
+    frames(page, stack, None);
+    without_lines(page, inspection);
+}
+
 /// Why some frames have no source lines.
 fn without_lines(page: &mut Page, inspection: &Inspection) {
     if inspection.stacks.without_lines.is_empty() {

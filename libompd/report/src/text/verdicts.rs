@@ -1,7 +1,7 @@
 //! The verdicts, which stand before everything else.
 
 use anstyle::Style;
-use ompd_runtime::waits_for::Certainty;
+use ompd_runtime::waits_for::{Certainty, Verdict};
 
 use super::{ALARM, FAINT, Page};
 use crate::inspection::Inspection;
@@ -9,16 +9,20 @@ use crate::tell;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for verdict in &inspection.waits_for.verdicts {
-        let told = tell::tell(inspection, verdict);
-        let lead = match verdict.certainty {
-            Certainty::Deadlock => "DEADLOCK  ",
-            Certainty::Suspect => "SUSPECT  ",
-        };
         page.blank();
-        page.wrapped(lead, ALARM, &told.text, lead.len());
-        for line in &told.evidence {
-            page.wrapped("  - ", Style::new(), line, 4);
-        }
-        page.wrapped("  ", FAINT, told.cure, 2);
+        block(page, verdict, &tell::tell(inspection, verdict));
     }
+}
+
+/// One of them: what it is, the facts it rests on, and what to do.
+pub fn block(page: &mut Page, verdict: &Verdict, told: &tell::Told) {
+    let lead = match verdict.certainty {
+        Certainty::Deadlock => "DEADLOCK  ",
+        Certainty::Suspect => "SUSPECT  ",
+    };
+    page.wrapped(lead, ALARM, &told.text, lead.len());
+    for line in &told.evidence {
+        page.wrapped("  - ", Style::new(), line, 4);
+    }
+    page.wrapped("  ", FAINT, told.cure, 2);
 }

@@ -58,11 +58,15 @@ pub enum View {
     Stacks(StackView),
     /// `doctor`.
     Doctor,
+    /// Why this thread (LWP) does not get on.
+    Why(i32),
+    /// The stack of this thread.
+    Stack(i32),
 }
 
 impl View {
     /// The view that these words ask for: the name of a command of `ompd-inspect`, `summary` for none, and behind it the option that
-    /// says in which form.
+    /// says in which form. `why` and `stack`, with the kernel id of a thread behind, are about one thread.
     pub fn of_words(words: &str) -> Option<View> {
         Some(match words.split_ascii_whitespace().collect::<Vec<_>>()[..] {
             ["summary"] => View::Summary,
@@ -82,6 +86,8 @@ impl View {
             ["stacks", "--folded"] => View::Stacks(StackView::Graph(Graph::Folded)),
             ["stacks", "--svg"] => View::Stacks(StackView::Graph(Graph::Svg)),
             ["doctor"] => View::Doctor,
+            ["why", lwp] => View::Why(lwp.parse().ok()?),
+            ["stack", lwp] => View::Stack(lwp.parse().ok()?),
             _ => return None,
         })
     }

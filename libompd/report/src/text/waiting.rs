@@ -33,13 +33,19 @@ pub fn render(page: &mut Page, inspection: &Inspection, snapshot: &RuntimeSnapsh
             _ => false,
         })
     };
-    for (index, team) in snapshot.teams.iter().enumerate().filter(|(index, _)| !judged(*index)) {
+    for index in (0..snapshot.teams.len()).filter(|index| !judged(*index)) {
+        of_team(page, snapshot, index);
+    }
+}
+
+/// The same of one team, if part of it waits.
+pub fn of_team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize) {
+    if let (Some(team), Some(standing)) = (snapshot.teams.get(index), standing(snapshot, index)) {
         let name = format!("team {index} (level {})", words::or_unknown(&team.level));
-        let Some(standing) = standing(snapshot, index) else { continue };
         let size = team.members.len();
         let arrived = standing.inside.max(standing.at_end);
         if standing.waiting.is_empty() || arrived == size {
-            continue;
+            return;
         }
         let place = if standing.at_end > 0 { "at its end" } else { "at its barrier" };
         let mut text = format!("{name}: {arrived} of {} {} {place}", words::count(size, "thread"), are(arrived));

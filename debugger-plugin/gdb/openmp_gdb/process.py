@@ -1,0 +1,241 @@
+"""An inferior with OpenMP in it: what the library knows of it at the stop that gdb is at."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from ctypes import POINTER, Array, byref, c_int, c_int64, c_uint64, c_void_p, cast
+from typing import Any, Iterator, NamedTuple
+
+import gdb
+
+from . import ompd
+from .debugger import Debugger
+from .library import Library
+
+Json = Any
+
+
+class NotNow(gdb.GdbError):
+    """What is asked for cannot be told now; the text says why, and what to do."""
+
+
+class Member(NamedTuple):
+    """A place in a team."""
+
+    #: Index of the runtime in the report.
+    runtime: int
+    #: Index of the team in the runtime.
+    team: int
+    #: Thread number in the team.
+    number: int
+
+
+class StopPoint(NamedTuple):
+    """A place at which something begins or ends, or why there is none (`point` 0)."""
+
+    point: int
+    event: str
+    own: bool
+    address: int
+    runtime: str
+    place: str
+    condition: str | None
+
+
+#: Events by their numbers in `ompdx_event_t`.
+EVENTS = {
+    1: "parallel-begin",
+    2: "parallel-end",
+    3: "task-begin",
+    4: "task-end",
+    5: "thread-begin",
+    6: "thread-end",
+    7: "barrier-begin",
+}
+
+
+def known(fact: Json) -> Any:
+    """The value of a fact of the report; `None` if it is not known."""
+    return fact.get("value") if isinstance(fact, dict) else None
+
+
+class Process:
+    """One inferior."""
+
+    def __init__(self, library: Library, debugger: Debugger) -> None:
+        self.library = library
+        self.debugger = debugger
+        self._space: c_void_p | None = None
+        self._opened: tuple[int, str | None] | None = None
+        #: Why the library found nothing to do with, until other modules are there.
+        self._refused: ompd.OmpdError | None = None
+        self._report: tuple[int, Json] | None = None
+        self._icvs: dict[str, tuple[int, int]] = {}
+
+    def close(self) -> None:
+        """The process is gone, or is another program now."""
+        if self._space is not None:
+            try:
+                self.library.call("ompd_rel_address_space_handle", self._space)
+            except ompd.OmpdError:
+                pass  # What is not valid any more need not be given back.
+        self._space = None
+        self._refused = None
+        self._report = None
+        self.debugger.ran()
+        self.debugger.new_modules()
+
+    def modules_changed(self) -> None:
+        """Files were loaded or unloaded."""
+        self._refused = None
+        self._report = None
+        self.debugger.ran()
+        self.debugger.new_modules()
+
+    def space(self) -> c_void_p:
+        """The library's handle of the process."""
+        inferior = self.debugger.inferior
+        if inferior.pid == 0:
+            raise NotNow("There is no process: `run` the program, `attach` to one, or open a core file.")
+        program = (inferior.pid, inferior.progspace.filename)
+        if self._opened != program:
+            self.close()
+            self._opened = program
+        if self._space is None:
+            if self._refused is not None:
+                raise self._refused
+            handle = c_void_p()
+            try:
+                self.library.call("ompd_process_initialize", c_void_p(inferior.num), byref(handle))
+            except ompd.OmpdError as failure:
+                self._refused = failure
+                raise
+            self._space = handle
+        return self._space
+
+    def is_openmp(self) -> bool:
+        """True if the process is there and has an OpenMP runtime."""
+        try:
+            self.space()
+        except (ompd.OmpdError, NotNow):
+            return False
+        return True
+
+    def held(self) -> c_void_p:
+        """The same, if all of it stands still: what is read of a process that runs is not of one moment."""
+        running = sum(thread.is_running() for thread in self.debugger.inferior.threads())
+        if running:
+            verb = "thread is" if running == 1 else "threads are"
+            raise NotNow(f"{running} {verb} running: stop the process first (`interrupt -a`).")
+        try:
+            return self.space()
+        except ompd.OmpdError as failure:
+            if failure.code == 7:
+                raise NotNow(
+                    "No OpenMP runtime (libgomp, libomp, libiomp5) was found in this process. If it is yet to be loaded, let the "
+                    "process run until then."
+                ) from failure
+            raise NotNow(f"The process cannot be read: {failure}.") from failure
+
+    def report(self) -> Json:
+        """All that is known of this moment (docs/report.schema.json)."""
+        space = self.held()
+        if self._report is None or self._report[0] != self.debugger.stop:
+            text = self.library.text("ompdx_report_json", space)
+            self._report = (self.debugger.stop, json.loads(text))
+        return self._report[1]
+
+    def text(self, view: str, width: int, verbose: bool, colour: bool) -> str:
+        """One view of it as text."""
+        space = self.held()
+        threads = self.debugger.inferior.threads()
+        labels = (ompd.ThreadLabel * max(len(threads), 1))()
+        selected = gdb.selected_thread()
+        for label, thread in zip(labels, threads):
+            mark = "*" if selected is not None and thread.ptid == selected.ptid else ""
+            label.lwp = thread.ptid[1]
+            label.label = f"{mark}{thread_id(thread)}".encode()
+        options = ompd.TextOptions(width, verbose, colour, labels, len(threads))
+        return self.library.text("ompdx_report_text", space, view.encode(), byref(options))
+
+    def members(self, lwp: int) -> list[Member]:
+        """Which member of which teams a thread is, one for each runtime that has it in a team."""
+        found = []
+        for index, runtime in enumerate(self.report()["runtimes"]):
+            for thread in runtime["threads"]:
+                team, number = known(thread.get("team")), known(thread.get("thread_num"))
+                if thread.get("lwp") == lwp and team is not None and number is not None:
+                    found.append(Member(index, team, number))
+        return found
+
+    def team(self, runtime: int, team: int) -> Json:
+        """A team of the report."""
+        try:
+            return self.report()["runtimes"][runtime]["teams"][team]
+        except IndexError:
+            raise NotNow(f"There is no team {team} now (`openmp teams` lists them).") from None
+
+    @contextmanager
+    def handle(self, lwp: int) -> Iterator[c_void_p]:
+        """The library's handle of a thread."""
+        handle = c_void_p()
+        number = c_uint64(lwp)
+        self.library.call(
+            "ompd_get_thread_handle", self.space(), c_uint64(ompd.LWP), c_uint64(8), byref(number), byref(handle)
+        )
+        try:
+            yield handle
+        finally:
+            self.library.call("ompd_rel_thread_handle", handle)
+
+    def icv(self, name: str) -> tuple[int, int]:
+        """Number and scope of a control variable."""
+        if not self._icvs:
+            current, more = c_uint64(0), c_int(1)
+            while more.value:
+                following, scope, text = c_uint64(), c_int(), c_void_p()
+                self.library.call(
+                    "ompd_enumerate_icvs", self.space(), current, byref(following), byref(text), byref(scope), byref(more)
+                )
+                self._icvs[self.library.take(text)] = (following.value, scope.value)
+                current = following
+        if name not in self._icvs:
+            raise ompd.OmpdError(name, ompd.UNSUPPORTED)
+        return self._icvs[name]
+
+    def stop_points(self) -> list[StopPoint]:
+        """Where something begins or ends."""
+        block, count = c_void_p(), c_uint64()
+        self.library.call("ompdx_stop_points", self.space(), byref(block), byref(count))
+        array = cast(block, POINTER(ompd.StopPoint * count.value)).contents if count.value else ()
+        points = [
+            StopPoint(
+                entry.point,
+                EVENTS.get(entry.event, "unknown"),
+                bool(entry.own),
+                entry.address.address,
+                (entry.runtime or b"").decode("utf-8", "replace"),
+                (entry.place or b"").decode("utf-8", "replace"),
+                entry.condition.decode("utf-8", "replace") if entry.condition else None,
+            )
+            for entry in array
+        ]
+        self.library.callbacks.take(block.value or 0)
+        return points
+
+    def stop_of(self, lwp: int) -> tuple[str, bool] | None:
+        """The event that a thread is at, and whether the hit counts."""
+        point, event, counts = c_uint64(), c_int(), c_int()
+        try:
+            with self.handle(lwp) as thread:
+                self.library.call("ompdx_get_stop", thread, byref(point), byref(event), byref(counts))
+        except ompd.OmpdError:
+            return None
+        return EVENTS.get(event.value, "unknown"), bool(counts.value)
+
+
+def thread_id(thread: gdb.InferiorThread) -> str:
+    """What gdb calls a thread: its number, with the inferior's where there are several."""
+    several = len(gdb.inferiors()) > 1
+    return f"{thread.inferior.num}.{thread.num}" if several else str(thread.num)
