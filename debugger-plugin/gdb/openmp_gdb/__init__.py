@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gdb
 
-from . import frames, threads, views
+from . import frames, stops, threads, variables, views
 from .session import PREFIX, LibrarySetting, Session
 
 _session: Session | None = None
@@ -35,9 +35,10 @@ def register() -> Session:
         for verb in ("set", "show"):
             _settings(verb)
         session = Session(LibrarySetting())
-        for command in (*views.ALL, *threads.ALL):
+        for command in (*views.ALL, *threads.ALL, *variables.ALL):
             command(session)
         frames.Backtrace(session, frames.Filter(session))
+        stops.add(session)
         threads.functions(session)
         threads.NamesSetting(session)
         session.listen()

@@ -125,7 +125,7 @@ class Debugger:
         if lwp in self._registers:
             return self._registers[lwp]
         thread = self.thread(lwp)
-        if thread is None or thread.is_running():
+        if thread is None:
             return None
         try:
             with selected(thread):

@@ -23,8 +23,9 @@ from .views import find_thread
 class Folded(FrameDecorator):
     """The outermost of some frames of the runtime, which stands for all of them."""
 
-    def __init__(self, frames: list[FrameDecorator], note: str | None) -> None:
+    def __init__(self, frames: list[FrameDecorator], note: str | None, name: str | None = None) -> None:
         super().__init__(frames[-1])
+        self._name = name
         self._hidden = frames[:-1]
         self._note = note
 
@@ -32,7 +33,9 @@ class Folded(FrameDecorator):
         return iter(self._hidden) if self._hidden else None
 
     def function(self) -> str | int | None:
-        return noted(super().function(), self._note)
+        own = super().function()
+        # Stripped runtimes have no names, but the program's call does.
+        return noted(own if isinstance(own, str) or self._name is None else self._name, self._note)
 
 
 class Construct(FrameDecorator):
@@ -78,7 +81,7 @@ def noted(function: str | int | None, note: str | None) -> str | int | None:
     """A function's name with a note behind it."""
     if note is None:
         return function
-    name = function if isinstance(function, str) else f"{function:#x}" if function is not None else "??"
+    name = function if isinstance(function, str) else "??"
     return f"{name} [{note}]"
 
 
@@ -132,6 +135,7 @@ class Filter:
     ) -> Iterator[FrameDecorator]:
         own = {int(f["address"], 16): f for f in stack["frames"] if f.get("lwp") == lwp and f.get("address")}
         wait = waits_for(process, lwp)
+        called = (stack.get("in_call") or {}).get("function")
         folded: list[FrameDecorator] = []
         innermost = True
         last: FrameDecorator | None = None
@@ -142,7 +146,7 @@ class Filter:
                 folded.append(frame)
                 continue
             if folded:
-                yield Folded(folded, wait if innermost else None)
+                yield Folded(folded, wait, called) if innermost else Folded(folded, None)
                 folded = []
             innermost = False
             is_body = own[pc].get("construct") and frame.inferior_frame().type() != gdb.INLINE_FRAME

@@ -164,11 +164,24 @@ class Taskframes(Command):
         return {"task": name, "enter": places[0], "exit": places[1]}
 
 
+def function_at(address: int) -> tuple[gdb.Block, gdb.Symbol] | None:
+    """The function at an address, as debug information has it."""
+    block = gdb.block_for_pc(address)
+    while block is not None:
+        if block.function is not None:
+            return block, block.function
+        block = block.superblock
+    return None
+
+
 def symbol_at(address: int) -> str | None:
     """The function that an address is the begin of, as gdb names it."""
-    text = gdb.execute(f"info symbol {address:#x}", to_string=True)
-    name = text.split(" in section")[0].strip()
-    return None if name.startswith("No symbol") else name
+    found = function_at(address)
+    if found is not None:
+        return str(found[1].linkage_name)
+    # Names as they are: a part of a clone's name is no part of a C++ name.
+    text = gdb.execute(f"with print demangle off -- info symbol {address:#x}", to_string=True)
+    return None if text.startswith("No symbol") else text.split(" in section")[0].strip()
 
 
 class Query:
@@ -196,18 +209,20 @@ class Query:
                 library.call(f"ompd_rel_{kind}_handle", handle)
         return value.value
 
-    def team(self) -> int | None:
-        """The number of its team, as `openmp teams` has it."""
-        found = self.process.members(self.lwp)
-        return found[0].team if found else None
+    def descriptor(self, kind: str) -> int:
+        """Where the runtime keeps the record of the thread's region (`parallel`) or task (`task`).
 
-    def task(self) -> int | None:
-        """The number of the task it executes, as `openmp tasks` has it."""
-        for runtime in self.process.report()["runtimes"]:
-            for thread in runtime["threads"]:
-                if thread.get("lwp") == self.lwp:
-                    return known(thread.get("task"))
-        return None
+        Raises `OmpdError` if it is not known."""
+        library = self.process.library
+        address = ompd.Address()
+        with self.process.handle(self.lwp) as thread:
+            handle = c_void_p()
+            library.call(f"ompd_get_curr_{kind}_handle", thread, byref(handle))
+            try:
+                library.call("ompdx_get_descriptor", handle, byref(address))
+            finally:
+                library.call(f"ompd_rel_{kind}_handle", handle)
+        return address.address
 
 
 class Function(gdb.Function):
@@ -223,7 +238,11 @@ class Function(gdb.Function):
         if arguments:
             raise gdb.GdbError("No argument is wanted.")
         try:
-            found = self.ask(Query(self.session.process(), selected_thread().ptid[1]))
+            process, thread = self.session.process(), selected_thread()
+            if thread.is_running():
+                # It has hit a breakpoint whose condition this is: gdb tells of no stop until that holds.
+                process.debugger.ran()
+            found = self.ask(Query(process, thread.ptid[1]))
         except (NoLibrary, ompd.OmpdError, NotNow):
             return -1
         return -1 if found is None else found
@@ -314,11 +333,17 @@ def functions(session: Session) -> None:
     Function(session, "_omp_thread_num", "The thread number in its team.", lambda query: query.icv("thread-num-var"))
     Function(session, "_omp_num_threads", "How many threads its team has.", lambda query: query.icv("team-size-var"))
     Function(session, "_omp_level", "How many regions it is inside of.", lambda query: query.icv("levels-var"))
-    Function(session, "_omp_task_id", "The number of its task in `openmp tasks`.", Query.task)
+    Function(
+        session,
+        "_omp_task_id",
+        "Where the runtime keeps its record of the task: the same as long as the task exists.",
+        lambda query: query.descriptor("task"),
+    )
     TeamFunction(
         session,
         "_omp_team",
-        "The number of its team in `openmp teams`. With a number, or members as in \"2.0-3\": gdb's\n"
-        "numbers of these threads, for `eval \"thread apply %s bt\", $_omp_team(2)`.",
-        Query.team,
+        "Where the runtime keeps its record of the team: the same as long as the region lasts; 0\n"
+        "outside of all regions. With the number that `openmp teams` shows, or members as in \"2.0-3\":\n"
+        "gdb's numbers of these threads, for `eval \"thread apply %s bt\", $_omp_team(2)`.",
+        lambda query: query.descriptor("parallel"),
     )

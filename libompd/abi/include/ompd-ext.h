@@ -284,6 +284,14 @@ ompd_rc_t ompdx_get_parallel_function(ompd_parallel_handle_t *parallel_handle,
                                       ompd_address_t *entry_point);
 
 /*
+ Where in the process the runtime keeps its record of a thread, a region or a task: what tells them from each other at one moment, and
+ from others as long as they exist. 0 for the region around the program, of which there is none. Regions of one thread that are nested
+ in each other may share one.
+ */
+ompd_rc_t ompdx_get_descriptor(void *handle,
+                               ompd_address_t *descriptor);
+
+/*
  Where the knowledge of a value comes from. `handle` is of a thread, a region or a task, as the item asks for.
 
  `text` says more: what was looked at, or, if the value is not known (`ompdx_origin_unknown`), why.

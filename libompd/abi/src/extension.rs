@@ -303,6 +303,25 @@ pub unsafe extern "C" fn ompdx_get_parallel_function(
     })
 }
 
+/// Where in the process the runtime keeps its record of a thread, a region or a task: what tells them from each other at one moment, and
+/// from others as long as they exist. 0 for the region around the program, of which there is none. Regions of one thread that are nested
+/// in each other may share one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompdx_get_descriptor(handle: *mut c_void, descriptor: *mut Address) -> Rc {
+    with(|library| {
+        let (_, found) = library.any(handle)?;
+        let at = match found {
+            Handle::Thread(_, key) => key.descriptor.0,
+            Handle::Region(_, RegionKey::Outermost(_)) => 0,
+            Handle::Region(_, RegionKey::Team { descriptor, .. }) => descriptor.0,
+            Handle::Task(_, key) => key.descriptor.0,
+            Handle::Space => return Err(Rc::INCOMPATIBLE),
+        };
+        // SAFETY: the debugger gives a place for an address, or NULL.
+        unsafe { put(descriptor, Address { segment: 0, address: at }) }
+    })
+}
+
 /// Where the knowledge of a value comes from. `handle` is of a thread, a region or a task, as the item asks for.
 ///
 /// `text` says more: what was looked at, or, if the value is not known (`ompdx_origin_unknown`), why.

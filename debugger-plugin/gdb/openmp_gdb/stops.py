@@ -1,0 +1,533 @@
+"""Stopping where regions, tasks and threads begin and end, and running until something happens."""
+
+from __future__ import annotations
+
+import threading
+from ctypes import byref, c_uint64, c_void_p
+from typing import Callable
+
+import gdb
+
+from . import ompd
+from .command import Command, has_colours, selected_thread, show, width
+from .library import NoLibrary
+from .process import EVENTS, NotNow, Process, thread_id
+from .session import PREFIX, Session
+from .threads import Query, function_at, symbol_at
+
+#: What begins or ends, in the words that stand before what else is known.
+WORDS = {
+    "parallel-begin": "A parallel region begins",
+    "parallel-end": "A parallel region ends",
+    "task-begin": "A task begins",
+    "task-end": "A task ends",
+    "thread-begin": "A thread begins",
+    "thread-end": "A thread ends",
+    "barrier-begin": "The thread comes to a barrier",
+}
+
+#: Events that are about the region, and about the task.
+OF_REGION = ("parallel-begin", "parallel-end")
+OF_TASK = ("task-begin", "task-end")
+
+
+class Place(gdb.Breakpoint):
+    """One of the places of a stop. gdb does not list it: the stop is listed by `openmp break`."""
+
+    def __init__(self, owner: EventStop, address: int) -> None:
+        super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
+        self.silent = True
+        self.owner = owner
+
+    def stop(self) -> bool:
+        try:
+            return self.owner.reached()
+        except (NoLibrary, NotNow, ompd.OmpdError, gdb.error) as failure:
+            # To go on would be to miss it.
+            show(f"Stop {self.owner.number}: whether it counts is not known: {failure}")
+            return True
+
+
+class EventStop:
+    """A request to stop when something begins or ends: all places at which that can be, wherever the runtime is."""
+
+    def __init__(self, process: Process, number: int, events: tuple[str, ...], condition: str, lwp: int | None) -> None:
+        self.process = process
+        self.number = number
+        self.events = events
+        #: Evaluated in the thread that gets there.
+        self.condition = condition
+        #: Only this thread counts.
+        self.lwp = lwp
+        self.places: list[Place] = []
+        self.hits = 0
+        #: Why it has no places yet, or not all.
+        self.gaps: list[str] = []
+
+    def arm(self) -> None:
+        """Finds the places. Raises `NotNow` or `OmpdError` if there is no runtime yet."""
+        self.disarm()
+        self.process.space()
+        points = [point for point in self.process.stop_points() if point.event in self.events]
+        found = [point for point in points if point.point and not point.own]
+        # OMPD's own symbols, through which runtimes pass only if asked to, are better than nothing.
+        found = found or [point for point in points if point.point]
+        self.gaps = sorted({f"{point.runtime}: {point.place}" for point in points if not point.point and not point.own})
+        self.places = [Place(self, address) for address in sorted({point.address for point in found})]
+
+    def disarm(self) -> None:
+        """Takes the breakpoints away."""
+        for place in self.places:
+            if place.is_valid():
+                place.delete()
+        self.places.clear()
+
+    def reached(self) -> bool:
+        """A thread is at one of the places: whether to stop."""
+        thread = selected_thread()
+        # Since the last stop that gdb has told of, the process has run.
+        self.process.debugger.ran()
+        if self.lwp is not None and thread.ptid[1] != self.lwp:
+            return False
+        at = self.process.stop_of(thread.ptid[1])
+        if at is not None and (at[0] not in self.events or not at[1]):
+            return False
+        if self.condition and not gdb.parse_and_eval(self.condition):
+            return False
+        self.hits += 1
+        return True
+
+    def describe(self) -> str:
+        """One line for the list."""
+        text = f"{self.number}  {', '.join(self.events)}"
+        if self.condition:
+            text += f" if {self.condition}"
+        places = len(self.places)
+        where = f"{places} place{'s' * (places != 1)}" if places else "waits for a runtime to be loaded"
+        return f"{text}  ({where}; {self.hits} hit{'s' * (self.hits != 1)})"
+
+
+class Stops:
+    """All stops of this gdb."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.all: list[EventStop] = []
+        self._next = 1
+        gdb.events.stop.connect(self._stopped)
+        gdb.events.new_objfile.connect(lambda _: self._arm_waiting())
+        gdb.events.exited.connect(lambda _: self._disarm())
+
+    def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
+        """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
+        stop = EventStop(process, self._next, events, condition, lwp)
+        self._next += 1
+        self.all.append(stop)
+        try:
+            stop.arm()
+        except (NotNow, ompd.OmpdError):
+            return stop
+        if not stop.places:
+            self.remove(stop)
+            reasons = "\n  ".join(stop.gaps) or "no runtime tells of it"
+            raise gdb.GdbError(f"There is no place to stop at for {', '.join(events)}:\n  {reasons}")
+        return stop
+
+    def remove(self, stop: EventStop) -> None:
+        """Takes one away."""
+        stop.disarm()
+        self.all.remove(stop)
+
+    def _arm_waiting(self) -> None:
+        for stop in self.all:
+            if not stop.places:
+                try:
+                    stop.arm()
+                except (NotNow, ompd.OmpdError, NoLibrary, gdb.error):
+                    pass  # Not yet: some other file was loaded.
+
+    def _disarm(self) -> None:
+        for stop in self.all:
+            stop.disarm()
+
+    def _stopped(self, event: gdb.StopEvent) -> None:
+        for place in getattr(event, "breakpoints", []):
+            if isinstance(place, Place):
+                show(told(place.owner.process, place.owner))
+                return
+
+
+def told(process: Process, stop: EventStop) -> str:
+    """What begins or ends at this stop, with all that is known of it."""
+    thread = selected_thread()
+    lwp = thread.ptid[1]
+    process.debugger.ran()
+    at = process.stop_of(lwp)
+    event = at[0] if at else stop.events[0]
+    lines = [f"{WORDS[event]} (Thread {thread_id(thread)}, LWP {lwp})."]
+    place = source_place()
+    if place is not None:
+        lines.append(f"at: {place}")
+    if event in OF_REGION:
+        lines += region(process, lwp)
+    if event in OF_TASK or event in OF_REGION:
+        lines += task(process, lwp, "it is" if event in OF_TASK else "met by")
+    if event in ("thread-begin", "thread-end", "barrier-begin"):
+        lines += thread_lines(process, lwp)
+    return "\n  ".join(lines)
+
+
+def source_place() -> str | None:
+    """Where the selected thread is in code that has its source, seen from the inside."""
+    frame: gdb.Frame | None = gdb.newest_frame()
+    for _ in range(32):
+        if frame is None:
+            return None
+        place = frame.find_sal()
+        if place.symtab is not None and place.line:
+            return f"{frame.name() or '??'} ({place.symtab.filename}:{place.line})"
+        frame = frame.older()
+    return None
+
+
+def asked(ask: Callable[[], object]) -> str:
+    """An answer in words, or that it is not known."""
+    try:
+        found = ask()
+    except ompd.OmpdError:
+        return "not known"
+    return "not known" if found is None else str(found)
+
+
+def code_at(address: int) -> str:
+    """A function by its address, with its place in the source."""
+    name = symbol_at(address) or f"{address:#x}"
+    place = gdb.find_pc_line(address)
+    return f"{name} ({place.symtab.filename}:{place.line})" if place.symtab is not None else name
+
+
+def region_function(process: Process, lwp: int) -> int:
+    """The function that the compiler made of the body of the innermost region. Raises `OmpdError` if it is not known."""
+    address = ompd.Address()
+    with process.handle(lwp) as thread:
+        handle = c_void_p()
+        process.library.call("ompd_get_curr_parallel_handle", thread, byref(handle))
+        try:
+            process.library.call("ompdx_get_parallel_function", handle, byref(address))
+        finally:
+            process.library.call("ompd_rel_parallel_handle", handle)
+    return address.address
+
+
+def region(process: Process, lwp: int) -> list[str]:
+    """The innermost region of a thread."""
+    query = Query(process, lwp)
+    return [
+        f"threads: {asked(lambda: query.icv('team-size-var'))}",
+        f"function: {asked(lambda: code_at(region_function(process, lwp)))}",
+    ]
+
+
+def task_function(process: Process, lwp: int) -> int:
+    """The function of the task that a thread executes. Raises `OmpdError` if it is not known."""
+    address = ompd.Address()
+    with process.handle(lwp) as thread:
+        handle = c_void_p()
+        process.library.call("ompd_get_curr_task_handle", thread, byref(handle))
+        try:
+            process.library.call("ompd_get_task_function", handle, byref(address))
+        finally:
+            process.library.call("ompd_rel_task_handle", handle)
+    return address.address
+
+
+def named_task(process: Process, lwp: int) -> str:
+    """The task that a thread executes, by its function."""
+    try:
+        return f"the task of {code_at(task_function(process, lwp))}"
+    except ompd.OmpdError:
+        outside = asked(lambda: Query(process, lwp).icv("levels-var")) == "0"
+        return "the initial task" if outside else "a task whose function is not known"
+
+
+def task(process: Process, lwp: int, relation: str) -> list[str]:
+    """The task that a thread executes, and its frames."""
+    library = process.library
+    lines = []
+    try:
+        with process.handle(lwp) as thread:
+            handle = c_void_p()
+            library.call("ompd_get_curr_task_handle", thread, byref(handle))
+            try:
+                lines.append(f"{relation}: {named_task(process, lwp)}")
+                enter, leave = ompd.FrameInfo(), ompd.FrameInfo()
+                library.call("ompd_get_task_frame", handle, byref(leave), byref(enter))
+                places = [("called the runtime", enter), ("was called", leave)]
+                text = [f"{what} at {f.frame_address.address:#x}" for what, f in places if f.frame_address.address]
+                lines.append(f"its frames: {', '.join(text) or 'none'}")
+            finally:
+                library.call("ompd_rel_task_handle", handle)
+    except ompd.OmpdError:
+        lines.append("its frames: not known" if lines else f"{relation}: not known")
+    return lines
+
+
+def thread_lines(process: Process, lwp: int) -> list[str]:
+    """Where a thread is in OpenMP."""
+    query = Query(process, lwp)
+    try:
+        return [f"thread {query.icv('thread-num-var')} of {query.icv('team-size-var')}, level {query.icv('levels-var')}"]
+    except ompd.OmpdError:
+        return []
+
+
+class Break(Command):
+    """Stop when a parallel region, a task or a thread begins or ends; or list these stops.
+    Usage: openmp break [EVENT [if CONDITION]]
+
+    EVENT is parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end
+    or barrier-begin. The condition is evaluated in the thread that gets there, where
+    $_omp_level() and its like can be used. If no runtime is loaded yet, it holds as soon
+    as one is. No preparation of the process is needed.
+
+    `openmp delete` takes stops away."""
+
+    name = "break"
+    words = tuple(EVENTS.values())
+
+    def __init__(self, session: Session, stops: Stops) -> None:
+        self.stops = stops
+        super().__init__(session)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        event, _, rest = argument.strip().partition(" ")
+        if not event:
+            lines = [stop.describe() for stop in self.stops.all]
+            show("\n".join(lines) if lines else "There are no stops (`openmp break EVENT` makes one).")
+            return
+        if event not in self.words:
+            raise gdb.GdbError(f"{event} is no event. Usage: {self.usage()}\n  EVENT: {', '.join(self.words)}")
+        keyword, _, condition = rest.strip().partition(" ")
+        if rest.strip() and (keyword != "if" or not condition.strip()):
+            raise gdb.GdbError(f"Behind the event comes `if` and a condition. Usage: {self.usage()}")
+        stop = self.stops.add(self.process(), (event,), condition.strip())
+        show(f"Stop {stop.describe()}")
+        for gap in stop.gaps:
+            show(f"  not met: {gap}")
+
+
+class Delete(Command):
+    """Take stops away that `openmp break` has made.
+    Usage: openmp delete [NUMBER]...
+
+    Without numbers, all of them."""
+
+    name = "delete"
+
+    def __init__(self, session: Session, stops: Stops) -> None:
+        self.stops = stops
+        super().__init__(session)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        _, rest = self.split(argument)
+        known = {str(stop.number): stop for stop in self.stops.all}
+        wrong = [number for number in rest if number not in known]
+        if wrong:
+            raise gdb.GdbError(f"There is no stop {', '.join(wrong)} (`openmp break` lists them).")
+        for number in rest or known:
+            self.stops.remove(known[number])
+
+
+def go_on() -> bool:
+    """Lets the process run until it stops again. False if it has ended."""
+    try:
+        quiet = gdb.parameter("suppress-cli-notifications") is not None
+    except RuntimeError:
+        quiet = False  # That is not in gdb 10 and 11: there the stop is printed.
+    gdb.execute("with suppress-cli-notifications on -- continue" if quiet else "continue", to_string=True)
+    return gdb.selected_inferior().pid != 0 and gdb.selected_thread() is not None
+
+
+class Running(Command):
+    """A command that lets the process run until a thread gets somewhere."""
+
+    def __init__(self, session: Session, stops: Stops) -> None:
+        self.stops = stops
+        super().__init__(session)
+
+    def until(self, process: Process, events: tuple[str, ...]) -> str | None:
+        """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
+        if not process.debugger.inferior.threads():
+            raise NotNow("There is no process.")
+        process.held()
+        lwp = selected_thread().ptid[1]
+        stop = self.stops.add(process, events, lwp=lwp)
+        try:
+            alive = go_on()
+            if not alive:
+                show("The process has ended.")
+                return None
+            if not stop.hits:
+                gdb.execute("frame")
+                return None
+            at = process.stop_of(lwp)
+            return at[0] if at else events[0]
+        finally:
+            self.stops.remove(stop)
+
+
+def body_of(function: int) -> int:
+    """The function with the source of a construct's body: clang has the runtime call another one, which does nothing but call that."""
+    found = function_at(function)
+    if found is None:
+        return function
+    block, symbol = found
+    architecture = gdb.selected_frame().architecture()
+    calls = []
+    for instruction in architecture.disassemble(block.start, block.end - 1):
+        mnemonic, _, operands = instruction["asm"].partition(" ")
+        if mnemonic in ("call", "callq", "bl"):
+            calls.append(operands.split()[0])
+    if len(calls) != 1 or not calls[0].startswith("0x"):
+        return function
+    target = int(calls[0], 16)
+    called = function_at(target)
+    if called is None or called[0].start != target or called[1].symtab.filename != symbol.symtab.filename:
+        return function
+    lines = {entry.line for entry in symbol.symtab.linetable() if block.start <= entry.pc < block.end and entry.line}
+    # It has no line but the construct's, and what it calls begins there or at the block behind it.
+    return target if lines == {symbol.line} and called[1].line in (symbol.line, symbol.line + 1) else function
+
+
+def behind_prologue(function: int) -> int:
+    """The first address of a function at which its arguments are where its source has them, by its line table."""
+    place = gdb.find_pc_line(function)
+    if place.symtab is None:
+        return function
+    found = function_at(function)
+    end = found[0].end if found is not None else function
+    lines = [entry for entry in place.symtab.linetable() if function < entry.pc < end and entry.line]
+    return min((entry.pc for entry in lines), default=function)
+
+
+class Step(Running):
+    """Run until the selected thread is in the next parallel region or task that it begins.
+    Usage: openmp step
+
+    It stops at the first line of the region's or task's body. Breakpoints count meanwhile,
+    and so does Ctrl-C."""
+
+    name = "step"
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        process = self.process()
+        lwp = selected_thread().ptid[1]
+        event = self.until(process, ("parallel-begin", "task-begin"))
+        if event is None:
+            return
+        try:
+            function = region_function(process, lwp) if event in OF_REGION else task_function(process, lwp)
+        except ompd.OmpdError:
+            show("The runtime does not tell which function is the body: the process is where it begins.")
+            gdb.execute("frame")
+            return
+        body = gdb.Breakpoint(f"*{behind_prologue(body_of(function)):#x}", gdb.BP_BREAKPOINT, internal=True)
+        body.silent = True
+        body.thread = selected_thread().global_num
+        try:
+            go_on()
+        finally:
+            if body.is_valid():
+                body.delete()
+        gdb.execute("frame")
+
+
+class Until(Running):
+    """Run until the selected thread comes to a barrier.
+    Usage: openmp until barrier
+
+    An explicit one, one at the end of a worksharing construct, or the end of the region."""
+
+    name = "until"
+    words = ("barrier",)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        if argument.split() != ["barrier"]:
+            raise gdb.GdbError(f"Usage: {self.usage()}")
+        if self.until(self.process(), ("barrier-begin",)) is not None:
+            gdb.execute("frame")
+
+
+class Catch(Command):
+    """Run until the process hangs.
+    Usage: openmp catch deadlock [SECONDS]
+
+    Every SECONDS (1 if not given) the process is stopped for a moment. When two looks at
+    it find the same threads in the same deadlock, it stays stopped, and the verdict is
+    shown. Breakpoints count meanwhile, and so does Ctrl-C."""
+
+    name = "catch"
+    words = ("deadlock",)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        words = argument.split()
+        try:
+            interval = float(words[1]) if len(words) > 1 else 1.0
+        except ValueError:
+            interval = 0.0
+        if words[:1] != ["deadlock"] or len(words) > 2 or not 0.01 <= interval <= 86400:
+            raise gdb.GdbError(f"Usage: {self.usage()}")
+        process = self.process()
+        before: set[tuple[str, tuple[int, ...]]] = set()
+        while True:
+            found = {(v["situation"], tuple(v["threads"])) for v in self.verdicts(process)}
+            if found & before:
+                text = process.text("waits", width(), False, has_colours())
+                show(text)
+                return
+            before = found
+            if not self.run_for(process, interval):
+                return
+
+    @staticmethod
+    def verdicts(process: Process) -> list[dict[str, object]]:
+        """The deadlocks of this moment; none as long as there is no runtime."""
+        process.debugger.inferior.threads()
+        if not process.is_openmp():
+            return []
+        verdicts: list[dict[str, object]] = process.report()["verdicts"]
+        return verdicts
+
+    @staticmethod
+    def run_for(process: Process, seconds: float) -> bool:
+        """Lets the process run for some time. False if it has stopped by itself."""
+        ours = False
+
+        def interrupt() -> None:
+            nonlocal ours
+            if any(thread.is_running() for thread in process.debugger.inferior.threads()):
+                ours = True
+                gdb.execute("interrupt")
+
+        timer = threading.Timer(seconds, lambda: gdb.post_event(interrupt))
+        timer.daemon = True
+        timer.start()
+        try:
+            alive = go_on()
+        finally:
+            timer.cancel()
+        if not alive:
+            show("The process has ended.")
+            return False
+        if not ours:
+            gdb.execute("frame")
+        return ours
+
+
+def add(session: Session) -> Stops:
+    """Adds the commands."""
+    stops = Stops(session)
+    for command in (Break, Delete, Step, Until):
+        command(session, stops)
+    Catch(session)
+    return stops
