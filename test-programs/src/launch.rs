@@ -1,5 +1,6 @@
 //! Starting a program in a known environment.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::BufReader;
 use std::os::unix::process::CommandExt as _;
@@ -115,12 +116,17 @@ impl Launch {
         self
     }
 
-    /// Starts the program and waits for nothing.
+    /// The environment it runs in, as it differs from this process's: for somebody else who is to start it. `None` is a variable
+    /// less.
     ///
     /// # Errors
-    /// When it cannot be started.
-    pub fn spawn(&self) -> Result<Process> {
-        let stderr = tempfile::tempfile().context("making a file for standard error")?;
+    /// When the runtime is not here.
+    pub fn environment(&self) -> Result<Vec<(OsString, Option<OsString>)>> {
+        let command = self.command()?;
+        Ok(command.get_envs().map(|(name, value)| (name.to_owned(), value.map(OsStr::to_owned))).collect())
+    }
+
+    fn command(&self) -> Result<Command> {
         let mut command = Command::new(&self.executable.path);
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -135,6 +141,16 @@ impl Launch {
         command.envs(self.env.variables().iter().copied());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.args(&self.arguments);
+        Ok(command)
+    }
+
+    /// Starts the program and waits for nothing.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&self) -> Result<Process> {
+        let stderr = tempfile::tempfile().context("making a file for standard error")?;
+        let mut command = self.command()?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
         if let Some(directory) = &self.core_directory {
             command.current_dir(directory);

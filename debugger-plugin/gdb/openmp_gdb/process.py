@@ -169,8 +169,18 @@ class Process:
                     found.append(Member(index, team, number))
         return found
 
-    def team(self, runtime: int, team: int) -> Json:
-        """A team of the report."""
+    def busy(self) -> list[int]:
+        """The runtimes that have teams, by their place in the report. There may be others, which nobody uses."""
+        return [index for index, runtime in enumerate(self.report()["runtimes"]) if runtime["teams"]]
+
+    def team(self, runtime: int | None, team: int) -> Json:
+        """A team of the report. Without the runtime, of the one that has teams."""
+        if runtime is None:
+            busy = self.busy()
+            if len(busy) > 1:
+                choices = " or ".join(f"{index}:{team}" for index in busy)
+                raise NotNow(f"Several runtimes have teams: {choices} is wanted (`openmp status` lists them, from 0 on).")
+            runtime = busy[0] if busy else 0
         try:
             return self.report()["runtimes"][runtime]["teams"][team]
         except IndexError:

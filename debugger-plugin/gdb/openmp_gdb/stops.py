@@ -357,8 +357,6 @@ class Running(Command):
 
     def until(self, process: Process, events: tuple[str, ...]) -> str | None:
         """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
-        if not process.debugger.inferior.threads():
-            raise NotNow("There is no process.")
         process.held()
         lwp = selected_thread().ptid[1]
         stop = self.stops.add(process, events, lwp=lwp)

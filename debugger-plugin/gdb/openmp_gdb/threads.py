@@ -24,7 +24,7 @@ class Thread(Command):
       openmp thread 4711   the thread with this kernel thread id
       openmp thread        say what the selected thread is
 
-    RUNTIME is the place of a runtime in `openmp status`, from 0 on, where there are several."""
+    RUNTIME is the place of a runtime in `openmp status`, from 0 on, where several have teams."""
 
     name = "thread"
 
@@ -42,9 +42,9 @@ class Thread(Command):
     def complete(self, text: str, word: str) -> list[str]:
         try:
             runtimes = self.process().report()["runtimes"]
+            prefix = len(self.process().busy()) > 1
         except (NoLibrary, NotNow, ompd.OmpdError):
             return []
-        prefix = len(runtimes) > 1
         all_threads = [
             (f"{index}:" if prefix else "") + f"{number}.{member}"
             for index, runtime in enumerate(runtimes)
@@ -61,7 +61,7 @@ def members_of(process: Process, text: str) -> list[gdb.InferiorThread]:
     team, dot, numbers = rest.partition(".")
     wanted: list[int] | None = None
     try:
-        lwps = process.team(int(runtime) if colon else 0, int(team))["members"]
+        lwps = process.team(int(runtime) if colon else None, int(team))["members"]
         if dot:
             wanted = []
             for part in numbers.split(","):
@@ -302,7 +302,7 @@ class NamesSetting(gdb.Parameter):
                 return
             self._forget()
             self._shown = now
-            several = len(process.report()["runtimes"]) > 1
+            several = len(process.busy()) > 1
             for index, runtime in enumerate(process.report()["runtimes"]):
                 self._name(process, runtime, f"{index}:" if several else "")
         except (NoLibrary, NotNow, ompd.OmpdError):
@@ -344,6 +344,6 @@ def functions(session: Session) -> None:
         "_omp_team",
         "Where the runtime keeps its record of the team: the same as long as the region lasts; 0\n"
         "outside of all regions. With the number that `openmp teams` shows, or members as in \"2.0-3\":\n"
-        "gdb's numbers of these threads, for `eval \"thread apply %s bt\", $_omp_team(2)`.",
+        "gdb's numbers of these threads, as text:\n\n  set $ids = $_omp_team(2)\n  eval \"thread apply %s bt\", $ids",
         lambda query: query.descriptor("parallel"),
     )

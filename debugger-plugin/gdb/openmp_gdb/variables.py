@@ -53,6 +53,9 @@ def evaluate(process: Process, lwp: int, expression: str) -> tuple[gdb.Value | N
 def value_of(expression: str) -> gdb.Value:
     """The value of an expression in the selected frame. Raises `gdb.error` if it has none there."""
     value = gdb.parse_and_eval(expression)
+    if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+        # clang makes references of shared variables.
+        value = value.referenced_value()
     if value.is_optimized_out:
         raise gdb.error(f"{expression} is optimized out")
     value.fetch_lazy()
@@ -105,10 +108,10 @@ class Print(Command):
             if word == "-team":
                 team, _, rest = rest.partition(" ")
                 rest = rest.strip()
-        for word in ("-all", "-json"):
-            if rest.endswith(f" {word}"):
-                flags.add(word)
-                rest = rest[: -len(word)].strip()
+        while rest.endswith((" -all", " -json")):
+            rest, _, word = rest.rpartition(" ")
+            flags.add(word)
+            rest = rest.strip()
         if not rest or (team is not None and not team):
             raise gdb.GdbError(f"An expression is wanted. Usage: {self.usage()}")
         return rest, flags, team

@@ -231,7 +231,7 @@ def find_thread(process: Process, text: str) -> gdb.InferiorThread:
         if found is None:
             raise gdb.GdbError(f"There is no thread with the kernel id {number} (`openmp threads` lists them).")
         return found
-    members = process.team(int(runtime) if colon else 0, int(team))["members"]
+    members = process.team(int(runtime) if colon else None, int(team))["members"]
     lwp = members[int(number)] if int(number) < len(members) else None
     if int(number) >= len(members):
         raise gdb.GdbError(f"Team {team} has {len(members)} threads: 0 to {len(members) - 1}.")

@@ -231,6 +231,21 @@ impl<D: Debugger> Debugged<D> {
         thread.registers.is_ok()
     }
 
+    /// The part in use of each thread's stack, as far as registers are known: from the stack pointer to what lies at the stack's other
+    /// end. glibc keeps a thread's descriptor there (nptl/allocatestack.c), the kernel what the program was started with.
+    fn used_stacks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        /// Farther away it is more likely that the thread is on a stack of the program's own.
+        const DEEPEST: u64 = 64 << 20;
+        let used = |thread: &Thread| {
+            let sp = thread.registers.as_ref().ok()?.sp.0;
+            let native = self.natives.iter().find(|native| native.lwp == thread.lwp)?;
+            let ends = [Some(native.pthread), self.info.main_stack].into_iter().flatten().map(|end| end.0);
+            let end = ends.filter(|end| *end > sp).min().filter(|end| end - sp <= DEEPEST)?;
+            Some(sp..end)
+        };
+        self.threads.iter().filter_map(used)
+    }
+
     /// The debugger.
     pub fn debugger(&self) -> &D {
         self.memory.debugger()
@@ -265,7 +280,8 @@ impl<D: Debugger> Target for Debugged<D> {
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.modules.iter().flat_map(|module| &module.ranges).find(|range| range.contains(&addr.0)).cloned()
+        let of_modules = self.modules.iter().flat_map(|module| &module.ranges).find(|range| range.contains(&addr.0));
+        of_modules.cloned().or_else(|| self.used_stacks().find(|range| range.contains(&addr.0)))
     }
 
     fn modules(&self) -> &[Module] {

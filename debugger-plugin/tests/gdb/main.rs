@@ -1,0 +1,7 @@
+//! The plugin for gdb, on programs that know the truth about themselves.
+
+mod common;
+mod errors;
+mod stops;
+mod threads;
+mod truth;

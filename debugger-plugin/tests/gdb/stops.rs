@@ -1,0 +1,177 @@
+//! Stops at which regions, tasks and threads begin and end, in programs started by gdb: on runtimes as they are shipped, without
+//! `OMP_DEBUG`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use debugger_plugin::Gdb;
+use serde_json::Value;
+use test_programs::{Env, Executable, Launch, Opt, Runtime, Toolchain, build, combinations};
+
+use crate::common::{has_gdb, library};
+
+/// gdb with a program that is to run on a runtime.
+fn launching(program: &Executable, runtime: Runtime) -> Gdb {
+    let launch = Launch::new(program, runtime, Env::Settled);
+    let mut gdb = Gdb::program(&library(), &program.path);
+    for (name, value) in launch.environment().expect("the runtime is here") {
+        gdb = gdb.variable(name, value);
+    }
+    gdb
+}
+
+/// What the program says at its end: how many regions, serialized regions, deferred and undeferred tasks there were.
+fn told(file: &Path) -> BTreeMap<String, usize> {
+    let text = std::fs::read_to_string(file).expect("the program's output");
+    let line = text.lines().find(|line| line.starts_with("regions=")).expect("the program's last line");
+    let pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect()
+}
+
+/// Runs `begin_end` with a stop, and gives what was so at each hit, and what the program says.
+fn hits(toolchain: Toolchain, runtime: Runtime, stop: &str) -> (Vec<Value>, BTreeMap<String, usize>) {
+    let program = build("begin_end", toolchain, Opt::O2, &[]).expect("the program builds");
+    let directory = tempfile::tempdir().expect("a directory");
+    let (input, output) = (directory.path().join("in"), directory.path().join("out"));
+    std::fs::write(&input, "g").expect("a file");
+    let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gdb/drive.py");
+    let printed = launching(&program, runtime)
+        .first("break main")
+        .first(format!("openmp break {stop}"))
+        .first(format!("run < {} > {}", input.display(), output.display()))
+        .first("delete")
+        .run(&[format!("source {}", driver.display())])
+        .expect("gdb runs");
+    let records = printed[0].lines().filter_map(|line| line.strip_prefix("stop "));
+    let records = records.map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    (records, told(&output))
+}
+
+fn each(check: impl Fn(Toolchain, Runtime)) {
+    if !has_gdb() {
+        return;
+    }
+    for (toolchain, runtime) in combinations() {
+        check(toolchain, runtime);
+    }
+}
+
+#[test]
+fn each_region_begins_once_with_its_size_and_its_function() {
+    each(|toolchain, runtime| {
+        let (hits, told) = hits(toolchain, runtime, "parallel-begin");
+        let what = format!("{toolchain:?} on {runtime:?}");
+        assert_eq!(hits.len(), told["regions"] + told["serialized"], "{what}");
+        let mut functions: BTreeMap<i64, BTreeSet<String>> = BTreeMap::new();
+        for hit in &hits {
+            let meeting: Vec<i64> = (0..3).filter_map(|n| hit["meeting"][n].as_i64()).collect();
+            assert_eq!(hit["num_threads"].as_i64(), Some(meeting[0]), "{what}: {hit}");
+            // The current task is the one that met the construct. In libomp serialized regions that are nested in each other share one.
+            if !(runtime.is_kmp() && [5, 6].contains(&meeting[2])) {
+                assert_eq!(hit["level"].as_i64(), Some(meeting[1] - 1), "{what}: {hit}");
+            }
+            let text = hit["described"].as_str().expect("text");
+            assert!(text.contains("A parallel region begins"), "{what}: {text}");
+            assert!(text.contains(&format!("threads: {}", meeting[0])), "{what}: {text}");
+            let line = |word: &str| text.lines().find_map(|line| line.trim().strip_prefix(word)).map(str::to_owned);
+            if let Some(function) = line("function: ").filter(|function| function != "not known") {
+                functions.entry(meeting[2]).or_default().insert(function);
+            }
+            if meeting[1] == 1 {
+                assert_eq!(line("met by: ").as_deref(), Some("the initial task"), "{what}: {text}");
+            }
+        }
+        // The function of a serialized region is not known to libomp when it begins.
+        for construct in (1..=8).filter(|construct| !runtime.is_kmp() || [1, 2, 4, 8].contains(construct)) {
+            assert_eq!(functions.get(&construct).map(BTreeSet::len), Some(1), "{what}: {functions:?}");
+        }
+        // Of a region that does nothing but call a function, gcc gives the runtime that function.
+        let all: BTreeSet<&String> =
+            [1, 2, 4, 8].iter().filter_map(|construct| functions.get(construct)).flatten().collect();
+        assert_eq!(all.len(), 4, "{what}: {functions:?}");
+    });
+}
+
+#[test]
+fn each_region_ends_once() {
+    each(|toolchain, runtime| {
+        let (hits, told) = hits(toolchain, runtime, "parallel-end");
+        assert_eq!(hits.len(), told["regions"] + told["serialized"], "{toolchain:?} on {runtime:?}");
+    });
+}
+
+#[test]
+fn each_task_begins_and_ends_once() {
+    each(|toolchain, runtime| {
+        for event in ["task-begin", "task-end"] {
+            let (hits, told) = hits(toolchain, runtime, event);
+            let what = format!("{event}, {toolchain:?} on {runtime:?}");
+            assert_eq!(hits.len(), told["deferred"] + told["undeferred"], "{what}");
+            assert!(hits.iter().all(|hit| hit["task"].as_i64().is_some_and(|task| task > 0)), "{what}: {hits:?}");
+        }
+    });
+}
+
+#[test]
+fn threads_of_the_runtime_begin() {
+    each(|toolchain, runtime| {
+        let (hits, _) = hits(toolchain, runtime, "thread-begin");
+        let threads: BTreeSet<i64> = hits.iter().filter_map(|hit| hit["lwp"].as_i64()).collect();
+        assert_eq!(threads.len(), hits.len(), "{toolchain:?} on {runtime:?}: each begins once");
+        assert!(!hits.is_empty(), "{toolchain:?} on {runtime:?}");
+    });
+}
+
+#[test]
+fn conditions_are_of_the_thread_that_gets_there() {
+    each(|toolchain, runtime| {
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let (all, _) = hits(toolchain, runtime, "parallel-begin");
+        let wanted = all.iter().filter(|hit| hit["meeting"][1] == 2 && hit["meeting"][0] == 3).count();
+        let (some, _) = hits(toolchain, runtime, "parallel-begin if $_omp_level() == 1 && $_omp_num_threads() == 3");
+        assert!(wanted > 0, "{what}");
+        assert_eq!(some.len(), wanted, "{what}");
+    });
+}
+
+#[test]
+fn step_goes_into_the_next_region_and_into_tasks() {
+    each(|toolchain, runtime| {
+        let program = build("begin_end", toolchain, Opt::O0, &[]).expect("the program builds");
+        let directory = tempfile::tempdir().expect("a directory");
+        let input = directory.path().join("in");
+        std::fs::write(&input, "g").expect("a file");
+        let run = format!("run < {} > /dev/null", input.display());
+        let where_am_i = "python print(gdb.selected_frame().find_sal().line, gdb.selected_thread().num)";
+        let printed = launching(&program, runtime)
+            .first("break size2_level1")
+            .first("break size2_tasks_level1")
+            .run(&[
+                &run,
+                "openmp step",
+                where_am_i,
+                "openmp bt",
+                "continue",
+                "delete",
+                "openmp step",
+                "openmp step",
+                where_am_i,
+                "openmp bt",
+                "kill",
+            ])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        let source =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../test-programs/programs/begin_end.c"))
+                .expect("the source");
+        let line_of = |text: &str| source.lines().position(|line| line.contains(text)).expect("the line") + 1;
+        // In the body, in the thread that met the construct.
+        let body = line_of("static void size2_level1") + 2..line_of("static void size1_level2");
+        let (line, thread) = printed[2].split_once(' ').expect("a line and a thread");
+        assert!(body.contains(&line.parse().expect("a line")), "{what}");
+        assert_eq!(thread, "1", "{what}");
+        assert!(printed[3].contains("#pragma omp parallel in size2_level1"), "{what}");
+        assert!(printed[9].contains("#pragma omp task in task_"), "{what}");
+        assert!(printed[8].ends_with(" 1"), "{what}");
+    });
+}
