@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import gdb
 
@@ -12,6 +13,7 @@ from . import ompd
 from .library import NoLibrary
 from .process import NotNow, Process
 from .session import PREFIX, Session, explained
+
 
 class Command(gdb.Command):
     """A command below the prefix. The docstring of a subclass is its help; its second line is the usage."""
@@ -41,7 +43,7 @@ class Command(gdb.Command):
     def complete(self, text: str, word: str) -> list[str]:
         before = text[: len(text) - len(word)] if word else text
         given = before.split()
-        start = text.split(" ")[-1]
+        start = text.rsplit(" ", maxsplit=1)[-1]
         all_words = [*self.words, *self.options]
         found = [choice for choice in all_words if choice.startswith(start) and choice not in given]
         # gdb breaks words at dashes: it wants what comes behind.

@@ -9,17 +9,44 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Callable, Iterator
+from typing import Callable
 
 import gdb
 
 from . import ompd
 
 #: The registers that gdb is asked for, in the order of the kernel's `struct user_regs_struct` (x86-64).
-X86_64 = (
-    "r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base gs_base ds es fs gs"
-).split()
+X86_64 = [
+    "r15",
+    "r14",
+    "r13",
+    "r12",
+    "rbp",
+    "rbx",
+    "r11",
+    "r10",
+    "r9",
+    "r8",
+    "rax",
+    "rcx",
+    "rdx",
+    "rsi",
+    "rdi",
+    "orig_rax",
+    "rip",
+    "cs",
+    "eflags",
+    "rsp",
+    "ss",
+    "fs_base",
+    "gs_base",
+    "ds",
+    "es",
+    "fs",
+    "gs",
+]
 #: `struct user_pt_regs` (aarch64), and what the library wants behind it.
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", "pc", "cpsr", "tpidr"]
 #: Registers that say nothing about where a thread is: a gdb that does not have them is not turned down.
@@ -156,7 +183,7 @@ def _guarded(function: Callable[..., int]) -> Callable[..., int]:
     def guarded(self: Callbacks, *arguments: object) -> int:
         try:
             return function(self, *arguments)
-        except BaseException as failure:  # noqa: BLE001 - what it is, is told behind the call, and Ctrl-C is one of them
+        except BaseException as failure:
             self.failure = failure
             return ompd.ERROR
 
@@ -199,7 +226,7 @@ class Callbacks:
         return debugger
 
     @_guarded
-    def _alloc(self, size: int, out: "ctypes._Pointer[ctypes.c_void_p]") -> int:
+    def _alloc(self, size: int, out: ctypes._Pointer[ctypes.c_void_p]) -> int:
         try:
             block = ctypes.create_string_buffer(max(size, 1))
         except (MemoryError, OverflowError, ValueError):
@@ -219,7 +246,7 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _sizeof(self, context: int, out: "ctypes._Pointer[ompd.TypeSizes]") -> int:
+    def _sizeof(self, context: int, out: ctypes._Pointer[ompd.TypeSizes]) -> int:
         if self._asked(context, "sizeof_type") is None:
             return ompd.ERROR
         try:
@@ -232,9 +259,7 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _symbol(
-        self, context: int, _thread: int | None, name: bytes, out: "ctypes._Pointer[ompd.Address]", _file: bytes | None
-    ) -> int:
+    def _symbol(self, context: int, _thread: int | None, name: bytes, out: ctypes._Pointer[ompd.Address], _file: bytes | None) -> int:
         debugger = self._asked(context, "symbol_addr_lookup")
         if debugger is None:
             return ompd.ERROR
@@ -245,9 +270,7 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _read_memory(
-        self, context: int, thread: int | None, at: "ctypes._Pointer[ompd.Address]", size: int, buffer: int
-    ) -> int:
+    def _read_memory(self, context: int, thread: int | None, at: ctypes._Pointer[ompd.Address], size: int, buffer: int) -> int:
         segment, address = at[0].segment, at[0].address
         if segment == ompd.EXTRA_STOP:
             debugger = self._find(context)
@@ -266,9 +289,7 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _read_string(
-        self, context: int, _thread: int | None, at: "ctypes._Pointer[ompd.Address]", size: int, buffer: int
-    ) -> int:
+    def _read_string(self, context: int, _thread: int | None, at: ctypes._Pointer[ompd.Address], size: int, buffer: int) -> int:
         debugger = self._asked(context, "read_string")
         text = bytearray()
         while debugger is not None and len(text) < size and 0 not in text:
@@ -299,9 +320,7 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _thread_context(
-        self, context: int, kind: int, size: int, identifier: int, out: "ctypes._Pointer[ctypes.c_void_p]"
-    ) -> int:
+    def _thread_context(self, context: int, kind: int, size: int, identifier: int, out: ctypes._Pointer[ctypes.c_void_p]) -> int:
         debugger = self._asked(context, "get_thread_context_for_thread_id")
         if debugger is None or size not in (4, 8):
             return ompd.BAD_INPUT

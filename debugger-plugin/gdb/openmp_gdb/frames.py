@@ -7,7 +7,7 @@ of the stack; of a stack that it could not follow to its end nothing is folded.
 
 from __future__ import annotations
 
-from typing import Iterator
+from collections.abc import Iterator
 
 import gdb
 from gdb.FrameDecorator import FrameDecorator
@@ -29,10 +29,11 @@ class Folded(FrameDecorator):
         self._hidden = frames[:-1]
         self._note = note
 
-    def elided(self) -> Iterator[FrameDecorator] | None:
+    # The stubs know neither that what is elided are decorators, nor that addresses stand for names.
+    def elided(self) -> Iterator[FrameDecorator] | None:  # type: ignore[override]
         return iter(self._hidden) if self._hidden else None
 
-    def function(self) -> str | int | None:
+    def function(self) -> str | int | None:  # type: ignore[override]
         own = super().function()
         # Stripped runtimes have no names, but the program's call does.
         return noted(own if isinstance(own, str) or self._name is None else self._name, self._note)
@@ -65,10 +66,12 @@ class Elsewhere(FrameDecorator):
         return int(address, 16) if address else None
 
     def filename(self) -> str | None:
-        return self._frame.get("file")
+        file: str | None = self._frame.get("file")
+        return file
 
     def line(self) -> int | None:
-        return self._frame.get("line")
+        line: int | None = self._frame.get("line")
+        return line
 
     def frame_args(self) -> None:
         return None
@@ -113,7 +116,7 @@ class Filter:
         self.enabled = True
         #: All frames of the threads are appended in which the stack goes on, not the first alone.
         self.continued = False
-        gdb.frame_filters[self.name] = self
+        gdb.frame_filters[self.name] = self  # type: ignore[assignment]
 
     def filter(self, frames: Iterator[FrameDecorator]) -> Iterator[FrameDecorator]:
         """What gdb calls."""
@@ -130,9 +133,7 @@ class Filter:
         except (NoLibrary, NotNow, ompd.OmpdError, gdb.error):
             return frames
 
-    def _folded(
-        self, process: Process, lwp: int, stack: Json, frames: Iterator[FrameDecorator]
-    ) -> Iterator[FrameDecorator]:
+    def _folded(self, process: Process, lwp: int, stack: Json, frames: Iterator[FrameDecorator]) -> Iterator[FrameDecorator]:
         own = {int(f["address"], 16): f for f in stack["frames"] if f.get("lwp") == lwp and f.get("address")}
         wait = waits_for(process, lwp)
         called = (stack.get("in_call") or {}).get("function")

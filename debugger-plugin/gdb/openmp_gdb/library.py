@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char_p, c_int, c_uint64, c_void_p
+from ctypes import byref, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
 
 from . import ompd
-from .debugger import Callbacks, Debugger
+from .debugger import Callbacks
 
 NAME = "libompd.so"
 

@@ -5,10 +5,7 @@ Names are those of the OpenMP specification (OpenMP 6.0, chapters 39 to 42) and 
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
-from pathlib import Path
-from typing import Any
 
 #: OpenMP 6.0: the newest of the interfaces that the library speaks.
 API_VERSION = 202411

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
-from ctypes import POINTER, Array, byref, c_int, c_int64, c_uint64, c_void_p, cast
-from typing import Any, Iterator, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from ctypes import POINTER, byref, c_int, c_uint64, c_void_p, cast
+from typing import Any, NamedTuple
 
 import gdb
 
@@ -76,10 +77,9 @@ class Process:
     def close(self) -> None:
         """The process is gone, or is another program now."""
         if self._space is not None:
-            try:
+            # What is not valid any more need not be given back.
+            with suppress(ompd.OmpdError):
                 self.library.call("ompd_rel_address_space_handle", self._space)
-            except ompd.OmpdError:
-                pass  # What is not valid any more need not be given back.
         self._space = None
         self._refused = None
         self._report = None
@@ -191,9 +191,7 @@ class Process:
         """The library's handle of a thread."""
         handle = c_void_p()
         number = c_uint64(lwp)
-        self.library.call(
-            "ompd_get_thread_handle", self.space(), c_uint64(ompd.LWP), c_uint64(8), byref(number), byref(handle)
-        )
+        self.library.call("ompd_get_thread_handle", self.space(), c_uint64(ompd.LWP), c_uint64(8), byref(number), byref(handle))
         try:
             yield handle
         finally:
@@ -205,9 +203,7 @@ class Process:
             current, more = c_uint64(0), c_int(1)
             while more.value:
                 following, scope, text = c_uint64(), c_int(), c_void_p()
-                self.library.call(
-                    "ompd_enumerate_icvs", self.space(), current, byref(following), byref(text), byref(scope), byref(more)
-                )
+                self.library.call("ompd_enumerate_icvs", self.space(), current, byref(following), byref(text), byref(scope), byref(more))
                 self._icvs[self.library.take(text)] = (following.value, scope.value)
                 current = following
         if name not in self._icvs:

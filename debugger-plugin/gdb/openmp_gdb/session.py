@@ -45,7 +45,7 @@ class Session:
         """The library, loaded at the first need."""
         if self._library is None:
             callbacks = Callbacks(self._debuggers.get)
-            self._library = Library.load(self._setting.value or None, callbacks)
+            self._library = Library.load(str(self._setting.value or "") or None, callbacks)
         return self._library
 
     def process(self, inferior: gdb.Inferior | None = None) -> Process:
@@ -73,10 +73,9 @@ class Session:
 
     def _ran(self, thread: gdb.InferiorThread | None) -> None:
         if thread is None or not thread.is_valid():
-            return self._all_ran()
-        debugger = self._debuggers.get(thread.inferior.num)
-        if debugger is not None:
-            debugger.ran()
+            self._all_ran()
+        elif thread.inferior.num in self._debuggers:
+            self._debuggers[thread.inferior.num].ran()
 
     def _all_ran(self) -> None:
         for debugger in self._debuggers.values():
@@ -84,6 +83,8 @@ class Session:
 
     def _new_objfile(self, event: gdb.NewObjFileEvent) -> None:
         progspace = event.new_objfile.progspace
+        if progspace is None:
+            return
         # The program itself is loaded anew: that is how `exec` and `run` show.
         if event.new_objfile.filename == progspace.filename:
             for process in self._of(progspace):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from ctypes import byref, c_uint64, c_void_p
+from contextlib import suppress
+from ctypes import byref, c_void_p
 from typing import Callable
 
 import gdb
@@ -11,8 +12,8 @@ import gdb
 from . import ompd
 from .command import Command, has_colours, selected_thread, show, width
 from .library import NoLibrary
-from .process import EVENTS, NotNow, Process, thread_id
-from .session import PREFIX, Session
+from .process import EVENTS, Json, NotNow, Process, thread_id
+from .session import Session
 from .threads import Query, function_at, symbol_at
 
 #: What begins or ends, in the words that stand before what else is known.
@@ -141,10 +142,9 @@ class Stops:
     def _arm_waiting(self) -> None:
         for stop in self.all:
             if not stop.places:
-                try:
+                # If there is none yet, some other file was loaded.
+                with suppress(NotNow, ompd.OmpdError, NoLibrary, gdb.error):
                     stop.arm()
-                except (NotNow, ompd.OmpdError, NoLibrary, gdb.error):
-                    pass  # Not yet: some other file was loaded.
 
     def _disarm(self) -> None:
         for stop in self.all:
@@ -216,7 +216,7 @@ def region_function(process: Process, lwp: int) -> int:
             process.library.call("ompdx_get_parallel_function", handle, byref(address))
         finally:
             process.library.call("ompd_rel_parallel_handle", handle)
-    return address.address
+    return int(address.address)
 
 
 def region(process: Process, lwp: int) -> list[str]:
@@ -238,7 +238,7 @@ def task_function(process: Process, lwp: int) -> int:
             process.library.call("ompd_get_task_function", handle, byref(address))
         finally:
             process.library.call("ompd_rel_task_handle", handle)
-    return address.address
+    return int(address.address)
 
 
 def named_task(process: Process, lwp: int) -> str:
@@ -478,6 +478,7 @@ class Catch(Command):
         process = self.process()
         before: set[tuple[str, tuple[int, ...]]] = set()
         while True:
+            found: set[tuple[str, tuple[int, ...]]]
             found = {(v["situation"], tuple(v["threads"])) for v in self.verdicts(process)}
             if found & before:
                 text = process.text("waits", width(), False, has_colours())
@@ -488,13 +489,12 @@ class Catch(Command):
                 return
 
     @staticmethod
-    def verdicts(process: Process) -> list[dict[str, object]]:
+    def verdicts(process: Process) -> list[Json]:
         """The deadlocks of this moment; none as long as there is no runtime."""
-        process.debugger.inferior.threads()
         if not process.is_openmp():
             return []
-        verdicts: list[dict[str, object]] = process.report()["verdicts"]
-        return verdicts
+        found: list[Json] = process.report()["verdicts"]
+        return found
 
     @staticmethod
     def run_for(process: Process, seconds: float) -> bool:

@@ -8,7 +8,7 @@ from typing import Callable
 import gdb
 
 from . import ompd
-from .command import Command, selected_thread, show, show_json, width, has_colours
+from .command import Command, has_colours, selected_thread, show, show_json, width
 from .debugger import selected
 from .library import NoLibrary
 from .process import Json, NotNow, Process, known, thread_id
@@ -125,24 +125,23 @@ class Taskframes(Command):
         """One for each task."""
         library = process.library
         rows = []
+        tasks: list[c_void_p] = []
         with process.handle(lwp) as thread:
-            task = c_void_p()
-            call: tuple[str, c_void_p] | None = ("ompd_get_curr_task_handle", thread)
-            while call is not None:
-                try:
-                    library.call(*call, byref(task))
-                except ompd.OmpdError as failure:
-                    if failure.code != ompd.UNAVAILABLE:
-                        raise
-                    break
-                rows.append(self.row(process, task))
-                following = c_void_p(task.value)
-                if len(rows) > 1:
-                    library.call("ompd_rel_task_handle", held)
-                held = following
-                call = ("ompd_get_generating_task_handle", following)
-            if rows:
-                library.call("ompd_rel_task_handle", held)
+            try:
+                while True:
+                    task = c_void_p()
+                    if tasks:
+                        library.call("ompd_get_generating_task_handle", tasks[-1], byref(task))
+                    else:
+                        library.call("ompd_get_curr_task_handle", thread, byref(task))
+                    tasks.append(task)
+                    rows.append(self.row(process, task))
+            except ompd.OmpdError as failure:
+                if failure.code != ompd.UNAVAILABLE:
+                    raise
+            finally:
+                for task in tasks:
+                    library.call("ompd_rel_task_handle", task)
         return rows
 
     @staticmethod
@@ -207,7 +206,7 @@ class Query:
                 library.call("ompd_get_icv_from_scope", handle, scope, number, byref(value))
             finally:
                 library.call(f"ompd_rel_{kind}_handle", handle)
-        return value.value
+        return int(value.value)
 
     def descriptor(self, kind: str) -> int:
         """Where the runtime keeps the record of the thread's region (`parallel`) or task (`task`).
@@ -222,7 +221,7 @@ class Query:
                 library.call("ompdx_get_descriptor", handle, byref(address))
             finally:
                 library.call(f"ompd_rel_{kind}_handle", handle)
-        return address.address
+        return int(address.address)
 
 
 class Function(gdb.Function):
@@ -279,7 +278,7 @@ class NamesSetting(gdb.Parameter):
         self._named: dict[int, gdb.InferiorThread] = {}
         super().__init__(f"{PREFIX} thread-names", gdb.COMMAND_DATA, gdb.PARAM_BOOLEAN)
         self.value = False
-        gdb.events.before_prompt.connect(self.refresh)
+        gdb.events.before_prompt.connect(lambda *_: self.refresh())
         self._shown: tuple[int, int] | None = None
 
     def get_set_string(self) -> str:
@@ -343,7 +342,7 @@ def functions(session: Session) -> None:
         session,
         "_omp_team",
         "Where the runtime keeps its record of the team: the same as long as the region lasts; 0\n"
-        "outside of all regions. With the number that `openmp teams` shows, or members as in \"2.0-3\":\n"
-        "gdb's numbers of these threads, as text:\n\n  set $ids = $_omp_team(2)\n  eval \"thread apply %s bt\", $ids",
+        'outside of all regions. With the number that `openmp teams` shows, or members as in "2.0-3":\n'
+        'gdb\'s numbers of these threads, as text:\n\n  set $ids = $_omp_team(2)\n  eval "thread apply %s bt", $ids',
         lambda query: query.descriptor("parallel"),
     )

@@ -33,7 +33,7 @@ def evaluate(process: Process, lwp: int, expression: str) -> tuple[gdb.Value | N
         if thread is None:
             continue
         with selected(thread):
-            frame = gdb.newest_frame()
+            frame: gdb.Frame | None = gdb.newest_frame()
             while frame is not None and frame.pc() != address:
                 frame = frame.older()
             if frame is None:

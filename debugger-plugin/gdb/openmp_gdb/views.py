@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import gdb
 
@@ -47,8 +47,7 @@ class View(Command):
         found = {key: report[key] for key in ("schema", *self.of_process) if key in report}
         if self.of_runtimes:
             found["runtimes"] = [
-                {key: runtime[key] for key in (*identity, *self.of_runtimes) if key in runtime}
-                for runtime in report["runtimes"]
+                {key: runtime[key] for key in (*identity, *self.of_runtimes) if key in runtime} for runtime in report["runtimes"]
             ]
         threads = process.debugger.inferior.threads()
         found["gdb_threads"] = {str(thread.ptid[1]): thread_id(thread) for thread in threads}
@@ -122,9 +121,7 @@ class Waits(View):
         found = super().part(process)
         for runtime, whole in zip(found["runtimes"], process.report()["runtimes"]):
             keys = ("lwp", "team", "thread_num", "wait")
-            runtime["waits"] = [
-                {key: thread.get(key) for key in keys} for thread in whole["threads"] if known(thread.get("wait"))
-            ]
+            runtime["waits"] = [{key: thread.get(key) for key in keys} for thread in whole["threads"] if known(thread.get("wait"))]
         return found
 
 
@@ -193,6 +190,17 @@ class Doctor(View):
         return found
 
 
+class Init(Command):
+    """Say which OpenMP runtimes the process has. Nothing has to be initialised.
+    Usage: openmp init"""
+
+    name = "init"
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        for runtime in self.process().report()["runtimes"]:
+            show(f"{runtime['product']}  {runtime['path']}")
+
+
 class Why(Command):
     """Say why a thread does not get on: what it waits for, and the verdict if it hangs.
     Usage: openmp why [-json] [THREAD]
@@ -241,4 +249,4 @@ def find_thread(process: Process, text: str) -> gdb.InferiorThread:
     return thread
 
 
-ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, Why)
+ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, Init, Why)
