@@ -40,13 +40,25 @@ pub fn available() -> Result<(), Skip> {
 }
 
 impl Gdb {
-    /// Without a target. `library` is the directory with `libompd.so`.
-    pub fn new(library: &Path) -> Gdb {
+    /// Without a target, and without the plugin.
+    pub fn bare() -> Gdb {
         let mut command = Command::new("gdb");
         command.args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 0"]).stdin(Stdio::null());
-        let mut before = vec![format!("source {}", plugin().display())];
-        before.push(format!("set openmp library {}", library.join("libompd.so").display()));
-        Gdb { command, before }
+        Gdb { command, before: Vec::new() }
+    }
+
+    /// Without a target. `library` is the directory with `libompd.so`.
+    pub fn new(library: &Path) -> Gdb {
+        Gdb::bare()
+            .first(format!("source {}", plugin().display()))
+            .first(format!("set openmp library {}", library.join("libompd.so").display()))
+    }
+
+    /// With a program that is not started yet.
+    #[must_use]
+    pub fn on(mut self, program: &Path) -> Gdb {
+        self.command.arg(program);
+        self
     }
 
     /// Attached to a process.
@@ -65,9 +77,7 @@ impl Gdb {
 
     /// With a program that is not started yet.
     pub fn program(library: &Path, program: &Path) -> Gdb {
-        let mut gdb = Gdb::new(library);
-        gdb.command.arg(program);
-        gdb
+        Gdb::new(library).on(program)
     }
 
     /// One more environment variable, or one less, of gdb and the program it starts.

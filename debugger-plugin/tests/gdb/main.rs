@@ -2,6 +2,7 @@
 
 mod common;
 mod errors;
+mod loading;
 mod stops;
 mod threads;
 mod truth;

@@ -1,0 +1,94 @@
+//! The ways by which gdb gets the plugin, without anything of the source tree: installed, so that gdb loads it by itself, and as a
+//! package of Python's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use debugger_plugin::Gdb;
+use test_programs::{Env, Launch, Opt, Runtime, Skip, Toolchain, build};
+
+use crate::common::{has_gdb, library};
+
+fn plugin() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("gdb")
+}
+
+/// What `openmp doctor` says of the library it uses, in a program that has just begun a region.
+fn doctor(gdb: Gdb) -> String {
+    let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let directory = tempfile::tempdir().expect("a directory");
+    let input = directory.path().join("in");
+    std::fs::write(&input, "g").expect("a file");
+    let mut gdb = gdb.on(&program.path);
+    for (name, value) in Launch::new(&program, Runtime::Libgomp, Env::Stock).environment().expect("the runtime is here")
+    {
+        gdb = gdb.variable(name, value);
+    }
+    let run = format!("run < {} > /dev/null", input.display());
+    let printed = gdb.run(&["break size3_level2", &run, "openmp doctor", "kill"]).expect("gdb runs");
+    assert!(printed[2].contains("GNU libgomp"), "{printed:#?}");
+    printed[2].clone()
+}
+
+#[test]
+fn installed_it_is_loaded_with_the_runtime() {
+    if !has_gdb() {
+        return;
+    }
+    let prefix = tempfile::tempdir().expect("a directory");
+    let data = prefix.path().join("gdb-data");
+    let installed = Command::new(plugin().join("install"))
+        .arg("--prefix")
+        .arg(prefix.path())
+        .arg("--gdb-data")
+        .arg(&data)
+        .arg("--library")
+        .arg(library().join("libompd.so"))
+        .arg(libgomp())
+        .output()
+        .expect("the script runs");
+    assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+    let gdb = Gdb::bare()
+        .first(format!("add-auto-load-scripts-directory {}", data.join("auto-load").display()))
+        .first(format!("add-auto-load-safe-path {}", prefix.path().display()));
+    let text = doctor(gdb);
+    assert!(text.contains(&format!("from {}", prefix.path().join("lib/libompd.so").display())), "{text}");
+}
+
+#[test]
+fn as_a_package_it_brings_its_library() {
+    if !has_gdb() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let site = directory.path().join("site");
+    let pip = Command::new("python3")
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
+        .arg(&site)
+        .arg(plugin())
+        .env("OMPD_LIBRARY", library().join("libompd.so"))
+        .output();
+    match pip {
+        Ok(done) if done.status.success() => {}
+        Ok(done) => {
+            let why = String::from_utf8_lossy(&done.stderr).into_owned();
+            // What is wrong with the package itself is no reason to skip.
+            assert!(!why.contains("hatch_build.py"), "{why}");
+            return Skip::because(format!(
+                "pip does not build the package: {}",
+                why.lines().last().unwrap_or_default()
+            ))
+            .show();
+        }
+        Err(why) => return Skip::because(format!("python3 cannot be run: {why}")).show(),
+    }
+    let gdb = Gdb::bare().variable("PYTHONPATH", Some(&site)).first("python import openmp_gdb; openmp_gdb.register()");
+    let text = doctor(gdb);
+    assert!(text.contains(&format!("from {}", site.join("openmp_gdb/libompd.so").display())), "{text}");
+}
+
+/// The system's libgomp, as the linker of gcc names it.
+fn libgomp() -> PathBuf {
+    let named = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().expect("gcc runs");
+    PathBuf::from(String::from_utf8_lossy(&named.stdout).trim())
+}
