@@ -63,7 +63,7 @@ class Status(View):
       -v     with where values come from
       -json  the whole report (docs/report.schema.json)"""
 
-    name = view = "status"
+    name = "status"
     view = "summary"
 
     def part(self, process: Process) -> Json:
