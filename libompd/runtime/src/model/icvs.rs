@@ -263,8 +263,46 @@ pub struct Icvs {
     pub default_device: Fact<i64>,
     /// `def-allocator-var` (`omp_get_default_allocator`).
     pub def_allocator: Fact<Allocator>,
+    /// Items of those that are lists, for regions further in.
+    pub deeper: DeeperItems,
     /// Where those that can be set come from.
     pub sources: IcvSources,
+}
+
+/// Items of a control variable that is a list, from one level of nesting on. All tasks share the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Items<T> {
+    all: Arc<[T]>,
+    from: usize,
+}
+
+impl<T> Items<T> {
+    /// The items for `level` and all further in, of a list that begins with level 0.
+    pub(crate) fn from_level(all: Arc<[T]>, level: usize) -> Self {
+        Items { all, from: level }
+    }
+
+    /// The items, outermost level first.
+    pub fn as_slice(&self) -> &[T] {
+        self.all.get(self.from..).unwrap_or_default()
+    }
+}
+
+/// What `nthreads-var` and `bind-var` of a task hand on to the regions it opens, and to those inside of them: without the first
+/// item, which is the value that counts for the task itself.
+#[derive(Debug, Clone)]
+pub struct DeeperItems {
+    /// Of `nthreads-var`.
+    pub nthreads: Fact<Items<u64>>,
+    /// Of `bind-var`.
+    pub bind: Fact<Items<ProcBind>>,
+}
+
+impl DeeperItems {
+    /// Both unknown, for one reason.
+    pub fn unknown(why: impl fmt::Display) -> Self {
+        DeeperItems { nthreads: Fact::unknown(&why), bind: Fact::unknown(why) }
+    }
 }
 
 impl Icvs {
@@ -281,7 +319,38 @@ impl Icvs {
             active_levels: Fact::unknown(why),
             default_device: Fact::unknown(why),
             def_allocator: Fact::unknown(why),
+            deeper: DeeperItems::unknown(why),
             sources: IcvSources::unknown(why),
         }
+    }
+
+    /// `nthreads-var` as the list it is for the task: its own value, then one for each further level of nesting. Beyond the last
+    /// item, that counts.
+    pub fn nthreads_list(&self) -> Fact<Vec<u64>> {
+        list(&self.nthreads, &self.deeper.nthreads)
+    }
+
+    /// `bind-var` as a list, likewise.
+    pub fn bind_list(&self) -> Fact<Vec<ProcBind>> {
+        // libomp, of which alone this may be met, then binds no threads further in either, unless they are in regions of one.
+        match (&self.bind, &self.deeper.bind) {
+            (Fact::Known { value: ProcBind(0), .. }, Fact::Known { value: deeper, .. })
+                if !deeper.as_slice().is_empty() =>
+            {
+                Fact::unknown("threads are not bound, and a list that says otherwise of inner regions need not count")
+            }
+            (own, deeper) => list(own, deeper),
+        }
+    }
+}
+
+/// The list of a task's own item and those for regions further in. Its origin is the less trusted one of theirs.
+fn list<T: Clone>(own: &Fact<T>, deeper: &Fact<Items<T>>) -> Fact<Vec<T>> {
+    match (own, deeper) {
+        (Fact::Known { value: own, origin }, Fact::Known { value: deeper, origin: of_deeper }) => {
+            let items = std::iter::once(own).chain(deeper.as_slice());
+            Fact::known(items.cloned().collect(), *origin.max(of_deeper))
+        }
+        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => Fact::unknown(why),
     }
 }

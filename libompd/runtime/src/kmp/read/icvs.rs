@@ -1,11 +1,17 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::{Addr, Target};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::Reader;
-use crate::bind::{Slot, View};
+use crate::bind::{SizeOf, Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::Kmp;
-use crate::kmp::schema::AVAIL_PROC;
+use crate::kmp::schema::{AVAIL_PROC, NESTED_BIND, NESTED_NTH};
+use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -31,10 +37,109 @@ impl Reader<'_> {
             ..self.icvs_in(&self.task_views[task.0])
         };
         if self.focused.is_some() {
-            return icvs;
+            return Icvs { deeper: DeeperItems::unknown(NOT_LOOKED_FOR), ..icvs };
         }
         let sources = sources::of_task(&icvs, &self.began());
-        Icvs { sources, ..icvs }
+        let of_team = match self.teams.get(&team) {
+            Some(view) => view.ptr(&t.nested_nth),
+            None => Err(Why::Inconsistent("its team could not be read".to_owned())),
+        };
+        let deeper = match &icvs.levels {
+            Fact::Known { value, .. } => self.deeper(of_team, *value),
+            Fact::Unknown { why } => DeeperItems::unknown(why),
+        };
+        Icvs { sources, deeper, ..icvs }
+    }
+
+    /// See [`Runtime::deeper_items`](crate::Runtime::deeper_items).
+    pub(in crate::kmp) fn deeper_items(kmp: &Kmp, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems {
+        let of_team = || match team {
+            Some(team) => Ok(target.read_ptr(team.offset(kmp.structs.team.nested_nth.offset()?))?),
+            // That of a root, for which the runtime has no other list.
+            None => Ok(Addr::NULL),
+        };
+        Reader::new(kmp, target).deeper(of_team(), level)
+    }
+
+    /// The implicit tasks of a new region take the item of their level, whatever the task that opens it has set for itself
+    /// (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is the list of numbers of threads that the team has.
+    fn deeper(&self, of_team: Result<Addr, Why>, level: u32) -> DeeperItems {
+        let s = &self.kmp.structs;
+        let inner = (level as usize).saturating_add(1);
+        let variable = |name| {
+            let found = self.kmp.global(name);
+            found.ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
+        };
+        let of_team = match self.kmp.lists_of_teams {
+            Some(true) => of_team.map(|list| (!list.is_null()).then_some(list)),
+            Some(false) => Ok(None),
+            None => Err(Why::Inconsistent("whether its teams have lists of their own is not known".to_owned())),
+        };
+        let nthreads = || {
+            let (list, origin) = match of_team? {
+                Some(list) => (list, s.team.nested_nth.origin().unwrap_or(Origin::Code)),
+                None => variable(NESTED_NTH)?,
+            };
+            let slots = [&s.nested_nth.items, &s.nested_nth.used];
+            self.list(list, s.nested_nth.size, slots, inner, 1..=i32::MAX as u64).map(|items| (items, origin))
+        };
+        let bind = || {
+            let (list, origin) = variable(NESTED_BIND)?;
+            let slots = [&s.nested_bind.items, &s.nested_bind.used];
+            self.list(list, s.nested_bind.size, slots, inner, 0..=4).map(|items| (items, origin))
+        };
+        DeeperItems {
+            nthreads: match nthreads() {
+                Ok((items, origin)) => Fact::known(Items::from_level(items, inner), origin),
+                Err(why) => why.into(),
+            },
+            bind: match bind() {
+                Ok((items, origin)) => {
+                    let items: Arc<[ProcBind]> = items.iter().map(|item| ProcBind(*item as u32)).collect();
+                    Fact::known(Items::from_level(items, inner), origin)
+                }
+                Err(why) => why.into(),
+            },
+        }
+    }
+
+    /// The items of a list, of which those from `inner` on have to be in `range`: what comes before them in the list of a team is
+    /// not set, and a number of threads that nobody gave is 0 until the processors are counted.
+    fn list(
+        &self,
+        at: Addr,
+        size: SizeOf,
+        [items, used]: [&Slot; 2],
+        inner: usize,
+        range: RangeInclusive<u64>,
+    ) -> Result<Arc<[u64]>, Why> {
+        let known = self.lists.borrow().get(&at).cloned();
+        let list = match known {
+            Some(list) => list,
+            None => {
+                let list = self.read_list(at, size, [items, used]).map_err(|why| why.to_string());
+                self.lists.borrow_mut().insert(at, list.clone());
+                list
+            }
+        };
+        let list = list.map_err(Why::Inconsistent)?;
+        match list.get(inner..).unwrap_or_default().iter().all(|item| range.contains(item)) {
+            true => Ok(list),
+            false => Err(Why::Inconsistent("the list has items that are none".to_owned())),
+        }
+    }
+
+    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
+        let view = View::read(self.target, at, size)?;
+        let (items, used) = (view.ptr(items)?, u64::from(view.count(used)?));
+        if used > limits::LEVELS {
+            return Err(Why::Inconsistent(format!("the list has {used} items, which is not believed")));
+        }
+        if used == 0 {
+            return Ok(Arc::default());
+        }
+        let order = self.target.arch().byte_order;
+        Ok(self.target.read_vec(items, used * 4)?.chunks_exact(4).map(|item| order.uint(item)).collect())
     }
 
     /// Those that a task has itself, whether or not it is executed.
