@@ -583,9 +583,11 @@ impl Space {
 
     fn with_lists(&self, key: RuntimeKey, place: Option<(Option<Addr>, u32)>, icvs: &Icvs) -> Result<Icvs, Rc> {
         let runtime = self.runtimes.iter().find(|of| of.info().base == key).ok_or(Rc::STALE_HANDLE)?;
-        let deeper = match place {
-            Some((team, level)) => runtime.deeper_items(&self.target, team, level),
-            None => DeeperItems::unknown("the level of nesting is not known"),
+        let deeper = match (place, &self.seen) {
+            (Some((team, level)), _) => runtime.deeper_items(&self.target, team, level),
+            // A look at the whole process may tell.
+            (None, Seen::Excerpt(..)) => return Err(Rc::UNAVAILABLE),
+            (None, _) => DeeperItems::unknown("the level of nesting is not known"),
         };
         Ok(Icvs { deeper, ..icvs.clone() })
     }

@@ -18,6 +18,7 @@ fn witnessed(role: &str, name: &str) -> Vec<String> {
 /// A list with its last item repeated, as it counts for levels beyond its end.
 fn extended(list: &str, to: usize) -> Vec<String> {
     let number = |item: &str| match item {
+        "false" => "0".to_owned(),
         "primary" => "2".to_owned(),
         "close" => "3".to_owned(),
         "spread" => "4".to_owned(),

@@ -77,6 +77,7 @@ const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libomp-19.json"),
     include_str!("profiles/libiomp5-2024.1.json"),
     include_str!("profiles/libiomp5-2024.2.json"),
+    include_str!("profiles/libiomp5-2025.0.json"),
     include_str!("profiles/libiomp5-2025.1.json"),
     include_str!("profiles/libiomp5-2025.3.json"),
     include_str!("profiles/libiomp5-2026.0.json"),
@@ -143,9 +144,9 @@ impl Kmp {
             .collect();
         // A program has only the functions it uses.
         let says = module.file.as_ref().is_ok_and(|file| !file.is_program());
-        let lists_of_teams = says.then(|| module.exports(schema::SETS_LISTS));
+        let sets_lists = says.then(|| module.exports(schema::SETS_LISTS));
         let bind = |layout: Layout, info| Kmp {
-            lists_of_teams: lists_of_teams.or_else(|| layout.field("kmp_base_team", "t_nested_nth").ok().map(|_| true)),
+            lists_of_teams: layout.field("kmp_base_team", "t_nested_nth").map_or(sets_lists, |_| Some(true)),
             base: module.base(),
             territory: Territory::of(module, origins),
             bias: module.bias,

@@ -354,3 +354,47 @@ fn list<T: Clone>(own: &Fact<T>, deeper: &Fact<Items<T>>) -> Fact<Vec<T>> {
         (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => Fact::unknown(why),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_layout::Origin;
+
+    fn items<T: Clone>(all: &[T], level: usize) -> Fact<Items<T>> {
+        Fact::known(Items::from_level(all.into(), level), Origin::Code)
+    }
+
+    fn icvs(nthreads: u64, bind: u32, level: usize) -> Icvs {
+        Icvs {
+            nthreads: Fact::known(nthreads, Origin::Profile),
+            bind: Fact::known(ProcBind(bind), Origin::Dwarf),
+            deeper: DeeperItems {
+                nthreads: items(&[4, 3, 2], level + 1),
+                bind: items(&[ProcBind(4), ProcBind(3)], level + 1),
+            },
+            ..Icvs::unknown("not asked")
+        }
+    }
+
+    #[test]
+    fn a_list_is_what_the_task_has_and_what_inner_levels_get() {
+        let nthreads = |level| icvs(9, 3, level).nthreads_list().value().cloned();
+        assert_eq!(nthreads(0), Some(vec![9, 3, 2]));
+        assert_eq!(nthreads(1), Some(vec![9, 2]));
+        assert_eq!(nthreads(2), Some(vec![9]));
+        assert_eq!(nthreads(usize::MAX - 1), Some(vec![9]));
+        let bind = icvs(9, 2, 0).bind_list();
+        assert_eq!((bind.value(), bind.origin()), (Some(&vec![ProcBind(2), ProcBind(3)]), Some(Origin::Code)));
+        assert_eq!(icvs(9, 2, 0).nthreads_list().origin(), Some(Origin::Profile));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_list_makes_it_unknown() {
+        let of = |own, deeper: &str| Icvs { nthreads: own, deeper: DeeperItems::unknown(deeper), ..icvs(9, 3, 0) };
+        assert_eq!(of(Fact::known(1, Origin::Code), "gone").nthreads_list().why(), Some("gone"));
+        assert_eq!(of(Fact::unknown("first"), "gone").nthreads_list().why(), Some("first"));
+        // Of threads that are not bound it is not certain what inner regions get, unless there is no list.
+        assert!(icvs(9, 0, 0).bind_list().value().is_none());
+        assert_eq!(icvs(9, 0, 1).bind_list().value(), Some(&vec![ProcBind(0)]));
+    }
+}
