@@ -277,9 +277,15 @@ pub struct Items<T> {
 }
 
 impl<T> Items<T> {
-    /// The items for `level` and all further in, of a list that begins with level 0.
-    pub(crate) fn from_level(all: Arc<[T]>, level: usize) -> Self {
-        Items { all, from: level }
+    /// All items of a list, which begins with level 0.
+    pub(crate) fn of(all: Arc<[T]>) -> Self {
+        Items { all, from: 0 }
+    }
+
+    /// Those of them for levels further in than this one.
+    pub(crate) fn beyond(&self, level: u32) -> Self {
+        let inner = (level as usize).saturating_add(1);
+        Items { all: Arc::clone(&self.all), from: self.from.saturating_add(inner) }
     }
 
     /// The items, outermost level first.
@@ -302,6 +308,14 @@ impl DeeperItems {
     /// Both unknown, for one reason.
     pub fn unknown(why: impl fmt::Display) -> Self {
         DeeperItems { nthreads: Fact::unknown(&why), bind: Fact::unknown(why) }
+    }
+
+    /// Of lists that begin with level 0, what is further in than this level.
+    pub(crate) fn beyond(&self, level: u32) -> Self {
+        DeeperItems {
+            nthreads: self.nthreads.clone().map(|items| items.beyond(level)),
+            bind: self.bind.clone().map(|items| items.beyond(level)),
+        }
     }
 }
 
@@ -360,18 +374,16 @@ mod tests {
     use super::*;
     use ompd_layout::Origin;
 
-    fn items<T: Clone>(all: &[T], level: usize) -> Fact<Items<T>> {
-        Fact::known(Items::from_level(all.into(), level), Origin::Code)
+    fn items<T: Clone>(all: &[T]) -> Fact<Items<T>> {
+        Fact::known(Items::of(all.into()), Origin::Code)
     }
 
-    fn icvs(nthreads: u64, bind: u32, level: usize) -> Icvs {
+    fn icvs(nthreads: u64, bind: u32, level: u32) -> Icvs {
+        let whole = DeeperItems { nthreads: items(&[4, 3, 2]), bind: items(&[ProcBind(4), ProcBind(3)]) };
         Icvs {
             nthreads: Fact::known(nthreads, Origin::Profile),
             bind: Fact::known(ProcBind(bind), Origin::Dwarf),
-            deeper: DeeperItems {
-                nthreads: items(&[4, 3, 2], level + 1),
-                bind: items(&[ProcBind(4), ProcBind(3)], level + 1),
-            },
+            deeper: whole.beyond(level),
             ..Icvs::unknown("not asked")
         }
     }
@@ -382,7 +394,7 @@ mod tests {
         assert_eq!(nthreads(0), Some(vec![9, 3, 2]));
         assert_eq!(nthreads(1), Some(vec![9, 2]));
         assert_eq!(nthreads(2), Some(vec![9]));
-        assert_eq!(nthreads(usize::MAX - 1), Some(vec![9]));
+        assert_eq!(nthreads(u32::MAX), Some(vec![9]));
         let bind = icvs(9, 2, 0).bind_list();
         assert_eq!((bind.value(), bind.origin()), (Some(&vec![ProcBind(2), ProcBind(3)]), Some(Origin::Code)));
         assert_eq!(icvs(9, 2, 0).nthreads_list().origin(), Some(Origin::Profile));

@@ -142,7 +142,7 @@ impl Reader<'_> {
     /// What a new region's level is in a list has its implicit tasks take the item (`gomp_team_start`), whatever the task that
     /// opens it has set for itself.
     fn deeper(&self, level: u32) -> DeeperItems {
-        let (nthreads, bind) = self.lists.get_or_init(|| {
+        let whole = self.lists.get_or_init(|| {
             let width = self.target.arch().pointer_bytes.into();
             let initial = self.initial();
             let first = initial.and_then(|initial| initial.nthreads.get());
@@ -150,13 +150,9 @@ impl Reader<'_> {
             let first = initial.and_then(|initial| initial.bind.get()).map(|bind| bind.0.into());
             let bind = self.list(self.gomp.bind_list, 1, first, |item| (1..=4).contains(&item));
             let bind = bind.map(|items| items.iter().map(|item| ProcBind(*item as u32)).collect());
-            (nthreads, bind)
+            DeeperItems { nthreads: nthreads.map(Items::of), bind: bind.map(Items::of) }
         });
-        let inner = (level as usize).saturating_add(1);
-        DeeperItems {
-            nthreads: nthreads.clone().map(|all| Items::from_level(all, inner)),
-            bind: bind.clone().map(|all| Items::from_level(all, inner)),
-        }
+        whole.beyond(level)
     }
 
     /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime began with its first item.

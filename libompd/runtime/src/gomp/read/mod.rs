@@ -104,7 +104,7 @@ pub(super) struct Reader<'a> {
     initial: OnceCell<Option<Icvs>>,
     place_table: OnceCell<Result<Vec<Arc<[u32]>>, String>>,
     /// `nthreads-var` and `bind-var` by level of nesting, likewise.
-    lists: OnceCell<(Fact<Arc<[u64]>>, Fact<Arc<[ProcBind]>>)>,
+    lists: OnceCell<DeeperItems>,
     /// Variables of the environment that concern it.
     environment: Environment,
     check: SelfCheck,

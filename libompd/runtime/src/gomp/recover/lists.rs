@@ -23,6 +23,10 @@ impl Recipes<'_> {
                     for (name, addr) in names.into_iter().zip(found) {
                         self.decoder.global(name, addr);
                     }
+                    // An item is as wide as what it is stored to.
+                    if let Some(field) = self.decoder.known("gomp_task_icv", member) {
+                        self.decoder.field("gomp_task_icv", member, field.offset as i64, width);
+                    }
                 }
                 None => self.decoder.not_found_at(function, Some(entry), names[0], &run),
             }

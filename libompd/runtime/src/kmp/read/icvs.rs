@@ -1,6 +1,5 @@
 //! Internal control variables, where they come from, and places.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ompd_layout::Origin;
@@ -20,6 +19,9 @@ const SCHEDULE_MONOTONIC: u32 = 1 << 29;
 const SCHEDULE_NONMONOTONIC: u32 = 1 << 30;
 /// `KMP_MAX_NTH`-like values mean that no thread limit is set.
 const NO_LIMIT: u64 = i32::MAX as u64;
+
+/// The items of a list, beginning with level 0, or why they are not known.
+pub(super) type List = Result<Arc<[u64]>, String>;
 
 impl Reader<'_> {
     pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
@@ -65,7 +67,6 @@ impl Reader<'_> {
     /// (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is the list of numbers of threads that the team has.
     fn deeper(&self, of_team: Result<Addr, Why>, level: u32) -> DeeperItems {
         let s = &self.kmp.structs;
-        let inner = (level as usize).saturating_add(1);
         let variable = |name| {
             let found = self.kmp.global(name);
             found.ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
@@ -80,53 +81,27 @@ impl Reader<'_> {
                 Some(list) => (list, s.team.nested_nth.origin().unwrap_or(Origin::Code)),
                 None => variable(NESTED_NTH)?,
             };
-            let slots = [&s.nested_nth.items, &s.nested_nth.used];
-            self.list(list, s.nested_nth.size, slots, inner, 1..=i32::MAX as u64).map(|items| (items, origin))
+            let items = self.list(list, s.nested_nth.size, [&s.nested_nth.items, &s.nested_nth.used])?;
+            of_items(Items::of(items).beyond(level), origin, |item| (1..=i32::MAX as u64).contains(item))
         };
         let bind = || {
             let (list, origin) = variable(NESTED_BIND)?;
-            let slots = [&s.nested_bind.items, &s.nested_bind.used];
-            self.list(list, s.nested_bind.size, slots, inner, 0..=4).map(|items| (items, origin))
+            let items = self.list(list, s.nested_bind.size, [&s.nested_bind.items, &s.nested_bind.used])?;
+            let items = items.iter().map(|item| ProcBind(*item as u32)).collect();
+            of_items(Items::of(items).beyond(level), origin, |item: &ProcBind| item.0 <= 4)
         };
-        DeeperItems {
-            nthreads: match nthreads() {
-                Ok((items, origin)) => Fact::known(Items::from_level(items, inner), origin),
-                Err(why) => why.into(),
-            },
-            bind: match bind() {
-                Ok((items, origin)) => {
-                    let items: Arc<[ProcBind]> = items.iter().map(|item| ProcBind(*item as u32)).collect();
-                    Fact::known(Items::from_level(items, inner), origin)
-                }
-                Err(why) => why.into(),
-            },
-        }
+        DeeperItems { nthreads: nthreads().unwrap_or_else(Fact::from), bind: bind().unwrap_or_else(Fact::from) }
     }
 
-    /// The items of a list, of which those from `inner` on have to be in `range`: what comes before them in the list of a team is
-    /// not set, and a number of threads that nobody gave is 0 until the processors are counted.
-    fn list(
-        &self,
-        at: Addr,
-        size: SizeOf,
-        [items, used]: [&Slot; 2],
-        inner: usize,
-        range: RangeInclusive<u64>,
-    ) -> Result<Arc<[u64]>, Why> {
+    /// The list whose struct is at this address; most teams share one.
+    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
         let known = self.lists.borrow().get(&at).cloned();
-        let list = match known {
-            Some(list) => list,
-            None => {
-                let list = self.read_list(at, size, [items, used]).map_err(|why| why.to_string());
-                self.lists.borrow_mut().insert(at, list.clone());
-                list
-            }
-        };
-        let list = list.map_err(Why::Inconsistent)?;
-        match list.get(inner..).unwrap_or_default().iter().all(|item| range.contains(item)) {
-            true => Ok(list),
-            false => Err(Why::Inconsistent("the list has items that are none".to_owned())),
-        }
+        let list = known.unwrap_or_else(|| {
+            let list = self.read_list(at, size, slots).map_err(|why| why.to_string());
+            self.lists.borrow_mut().insert(at, list.clone());
+            list
+        });
+        list.map_err(Why::Inconsistent)
     }
 
     fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
@@ -139,7 +114,8 @@ impl Reader<'_> {
             return Ok(Arc::default());
         }
         let order = self.target.arch().byte_order;
-        Ok(self.target.read_vec(items, used * 4)?.chunks_exact(4).map(|item| order.uint(item)).collect())
+        let items = self.target.read_vec(items, used * 4)?;
+        Ok(items.chunks_exact(4).map(|item| order.uint(item)).collect())
     }
 
     /// Those that a task has itself, whether or not it is executed.
@@ -199,6 +175,15 @@ impl Reader<'_> {
             _ => Fact::unknown("which processors its places consist of is not read of this runtime"),
         };
         Placement { place: s.place.fact(place), partition: s.first_place.fact(partition()), cpus }
+    }
+}
+
+/// Items as a fact, if all of them can be such. What comes before them in the list of a team is not set, and a number of threads
+/// that nobody gave is 0 until the processors are counted.
+fn of_items<T>(items: Items<T>, origin: Origin, is_item: impl Fn(&T) -> bool) -> Result<Fact<Items<T>>, Why> {
+    match items.as_slice().iter().all(is_item) {
+        true => Ok(Fact::known(items, origin)),
+        false => Err(Why::Inconsistent("the list has items that are none".to_owned())),
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use ompd_layout::Origin;
 use ompd_target::{Addr, Environment, Registers, Target, TargetExt};
@@ -103,7 +102,7 @@ pub(super) struct Reader<'a> {
     groups: Vec<Taskgroup>,
     group_ids: HashMap<Addr, TaskgroupId>,
     /// Control variables that are lists, by the address of their struct, as far as they were asked for.
-    lists: RefCell<HashMap<Addr, Result<Arc<[u64]>, String>>>,
+    lists: RefCell<HashMap<Addr, icvs::List>>,
     budget: Budget,
     /// The same for what is read in bulk.
     bulk: Budget,
