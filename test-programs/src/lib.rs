@@ -44,7 +44,7 @@ pub use hangs::{Case, HANGS, HEALTHY, Needs};
 pub use launch::{Env, Launch, Process};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use running::{Crashed, Finished, Running, crash_core};
-pub use runtime::{Runtime, combinations};
+pub use runtime::{Runtime, combinations, other_releases};
 pub use stacks::{Stack, StackFrame, StackTask};
 pub use truth::{
     Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,
@@ -85,7 +85,7 @@ pub const STACK_PROGRAMS: [&str; 10] = [
 ];
 
 /// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
-pub const STATE_PROGRAMS: [&str; 5] = ["tasks_queued", "loops_state", "spinning", "barriers", "crowded"];
+pub const STATE_PROGRAMS: [&str; 6] = ["tasks_queued", "loops_state", "spinning", "barriers", "crowded", "lists"];
 
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -99,6 +99,32 @@ pub fn combinations() -> Vec<(Toolchain, Runtime)> {
     pairs.filter(|(toolchain, runtime)| runtime.runs(*toolchain)).collect()
 }
 
+/// Directories with other releases of libgomp and libomp, as distributions have them (`ci/fetch`), each with the runtime it is to
+/// stand in for: on `LD_LIBRARY_PATH` it does. Programs need not start on them, for they may need a newer C library.
+pub fn other_releases() -> Vec<(Toolchain, Runtime, PathBuf)> {
+    let mut found = Vec::new();
+    let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let entries = |directory: &Path| -> Vec<PathBuf> {
+        let read = fs::read_dir(directory).into_iter().flatten().flatten();
+        read.map(|entry| entry.path()).collect()
+    };
+    for distribution in entries(&home().join("runtimes")) {
+        for package in entries(&distribution.join(machine)) {
+            let both = [
+                (Toolchain::Gcc, Runtime::Libgomp, "libgomp.so.1"),
+                (Toolchain::Clang, Runtime::Libomp14, "libomp.so.5"),
+            ];
+            let here = both.into_iter().filter(|(.., name)| package.join(name).is_file());
+            found.extend(here.map(|(toolchain, runtime, _)| (toolchain, runtime, package.clone())));
+        }
+    }
+    found.sort();
+    if found.is_empty() {
+        Skip::because("no other releases are here; \"ci/fetch\" gets them").show();
+    }
+    found
+}
+
 /// Asks gcc where it would find a library.
 fn gcc_library(name: &str) -> Result<PathBuf, Skip> {
     let output = Command::new("gcc").arg(format!("-print-file-name={name}")).output();

@@ -1,9 +1,11 @@
 //! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
 
-use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind};
+use std::fmt;
+
+use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind, Thread};
 
 use crate::library::Handle;
-use crate::space::{Aspect, RegionKey, Space, Subject, TaskKey, ThreadKey};
+use crate::space::{Aspect, RegionKey, RuntimeKey, Space, Subject, TaskKey, ThreadKey};
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
 
 /// A control variable that is offered.
@@ -151,6 +153,18 @@ impl Value {
         Value::number(Word::try_from(number).unwrap_or(Word::MAX))
     }
 
+    /// The same as the first item of a list. Where that is not known as a whole, it stays this value alone.
+    fn of_list<T: fmt::Display>(self, list: &Fact<Vec<T>>) -> Value {
+        match list.value() {
+            Some(items) if items.len() > 1 => Value {
+                incomplete: true,
+                text: items.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     fn text(text: impl Into<String>) -> Value {
         Value { number: None, incomplete: false, text: text.into() }
     }
@@ -224,8 +238,17 @@ fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
     match what {
         What::ThreadNum => known(&thread.thread_num).map(Value::number),
         What::Partition => partition(&thread.placement.partition),
-        _ => of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc)),
+        _ => of_executed(space, key.runtime, thread, what),
     }
+}
+
+/// Of the task that a thread executes. Lists are not read together with all else.
+fn of_executed(space: &Space, runtime: RuntimeKey, thread: &Thread, what: What) -> Result<Value, Rc> {
+    let found = match what {
+        What::Nthreads | What::Bind => of_icvs(&space.lists_of_thread(runtime, thread)?, what),
+        _ => of_icvs(&thread.icvs, what),
+    };
+    found.or_else(|rc| space.final_of(thread, rc))
 }
 
 fn partition(partition: &Fact<Option<ompd_runtime::model::Partition>>) -> Result<Value, Rc> {
@@ -261,8 +284,14 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
         What::ThreadNum => number_of(space, key, task),
         What::Partition => partition(&space.executing(key)?.placement.partition),
         _ => match space.executing(key) {
-            Ok(thread) => of_icvs(&thread.icvs, what).or_else(|rc| space.final_of(thread, rc)),
-            Err(_) => of_icvs(&space.icvs_of(key)?, what),
+            Ok(thread) => of_executed(space, key.runtime, thread, what),
+            Err(_) => {
+                let own = space.icvs_of(key)?;
+                match what {
+                    What::Nthreads | What::Bind => of_icvs(&space.lists_of_task(key, &own)?, what),
+                    _ => of_icvs(&own, what),
+                }
+            }
         },
     }
 }
@@ -280,12 +309,13 @@ fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
     let unlimited = i32::MAX;
     match what {
         What::Dynamic => known(&icvs.dynamic).map(Value::number),
-        What::Nthreads => known(&icvs.nthreads).map(Value::unsigned),
+        What::Nthreads => known(&icvs.nthreads).map(|own| Value::unsigned(own).of_list(&icvs.nthreads_list())),
         What::MaxActiveLevels => known(&icvs.max_active_levels).map(Value::unsigned),
         What::ThreadLimit => {
             known(&icvs.thread_limit).map(|limit| limit.map_or(Value::number(unlimited), Value::unsigned))
         }
-        What::Bind => known(&icvs.bind).map(|bind| Value { text: bind.to_string(), ..Value::number(bind.0) }),
+        What::Bind => known(&icvs.bind)
+            .map(|bind| Value { text: bind.to_string(), ..Value::number(bind.0) }.of_list(&icvs.bind_list())),
         What::Allocator => known(&icvs.def_allocator)
             .map(|allocator| Value { text: allocator.to_string(), ..Value::unsigned(allocator.0) }),
         What::DefaultDevice => known(&icvs.default_device).map(Value::number),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use ompd_report::inspection::{Inspection, Wanted, inspect_held};
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
-    Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind,
-    Team, TeamId, Thread,
+    DeeperItems, Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId,
+    TaskKind, Team, TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
@@ -580,6 +580,38 @@ impl Space {
         let runtime = self.runtimes.iter().find(|of| of.info().base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
         // Without a descriptor the runtime keeps none for it.
         if descriptor.is_null() { Err(Rc::UNAVAILABLE) } else { Ok(runtime.icvs_of_task(&self.target, descriptor)) }
+    }
+
+    /// The control variables of the task that a thread executes, with the items of lists for regions further in.
+    pub(crate) fn lists_of_thread(&self, key: RuntimeKey, thread: &Thread) -> Result<Icvs, Rc> {
+        let level = thread.icvs.levels.get();
+        let team = match (&thread.team, level) {
+            (Fact::Known { value: Some(id), .. }, _) => self.looked(key)?.team(*id).map(|team| Some(team.descriptor)),
+            (Fact::Known { value: None, .. }, _) => Some(None),
+            (Fact::Unknown { .. }, _) => None,
+        };
+        self.with_lists(key, team.zip(level), &thread.icvs)
+    }
+
+    /// The same of a task that no thread executes, and of which these are its own.
+    pub(crate) fn lists_of_task(&self, key: TaskKey, icvs: &Icvs) -> Result<Icvs, Rc> {
+        let place = match self.region_of(key) {
+            Ok(RegionKey::Team { descriptor, level, .. }) => Some((Some(descriptor), level)),
+            Ok(RegionKey::Outermost(_)) => Some((None, 0)),
+            Err(_) => None,
+        };
+        self.with_lists(key.runtime, place, icvs)
+    }
+
+    fn with_lists(&self, key: RuntimeKey, place: Option<(Option<Addr>, u32)>, icvs: &Icvs) -> Result<Icvs, Rc> {
+        let runtime = self.runtimes.iter().find(|of| of.info().base == key).ok_or(Rc::STALE_HANDLE)?;
+        let deeper = match (place, &self.seen) {
+            (Some((team, level)), _) => runtime.deeper_items(&self.target, team, level),
+            // A look at the whole process may tell.
+            (None, Seen::Excerpt(..)) => return Err(Rc::UNAVAILABLE),
+            (None, _) => DeeperItems::unknown("the level of nesting is not known"),
+        };
+        Ok(Icvs { deeper, ..icvs.clone() })
     }
 
     /// What is not known of the control variables of a thread whose task was read is known nowhere.

@@ -11,7 +11,7 @@ use crate::bind::Why;
 use crate::entry::Entry;
 use crate::excerpt::{Excerpt, Focus};
 use crate::model::{
-    Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting,
+    DeeperItems, Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -41,6 +41,10 @@ pub trait Runtime: fmt::Debug {
     /// The control variables that a task has itself, also of one that no thread executes; those of its thread and team are unknown.
     /// `task` is the address of its descriptor, in a stop in which it was seen to be one.
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs;
+
+    /// The items of control variables that are lists, for regions inside of a task's own. `team` is the address of the descriptor of
+    /// the task's team, `None` outside of all regions; `level` is the task's level of nesting. An excerpt has none of them.
+    fn deeper_items(&self, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems;
 
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
@@ -103,6 +107,9 @@ pub(crate) struct FamilyOrigins {
     /// member.
     pub(crate) led_to: &'static [(&'static str, (&'static str, &'static str))],
 }
+
+/// Why nothing is read on the word of a layout that memory has contradicted.
+pub(crate) const NOT_SHOWN_TO_FIT: &str = "whether the layout fits this process is not certain";
 
 /// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
 /// 2^64, and no address. Only programs have such: for libraries it is found when they are loaded.

@@ -35,6 +35,8 @@ pub(crate) const DOACROSS_LOOPS: u32 = 64;
 pub(crate) const THREADS: u64 = 1 << 18;
 /// Locks read in one snapshot.
 pub(crate) const LOCKS: u64 = 1 << 18;
+/// Items of a control variable that is a list: levels of nesting.
+pub(crate) const LEVELS: u64 = 256;
 /// Bytes of a string.
 pub(crate) const STRING: u64 = 4096;
 

@@ -93,7 +93,12 @@ impl<'a> Decoder<'a> {
     /// Executes the function at an address found in another one; `name` is what it is called in the source.
     pub(crate) fn run_at(&mut self, name: &str, entry: u64) -> Option<Run> {
         // Internal functions are large, and what they are asked for comes early.
-        match code::run(self.image, entry, &Limits { instructions: 6000, ..Limits::default() }) {
+        self.run_at_within(name, entry, &Limits { instructions: 6000, ..Limits::default() })
+    }
+
+    /// The same for a function of which more has to be seen.
+    pub(crate) fn run_at_within(&mut self, name: &str, entry: u64, limits: &Limits) -> Option<Run> {
+        match code::run(self.image, entry, limits) {
             Ok(run) => Some(run),
             Err(why) => {
                 self.out.failures.push(Failure { text: format!("{name}: {why}"), dump: Vec::new() });

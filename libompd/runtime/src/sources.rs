@@ -374,6 +374,7 @@ fn schedule(text: &str) -> Option<Schedule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::DeeperItems;
 
     fn known<T>(value: T) -> Fact<T> {
         Fact::known(value, Origin::Code)
@@ -392,6 +393,7 @@ mod tests {
             active_levels: known(level),
             default_device: known(0),
             def_allocator: known(DEFAULT_ALLOCATOR),
+            deeper: DeeperItems::unknown("not asked"),
             sources: IcvSources::unknown("not asked"),
         }
     }

@@ -60,15 +60,21 @@ fn place(field: &Field) -> (u64, u64) {
 }
 
 /// libomp's facts as they are on aarch64. `kmp_base_team` has fewer arguments in place there (`KMP_INLINE_ARGV_BYTES` in
-/// `kmp.h`): what follows them, `t_threads` first, lies 128 bytes lower, up to padding that only x86-64 has.
+/// `kmp.h`): what follows them, `t_threads` first, lies 128 bytes lower; and what follows padding that only x86-64 has
+/// (`dummy_padding`) another 1024.
 fn kmp_on_aarch64(profile: &Profile) -> Facts {
     const LESS: u64 = 128;
+    const PADDING: u64 = 1024;
     let mut facts = profile.facts.clone();
     facts.sizes.remove("kmp_base_team");
     let fields = facts.fields.get_mut("kmp_base_team").expect("a team has fields");
     let threads = fields["t_threads"].offset;
     for field in fields.values_mut().filter(|field| field.offset >= threads) {
         field.offset -= LESS;
+    }
+    // The only one read of what is behind that.
+    if let Some(field) = fields.get_mut("t_nested_nth") {
+        field.offset -= PADDING;
     }
     facts
 }

@@ -4,6 +4,7 @@ mod barriers;
 mod common;
 mod debuginfod;
 mod icvs;
+mod lists;
 mod locals;
 mod many_tasks;
 mod pages;

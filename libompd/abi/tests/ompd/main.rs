@@ -12,6 +12,7 @@ mod contract;
 mod debugger;
 mod defects;
 mod extension;
+mod lists;
 mod package;
 mod plugin;
 mod stops;

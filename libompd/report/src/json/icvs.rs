@@ -10,8 +10,11 @@ use crate::inspection::Inspection;
 /// Internal control variables of a task.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Icvs {
-    /// nthreads-var.
+    /// nthreads-var, of which this is what counts for the task's own parallel regions.
     pub nthreads: Known<u64>,
+    /// The whole of nthreads-var: that value, then one for each further level of nesting. The last one counts for all levels
+    /// beyond.
+    pub nthreads_list: Known<Vec<u64>>,
     /// dyn-var.
     pub dynamic: Known<bool>,
     /// run-sched-var.
@@ -20,8 +23,10 @@ pub struct Icvs {
     pub max_active_levels: Known<u64>,
     /// thread-limit-var; `null` as value: no limit.
     pub thread_limit: Known<Option<u64>>,
-    /// bind-var.
+    /// bind-var, of which this is what counts for the task's own parallel regions.
     pub bind: Known<String>,
+    /// The whole of bind-var, likewise.
+    pub bind_list: Known<Vec<String>>,
     /// levels-var.
     pub levels: Known<u32>,
     /// active-levels-var.
@@ -132,11 +137,13 @@ pub struct Partition {
 pub fn of(icvs: &model::Icvs) -> Icvs {
     Icvs {
         nthreads: copied(&icvs.nthreads),
+        nthreads_list: known(&icvs.nthreads_list(), Clone::clone),
         dynamic: copied(&icvs.dynamic),
         schedule: known(&icvs.schedule, |s| s.to_string()),
         max_active_levels: copied(&icvs.max_active_levels),
         thread_limit: copied(&icvs.thread_limit),
         bind: known(&icvs.bind, |b| b.to_string()),
+        bind_list: known(&icvs.bind_list(), |list| list.iter().map(ToString::to_string).collect()),
         levels: copied(&icvs.levels),
         active_levels: copied(&icvs.active_levels),
         default_device: copied(&icvs.default_device),

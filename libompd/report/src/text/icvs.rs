@@ -1,6 +1,8 @@
 //! Control variables: those of the process, and those of tasks, of which threads with the same values share a block; then where
 //! threads are to run.
 
+use std::fmt;
+
 use anstyle::Style;
 use ompd_runtime::model::*;
 
@@ -158,6 +160,21 @@ fn who(threads: &[&Thread]) -> String {
     }
 }
 
+/// A control variable that is a list; where only the item is known that counts for the task itself, that is said.
+fn list<T: fmt::Display>(own: &Fact<T>, all: &Fact<Vec<T>>, verbose: bool) -> String {
+    let joined = |items: &Vec<T>| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    match (own, all) {
+        (Fact::Known { .. }, Fact::Known { value, origin }) => {
+            words::with_origin(&Fact::known(joined(value), *origin), verbose)
+        }
+        (Fact::Known { .. }, Fact::Unknown { why }) if verbose => {
+            format!("{}, further in unknown: {}", words::with_origin(own, verbose), escape(why))
+        }
+        (Fact::Known { value, .. }, Fact::Unknown { .. }) => format!("{value},?"),
+        (Fact::Unknown { .. }, _) => words::with_origin(own, verbose),
+    }
+}
+
 fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
     let limit = icvs.thread_limit.clone().map(|limit| limit.map_or_else(|| "none".to_owned(), |n| n.to_string()));
     let s = &icvs.sources;
@@ -165,7 +182,7 @@ fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
     let task = Scope::Task;
     let none = String::new();
     vec![
-        ("nthreads-var", words::with_origin(&icvs.nthreads, verbose), task, from(&s.nthreads)),
+        ("nthreads-var", list(&icvs.nthreads, &icvs.nthreads_list(), verbose), task, from(&s.nthreads)),
         ("dyn-var", words::with_origin(&icvs.dynamic, verbose), task, from(&s.dynamic)),
         ("run-sched-var", words::with_origin(&icvs.schedule, verbose), task, from(&s.schedule)),
         (
@@ -175,7 +192,7 @@ fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
             from(&s.max_active_levels),
         ),
         ("thread-limit-var", words::with_origin(&limit, verbose), task, from(&s.thread_limit)),
-        ("bind-var", words::with_origin(&icvs.bind, verbose), task, from(&s.bind)),
+        ("bind-var", list(&icvs.bind, &icvs.bind_list(), verbose), task, from(&s.bind)),
         ("default-device-var", words::with_origin(&icvs.default_device, verbose), task, from(&s.default_device)),
         ("def-allocator-var", words::with_origin(&icvs.def_allocator, verbose), task, from(&s.def_allocator)),
         // What the nesting of regions makes of them comes from nowhere else.

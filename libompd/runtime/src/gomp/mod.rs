@@ -21,7 +21,7 @@ use ompd_target::{Addr, Module, Target};
 use crate::entry::{self, Entry};
 use crate::excerpt::{Excerpt, Focus};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, Icvs, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
+use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -55,6 +55,9 @@ pub struct Gomp {
     nteams: Option<(Addr, Origin)>,
     teams_thread_limit: Option<(Addr, Origin)>,
     affinity_format: Option<(Addr, Origin)>,
+    /// Control variables that are lists, and how many items those have.
+    nthreads_list: [Option<(Addr, Origin)>; 2],
+    bind_list: [Option<(Addr, Origin)>; 2],
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
@@ -174,6 +177,8 @@ impl Gomp {
             nteams: global(schema::NTEAMS),
             teams_thread_limit: global(schema::TEAMS_THREAD_LIMIT),
             affinity_format: global(schema::AFFINITY_FORMAT),
+            nthreads_list: [schema::NTHREADS_LIST, schema::NTHREADS_LIST_LEN].map(global),
+            bind_list: [schema::BIND_LIST, schema::BIND_LIST_LEN].map(global),
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
@@ -210,6 +215,13 @@ impl Runtime for Gomp {
 
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
         read::Reader::icvs_of_task(self, target, task)
+    }
+
+    fn deeper_items(&self, target: &dyn Target, _team: Option<Addr>, level: u32) -> DeeperItems {
+        match self.fits.load(Ordering::Relaxed) {
+            true => read::Reader::deeper_items(self, target, level),
+            false => DeeperItems::unknown(instance::NOT_SHOWN_TO_FIT),
+        }
     }
 
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {

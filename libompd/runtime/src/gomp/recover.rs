@@ -16,6 +16,8 @@ use super::schema::{
 };
 use crate::recover::{Decoder, Recovered, measured, unanimous, values};
 
+mod lists;
+
 pub(super) fn recover(image: &ElfFile) -> Recovered {
     let mut recipes = Recipes::new(image);
     recipes.foundations();
@@ -532,6 +534,7 @@ impl Recipes<'_> {
             return self.decoder.not_found_at("gomp_team_start", Some(entry), "implicit_task", &run);
         };
         self.decoder.field("gomp_team", "implicit_task", first, 0);
+        self.lists(entry, first);
         let later: Vec<i64> = run.stores().filter_map(|s| in_team(&s.value)).filter(|at| *at > first).collect();
         let size =
             later.iter().map(|at| at - first).min().filter(|size| later.iter().all(|at| (at - first) % size == 0));

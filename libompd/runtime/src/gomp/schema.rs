@@ -174,6 +174,15 @@ pub(crate) const DEF_ALLOCATOR: &str = "gomp_def_allocator";
 /// `affinity-format-var` (`char *`; GCC 9 and later).
 pub(crate) const AFFINITY_FORMAT: &str = "gomp_affinity_format_var";
 
+/// `nthreads-var` by level of nesting, if it is a list: array of `unsigned long`; NULL where it has no more than one item.
+pub(crate) const NTHREADS_LIST: &str = "gomp_nthreads_var_list";
+/// Items of that array (`unsigned long`).
+pub(crate) const NTHREADS_LIST_LEN: &str = "gomp_nthreads_var_list_len";
+/// `bind-var` by level of nesting, if it is a list: array of `char`; NULL where it has no more than one item.
+pub(crate) const BIND_LIST: &str = "gomp_bind_var_list";
+/// Items of that array (`unsigned long`).
+pub(crate) const BIND_LIST_LEN: &str = "gomp_bind_var_list_len";
+
 /// Everything read of libgomp.
 pub const SCHEMA: Schema = Schema {
     family: "gomp",
@@ -194,6 +203,10 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: TEAMS_THREAD_LIMIT, meaning: "`teams-thread-limit-var`" },
         GlobalSchema { name: DEF_ALLOCATOR, meaning: "`def-allocator-var` of threads that have set none" },
         GlobalSchema { name: AFFINITY_FORMAT, meaning: "`affinity-format-var`" },
+        GlobalSchema { name: NTHREADS_LIST, meaning: "`nthreads-var` of each level of nesting" },
+        GlobalSchema { name: NTHREADS_LIST_LEN, meaning: "items of that list" },
+        GlobalSchema { name: BIND_LIST, meaning: "`bind-var` of each level of nesting" },
+        GlobalSchema { name: BIND_LIST_LEN, meaning: "items of that list" },
     ],
 };
 
@@ -266,6 +279,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: NTEAMS, text: "that internal control variable is unknown" },
     Cost { of: TEAMS_THREAD_LIMIT, text: "that internal control variable is unknown" },
     Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
+    Cost { of: NTHREADS_LIST, text: "control variables that are lists are known at the level of their task only" },
+    Cost { of: BIND_LIST, text: "control variables that are lists are known at the level of their task only" },
     Cost { of: AVAILABLE_CPUS, text: "whether numbers of threads are the default is unknown" },
     Cost { of: PLACES, text: "which processors places consist of is unknown" },
     Cost { of: DEFAULT_LOCK, text: "waits for an unnamed critical are not told from waits for a lock" },

@@ -25,7 +25,7 @@ use crate::entry::{self, Entry};
 use crate::excerpt::{Excerpt, Focus};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{Fact, Family, Icvs, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
+use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
 use crate::names::Namer;
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -48,6 +48,8 @@ pub struct Kmp {
     layout: Layout,
     bias: u64,
     structs: Structs,
+    /// A team may have a list of numbers of threads of its own; `None`: whether that is so in this release is not known.
+    lists_of_teams: Option<bool>,
     /// Mapped ranges of the C library: the runtime waits through it.
     libc: Vec<std::ops::Range<u64>>,
     /// Itself without the shipped profile, should that turn out not to fit.
@@ -75,6 +77,7 @@ const PROFILE_TEXTS: &[&str] = &[
     include_str!("profiles/libomp-19.json"),
     include_str!("profiles/libiomp5-2024.1.json"),
     include_str!("profiles/libiomp5-2024.2.json"),
+    include_str!("profiles/libiomp5-2025.0.json"),
     include_str!("profiles/libiomp5-2025.1.json"),
     include_str!("profiles/libiomp5-2025.3.json"),
     include_str!("profiles/libiomp5-2026.0.json"),
@@ -98,6 +101,7 @@ pub(crate) fn origins() -> FamilyOrigins {
             (schema::TEAMS_THREAD_LIMIT, "omp_get_teams_thread_limit"),
             (schema::TARGET_OFFLOAD, "__kmpc_get_target_offload"),
             (schema::AFFINITY_FORMAT, "omp_get_affinity_format"),
+            ("kmp_base_team.t_nested_nth", schema::SETS_LISTS),
             // No function tells where these are.
             (schema::DISPLAY_AFFINITY, schema::DISPLAY_AFFINITY),
             (schema::TOOL, schema::TOOL),
@@ -138,7 +142,11 @@ impl Kmp {
             .filter(|m| m.exports("__libc_start_main") || m.exports("pthread_cond_wait"))
             .flat_map(|m| m.ranges.clone())
             .collect();
+        // A program has only the functions it uses.
+        let says = module.file.as_ref().is_ok_and(|file| !file.is_program());
+        let sets_lists = says.then(|| module.exports(schema::SETS_LISTS));
         let bind = |layout: Layout, info| Kmp {
+            lists_of_teams: layout.field("kmp_base_team", "t_nested_nth").map_or(sets_lists, |_| Some(true)),
             base: module.base(),
             territory: Territory::of(module, origins),
             bias: module.bias,
@@ -191,6 +199,13 @@ impl Runtime for Kmp {
 
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
         read::Reader::icvs_of_task(self, target, task)
+    }
+
+    fn deeper_items(&self, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems {
+        match self.fits.load(Ordering::Relaxed) {
+            true => read::Reader::deeper_items(self, target, team, level),
+            false => DeeperItems::unknown(instance::NOT_SHOWN_TO_FIT),
+        }
     }
 
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {

@@ -14,6 +14,8 @@ use super::schema::{
 };
 use crate::recover::{Decoder, Recovered, measured, unanimous, values};
 
+mod lists;
+
 pub(super) fn recover(image: &ElfFile) -> Recovered {
     let mut recipes = Recipes { decoder: Decoder::new(image, &SCHEMA) };
     recipes.threads();
@@ -25,6 +27,7 @@ pub(super) fn recover(image: &ElfFile) -> Recovered {
     recipes.settings();
     recipes.affinity_format();
     recipes.ompd_init();
+    recipes.lists();
     recipes.decoder.finish()
 }
 

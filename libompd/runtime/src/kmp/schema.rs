@@ -44,6 +44,7 @@ structs! {
         task_team: "t_task_team", "two sets of task queues, used in turn";
         parallel_tool_data: "ompt_team_info.parallel_data.value", "what an OMPT tool has filed with the region";
         dispatch: "t_dispatch", "array of kmp_disp, one for each member";
+        nested_nth: "t_nested_nth", "its list of numbers of threads; NULL: that of the process (LLVM 19 and later)";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
         root_team: "r_root_team", "team of its initial thread outside all regions";
@@ -241,6 +242,14 @@ structs! {
         num_done64: "u.s64.num_done", "as above";
         ordered64: "u.s64.ordered_iteration", "as above";
     }
+    KmpNestedNthreads = "kmp_nested_nthreads" as ["kmp_nested_nthreads", "kmp_nested_nthreads_t"], "`nthreads-var` by level of nesting" {
+        items: "nth", "array of `int`";
+        used: "used", "items in use; 0 where nothing was said";
+    }
+    KmpNestedProcBind = "kmp_nested_proc_bind" as ["kmp_nested_proc_bind", "kmp_nested_proc_bind_t"], "`bind-var` by level of nesting" {
+        items: "bind_types", "array of `kmp_proc_bind_t`";
+        used: "used", "items in use";
+    }
     Ident = "ident" as ["ident", "ident_t"], "A source position handed over by the compiler" {
         psource: "psource", "text `;file;function;line;end line;;`";
     }
@@ -284,6 +293,12 @@ pub(crate) const TOOL_LIBRARIES: &str = "__kmp_tool_libraries";
 pub(crate) const TOOL_VERBOSE_INIT: &str = "__kmp_tool_verbose_init";
 /// What is done for OMPD (`uint64_t`): bit 0 is `debug-var`.
 pub(crate) const OMPD_STATE: &str = "ompd_state";
+/// `nthreads-var` as the environment has it, by level of nesting (`kmp_nested_nthreads_t`).
+pub(crate) const NESTED_NTH: &str = "__kmp_nested_nth";
+/// `bind-var`, likewise (`kmp_nested_proc_bind_t`).
+pub(crate) const NESTED_BIND: &str = "__kmp_nested_proc_bind";
+/// A function of the releases in which a team may have a list of its own.
+pub(crate) const SETS_LISTS: &str = "__kmpc_push_num_threads_list";
 /// `_OPENMP` as the runtime states it (`int`).
 pub(crate) const OPENMP_VERSION: &str = "__kmp_openmp_version";
 
@@ -310,6 +325,8 @@ pub const SCHEMA: Schema = Schema {
         GlobalSchema { name: TOOL_LIBRARIES, meaning: "`tool-libraries-var`" },
         GlobalSchema { name: TOOL_VERBOSE_INIT, meaning: "`tool-verbose-init-var`" },
         GlobalSchema { name: OMPD_STATE, meaning: "`debug-var`" },
+        GlobalSchema { name: NESTED_NTH, meaning: "`nthreads-var` of each level of nesting" },
+        GlobalSchema { name: NESTED_BIND, meaning: "`bind-var` of each level of nesting" },
         GlobalSchema { name: OPENMP_VERSION, meaning: "the version of OpenMP that the runtime implements" },
     ],
 };
@@ -343,6 +360,20 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: AFFINITY_FORMAT, text: "that internal control variable is unknown" },
     Cost { of: DISPLAY_AFFINITY, text: "that internal control variable is unknown" },
     Cost { of: TOOL, text: "that internal control variable is unknown" },
+    Cost { of: NESTED_NTH, text: "control variables that are lists are known at the level of their task only" },
+    Cost { of: NESTED_BIND, text: "control variables that are lists are known at the level of their task only" },
+    Cost {
+        of: "kmp_nested_nthreads.",
+        text: "control variables that are lists are known at the level of their task only",
+    },
+    Cost {
+        of: "kmp_nested_proc_bind.",
+        text: "control variables that are lists are known at the level of their task only",
+    },
+    Cost {
+        of: "kmp_base_team.t_nested_nth",
+        text: "control variables that are lists are known at the level of their task only",
+    },
     Cost { of: OPENMP_VERSION, text: "which OpenMP it implements is unknown" },
     Cost { of: OMPD_STATE, text: "that internal control variable is unknown" },
     Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
@@ -462,6 +493,8 @@ pub(crate) struct Structs {
     pub(crate) disp: KmpDisp,
     pub(crate) loop_private: DispatchPrivate,
     pub(crate) loop_shared: DispatchShared,
+    pub(crate) nested_nth: KmpNestedNthreads,
+    pub(crate) nested_bind: KmpNestedProcBind,
     pub(crate) ident: Ident,
 }
 
@@ -498,6 +531,8 @@ impl Structs {
             disp: KmpDisp::bind(layout),
             loop_private: DispatchPrivate::bind(layout),
             loop_shared: DispatchShared::bind(layout),
+            nested_nth: KmpNestedNthreads::bind(layout),
+            nested_bind: KmpNestedProcBind::bind(layout),
             ident: Ident::bind(layout),
         }
     }

@@ -263,8 +263,60 @@ pub struct Icvs {
     pub default_device: Fact<i64>,
     /// `def-allocator-var` (`omp_get_default_allocator`).
     pub def_allocator: Fact<Allocator>,
+    /// Items of those that are lists, for regions further in.
+    pub deeper: DeeperItems,
     /// Where those that can be set come from.
     pub sources: IcvSources,
+}
+
+/// Items of a control variable that is a list, from one level of nesting on. All tasks share the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Items<T> {
+    all: Arc<[T]>,
+    from: usize,
+}
+
+impl<T> Items<T> {
+    /// All items of a list, which begins with level 0.
+    pub(crate) fn of(all: Arc<[T]>) -> Self {
+        Items { all, from: 0 }
+    }
+
+    /// Those of them for levels further in than this one.
+    pub(crate) fn beyond(&self, level: u32) -> Self {
+        let inner = (level as usize).saturating_add(1);
+        Items { all: Arc::clone(&self.all), from: self.from.saturating_add(inner) }
+    }
+
+    /// The items, outermost level first.
+    pub fn as_slice(&self) -> &[T] {
+        self.all.get(self.from..).unwrap_or_default()
+    }
+}
+
+/// What `nthreads-var` and `bind-var` of a task hand on to the regions it opens, and to those inside of them: without the first
+/// item, which is the value that counts for the task itself.
+#[derive(Debug, Clone)]
+pub struct DeeperItems {
+    /// Of `nthreads-var`.
+    pub nthreads: Fact<Items<u64>>,
+    /// Of `bind-var`.
+    pub bind: Fact<Items<ProcBind>>,
+}
+
+impl DeeperItems {
+    /// Both unknown, for one reason.
+    pub fn unknown(why: impl fmt::Display) -> Self {
+        DeeperItems { nthreads: Fact::unknown(&why), bind: Fact::unknown(why) }
+    }
+
+    /// Of lists that begin with level 0, what is further in than this level.
+    pub(crate) fn beyond(&self, level: u32) -> Self {
+        DeeperItems {
+            nthreads: self.nthreads.clone().map(|items| items.beyond(level)),
+            bind: self.bind.clone().map(|items| items.beyond(level)),
+        }
+    }
 }
 
 impl Icvs {
@@ -281,7 +333,80 @@ impl Icvs {
             active_levels: Fact::unknown(why),
             default_device: Fact::unknown(why),
             def_allocator: Fact::unknown(why),
+            deeper: DeeperItems::unknown(why),
             sources: IcvSources::unknown(why),
         }
+    }
+
+    /// `nthreads-var` as the list it is for the task: its own value, then one for each further level of nesting. Beyond the last
+    /// item, that counts.
+    pub fn nthreads_list(&self) -> Fact<Vec<u64>> {
+        list(&self.nthreads, &self.deeper.nthreads)
+    }
+
+    /// `bind-var` as a list, likewise.
+    pub fn bind_list(&self) -> Fact<Vec<ProcBind>> {
+        // libomp, of which alone this may be met, then binds no threads further in either, unless they are in regions of one.
+        match (&self.bind, &self.deeper.bind) {
+            (Fact::Known { value: ProcBind(0), .. }, Fact::Known { value: deeper, .. })
+                if !deeper.as_slice().is_empty() =>
+            {
+                Fact::unknown("threads are not bound, and a list that says otherwise of inner regions need not count")
+            }
+            (own, deeper) => list(own, deeper),
+        }
+    }
+}
+
+/// The list of a task's own item and those for regions further in. Its origin is the less trusted one of theirs.
+fn list<T: Clone>(own: &Fact<T>, deeper: &Fact<Items<T>>) -> Fact<Vec<T>> {
+    match (own, deeper) {
+        (Fact::Known { value: own, origin }, Fact::Known { value: deeper, origin: of_deeper }) => {
+            let items = std::iter::once(own).chain(deeper.as_slice());
+            Fact::known(items.cloned().collect(), *origin.max(of_deeper))
+        }
+        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => Fact::unknown(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompd_layout::Origin;
+
+    fn items<T: Clone>(all: &[T]) -> Fact<Items<T>> {
+        Fact::known(Items::of(all.into()), Origin::Code)
+    }
+
+    fn icvs(nthreads: u64, bind: u32, level: u32) -> Icvs {
+        let whole = DeeperItems { nthreads: items(&[4, 3, 2]), bind: items(&[ProcBind(4), ProcBind(3)]) };
+        Icvs {
+            nthreads: Fact::known(nthreads, Origin::Profile),
+            bind: Fact::known(ProcBind(bind), Origin::Dwarf),
+            deeper: whole.beyond(level),
+            ..Icvs::unknown("not asked")
+        }
+    }
+
+    #[test]
+    fn a_list_is_what_the_task_has_and_what_inner_levels_get() {
+        let nthreads = |level| icvs(9, 3, level).nthreads_list().value().cloned();
+        assert_eq!(nthreads(0), Some(vec![9, 3, 2]));
+        assert_eq!(nthreads(1), Some(vec![9, 2]));
+        assert_eq!(nthreads(2), Some(vec![9]));
+        assert_eq!(nthreads(u32::MAX), Some(vec![9]));
+        let bind = icvs(9, 2, 0).bind_list();
+        assert_eq!((bind.value(), bind.origin()), (Some(&vec![ProcBind(2), ProcBind(3)]), Some(Origin::Code)));
+        assert_eq!(icvs(9, 2, 0).nthreads_list().origin(), Some(Origin::Profile));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_list_makes_it_unknown() {
+        let of = |own, deeper: &str| Icvs { nthreads: own, deeper: DeeperItems::unknown(deeper), ..icvs(9, 3, 0) };
+        assert_eq!(of(Fact::known(1, Origin::Code), "gone").nthreads_list().why(), Some("gone"));
+        assert_eq!(of(Fact::unknown("first"), "gone").nthreads_list().why(), Some("first"));
+        // Of threads that are not bound it is not certain what inner regions get, unless there is no list.
+        assert!(icvs(9, 0, 0).bind_list().value().is_none());
+        assert_eq!(icvs(9, 0, 1).bind_list().value(), Some(&vec![ProcBind(0)]));
     }
 }

@@ -17,7 +17,8 @@ mod threads;
 mod waits;
 
 pub use icvs::{
-    Allocator, IcvSources, Icvs, Partition, Placement, ProcBind, Schedule, Scope, Setting, SettingValue, Source,
+    Allocator, DeeperItems, IcvSources, Icvs, Items, Partition, Placement, ProcBind, Schedule, Scope, Setting,
+    SettingValue, Source,
 };
 pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};

@@ -53,9 +53,9 @@ impl Reader<'_> {
             Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
             own => s.thread.def_allocator.fact(own.map(Allocator)),
         };
-        icvs.sources = match self.focused {
-            Some(_) => IcvSources::unknown(NOT_LOOKED_FOR),
-            None => sources::of_task(&icvs, &self.began()),
+        (icvs.sources, icvs.deeper) = match self.focused {
+            Some(_) => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
+            None => (sources::of_task(&icvs, &self.began()), self.deeper(raw.level)),
         };
         icvs
     }
@@ -100,22 +100,30 @@ impl Reader<'_> {
 
     /// What it began with: `gomp_global_icv` is set once, from the environment, and copied for every thread that has no task
     /// yet (`gomp_icv`, `gomp_new_icv`).
-    fn began(&self) -> Began<'_> {
-        // It has been a member of the task since GCC 11, and before one variable for all, which calls change.
-        let own_levels = self.gomp.structs.icv.max_active_levels.origin().is_some();
+    fn initial(&self) -> Option<&Icvs> {
         let initial = self.initial.get_or_init(|| {
             let (addr, _) = self.gomp.global_icv?;
             let mut initial = self.icvs_at(addr).ok()?;
-            if !own_levels {
+            if !self.has_own_levels() {
                 initial.max_active_levels = Fact::unknown("this runtime does not keep what it was");
             }
             Some(initial)
         });
+        initial.as_ref()
+    }
+
+    /// `max-active-levels-var` has been a member of the task since GCC 11, and before one variable for all, which calls change.
+    fn has_own_levels(&self) -> bool {
+        self.gomp.structs.icv.max_active_levels.origin().is_some()
+    }
+
+    fn began(&self) -> Began<'_> {
+        let own_levels = self.has_own_levels();
         let old_levels = self.gomp.max_active_levels.is_some();
         Began {
             environment: &self.environment,
             family: Family::Gomp,
-            initial: initial.as_ref(),
+            initial: self.initial(),
             processors: self.available_cpus().get(),
             schedule: Schedule { kind: 2, monotonic: false, chunk: 1 },
             levels: match (own_levels, old_levels) {
@@ -124,6 +132,59 @@ impl Reader<'_> {
                 (false, false) => None,
             },
         }
+    }
+
+    /// See [`Runtime::deeper_items`](crate::Runtime::deeper_items).
+    pub(in crate::gomp) fn deeper_items(gomp: &Gomp, target: &dyn Target, level: u32) -> DeeperItems {
+        Reader::new(gomp, target).deeper(level)
+    }
+
+    /// What a new region's level is in a list has its implicit tasks take the item (`gomp_team_start`), whatever the task that
+    /// opens it has set for itself.
+    fn deeper(&self, level: u32) -> DeeperItems {
+        let whole = self.lists.get_or_init(|| {
+            let width = self.target.arch().pointer_bytes.into();
+            let initial = self.initial();
+            let first = initial.and_then(|initial| initial.nthreads.get());
+            let nthreads = self.list(self.gomp.nthreads_list, width, first, |item| item > 0);
+            let first = initial.and_then(|initial| initial.bind.get()).map(|bind| bind.0.into());
+            let bind = self.list(self.gomp.bind_list, 1, first, |item| (1..=4).contains(&item));
+            let bind = bind.map(|items| items.iter().map(|item| ProcBind(*item as u32)).collect());
+            DeeperItems { nthreads: nthreads.map(Items::of), bind: bind.map(Items::of) }
+        });
+        whole.beyond(level)
+    }
+
+    /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime began with its first item.
+    fn list(
+        &self,
+        [list, length]: [Option<(Addr, Origin)>; 2],
+        width: u64,
+        first: Option<u64>,
+        is_item: impl Fn(u64) -> bool,
+    ) -> Fact<Arc<[u64]>> {
+        let (Some((list, origin)), Some((length, of_length))) = (list, length) else {
+            return Fact::unknown("where this runtime keeps the items of lists is not known");
+        };
+        let origin = origin.max(of_length);
+        let arch = self.target.arch();
+        let read = || -> Result<Arc<[u64]>, Why> {
+            let (list, length) = (self.target.read_ptr(list)?, self.target.read_ptr(length)?.0);
+            if list.is_null() {
+                return Ok(Arc::default());
+            }
+            if !(1..=limits::LEVELS).contains(&length) {
+                return Err(Why::Inconsistent(format!("the list has {length} items, which is not believed")));
+            }
+            let bytes = self.target.read_vec(list, length * width)?;
+            let items: Arc<[u64]> = bytes.chunks_exact(width as usize).map(|c| arch.byte_order.uint(c)).collect();
+            let begins = items.first().copied();
+            if first.is_some_and(|first| Some(first) != begins) || !items.iter().all(|item| is_item(*item)) {
+                return Err(Why::Inconsistent("the list is not what the runtime began with".to_owned()));
+            }
+            Ok(items)
+        };
+        read().map_or_else(Fact::from, |items| Fact::known(items, origin))
     }
 
     fn available_cpus(&self) -> Fact<u64> {

@@ -103,6 +103,8 @@ pub(super) struct Reader<'a> {
     /// Control variables as the runtime began with them, and its table of places: read once, when first asked for.
     initial: OnceCell<Option<Icvs>>,
     place_table: OnceCell<Result<Vec<Arc<[u32]>>, String>>,
+    /// `nthreads-var` and `bind-var` by level of nesting, likewise.
+    lists: OnceCell<DeeperItems>,
     /// Variables of the environment that concern it.
     environment: Environment,
     check: SelfCheck,
@@ -172,6 +174,7 @@ impl<'a> Reader<'a> {
             lock_ids: HashMap::new(),
             initial: OnceCell::new(),
             place_table: OnceCell::new(),
+            lists: OnceCell::new(),
             environment: target.process().environment.only(sources::PREFIXES),
             check: SelfCheck::default(),
             focused: None,

@@ -1,11 +1,16 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_target::{Addr, Target};
+use std::sync::Arc;
+
+use ompd_layout::Origin;
+use ompd_target::{Addr, Target, TargetExt};
 
 use super::Reader;
-use crate::bind::{Slot, View};
+use crate::bind::{SizeOf, Slot, View, Why};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::Kmp;
-use crate::kmp::schema::AVAIL_PROC;
+use crate::kmp::schema::{AVAIL_PROC, NESTED_BIND, NESTED_NTH};
+use crate::limits;
 use crate::model::*;
 use crate::sources::{self, Began};
 
@@ -14,6 +19,9 @@ const SCHEDULE_MONOTONIC: u32 = 1 << 29;
 const SCHEDULE_NONMONOTONIC: u32 = 1 << 30;
 /// `KMP_MAX_NTH`-like values mean that no thread limit is set.
 const NO_LIMIT: u64 = i32::MAX as u64;
+
+/// The items of a list, beginning with level 0, or why they are not known.
+pub(super) type List = Result<Arc<[u64]>, String>;
 
 impl Reader<'_> {
     pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
@@ -31,10 +39,83 @@ impl Reader<'_> {
             ..self.icvs_in(&self.task_views[task.0])
         };
         if self.focused.is_some() {
-            return icvs;
+            return Icvs { deeper: DeeperItems::unknown(NOT_LOOKED_FOR), ..icvs };
         }
         let sources = sources::of_task(&icvs, &self.began());
-        Icvs { sources, ..icvs }
+        let of_team = match self.teams.get(&team) {
+            Some(view) => view.ptr(&t.nested_nth),
+            None => Err(Why::Inconsistent("its team could not be read".to_owned())),
+        };
+        let deeper = match &icvs.levels {
+            Fact::Known { value, .. } => self.deeper(of_team, *value),
+            Fact::Unknown { why } => DeeperItems::unknown(why),
+        };
+        Icvs { sources, deeper, ..icvs }
+    }
+
+    /// See [`Runtime::deeper_items`](crate::Runtime::deeper_items).
+    pub(in crate::kmp) fn deeper_items(kmp: &Kmp, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems {
+        let of_team = || match team {
+            Some(team) => Ok(target.read_ptr(team.offset(kmp.structs.team.nested_nth.offset()?))?),
+            // That of a root, for which the runtime has no other list.
+            None => Ok(Addr::NULL),
+        };
+        Reader::new(kmp, target).deeper(of_team(), level)
+    }
+
+    /// The implicit tasks of a new region take the item of their level, whatever the task that opens it has set for itself
+    /// (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is the list of numbers of threads that the team has.
+    fn deeper(&self, of_team: Result<Addr, Why>, level: u32) -> DeeperItems {
+        let s = &self.kmp.structs;
+        let variable = |name| {
+            let found = self.kmp.global(name);
+            found.ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
+        };
+        let of_team = match self.kmp.lists_of_teams {
+            Some(true) => of_team.map(|list| (!list.is_null()).then_some(list)),
+            Some(false) => Ok(None),
+            None => Err(Why::Inconsistent("whether its teams have lists of their own is not known".to_owned())),
+        };
+        let nthreads = || {
+            let (list, origin) = match of_team? {
+                Some(list) => (list, s.team.nested_nth.origin().unwrap_or(Origin::Code)),
+                None => variable(NESTED_NTH)?,
+            };
+            let items = self.list(list, s.nested_nth.size, [&s.nested_nth.items, &s.nested_nth.used])?;
+            of_items(Items::of(items).beyond(level), origin, |item| (1..=i32::MAX as u64).contains(item))
+        };
+        let bind = || {
+            let (list, origin) = variable(NESTED_BIND)?;
+            let items = self.list(list, s.nested_bind.size, [&s.nested_bind.items, &s.nested_bind.used])?;
+            let items = items.iter().map(|item| ProcBind(*item as u32)).collect();
+            of_items(Items::of(items).beyond(level), origin, |item: &ProcBind| item.0 <= 4)
+        };
+        DeeperItems { nthreads: nthreads().unwrap_or_else(Fact::from), bind: bind().unwrap_or_else(Fact::from) }
+    }
+
+    /// The list whose struct is at this address; most teams share one.
+    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
+        let known = self.lists.borrow().get(&at).cloned();
+        let list = known.unwrap_or_else(|| {
+            let list = self.read_list(at, size, slots).map_err(|why| why.to_string());
+            self.lists.borrow_mut().insert(at, list.clone());
+            list
+        });
+        list.map_err(Why::Inconsistent)
+    }
+
+    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
+        let view = View::read(self.target, at, size)?;
+        let (items, used) = (view.ptr(items)?, u64::from(view.count(used)?));
+        if used > limits::LEVELS {
+            return Err(Why::Inconsistent(format!("the list has {used} items, which is not believed")));
+        }
+        if used == 0 {
+            return Ok(Arc::default());
+        }
+        let order = self.target.arch().byte_order;
+        let items = self.target.read_vec(items, used * 4)?;
+        Ok(items.chunks_exact(4).map(|item| order.uint(item)).collect())
     }
 
     /// Those that a task has itself, whether or not it is executed.
@@ -94,6 +175,15 @@ impl Reader<'_> {
             _ => Fact::unknown("which processors its places consist of is not read of this runtime"),
         };
         Placement { place: s.place.fact(place), partition: s.first_place.fact(partition()), cpus }
+    }
+}
+
+/// Items as a fact, if all of them can be such. What comes before them in the list of a team is not set, and a number of threads
+/// that nobody gave is 0 until the processors are counted.
+fn of_items<T>(items: Items<T>, origin: Origin, is_item: impl Fn(&T) -> bool) -> Result<Fact<Items<T>>, Why> {
+    match items.as_slice().iter().all(is_item) {
+        true => Ok(Fact::known(items, origin)),
+        false => Err(Why::Inconsistent("the list has items that are none".to_owned())),
     }
 }
 

@@ -4,6 +4,7 @@
 //! kmp_barrier.cpp,kmp_lock.h,kmp_lock.cpp,kmp_wait_release.h,kmp_gsupport.cpp}`; where a comment names a function, it
 //! is found there.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_layout::Origin;
@@ -100,6 +101,8 @@ pub(super) struct Reader<'a> {
     more_tasks: Vec<MoreTasks>,
     groups: Vec<Taskgroup>,
     group_ids: HashMap<Addr, TaskgroupId>,
+    /// Control variables that are lists, by the address of their struct, as far as they were asked for.
+    lists: RefCell<HashMap<Addr, icvs::List>>,
     budget: Budget,
     /// The same for what is read in bulk.
     bulk: Budget,
@@ -174,6 +177,7 @@ impl<'a> Reader<'a> {
             more_tasks: Vec::new(),
             groups: Vec::new(),
             group_ids: HashMap::new(),
+            lists: RefCell::default(),
             budget: Budget::default(),
             bulk: Budget::of(limits::BULK_STEPS),
             environment: target.process().environment.only(sources::PREFIXES),
