@@ -15,8 +15,9 @@ use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
-use crate::callbacks::Asked;
+use crate::callbacks::{Asked, say};
 use crate::looked::{Hints, Looked, Members};
+use crate::refusal;
 use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
@@ -132,17 +133,21 @@ impl Space {
     /// Opens an address space of the debugger.
     ///
     /// # Errors
-    /// [`Rc::INCOMPATIBLE`] if there is no runtime in it that this library knows, [`Rc::CALLBACK_ERROR`] if the debugger does
+    /// [`Rc::INCOMPATIBLE`] if there is no runtime in it that this library knows: the debugger is told why. [`Rc::CALLBACK_ERROR`] if the debugger does
     /// not answer.
     pub(crate) fn open(table: Callbacks, context: *mut AddressSpaceContext) -> Result<Space, Rc> {
         let asked = Asked::new(table, context);
         let sizes = asked.sizes()?;
         let options = OpenOptions::default();
-        let target =
-            Debugged::open(asked, sizes.pointer, ompd_runtime::WELL_KNOWN, &options).map_err(|_| Rc::INCOMPATIBLE)?;
+        let refuse = |why: String| {
+            say(&table, &why);
+            Rc::INCOMPATIBLE
+        };
+        let target = Debugged::open(asked, sizes.pointer, ompd_runtime::WELL_KNOWN, &options)
+            .map_err(|why| refuse(refusal::unopened(&why)))?;
         let runtimes = discover(&target, &[]);
         if runtimes.is_empty() {
-            return Err(Rc::INCOMPATIBLE);
+            return Err(refuse(refusal::without_runtime(&target)));
         }
         let stop = target.debugger().stop();
         let mut space = Space {

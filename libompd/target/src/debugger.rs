@@ -157,7 +157,10 @@ impl<D: Debugger> Debugged<D> {
 
     /// True if it is certain that no module has come since the last look.
     pub fn has_no_new_modules(&self) -> bool {
-        self.link_map.as_ref().is_some_and(|map| map.has_not_grown(&self.memory, self.arch))
+        match &self.link_map {
+            Some(map) => map.has_not_grown(&self.memory, self.arch),
+            None => LinkMap::is_unused(&self.memory, self.arch),
+        }
     }
 
     /// Brings modules and threads up to date without forgetting what was read. True if modules have come or gone.
@@ -168,11 +171,18 @@ impl<D: Debugger> Debugged<D> {
             self.issues.clear();
             // What the kernel has put there is not the program's to change, and is large.
             self.start = Start::find(&self.memory, self.arch);
-            let start = &self.start;
-            self.modules = match &link_map {
-                Some(map) => map.modules(&self.memory, start.as_ref(), &self.options, &mut self.issues),
-                None => modules::of_anchors(&self.memory, self.arch, &self.anchors, &self.options, &mut self.issues),
+            self.info.main_stack = self.start.as_ref().map(|start| start.stack);
+            self.info.environment = match &self.start {
+                Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
+                None => environment::Environment::unknown("where the program was started is not known to the debugger"),
             };
+            let (memory, arch, start, options) = (&self.memory, self.arch, self.start.as_ref(), &self.options);
+            let names = start.map_or_else(Vec::new, |start| start.names(memory, &self.info.environment));
+            self.modules = match &link_map {
+                Some(map) => map.modules(memory, arch, start, &names, options, &mut self.issues),
+                None => modules::of_anchors(memory, arch, (start, &names), &self.anchors, options, &mut self.issues),
+            };
+            self.info.exe = self.modules.iter().map(|module| &module.path).find(|path| names.contains(*path)).cloned();
             self.link_map = link_map;
             self.lists = None;
         }
@@ -208,13 +218,6 @@ impl<D: Debugger> Debugged<D> {
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
-        if changed {
-            self.info.main_stack = self.start.as_ref().map(|start| start.stack);
-            self.info.environment = match &self.start {
-                Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
-                None => environment::Environment::unknown("where the program was started is not known to the debugger"),
-            };
-        }
         changed
     }
 

@@ -6,7 +6,7 @@ use crate::debugger::{Held, Session, out, take};
 use ompd::api::*;
 use ompd::types::*;
 use ompd_target::Addr;
-use test_programs::{Api, Env, Kind, Launch, Opt, Runtime, Toolchain, Truth, Wait, build, combinations};
+use test_programs::{Api, Env, Kind, Launch, Opt, Running, Runtime, Toolchain, Truth, Wait, build, combinations};
 
 /// How a comparison went.
 #[derive(Default)]
@@ -241,22 +241,27 @@ fn run(program: &str) {
             }
         };
         let running = Launch::new(&executable, runtime, Env::Settled).start().expect("it starts");
-        for generous in [false, true] {
+        everywhere(program, toolchain, &running);
+    }
+}
+
+/// What is said of a program that runs, and of a core of it, to a debugger that offers what OMPD asks for, and to one that offers more.
+pub fn everywhere(program: &str, toolchain: Toolchain, running: &Running) {
+    for generous in [false, true] {
+        let mut count = Count::default();
+        let session = Session::new(201_811, Held::live(running.pid, generous));
+        check(&session, &running.truth, &mut count);
+        report(program, toolchain, running.runtime, generous, &count);
+        assert!(count.equal > running.truth.threads.len() * 4, "{}", count.equal);
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => {
             let mut count = Count::default();
-            let session = Session::new(201_811, Held::live(running.pid, generous));
+            let session = Session::new(201_811, Held::core(&core, false));
             check(&session, &running.truth, &mut count);
-            report(program, toolchain, runtime, generous, &count);
-            assert!(count.equal > running.truth.threads.len() * 4, "{}", count.equal);
         }
-        let directory = tempfile::tempdir().expect("a directory");
-        match running.gcore(directory.path()).expect("gcore runs") {
-            Ok(core) => {
-                let mut count = Count::default();
-                let session = Session::new(201_811, Held::core(&core, false));
-                check(&session, &running.truth, &mut count);
-            }
-            Err(skip) => skip.show(),
-        }
+        Err(skip) => skip.show(),
     }
 }
 

@@ -47,6 +47,8 @@ impl Held {
 thread_local! {
     /// What `alloc_memory`, which is told of no address space, has given out.
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
+    /// What the library had the debugger show since it was last asked for.
+    static SHOWN: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 unsafe extern "C" fn alloc_memory(nbytes: Size, out: *mut *mut c_void) -> Rc {
@@ -66,7 +68,9 @@ unsafe extern "C" fn free_memory(memory: *mut c_void) -> Rc {
     Rc::OK
 }
 
-unsafe extern "C" fn print_string(_: *const c_char, _: c_int) -> Rc {
+unsafe extern "C" fn print_string(text: *const c_char, _: c_int) -> Rc {
+    let text = unsafe { CStr::from_ptr(text) }.to_str().expect("UTF-8");
+    SHOWN.with_borrow_mut(|shown| shown.push_str(text));
     Rc::OK
 }
 
@@ -201,6 +205,11 @@ pub struct Session {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// What the library had this thread's debugger show.
+pub fn shown() -> String {
+    SHOWN.take()
+}
+
 /// Waits until no other test uses the library.
 pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -214,7 +223,8 @@ impl Session {
         let mut space = ptr::null_mut();
         unsafe {
             assert_eq!(ompd_initialize(version, &raw const CALLBACKS), Rc::OK);
-            assert_eq!(ompd_process_initialize((&raw mut *held).cast(), &raw mut space), Rc::OK);
+            let opened = ompd_process_initialize((&raw mut *held).cast(), &raw mut space);
+            assert_eq!((opened, shown()), (Rc::OK, String::new()));
         }
         let mut session = Session { space, held, icvs: BTreeMap::new(), _turn: turn };
         session.icvs = session.enumerate();

@@ -14,6 +14,7 @@ mod defects;
 mod extension;
 mod package;
 mod plugin;
+mod static_program;
 mod stops;
 mod tool;
 mod traced;

@@ -57,14 +57,16 @@ impl Lists {
         let tid = field("_thread_db_pthread_tid")?;
         let next = field("_thread_db_list_t_next")?;
         let symbol = |name: &str| memory.debugger().symbol(name);
-        // Since glibc 2.34 the rings begin in the dynamic linker's data, before in libpthread's.
-        let head = |modern: &str, old: &str| match symbol("_rtld_global").zip(offset(memory, arch, modern)) {
-            Some((global, offset)) => Ok(global.offset(offset)),
-            None => symbol(old).ok_or_else(|| missing(old)),
+        // Since glibc 2.34 the rings begin in the dynamic linker's data, and in a static program in variables of their own, which are
+        // asked for first: what such a program loads may bring a dynamic linker along that lists nobody. Before 2.34 they were in
+        // libpthread's data.
+        let head = |own: &str, modern: &str, old: &str| {
+            let shared = || Some(symbol("_rtld_global")?.offset(offset(memory, arch, modern)?));
+            symbol(own).or_else(shared).or_else(|| symbol(old)).ok_or_else(|| missing(old))
         };
         let heads = [
-            head("_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
-            head("_thread_db_rtld_global__dl_stack_used", "stack_used")?,
+            head("_dl_stack_user", "_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
+            head("_dl_stack_used", "_thread_db_rtld_global__dl_stack_used", "stack_used")?,
         ];
         Ok(Lists { links, tid, next, heads })
     }
