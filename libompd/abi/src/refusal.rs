@@ -19,16 +19,20 @@ pub(crate) fn unopened(why: &DebuggedError) -> String {
 
 /// A process with modules, none of which is a runtime.
 pub(crate) fn without_runtime(target: &dyn Target) -> String {
-    let named = nameless(target).into_iter().map(|path| {
+    let mut causes = target.issues().to_vec();
+    // What is put together from memory is nameless as well, which has been said.
+    let named =
+        nameless(target).into_iter().filter(|path| !path.is_empty() && !causes.iter().any(|c| c.starts_with(path)));
+    let named = named.map(|path| {
         format!(
             "{path} is statically linked and has no symbols, so that nobody can tell what is built into it: {REMEDY}"
         )
     });
-    let causes: Vec<String> = target.issues().iter().cloned().chain(named).collect();
-    let found = match &causes[..] {
+    let named: Vec<String> = named.collect();
+    causes.extend(named);
+    match &causes[..] {
         [] => "no OpenMP runtime is loaded; one that comes later is found when the process is initialized again"
             .to_owned(),
         _ => format!("no OpenMP runtime was found: {}", causes.join("; ")),
-    };
-    format!("{found} ({} modules)", target.modules().len())
+    }
 }

@@ -189,7 +189,7 @@ impl<D: Debugger> Debugged<D> {
         self.thread_issues.clear();
         let lists = match self.lists.take() {
             Some(lists) => Ok(lists),
-            None => threads::Lists::find(&self.memory, self.arch),
+            None => threads::Lists::find(&self.memory, self.arch, self.is_static()),
         };
         let natives = lists.and_then(|lists| {
             let natives = lists.read(&self.memory, self.arch)?;
@@ -219,6 +219,14 @@ impl<D: Debugger> Debugged<D> {
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
         changed
+    }
+
+    /// True if the program has the C library built in.
+    fn is_static(&self) -> bool {
+        let program = self.modules.iter().find(|module| self.info.exe.as_ref() == Some(&module.path));
+        let alone =
+            |module: &Module| module.file.as_ref().is_ok_and(|file| file.is_program() && file.needed().is_empty());
+        self.link_map.is_none() || program.is_some_and(alone)
     }
 
     /// Asks for the registers of one thread, where they are not offered for all. True if they are known now.

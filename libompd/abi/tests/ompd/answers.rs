@@ -245,6 +245,13 @@ fn run(program: &str) {
     }
 }
 
+/// Compares all that is said of a process with the truth.
+pub fn check_all(session: &Session, truth: &Truth) {
+    let mut count = Count::default();
+    check(session, truth, &mut count);
+    assert!(count.equal > truth.threads.len() * 4, "{} values are equal", count.equal);
+}
+
 /// What is said of a program that runs, and of a core of it, to a debugger that offers what OMPD asks for, and to one that offers more.
 pub fn everywhere(program: &str, toolchain: Toolchain, running: &Running) {
     for generous in [false, true] {
@@ -257,9 +264,7 @@ pub fn everywhere(program: &str, toolchain: Toolchain, running: &Running) {
     let directory = tempfile::tempdir().expect("a directory");
     match running.gcore(directory.path()).expect("gcore runs") {
         Ok(core) => {
-            let mut count = Count::default();
-            let session = Session::new(201_811, Held::core(&core, false));
-            check(&session, &running.truth, &mut count);
+            check_all(&Session::new(201_811, Held::core(&core, false)), &running.truth);
         }
         Err(skip) => skip.show(),
     }

@@ -93,7 +93,10 @@ unsafe extern "C" fn symbol_addr_lookup(
     if held.hidden.iter().any(|hidden| name.starts_with(hidden)) {
         return Rc::ERROR;
     }
-    match held.target.modules().iter().find_map(|module| module.symbol(name)) {
+    // As debuggers do, in the program first.
+    let is_program = |path: &String| held.target.process().exe.as_ref() == Some(path);
+    let (program, others): (Vec<_>, Vec<_>) = held.target.modules().iter().partition(|module| is_program(&module.path));
+    match program.into_iter().chain(others).find_map(|module| module.symbol(name)) {
         Some(symbol) if !symbol.tls => {
             unsafe { address.write(Address { segment: 0, address: symbol.addr.0 }) };
             Rc::OK

@@ -14,6 +14,7 @@ use super::memory::Memory;
 use super::start::{AT_ENTRY, AT_PHDR, AT_SYSINFO_EHDR, Start};
 use super::{Debugger, rebuilt};
 use crate::arch::Arch;
+use crate::elf::ElfFile;
 use crate::image::{self, Headers, Image};
 use crate::memory::Addr;
 use crate::module::Module;
@@ -265,17 +266,15 @@ fn is_started(start: &Start, image: &Image) -> bool {
     entry.is_some() && entry == start.auxv(AT_ENTRY)
 }
 
-/// The machine of the process, by an image whose header a well-known symbol is, or that one lies in.
+/// The machine of the process, by an image that a well-known symbol lies in, or whose header it is. There are debuggers that
+/// complain of each name that they do not know: those that every process has come first.
 pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Option<Arch> {
     let symbol = |name: &str| memory.debugger().symbol(name);
     let left = Cell::new(MOST_PAGES);
-    // In a static program data may be far from the header; these names spare the way.
-    let at_header = HEADER_NAMES.iter().find_map(|name| image_at(memory, symbol(name)?.0));
-    let inside = || {
-        let known = ["_r_debug", "__libc_stack_end"];
-        known.iter().chain(anchors).find_map(|name| image_around(memory, symbol(name)?, &left))
-    };
-    at_header.or_else(inside)?.image.arch
+    let around = |name: &&str| image_around(memory, symbol(name)?, &left);
+    let found = ["__libc_stack_end", "_r_debug"].iter().find_map(around);
+    let found = found.or_else(|| HEADER_NAMES.iter().find_map(|name| image_at(memory, symbol(name)?.0)));
+    found.or_else(|| anchors.iter().find_map(around))?.image.arch
 }
 
 struct Found {
@@ -313,6 +312,13 @@ fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr, left: &Cell<u64>) -
     pages.filter_map(begins).find(|found| found.image.ranges.iter().any(|range| range.contains(&addr.0)))
 }
 
+/// What is lost where a static program had to be put together: of its symbols nothing is loaded.
+fn nameless(path: &str, file: &ElfFile, refused: &[String]) -> Option<String> {
+    let lost = file.is_program() && file.needed().is_empty() && !file.has_names();
+    let path = if path.is_empty() { "the program" } else { path };
+    lost.then(|| format!("{path}: its file, which has its symbols, is not at hand ({})", refused.join("; ")))
+}
+
 /// A module with its file: by the path it has, or by these names of the program.
 fn module<D: Debugger>(
     memory: &Memory<D>,
@@ -335,10 +341,12 @@ fn module<D: Debugger>(
     for name in if names.is_empty() { &own } else { names } {
         image.path.clone_from(name);
         // What is called by a name without a path may lie anywhere: only its build-id tells that a file is the one.
-        let opened = if name.starts_with('/') || image.build_id.is_some() {
-            image::open_by_name(&image, !names.is_empty(), options)
-        } else {
-            Err(vec![format!("{name}: its path is not known")])
+        let opened = match name.as_str() {
+            "" => Err(vec!["its path is not known".to_owned()]),
+            path if path.starts_with('/') || image.build_id.is_some() => {
+                image::open_by_name(&image, !names.is_empty(), options)
+            }
+            _ => Err(vec![format!("{name}: its path is not known")]),
         };
         match opened {
             Ok(opened) => {
@@ -348,16 +356,15 @@ fn module<D: Debugger>(
             Err(why) => refused.extend(why),
         }
     }
-    let file = match file {
-        Some(file) => Ok(file),
-        None => {
+    let file = file.map_or_else(
+        || {
             image.path.clone_from(names.first().unwrap_or(&own[0]));
-            rebuilt::file(memory, &image, headers).map_err(|why| {
-                refused.push(format!("memory: {why}"));
-                refused
-            })
-        }
-    };
+            rebuilt::file(memory, &image, headers)
+                .inspect(|file| issues.extend(nameless(&image.path, file, &refused)))
+                .map_err(|why| [refused.as_slice(), &[format!("memory: {why}")]].concat())
+        },
+        Ok,
+    );
     if let Err(why) = &file {
         issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
     }

@@ -49,7 +49,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Result<Lists, String> {
+    /// `is_static` if the program is known to have no dynamic linker.
+    pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch, is_static: bool) -> Result<Lists, String> {
         let missing =
             |what: &str| format!("the C library's list of threads was not found: the debugger does not know {what}");
         let field = |name: &str| offset(memory, arch, name).ok_or_else(|| missing(name));
@@ -58,11 +59,15 @@ impl Lists {
         let next = field("_thread_db_list_t_next")?;
         let symbol = |name: &str| memory.debugger().symbol(name);
         // Since glibc 2.34 the rings begin in the dynamic linker's data, and in a static program in variables of their own, which are
-        // asked for first: what such a program loads may bring a dynamic linker along that lists nobody. Before 2.34 they were in
+        // asked for first there: what it loads may bring a dynamic linker along that lists nobody. Before 2.34 they were in
         // libpthread's data.
         let head = |own: &str, modern: &str, old: &str| {
             let shared = || Some(symbol("_rtld_global")?.offset(offset(memory, arch, modern)?));
-            symbol(own).or_else(shared).or_else(|| symbol(old)).ok_or_else(|| missing(old))
+            let found = match is_static {
+                true => symbol(own).or_else(shared).or_else(|| symbol(old)),
+                false => shared().or_else(|| symbol(old)).or_else(|| symbol(own)),
+            };
+            found.ok_or_else(|| missing(old))
         };
         let heads = [
             head("_dl_stack_user", "_thread_db_rtld_global__dl_stack_user", "__stack_user")?,

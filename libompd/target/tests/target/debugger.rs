@@ -169,7 +169,11 @@ fn without_the_list_of_modules_images_are_found_by_what_they_define() {
         .modules()
         .iter()
         .filter(|m| {
-            m.contains(Addr(subject.main)) || m.exports("_rtld_global") || m.exports("_thread_db_sizeof_pthread")
+            // The kernel tells of the vdso.
+            m.exports("_rtld_global")
+                || m.exports("_thread_db_sizeof_pthread")
+                || m.path.is_empty()
+                || m.contains(Addr(subject.main))
         })
         .map(|m| m.base())
         .collect();
@@ -181,11 +185,109 @@ fn without_the_list_of_modules_images_are_found_by_what_they_define() {
 fn a_debugger_that_knows_nothing_is_told_so() {
     let mut subject = Subject::start(&["threads", "1"]);
     subject.ask(b'p');
-    let holder = Holder::of(subject.pid(), &["_r_debug", "__libc_stack_end", "main"]);
+    let hidden = &["_r_debug", "__libc_stack_end", "__ehdr_start", "__executable_start", "main"];
+    let holder = Holder::of(subject.pid(), hidden);
     let error =
         Debugged::open(holder, 8, &["main"], &OpenOptions::default()).map(|_| ()).expect_err("nothing is known");
     assert!(error.to_string().contains("no program was found"), "{error}");
     let narrow = Debugged::open(Holder::of(subject.pid(), &[]), 4, &[], &OpenOptions::default());
     let error = narrow.map(|_| ()).expect_err("pointers have 8 bytes");
     assert!(error.to_string().contains("pointers have 4 bytes, and the program has 8"), "{error}");
+}
+
+/// A subject without a dynamic linker; `None`, with the reason shown, where the static C library is missing.
+fn linked_statically(way: &str) -> Option<std::path::PathBuf> {
+    let name = format!("subject{way}");
+    let probe = std::process::Command::new("cc").args(["-print-file-name=libc.a"]).output().expect("cc runs");
+    if !std::path::Path::new(String::from_utf8_lossy(&probe.stdout).trim()).is_absolute() {
+        support::skip("no static C library");
+        return None;
+    }
+    Some(support::compile("subject.c", &name, &[way, "-Wl,--build-id"]))
+}
+
+/// The modules by base, path and kind of file.
+fn modules(target: &dyn Target) -> Vec<(Addr, String, Option<bool>)> {
+    let names = |m: &ompd_target::Module| m.file.as_ref().ok().map(|file| file.has_names());
+    target.modules().iter().map(|m| (m.base(), m.path.clone(), names(m))).collect()
+}
+
+#[test]
+fn a_static_program_is_found_by_whatever_tells_of_its_headers() {
+    for way in ["-static", "-static-pie"] {
+        let Some(path) = linked_statically(way) else { return };
+        let mut subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "4"]));
+        subject.ask(b'p');
+        // The kernel's word, the C library's, the linker's, and the place of a function.
+        for hidden in [
+            [].as_slice(),
+            &["_r_debug"],
+            &["_r_debug", "__ehdr_start", "__executable_start"],
+            &["_r_debug", "__libc_stack_end"],
+            &["_r_debug", "__libc_stack_end", "_dl_phdr"],
+            &["_r_debug", "__libc_stack_end", "_dl_phdr", "__ehdr_start", "__executable_start"],
+        ] {
+            let what = format!("{way} without {hidden:?}");
+            let debugged = debugged(Holder::of(subject.pid(), hidden), &["main"]);
+            let live = &debugged.debugger().live;
+            let (ours, theirs) = (modules(&debugged), modules(live));
+            if hidden.contains(&"__libc_stack_end") {
+                // Nobody says under which name it was started: what is loaded of it is put together, and names nothing.
+                assert_eq!(ours.len(), 1, "{what}: {ours:?}");
+                let program = theirs.iter().find(|(base, ..)| *base == ours[0].0).expect("the program's header");
+                assert_eq!((program.1.as_str(), ours[0].2), (path.to_str().expect("a plain path"), Some(false)));
+                assert!(debugged.process().exe.is_none());
+                let issue = "the program: its file, which has its symbols, is not at hand (its path is not known)";
+                assert_eq!(debugged.issues(), [issue], "{what}");
+            } else {
+                assert_eq!(ours, theirs, "{what}");
+                assert!(debugged.issues().is_empty(), "{what}: {:?}", debugged.issues());
+                assert_eq!(debugged.process().exe.as_deref(), path.to_str());
+                assert_eq!(debugged.process().environment, live.process().environment);
+                assert_eq!(debugged.process().environment.get("PATH"), Ok(std::env::var("PATH").ok().as_deref()));
+            }
+            let threads = |target: &dyn Target| -> Vec<_> {
+                target.threads().iter().map(|t| (t.lwp, t.thread_pointer())).collect()
+            };
+            assert_eq!(threads(&debugged), threads(live), "{what}");
+            assert_eq!(threads(live).len(), 6);
+            assert!(debugged.thread_issues().is_empty(), "{what}: {:?}", debugged.thread_issues());
+            assert_eq!(debugged.has_no_new_modules(), !hidden.contains(&"_r_debug"), "{what}");
+        }
+        // Without what describes the list of threads none is known, and it is said what is missing.
+        let holder = Holder::of(subject.pid(), &["_thread_db_pthread_list"]);
+        let debugged = debugged(holder, &["main"]);
+        assert!(debugged.threads().is_empty());
+        let why = debugged.thread_issues().join("; ");
+        assert!(why.contains("does not know _thread_db_pthread_list"), "{why}");
+    }
+}
+
+#[test]
+fn a_program_started_by_a_relative_name_is_found_where_the_shell_was() {
+    let directory = support::scratch().join("relative");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    support::copy_program(support::subject(), &directory.join("program"));
+    let start = |script: &str| {
+        let mut command = std::process::Command::new("sh");
+        let mut subject = Subject::spawn(command.args(["-c", script]).current_dir(&directory));
+        subject.ask(b'p');
+        subject
+    };
+    let program = |subject: &Subject| {
+        let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+        let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
+        let names = module.file.as_ref().map(|file| file.has_names());
+        (module.path.clone(), names.ok(), debugged.process().exe.clone())
+    };
+    let path = directory.join("program").to_str().expect("a plain path").to_owned();
+    let started = start("export PWD; exec ./program threads 1");
+    assert_eq!(program(&started), (path.clone(), Some(true), Some(path.clone())));
+    // Where the variable says something else, what is there is another file, or none.
+    let other = directory.join("other");
+    std::fs::create_dir_all(&other).expect("a directory");
+    std::fs::copy("/bin/true", other.join("program")).expect("another program");
+    let misled = start(&format!("PWD={} exec ./program threads 1", other.display()));
+    let (path, names, _) = program(&misled);
+    assert_eq!((path, names), (other.join("program").to_str().expect("a plain path").to_owned(), Some(false)));
 }
