@@ -13,6 +13,7 @@ mod debugger;
 mod defects;
 mod extension;
 mod package;
+mod phases;
 mod plugin;
 mod static_program;
 mod stops;
