@@ -5,17 +5,6 @@
  * process runs on. */
 #include "truth.h"
 
-/* The truth of the last phase no longer holds; all its threads have got on. */
-static void forget(void) {
-    memset(truth_threads, 0, sizeof truth_threads);
-    memset(truth_facts, 0, sizeof truth_facts);
-    atomic_store(&truth_thread_count, 0);
-    atomic_store(&truth_fact_count, 0);
-    if (close(truth_hold_pipe[0]) != 0)
-        truth_fail("close of the hold pipe");
-    truth_init();
-}
-
 static void coordinate(int expected) {
     truth_ready("phases", expected);
     truth_release();
@@ -40,7 +29,7 @@ static void team(int size) {
         team_body();
         TRUTH_KEEP_FRAME();
     }
-    forget();
+    truth_forget();
 }
 
 TRUTH_MARKER void inner_body(void) {
@@ -66,7 +55,7 @@ static void nested(void) {
             TRUTH_KEEP_FRAME();
         }
     }
-    forget();
+    truth_forget();
 }
 
 /* Regions of one thread around each other, in which some runtimes use one record for all. */
@@ -84,7 +73,7 @@ static void serialized(void) {
         lone_body();
         TRUTH_KEEP_FRAME();
     }
-    forget();
+    truth_forget();
 }
 
 TRUTH_MARKER void outside_body(void) {
@@ -127,7 +116,7 @@ static void explicit_task(void) {
         TRUTH_KEEP_FRAME();
 #pragma omp barrier
     }
-    forget();
+    truth_forget();
 }
 
 static void *other_thread(void *unused) {
@@ -155,7 +144,7 @@ int main(void) {
     team(4); /* a region like the one before */
     nested();
     outside_body();
-    forget();
+    truth_forget();
     explicit_task();
     explicit_task();
     serialized();

@@ -301,7 +301,9 @@ impl Space {
             Subject::Thread(key)
             | Subject::Region(RegionKey::Outermost(key))
             | Subject::Seat(RegionKey::Outermost(key), _) => hints.is_not_another(key).then_some(true)?,
-            Subject::Native(_) | Subject::Seat(..) => true,
+            Subject::Native(_) => true,
+            // Where the runtime lists members, the one looked at leads to the list.
+            Subject::Seat(..) => hints.has_no_lists(),
             Subject::Region(_) | Subject::Member(..) | Subject::Task(_) => false,
         };
         let focus = Focus {

@@ -209,13 +209,26 @@ pub struct Session {
 }
 
 /// What the library had this thread's debugger show.
-pub fn shown() -> String {
+fn shown() -> String {
     SHOWN.take()
 }
 
 /// Waits until no other test uses the library.
 pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the library says of a process that it refuses.
+pub fn refused(held: &mut Held) -> String {
+    let _turn = turn();
+    let mut space = ptr::null_mut();
+    unsafe {
+        assert_eq!(ompd_initialize(201_811, &raw const CALLBACKS), Rc::OK);
+        assert_eq!(ompd_process_initialize(ptr::from_mut(held).cast(), &raw mut space), Rc::INCOMPATIBLE);
+        assert_eq!(ompd_finalize(), Rc::OK);
+    }
+    assert!(space.is_null(), "results are written on success only");
+    shown()
 }
 
 impl Session {

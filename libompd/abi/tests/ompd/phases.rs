@@ -1,7 +1,7 @@
 //! A process that runs on between two calls, asked through one address space and, besides new handles, through those of before.
 
 use crate::answers::check_all;
-use crate::debugger::{Held, Session, out};
+use crate::debugger::{Held, Session, out, refused};
 use ompd::api::*;
 use ompd::types::*;
 use ompd_target::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
@@ -65,9 +65,14 @@ struct Met {
 
 impl Met {
     fn at(session: &Session, truth: &Truth) -> Met {
+        let members = truth.threads.iter().filter(|thread| thread.api.is_some());
+        Met::of(session, members.map(|thread| thread.lwp))
+    }
+
+    /// What leads from these threads.
+    fn of(session: &Session, lwps: impl Iterator<Item = i32>) -> Met {
         let mut met = Met::default();
-        for thread in truth.threads.iter().filter(|thread| thread.api.is_some()) {
-            let lwp = thread.lwp as u64;
+        for lwp in lwps.map(|lwp| lwp as u64) {
             let handle = session.thread(thread_id::LWP, lwp).expect("a thread");
             met.threads.push((handle, lwp));
             let mut region = out(|region| unsafe { ompd_get_curr_parallel_handle(handle, region) });
@@ -189,6 +194,56 @@ fn every_answer_is_of_the_phase_the_process_is_in() {
             let what = format!("{toolchain:?} on {runtime:?}, {generous} {stops_alone}");
             assert_eq!(phases, 12, "{what}");
             assert!(gone > 100 && there > 100, "{what}: {gone} gone, {there} there");
+        }
+    }
+}
+
+/// What a look at the thread says of itself: the number it has, and the size of its team.
+fn member(session: &Session, lwp: i32) -> (Result<Word, Rc>, Result<Word, Rc>) {
+    let thread = session.thread(thread_id::LWP, lwp as u64).expect("a thread of OpenMP");
+    let size = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) })
+        .and_then(|region| session.icv(region, "team-size-var"));
+    (session.icv(thread, "thread-num-var"), size)
+}
+
+/// A process gets its first runtime, and then another.
+#[test]
+fn runtimes_that_come_while_the_process_runs() {
+    let runtimes = [Runtime::Libgomp, Runtime::Libomp14];
+    let library = |runtime: Runtime| runtime.library().inspect_err(test_programs::Skip::show).ok();
+    let [Some(first), Some(second)] = runtimes.map(library) else { return };
+    let program = build("loads", Toolchain::Gcc, Opt::O0, &["-fno-openmp"]).expect("it builds");
+    let launch = Launch::new(&program, Runtime::Libgomp, Env::Settled);
+    let launch =
+        launch.argument(first.to_str().expect("a plain path")).argument(second.to_str().expect("a plain path"));
+    for generous in [false, true] {
+        let mut running = launch.start().expect("it starts");
+        let mut held = Held::live(running.pid, generous);
+        let said = refused(&mut held);
+        assert!(said.contains("no OpenMP runtime is loaded"), "{said}");
+        assert!(held.run_on(&mut running));
+        // The address space that was refused can be had now.
+        let mut session = Session::new(201_811, held);
+        let check = |session: &Session, truth: &Truth, size: usize| {
+            assert_eq!(truth.threads.len(), size);
+            for thread in &truth.threads {
+                let number = thread.role.strip_prefix("member ").and_then(|n| n.parse().ok()).expect("a number");
+                assert_eq!(member(session, thread.lwp), (Ok(number), Ok(size as Word)), "{thread:?}");
+            }
+        };
+        check(&session, &running.truth, 3);
+        let lwps: Vec<i32> = running.truth.threads.iter().map(|thread| thread.lwp).collect();
+        let before = Met::of(&session, lwps.into_iter());
+        assert!(session.held.run_on(&mut running));
+        check(&session, &running.truth, 2);
+        // The region of the first runtime is over, and its threads are there.
+        for &(handle, lwp) in &before.threads {
+            let id = out(|id: *mut u64| unsafe { ompd_get_thread_id(handle, thread_id::LWP, 8, id.cast()) });
+            assert_eq!(id, Ok(lwp));
+        }
+        for &(region, level, _) in &before.regions {
+            let size = session.icv(region, "team-size-var");
+            assert!(if level == 0 { size == Ok(1) } else { size == Err(Rc::STALE_HANDLE) }, "{level}: {size:?}");
         }
     }
 }

@@ -1,11 +1,9 @@
 //! A libgomp inside a statically linked program, found by nothing but a debugger's callbacks.
 
 use std::process::Command;
-use std::ptr;
 
 use crate::answers::{check_all, everywhere};
-use crate::debugger::{Held, Session, callbacks, shown, turn};
-use ompd::api::*;
+use crate::debugger::{Held, Session, refused};
 use ompd::types::*;
 use test_programs::{Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, crash_core, link_statically};
 
@@ -55,20 +53,6 @@ fn crash() {
     }
 }
 
-/// What the library says of a process that it refuses.
-fn refused(mut held: Held) -> String {
-    let _turn = turn();
-    let table = callbacks();
-    let mut space = ptr::null_mut();
-    unsafe {
-        assert_eq!(ompd_initialize(201_811, &raw const table), Rc::OK);
-        assert_eq!(ompd_process_initialize((&raw mut held).cast(), &raw mut space), Rc::INCOMPATIBLE);
-        assert_eq!(ompd_finalize(), Rc::OK);
-    }
-    assert!(space.is_null());
-    shown()
-}
-
 /// Stripped, such a program names nothing, and that is said. With its debug file it is read.
 #[test]
 fn a_stripped_program_is_refused_with_the_reason_and_read_with_its_debug_file() {
@@ -87,16 +71,16 @@ fn a_stripped_program_is_refused_with_the_reason_and_read_with_its_debug_file() 
     check_all(&Session::new(201_811, Held::live(running.pid, true)), &running.truth);
 
     // A debugger that has read a debug file which is not where the library looks.
-    let knows = Held::live(running.pid, false);
+    let mut knows = Held::live(running.pid, false);
     for module in knows.target.modules() {
         let _ = module.symbol("main");
     }
     std::fs::remove_file(&debug).expect("the debug file was there");
-    let said = refused(knows);
+    let said = refused(&mut knows);
     assert!(said.contains(&format!("{} is statically linked and has no symbols", path.display())), "{said}");
     assert!(said.contains("separate debug file"), "{said}");
     // One that knows as little as the library.
-    let said = refused(Held::live(running.pid, false));
+    let said = refused(&mut Held::live(running.pid, false));
     assert!(said.contains("no program was found in the process") && said.contains("separate debug file"), "{said}");
 }
 
@@ -111,7 +95,7 @@ fn a_program_whose_file_is_gone_is_refused_with_the_name_it_had() {
     let running = Launch::new(&Executable { path: path.clone(), ..executable }, Runtime::Libgomp, Env::Settled);
     let running = running.start().expect("it starts");
     std::fs::remove_file(&path).expect("it was there");
-    let said = refused(Held::live(running.pid, false));
+    let said = refused(&mut Held::live(running.pid, false));
     let expected = format!("{}: its file, which has its symbols, is not at hand (", path.display());
     assert!(said.contains(&expected) && !said.contains("statically linked"), "{said}");
 }
