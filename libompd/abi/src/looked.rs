@@ -107,11 +107,11 @@ impl Hints {
     /// After a look at the whole process.
     pub(crate) fn of(snapshot: &RuntimeSnapshot, natives: &[NativeThread]) -> Hints {
         let mut hints = Hints::default();
-        let pointers: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
+        let pthreads: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
         for thread in &snapshot.threads {
-            let Some((lwp, pointer)) = thread.lwp.and_then(|lwp| Some((lwp, *pointers.get(&lwp)?))) else { continue };
+            let Some((lwp, pthread)) = thread.lwp.and_then(|lwp| Some((lwp, *pthreads.get(&lwp)?))) else { continue };
             let descriptor = thread.descriptor;
-            hints.threads.insert(descriptor, Known { descriptor, lwp, pointer });
+            hints.threads.insert(descriptor, Known { descriptor, lwp, pthread });
             hints.by_lwp.insert(lwp, descriptor);
             if let Some(team) = thread.team.flat().and_then(|id| snapshot.team(id)) {
                 hints.innermost.insert(descriptor, team.descriptor);
@@ -171,7 +171,7 @@ impl Hints {
 
     pub(crate) fn of_native(&self, native: NativeThread) -> Option<Addr> {
         let descriptor = *self.by_lwp.get(&native.lwp)?;
-        self.threads.get(&descriptor).filter(|known| known.pointer == native.pthread).map(|known| known.descriptor)
+        self.threads.get(&descriptor).filter(|known| known.pthread == native.pthread).map(|known| known.descriptor)
     }
 
     pub(crate) fn known(&self, thread: Addr) -> Option<Known> {

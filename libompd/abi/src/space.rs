@@ -446,7 +446,7 @@ impl Space {
                 _ => {
                     let known =
                         self.hints.get(&runtime).and_then(|hints| hints.known(descriptor)).ok_or(Rc::UNAVAILABLE)?;
-                    let native = NativeThread { lwp: known.lwp, pthread: known.pointer };
+                    let native = NativeThread { lwp: known.lwp, pthread: known.pthread };
                     Some(self.target.is_alive(native).then_some(known.lwp).ok_or(Rc::UNAVAILABLE)?)
                 }
             },

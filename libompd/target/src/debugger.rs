@@ -88,6 +88,8 @@ pub struct Debugged<D> {
     natives: Vec<NativeThread>,
     /// Where the C library lists its threads; as long as the modules stay.
     lists: Option<threads::Lists>,
+    /// How far thread pointers lie above descriptors, as of the last look.
+    distance: Option<u64>,
     info: ProcessInfo,
     issues: Vec<String>,
     options: OpenOptions,
@@ -121,6 +123,7 @@ impl<D: Debugger> Debugged<D> {
             threads: Vec::new(),
             natives: Vec::new(),
             lists: None,
+            distance: None,
             info: ProcessInfo::default(),
             issues: Vec::new(),
             options: options.clone(),
@@ -203,7 +206,8 @@ impl<D: Debugger> Debugged<D> {
                 Vec::new()
             }
         };
-        let distance = threads::pointer_distance(&self.memory, self.arch);
+        self.distance = threads::pointer_distance(&self.memory, self.arch);
+        let distance = self.distance;
         let offered = self.memory.debugger().offers_registers();
         let registers = |native: &NativeThread| match offered {
             true => self.memory.debugger().registers(*native, self.arch),
@@ -285,6 +289,10 @@ impl<D: Debugger> Target for Debugged<D> {
 
     fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    fn pthread_distance(&self) -> Option<u64> {
+        self.distance
     }
 
     fn process(&self) -> &ProcessInfo {

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 
 use super::memory::Memory;
 use super::{Debugger, NativeThread};
-use crate::arch::{Arch, Machine};
+use crate::arch::Arch;
 use crate::memory::Addr;
+use crate::thread::{SIZEOF_PTHREAD, pthread_distance};
 
 /// More threads than any process has (the kernel's PID_MAX_LIMIT).
 const MAX_THREADS: usize = 1 << 22;
@@ -24,17 +25,13 @@ fn offset<D: Debugger>(memory: &Memory<D>, arch: Arch, name: &str) -> Option<u64
     Some(arch.byte_order.uint(&bytes[8..])).filter(|offset| *offset < MAX_SIZE)
 }
 
-/// How far behind a thread's descriptor its thread pointer points: 0 where the descriptor is what it points to; where
-/// thread-local storage lies above the thread pointer, the descriptor ends there (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h).
+/// See [`Target::pthread_distance`](crate::Target::pthread_distance).
 pub(super) fn pointer_distance<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<u64> {
-    match arch.machine {
-        Machine::X86_64 => Some(0),
-        Machine::Aarch64 => {
-            let bytes = memory.bytes(memory.debugger().symbol("_thread_db_sizeof_pthread")?, 4)?;
-            Some(arch.byte_order.uint(&bytes)).filter(|size| *size < MAX_SIZE)
-        }
-        Machine::Other(_) => None,
-    }
+    let size = || {
+        let bytes = memory.bytes(memory.debugger().symbol(SIZEOF_PTHREAD)?, 4)?;
+        Some(arch.byte_order.uint(&bytes))
+    };
+    pthread_distance(arch.machine, size)
 }
 
 /// Where glibc keeps its list: none of it changes once the C library is loaded.

@@ -291,3 +291,95 @@ fn a_program_started_by_a_relative_name_is_found_where_the_shell_was() {
     let (path, names, _) = program(&misled);
     assert_eq!((path, names), (other.join("program").to_str().expect("a plain path").to_owned(), Some(false)));
 }
+
+/// A debugger of a machine that is not here: memory and symbols, and nothing else.
+struct Recorded {
+    memory: BTreeMap<u64, Vec<u8>>,
+    symbols: BTreeMap<&'static str, u64>,
+}
+
+impl Recorded {
+    fn put(&mut self, at: u64, words: &[u64]) {
+        self.memory.insert(at, words.iter().flat_map(|word| word.to_le_bytes()).collect());
+    }
+
+    /// A field as glibc describes it to debuggers: its size in bits, how many there are, its offset.
+    fn field(&mut self, name: &'static str, at: u64, offset: u32) {
+        self.symbols.insert(name, at);
+        self.memory.insert(at, [64, 1, offset].iter().flat_map(|word: &u32| word.to_le_bytes()).collect());
+    }
+}
+
+impl Debugger for Recorded {
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
+        let (start, bytes) = self.memory.range(..=addr.0).next_back().ok_or(ReadFault::Unmapped)?;
+        let from = (addr.0 - start) as usize;
+        buf.copy_from_slice(bytes.get(from..from + buf.len()).ok_or(ReadFault::Unmapped)?);
+        Ok(())
+    }
+
+    fn symbol(&self, name: &str) -> Option<Addr> {
+        self.symbols.get(name).copied().map(Addr)
+    }
+
+    fn offers_registers(&self) -> bool {
+        false
+    }
+
+    fn registers(&self, _: NativeThread, _: Arch) -> Result<Registers, String> {
+        Err("not offered".to_owned())
+    }
+}
+
+/// On aarch64 a descriptor ends where the thread pointer points to.
+#[test]
+fn thread_pointers_of_aarch64_lie_behind_the_descriptors() {
+    // As in glibc 2.36 for aarch64.
+    const SIZE: u64 = 1776;
+    const HEADER: u64 = 0x40_0000;
+    const DESCRIPTORS: [(u64, u64); 3] = [(0x7f00_0000, 70), (0x7f10_0000, 71), (0x7f20_0000, 72)];
+    const HEADS: [u64; 2] = [0x50_0000, 0x50_0100];
+    const LINKS: u64 = 192;
+    for stated in [true, false] {
+        let mut process = Recorded { memory: BTreeMap::new(), symbols: BTreeMap::new() };
+        // Elf64_Ehdr and one Elf64_Phdr: ET_EXEC, EM_AARCH64, all of it loaded.
+        let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+        header.resize(16, 0);
+        header.extend([2, 0, 183, 0, 1, 0, 0, 0]);
+        [HEADER + 0x100, 64, 0].iter().for_each(|word: &u64| header.extend(word.to_le_bytes()));
+        header.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
+        header.extend([1, 0, 0, 0, 5, 0, 0, 0]);
+        [0, HEADER, HEADER, 0x1000, 0x1000, 0x1000].iter().for_each(|word: &u64| header.extend(word.to_le_bytes()));
+        header.resize(0x1000, 0);
+        process.memory.insert(HEADER, header);
+        process.symbols.insert("__ehdr_start", HEADER);
+        process.symbols.insert("_dl_stack_user", HEADS[0]);
+        process.symbols.insert("_dl_stack_used", HEADS[1]);
+        process.field("_thread_db_pthread_list", 0x51_0000, LINKS as u32);
+        process.field("_thread_db_pthread_tid", 0x51_0010, 208);
+        process.field("_thread_db_list_t_next", 0x51_0020, 0);
+        process.put(0x51_0030, &[SIZE]);
+        if stated {
+            process.symbols.insert("_thread_db_sizeof_pthread", 0x51_0030);
+        }
+        // One with a stack of its own, two with stacks that glibc has made: next, previous; then the kernel thread id.
+        for (at, lwp) in DESCRIPTORS {
+            let next = match lwp {
+                70 => HEADS[0],
+                71 => DESCRIPTORS[2].0 + LINKS,
+                _ => HEADS[1],
+            };
+            process.put(at + LINKS, &[next, 0, lwp, 0]);
+        }
+        process.put(HEADS[0], &[DESCRIPTORS[0].0 + LINKS, DESCRIPTORS[0].0 + LINKS]);
+        process.put(HEADS[1], &[DESCRIPTORS[1].0 + LINKS, DESCRIPTORS[2].0 + LINKS]);
+        let debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
+        assert_eq!(debugged.arch().machine, ompd_target::Machine::Aarch64);
+        let natives: Vec<(u64, u64)> = debugged.natives().iter().map(|n| (n.pthread.0, n.lwp as u64)).collect();
+        assert_eq!(natives, DESCRIPTORS);
+        let pointers: Vec<Option<Addr>> = debugged.threads().iter().map(|thread| thread.thread_pointer()).collect();
+        let expected = DESCRIPTORS.map(|(at, _)| stated.then_some(Addr(at + SIZE)));
+        assert_eq!(pointers, expected, "what is not stated is not guessed");
+        assert_eq!(debugged.pthread_distance(), stated.then_some(SIZE));
+    }
+}
