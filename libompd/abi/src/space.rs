@@ -8,8 +8,8 @@ use ompd_report::inspection::{Wanted, inspect_held};
 use ompd_report::json;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
-    Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind,
-    Team, TeamId, Thread,
+    Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId, TaskKind, Team,
+    TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
@@ -383,10 +383,10 @@ impl Space {
         Ok(found.openmp_version(&self.target))
     }
 
-    /// Of which family a runtime is.
-    pub(crate) fn family(&self, runtime: RuntimeKey) -> Result<Family, Rc> {
+    /// True if a runtime implements OMPT.
+    pub(crate) fn has_tools(&self, runtime: RuntimeKey) -> Result<bool, Rc> {
         let found = self.runtimes.iter().find(|of| of.info().base == runtime).ok_or(Rc::STALE_HANDLE)?;
-        Ok(found.info().family)
+        Ok(found.has_tools())
     }
 
     fn looked(&self, runtime: RuntimeKey) -> Result<Looked<'_>, Rc> {

@@ -42,6 +42,10 @@ pub trait Runtime: fmt::Debug {
     /// `task` is the address of its descriptor, in a stop in which it was seen to be one.
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs;
 
+    /// True if the runtime implements OMPT, the interface for tools (OpenMP 5.2, chapter 19). Then tools may have filed data with
+    /// threads, regions and tasks.
+    fn has_tools(&self) -> bool;
+
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
 

@@ -212,6 +212,10 @@ impl Runtime for Gomp {
         read::Reader::icvs_of_task(self, target, task)
     }
 
+    fn has_tools(&self) -> bool {
+        false
+    }
+
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
         Fact::unknown("what libgomp implements only its compiler says")
     }
