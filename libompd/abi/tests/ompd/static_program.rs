@@ -79,6 +79,7 @@ fn a_stripped_program_is_refused_with_the_reason_and_read_with_its_debug_file() 
     let said = refused(&mut knows);
     assert!(said.contains(&format!("{} is statically linked and has no symbols", path.display())), "{said}");
     assert!(said.contains("separate debug file"), "{said}");
+    drop(knows);
     // One that knows as little as the library.
     let said = refused(&mut Held::live(running.pid, false));
     assert!(said.contains("no program was found in the process") && said.contains("separate debug file"), "{said}");
