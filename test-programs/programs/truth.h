@@ -423,6 +423,18 @@ __attribute__((noinline, unused)) static int truth_ready(const char *program, in
     return length == 1 ? byte : EOF;
 }
 
+/* What was told no longer holds: all threads have got on, and there will be
+ * another truth. */
+__attribute__((noinline, unused)) static void truth_forget(void) {
+    memset(truth_threads, 0, sizeof truth_threads);
+    memset(truth_facts, 0, sizeof truth_facts);
+    atomic_store(&truth_thread_count, 0);
+    atomic_store(&truth_fact_count, 0);
+    if (close(truth_hold_pipe[0]) != 0)
+        truth_fail("close of the hold pipe");
+    truth_init();
+}
+
 /* The program's last words. */
 static inline void truth_done(void) {
     FILE *out = truth_out();

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, bail};
 
 use crate::Skip;
+use crate::runtime::LIBGOMP_DIRECTORY;
 
 /// A compiler the programs are built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -232,6 +233,24 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         command.args(flags);
     })?;
     Ok(Executable { path, program: program.to_owned(), toolchain, opt })
+}
+
+/// [`build`] by `gcc` with `-static` or the like among the flags.
+///
+/// # Errors
+/// The reason why it does not link here: what the linker says, where a static library is missing.
+pub fn link_statically(program: &str, opt: Opt, flags: &[&str]) -> Result<Executable, Skip> {
+    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    if let Ok(directory) = std::env::var(LIBGOMP_DIRECTORY) {
+        flags.push(format!("-L{directory}"));
+        // What libraries made for a newer C library call these functions.
+        let newer = ["strtol", "strtoul", "strtoull"].map(|name| format!("-Wl,--defsym=__isoc23_{name}={name}"));
+        flags.extend(newer);
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    Toolchain::Gcc.check()?;
+    build(program, Toolchain::Gcc, opt, &flags)
+        .map_err(|why| Skip::because(format!("{flags:?} does not link here: {why:#}")))
 }
 
 const WARNINGS: [&str; 4] = ["-g", "-Wall", "-Wextra", "-Werror"];

@@ -35,7 +35,7 @@ mod runtime;
 mod stacks;
 mod truth;
 
-pub use build::{Executable, Opt, Toolchain, build, can_build};
+pub use build::{Executable, Opt, Toolchain, build, can_build, link_statically};
 pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
 pub use compare_verdicts::compare_verdicts;

@@ -172,6 +172,29 @@ impl Running {
         Launch::new(executable, runtime, env).start()
     }
 
+    /// Takes the program `phases` to its next phase; false after the last.
+    ///
+    /// # Errors
+    /// When it does not get there.
+    pub fn next_phase(&mut self) -> Result<bool> {
+        self.say(b"\n")?;
+        let mut lines = Vec::new();
+        for line in (&mut self.stdout).lines() {
+            let line = line?;
+            if serde_json::from_str::<DoneLine>(&line).is_ok_and(|last| last.done) {
+                return Ok(false);
+            }
+            let last = line.contains("\"ready\"");
+            lines.push(Ok(line));
+            if last {
+                self.truth = Truth::read(&mut lines.into_iter())?;
+                await_asleep(self.pid, self.truth.coordinator)?;
+                return Ok(true);
+            }
+        }
+        Err(self.with_stderr(anyhow::anyhow!("the program ended between two phases")))
+    }
+
     /// Lets the program go on to its end.
     ///
     /// # Errors

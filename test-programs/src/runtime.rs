@@ -23,7 +23,7 @@ pub enum Runtime {
 
 /// Environment variable naming a directory whose `libgomp.so.1` is used instead of the system's, so that the same tests
 /// can be run on other releases.
-const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
+pub(crate) const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
 
 impl Runtime {
     /// Every runtime the kit knows.

@@ -363,6 +363,8 @@ fn every_program_has_its_source() -> Result<()> {
             "many",
             "tasks_many",
             "churn",
+            "phases",
+            "loads",
             "two_runtimes",
             "nested_runtimes",
             "stuck",

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use ompd_runtime::model::{BarrierKind, Fact, Family, OmptFrame, State, TaskKind, Wait};
+use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
 use ompd_target::{Addr, NativeThread};
 
 use crate::icvs::{self, Value};
@@ -717,7 +717,8 @@ fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: Icv
     icvs::value(space, handle, scope, icv, version)
 }
 
-/// What an OMPT tool has filed with a thread, region or task: the value, and the same as an address. libgomp has no OMPT.
+/// What an OMPT tool has filed with a thread, region or task: the value, and the same as an address. Not every runtime has
+/// OMPT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_tool_data(
     handle: *mut c_void,
@@ -746,7 +747,7 @@ pub unsafe extern "C" fn ompd_get_tool_data(
             Handle::Task(_, key) => key.runtime,
             Handle::Space => return Err(Rc::INCOMPATIBLE),
         };
-        if space.family(runtime)? == Family::Gomp {
+        if !space.has_tools(runtime)? {
             return Err(Rc::UNSUPPORTED);
         }
         let known = |filed: &Fact<u64>| filed.get().ok_or(Rc::UNAVAILABLE);

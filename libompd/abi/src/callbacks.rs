@@ -40,6 +40,14 @@ pub(crate) struct Asked {
     no_expressions: Cell<bool>,
 }
 
+/// Gives a debugger a line for its user, if it takes any.
+pub(crate) fn say(table: &Callbacks, text: &str) {
+    let Some(print) = table.print_string else { return };
+    let Ok(text) = CString::new(format!("libompd: {}\n", text.replace('\0', ""))) else { return };
+    // SAFETY: a C string that lives throughout. The category has no meaning yet. That it was not shown changes nothing.
+    let _ = unsafe { print(text.as_ptr(), 0) };
+}
+
 impl Asked {
     pub(crate) fn new(table: Callbacks, context: *mut AddressSpaceContext) -> Asked {
         Asked { table, context, symbols: RefCell::default(), offers: OnceCell::new(), no_expressions: Cell::new(false) }

@@ -22,6 +22,7 @@ pub mod extension;
 mod icvs;
 mod library;
 mod looked;
+mod refusal;
 mod space;
 mod states;
 mod stops;

@@ -286,8 +286,8 @@ mod tests {
     /// Differences of more than 31 bits, and of those a multiple of 32 bits, are where a difference in an `int` is wrong.
     #[test]
     fn the_order_of_handles_is_that_of_whole_addresses() {
-        let key = |descriptor| ThreadKey { runtime: Addr(1 << 40), descriptor: Addr(descriptor) };
-        let region = |descriptor| RegionKey::Team { runtime: Addr(1 << 40), descriptor: Addr(descriptor), level: 1 };
+        let key = |descriptor| ThreadKey { runtime: Addr(1 << 40), descriptor: Addr(descriptor), lwp: Some(1) };
+        let region = |at| RegionKey::Team { runtime: Addr(1 << 40), descriptor: Addr(at), level: 1, size: Some(1) };
         let task = |descriptor| TaskKey { runtime: Addr(1 << 40), descriptor: Addr(descriptor) };
         let ascending = [0, 1, 1 << 31, 1 << 32, 3 << 32, 1 << 63, u64::MAX];
         for (n, &a) in ascending.iter().enumerate() {

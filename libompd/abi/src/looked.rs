@@ -6,7 +6,7 @@ use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::model::{RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
 use ompd_target::{Addr, NativeThread};
 
-use crate::space::{RegionKey, RuntimeKey};
+use crate::space::{RegionKey, RuntimeKey, ThreadKey};
 use crate::types::Rc;
 
 /// What was read of one runtime. Of a single thread it has that alone: what is missing here need not be missing there.
@@ -68,7 +68,7 @@ impl<'a> Looked<'a> {
     pub(crate) fn region(&self, id: TeamId) -> Result<RegionKey, Rc> {
         let team = self.team(id).ok_or(Rc::ERROR)?;
         let level = team.level.get().ok_or(Rc::UNAVAILABLE)?;
-        Ok(RegionKey::Team { runtime: self.runtime, descriptor: team.descriptor, level })
+        Ok(RegionKey::Team { runtime: self.runtime, descriptor: team.descriptor, level, size: team.size.get() })
     }
 
     /// The thread that executes a task.
@@ -107,11 +107,11 @@ impl Hints {
     /// After a look at the whole process.
     pub(crate) fn of(snapshot: &RuntimeSnapshot, natives: &[NativeThread]) -> Hints {
         let mut hints = Hints::default();
-        let pointers: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
+        let pthreads: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
         for thread in &snapshot.threads {
-            let Some((lwp, pointer)) = thread.lwp.and_then(|lwp| Some((lwp, *pointers.get(&lwp)?))) else { continue };
+            let Some((lwp, pthread)) = thread.lwp.and_then(|lwp| Some((lwp, *pthreads.get(&lwp)?))) else { continue };
             let descriptor = thread.descriptor;
-            hints.threads.insert(descriptor, Known { descriptor, lwp, pointer });
+            hints.threads.insert(descriptor, Known { descriptor, lwp, pthread });
             hints.by_lwp.insert(lwp, descriptor);
             if let Some(team) = thread.team.flat().and_then(|id| snapshot.team(id)) {
                 hints.innermost.insert(descriptor, team.descriptor);
@@ -171,7 +171,17 @@ impl Hints {
 
     pub(crate) fn of_native(&self, native: NativeThread) -> Option<Addr> {
         let descriptor = *self.by_lwp.get(&native.lwp)?;
-        self.threads.get(&descriptor).filter(|known| known.pointer == native.pthread).map(|known| known.descriptor)
+        self.threads.get(&descriptor).filter(|known| known.pthread == native.pthread).map(|known| known.descriptor)
+    }
+
+    pub(crate) fn known(&self, thread: Addr) -> Option<Known> {
+        self.threads.get(&thread).copied()
+    }
+
+    /// False if the descriptor was known for another thread's.
+    pub(crate) fn is_not_another(&self, key: ThreadKey) -> bool {
+        let known = self.threads.get(&key.descriptor);
+        key.lwp.zip(known).is_none_or(|(lwp, known)| lwp == known.lwp)
     }
 
     pub(crate) fn member(&self, team: Addr, number: usize) -> Option<Addr> {

@@ -7,36 +7,40 @@ use std::time::Duration;
 use ompd_report::inspection::{Inspection, Wanted, inspect_held};
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
-    DeeperItems, Fact, Family, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId,
+    DeeperItems, Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId,
     TaskKind, Team, TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
-use crate::callbacks::Asked;
+use crate::callbacks::{Asked, say};
 use crate::looked::{Hints, Looked, Members};
+use crate::refusal;
 use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Which runtime of a process: the address of its module.
 pub(crate) type RuntimeKey = Addr;
 
-/// A thread, as long as its runtime keeps its descriptor.
+/// A thread. Its descriptor may be another's once it has ended: that it is the same is told by the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadKey {
     pub(crate) runtime: RuntimeKey,
     pub(crate) descriptor: Addr,
+    /// Kernel thread id; `None` where it was not known.
+    pub(crate) lwp: Option<i32>,
 }
 
-/// A parallel region. Serialized regions nested in each other may share a descriptor.
+/// A parallel region. Serialized regions nested in each other may share a descriptor, and so may regions that follow each other:
+/// of the same level and size they are told apart by nothing that runtimes keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RegionKey {
     /// What an initial thread executes outside of all others: the implicit parallel region of one thread that surrounds the program (OpenMP
     /// 5.2, section 1.3).
     Outermost(ThreadKey),
     /// A region of a parallel construct.
-    Team { runtime: RuntimeKey, descriptor: Addr, level: u32 },
+    Team { runtime: RuntimeKey, descriptor: Addr, level: u32, size: Option<u32> },
 }
 
 impl RegionKey {
@@ -139,17 +143,21 @@ impl Space {
     /// Opens an address space of the debugger.
     ///
     /// # Errors
-    /// [`Rc::INCOMPATIBLE`] if there is no runtime in it that this library knows, [`Rc::CALLBACK_ERROR`] if the debugger does
+    /// [`Rc::INCOMPATIBLE`] if there is no runtime in it that this library knows: the debugger is told why. [`Rc::CALLBACK_ERROR`] if the debugger does
     /// not answer.
     pub(crate) fn open(table: Callbacks, context: *mut AddressSpaceContext) -> Result<Space, Rc> {
         let asked = Asked::new(table, context);
         let sizes = asked.sizes()?;
         let options = OpenOptions::default();
-        let target =
-            Debugged::open(asked, sizes.pointer, ompd_runtime::WELL_KNOWN, &options).map_err(|_| Rc::INCOMPATIBLE)?;
+        let refuse = |why: String| {
+            say(&table, &why);
+            Rc::INCOMPATIBLE
+        };
+        let target = Debugged::open(asked, sizes.pointer, ompd_runtime::WELL_KNOWN, &options)
+            .map_err(|why| refuse(refusal::unopened(&why)))?;
         let runtimes = discover(&target, &[]);
         if runtimes.is_empty() {
-            return Err(Rc::INCOMPATIBLE);
+            return Err(refuse(refusal::without_runtime(&target)));
         }
         let stop = target.debugger().stop();
         let mut space = Space {
@@ -310,9 +318,19 @@ impl Space {
             let native = self.target.natives().iter().find(|native| native.lwp == known.lwp);
             native.is_some_and(|native| self.target.is_alive(*native))
         };
+        // Another thread may have the descriptor by now.
+        let of_thread = match subject {
+            Subject::Thread(key)
+            | Subject::Region(RegionKey::Outermost(key))
+            | Subject::Seat(RegionKey::Outermost(key), _) => hints.is_not_another(key).then_some(true)?,
+            Subject::Native(_) => true,
+            // Where the runtime lists members, the one looked at leads to the list.
+            Subject::Seat(..) => hints.has_no_lists(),
+            Subject::Region(_) | Subject::Member(..) | Subject::Task(_) => false,
+        };
         let focus = Focus {
             threads: hints.with_primaries(thread)?,
-            lwp: aspect == Aspect::Native,
+            lwp: of_thread,
             team: !matches!(aspect, Aspect::Existence | Aspect::Native),
             tasks: match (aspect, task) {
                 (Aspect::Generating, Some(task)) => Tasks::Beyond(task),
@@ -387,10 +405,10 @@ impl Space {
         Ok(found.openmp_version(&self.target))
     }
 
-    /// Of which family a runtime is.
-    pub(crate) fn family(&self, runtime: RuntimeKey) -> Result<Family, Rc> {
+    /// True if a runtime implements OMPT.
+    pub(crate) fn has_tools(&self, runtime: RuntimeKey) -> Result<bool, Rc> {
         let found = self.runtimes.iter().find(|of| of.info().base == runtime).ok_or(Rc::STALE_HANDLE)?;
-        Ok(found.info().family)
+        Ok(found.has_tools())
     }
 
     fn looked(&self, runtime: RuntimeKey) -> Result<Looked<'_>, Rc> {
@@ -423,7 +441,8 @@ impl Space {
         let known = |runtime: &dyn Runtime| {
             let runtime = runtime.info().base;
             let thread = self.looked(runtime).ok()?.thread_by_lwp(native.lwp)?;
-            Some((ThreadKey { runtime, descriptor: thread.descriptor }, thread.team.flat().is_some()))
+            let key = ThreadKey { runtime, descriptor: thread.descriptor, lwp: thread.lwp };
+            Some((key, thread.team.flat().is_some()))
         };
         let all: Vec<(ThreadKey, bool)> = self.runtimes.iter().filter_map(|runtime| known(&**runtime)).collect();
         all.iter().find(|(_, in_team)| *in_team).or(all.first()).map(|(key, _)| *key)
@@ -432,14 +451,39 @@ impl Space {
     pub(crate) fn thread(&self, key: ThreadKey) -> Result<(Looked<'_>, &Thread), Rc> {
         let looked = self.looked(key.runtime)?;
         let thread = looked.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
-        Ok((looked, thread))
+        match (key.lwp, thread.lwp) {
+            (Some(then), Some(now)) if then != now => Err(Rc::STALE_HANDLE),
+            _ => Ok((looked, thread)),
+        }
+    }
+
+    /// The thread that has this descriptor now.
+    fn key_of(&self, runtime: RuntimeKey, descriptor: Addr) -> Result<ThreadKey, Rc> {
+        let looked = self.looked(runtime)?;
+        let lwp = match looked.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
+            Some(Some(lwp)) => Some(lwp),
+            found => match &self.seen {
+                Seen::Whole(_) => found.ok_or(Rc::UNAVAILABLE)?,
+                // The runtime tells of it without its having been looked at.
+                _ => {
+                    let known =
+                        self.hints.get(&runtime).and_then(|hints| hints.known(descriptor)).ok_or(Rc::UNAVAILABLE)?;
+                    let native = NativeThread { lwp: known.lwp, pthread: known.pthread };
+                    Some(self.target.is_alive(native).then_some(known.lwp).ok_or(Rc::UNAVAILABLE)?)
+                }
+            },
+        };
+        Ok(ThreadKey { runtime, descriptor, lwp })
     }
 
     /// A team; [`Rc::UNAVAILABLE`] for a region outside of all teams.
     pub(crate) fn team(&self, key: RegionKey) -> Result<(Looked<'_>, TeamId, &Team), Rc> {
-        let RegionKey::Team { runtime, descriptor, level } = key else { return self.certain(Rc::UNAVAILABLE) };
+        let RegionKey::Team { runtime, descriptor, level, size } = key else { return self.certain(Rc::UNAVAILABLE) };
         let looked = self.looked(runtime)?;
-        let same = |team: &Team| team.descriptor == descriptor && team.level.get() == Some(level);
+        let same_size = |now: Option<u32>| size.zip(now).is_none_or(|(then, now)| then == now);
+        let same = |team: &Team| {
+            team.descriptor == descriptor && team.level.get() == Some(level) && same_size(team.size.get())
+        };
         let id = looked.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
         Ok((looked, TeamId(id), &looked.teams[id]))
     }
@@ -472,7 +516,7 @@ impl Space {
             Fact::Known { value: Some(id), .. } => looked.region(*id),
             Fact::Known { value: None, .. } => {
                 let descriptor = looked.member(own, 0).ok_or(Rc::UNAVAILABLE)?;
-                Ok(RegionKey::Outermost(ThreadKey { runtime: key.runtime(), descriptor }))
+                Ok(RegionKey::Outermost(self.key_of(key.runtime(), descriptor)?))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE),
         }
@@ -496,7 +540,7 @@ impl Space {
             RegionKey::Team { runtime, .. } => {
                 let (looked, id, _) = self.team(key)?;
                 let descriptor = looked.member(id, number).ok_or(Rc::UNAVAILABLE)?;
-                Ok(ThreadKey { runtime, descriptor })
+                self.key_of(runtime, descriptor)
             }
         }
     }
@@ -556,13 +600,13 @@ impl Space {
             Fact::Known { value: Some(id), .. } => looked.region(*id),
             Fact::Known { value: None, .. } => {
                 let of = |thread: &&Thread| {
-                    let key = ThreadKey { runtime: key.runtime, descriptor: thread.descriptor };
+                    let key = ThreadKey { runtime: key.runtime, descriptor: thread.descriptor, lwp: thread.lwp };
                     self.initial_task(key).is_ok_and(|initial| initial == Some(task.descriptor))
                 };
                 // Workers' tasks lead to the initial task as well; the thread whose it is has the number 0 all the way.
                 let initial = |thread: &&Thread| thread.role.get() == Some(Role::Initial);
                 let thread = looked.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
-                Ok(RegionKey::Outermost(ThreadKey { runtime: key.runtime, descriptor: thread.descriptor }))
+                Ok(RegionKey::Outermost(self.key_of(key.runtime, thread.descriptor)?))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE),
         }

@@ -108,7 +108,8 @@ impl Space {
             let base = runtime.info().base;
             let Some(snapshot) = snapshots.get_mut(index) else { continue };
             let key = |snapshot: &RuntimeSnapshot, lwp| {
-                snapshot.thread_by_lwp(lwp).map(|thread| ThreadKey { runtime: base, descriptor: thread.descriptor })
+                let thread = snapshot.thread_by_lwp(lwp)?;
+                Some(ThreadKey { runtime: base, descriptor: thread.descriptor, lwp: thread.lwp })
             };
             // By what the debugger says, and then by registers.
             for (thread, (id, values)) in self.stops.told.iter().filter(|(thread, _)| thread.runtime == base) {

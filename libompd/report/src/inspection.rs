@@ -306,7 +306,7 @@ fn finish(
 
 /// Paths of statically linked programs that were stripped of all symbols. That a program which needs libraries has a
 /// runtime built in nevertheless is too rare to say it of every stripped one.
-fn nameless(target: &dyn Target) -> Vec<String> {
+pub fn nameless(target: &dyn Target) -> Vec<String> {
     let nameless = |file: &ElfFile| file.is_program() && file.needed().is_empty() && !file.has_names();
     let is_nameless = |module: &&Module| module.file.as_deref().is_ok_and(nameless);
     target.modules().iter().filter(is_nameless).map(|module| module.path.clone()).collect()

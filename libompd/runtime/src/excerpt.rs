@@ -39,8 +39,8 @@ pub struct Known {
     pub descriptor: Addr,
     /// Kernel thread id.
     pub lwp: i32,
-    /// Thread pointer.
-    pub pointer: Addr,
+    /// What `pthread_self` returns in it.
+    pub pthread: Addr,
 }
 
 /// Which tasks of a thread are wanted.

@@ -46,6 +46,10 @@ pub trait Runtime: fmt::Debug {
     /// the task's team, `None` outside of all regions; `level` is the task's level of nesting. An excerpt has none of them.
     fn deeper_items(&self, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems;
 
+    /// True if the runtime implements OMPT, the interface for tools (OpenMP 5.2, chapter 19). Then tools may have filed data with
+    /// threads, regions and tasks.
+    fn has_tools(&self) -> bool;
+
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
 

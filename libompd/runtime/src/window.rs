@@ -76,6 +76,9 @@ impl Target for Window<'_> {
     fn threads(&self) -> &[Thread] {
         self.inner.threads()
     }
+    fn pthread_distance(&self) -> Option<u64> {
+        self.inner.pthread_distance()
+    }
     fn process(&self) -> &ProcessInfo {
         self.inner.process()
     }

@@ -88,6 +88,8 @@ pub struct Debugged<D> {
     natives: Vec<NativeThread>,
     /// Where the C library lists its threads; as long as the modules stay.
     lists: Option<threads::Lists>,
+    /// How far thread pointers lie above descriptors, as of the last look.
+    distance: Option<u64>,
     info: ProcessInfo,
     issues: Vec<String>,
     options: OpenOptions,
@@ -121,6 +123,7 @@ impl<D: Debugger> Debugged<D> {
             threads: Vec::new(),
             natives: Vec::new(),
             lists: None,
+            distance: None,
             info: ProcessInfo::default(),
             issues: Vec::new(),
             options: options.clone(),
@@ -157,7 +160,10 @@ impl<D: Debugger> Debugged<D> {
 
     /// True if it is certain that no module has come since the last look.
     pub fn has_no_new_modules(&self) -> bool {
-        self.link_map.as_ref().is_some_and(|map| map.has_not_grown(&self.memory, self.arch))
+        match &self.link_map {
+            Some(map) => map.has_not_grown(&self.memory, self.arch),
+            None => LinkMap::is_unused(&self.memory, self.arch),
+        }
     }
 
     /// Brings modules and threads up to date without forgetting what was read. True if modules have come or gone.
@@ -168,18 +174,25 @@ impl<D: Debugger> Debugged<D> {
             self.issues.clear();
             // What the kernel has put there is not the program's to change, and is large.
             self.start = Start::find(&self.memory, self.arch);
-            let start = &self.start;
-            self.modules = match &link_map {
-                Some(map) => map.modules(&self.memory, start.as_ref(), &self.options, &mut self.issues),
-                None => modules::of_anchors(&self.memory, self.arch, &self.anchors, &self.options, &mut self.issues),
+            self.info.main_stack = self.start.as_ref().map(|start| start.stack);
+            self.info.environment = match &self.start {
+                Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
+                None => environment::Environment::unknown("where the program was started is not known to the debugger"),
             };
+            let (memory, arch, start, options) = (&self.memory, self.arch, self.start.as_ref(), &self.options);
+            let names = start.map_or_else(Vec::new, |start| start.names(memory, &self.info.environment));
+            self.modules = match &link_map {
+                Some(map) => map.modules(memory, arch, start, &names, options, &mut self.issues),
+                None => modules::of_anchors(memory, arch, (start, &names), &self.anchors, options, &mut self.issues),
+            };
+            self.info.exe = self.modules.iter().map(|module| &module.path).find(|path| names.contains(*path)).cloned();
             self.link_map = link_map;
             self.lists = None;
         }
         self.thread_issues.clear();
         let lists = match self.lists.take() {
             Some(lists) => Ok(lists),
-            None => threads::Lists::find(&self.memory, self.arch),
+            None => threads::Lists::find(&self.memory, self.arch, self.is_static()),
         };
         let natives = lists.and_then(|lists| {
             let natives = lists.read(&self.memory, self.arch)?;
@@ -193,7 +206,8 @@ impl<D: Debugger> Debugged<D> {
                 Vec::new()
             }
         };
-        let distance = threads::pointer_distance(&self.memory, self.arch);
+        self.distance = threads::pointer_distance(&self.memory, self.arch);
+        let distance = self.distance;
         let offered = self.memory.debugger().offers_registers();
         let registers = |native: &NativeThread| match offered {
             true => self.memory.debugger().registers(*native, self.arch),
@@ -208,14 +222,15 @@ impl<D: Debugger> Debugged<D> {
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
-        if changed {
-            self.info.main_stack = self.start.as_ref().map(|start| start.stack);
-            self.info.environment = match &self.start {
-                Some(start) => environment::from_stack(self, |kind| start.auxv(kind)),
-                None => environment::Environment::unknown("where the program was started is not known to the debugger"),
-            };
-        }
         changed
+    }
+
+    /// True if the program has the C library built in.
+    fn is_static(&self) -> bool {
+        let program = self.modules.iter().find(|module| self.info.exe.as_ref() == Some(&module.path));
+        let alone =
+            |module: &Module| module.file.as_ref().is_ok_and(|file| file.is_program() && file.needed().is_empty());
+        self.link_map.is_none() || program.is_some_and(alone)
     }
 
     /// Asks for the registers of one thread, where they are not offered for all. True if they are known now.
@@ -290,6 +305,10 @@ impl<D: Debugger> Target for Debugged<D> {
 
     fn threads(&self) -> &[Thread] {
         &self.threads
+    }
+
+    fn pthread_distance(&self) -> Option<u64> {
+        self.distance
     }
 
     fn process(&self) -> &ProcessInfo {

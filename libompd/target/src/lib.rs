@@ -143,6 +143,19 @@ pub trait Target {
     /// Threads with their registers as of the stop. Empty for a live process that has not been stopped yet.
     fn threads(&self) -> &[Thread];
 
+    /// How many bytes a thread's pointer lies above what `pthread_self` returns in the thread: none on x86-64; on aarch64 the size
+    /// of glibc's descriptor of a thread, which lies below (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h) and whose size glibc
+    /// states for debuggers (`_thread_db_sizeof_pthread`). `None` where that is not known, as with other C libraries.
+    fn pthread_distance(&self) -> Option<u64> {
+        let size = || {
+            let stated = self.modules().iter().find_map(|module| module.symbol(thread::SIZEOF_PTHREAD))?;
+            let mut bytes = [0; 4];
+            self.read(stated.addr, &mut bytes).ok()?;
+            Some(self.arch().byte_order.uint(&bytes))
+        };
+        thread::pthread_distance(self.arch().machine, size)
+    }
+
     /// The process as a whole.
     fn process(&self) -> &ProcessInfo;
 

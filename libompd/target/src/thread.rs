@@ -1,6 +1,21 @@
 //! OS threads of the target and their registers.
 
+use crate::arch::Machine;
 use crate::memory::Addr;
+
+/// Where glibc states the size of its descriptor of a thread, in four bytes (nptl_db/structs.def).
+pub(crate) const SIZEOF_PTHREAD: &str = "_thread_db_sizeof_pthread";
+/// No descriptor is larger.
+const MAX_DESCRIPTOR: u64 = 1 << 20;
+
+/// See [`Target::pthread_distance`](crate::Target::pthread_distance); `size` is that of glibc's descriptor.
+pub(crate) fn pthread_distance(machine: Machine, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
+    match machine {
+        Machine::X86_64 => Some(0),
+        Machine::Aarch64 => size().filter(|size| *size < MAX_DESCRIPTOR),
+        Machine::Other(_) => None,
+    }
+}
 
 /// The general registers this project needs, decoded for the target's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

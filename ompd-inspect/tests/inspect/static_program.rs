@@ -5,25 +5,11 @@ use std::process::Command;
 
 use common::check;
 use serde_json::Value;
-use test_programs::{Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, build, compare};
-
-/// Environment variable naming a directory whose `libgomp.a` is linked instead of the compiler's own, so that the same
-/// tests can be run on other releases.
-const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
+use test_programs::{Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, compare, link_statically};
 
 /// The program, linked that way; `None`, with the linker's words, where a static library is missing.
 fn linked(program: &str, opt: Opt, flags: &[&str]) -> Option<Executable> {
-    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    if let Ok(directory) = std::env::var(LIBGOMP_DIRECTORY) {
-        flags.push(format!("-L{directory}"));
-        // What libraries made for a newer C library call these functions.
-        let newer = ["strtol", "strtoul", "strtoull"].map(|name| format!("-Wl,--defsym=__isoc23_{name}={name}"));
-        flags.extend(newer);
-    }
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let built = Toolchain::Gcc.check().map_err(|skip| skip.to_string());
-    let built = built.and_then(|()| build(program, Toolchain::Gcc, opt, &flags).map_err(|why| format!("{why:#}")));
-    built.inspect_err(|why| Skip::because(format!("{flags:?} does not link here: {why}")).show()).ok()
+    link_statically(program, opt, flags).inspect_err(Skip::show).ok()
 }
 
 /// Every way to link and optimise, live, then from a core file of the same stop.

@@ -6,7 +6,7 @@ use crate::debugger::{Held, Session, out, take};
 use ompd::api::*;
 use ompd::types::*;
 use ompd_target::Addr;
-use test_programs::{Api, Env, Kind, Launch, Opt, Runtime, Toolchain, Truth, Wait, build, combinations};
+use test_programs::{Api, Env, Kind, Launch, Opt, Running, Runtime, Toolchain, Truth, Wait, build, combinations};
 
 /// How a comparison went.
 #[derive(Default)]
@@ -241,22 +241,32 @@ fn run(program: &str) {
             }
         };
         let running = Launch::new(&executable, runtime, Env::Settled).start().expect("it starts");
-        for generous in [false, true] {
-            let mut count = Count::default();
-            let session = Session::new(201_811, Held::live(running.pid, generous));
-            check(&session, &running.truth, &mut count);
-            report(program, toolchain, runtime, generous, &count);
-            assert!(count.equal > running.truth.threads.len() * 4, "{}", count.equal);
+        everywhere(program, toolchain, &running);
+    }
+}
+
+/// Compares all that is said of a process with the truth.
+pub fn check_all(session: &Session, truth: &Truth) {
+    let mut count = Count::default();
+    check(session, truth, &mut count);
+    assert!(count.equal > truth.threads.len() * 4, "{} values are equal", count.equal);
+}
+
+/// What is said of a program that runs, and of a core of it, to a debugger that offers what OMPD asks for, and to one that offers more.
+pub fn everywhere(program: &str, toolchain: Toolchain, running: &Running) {
+    for generous in [false, true] {
+        let mut count = Count::default();
+        let session = Session::new(201_811, Held::live(running.pid, generous));
+        check(&session, &running.truth, &mut count);
+        report(program, toolchain, running.runtime, generous, &count);
+        assert!(count.equal > running.truth.threads.len() * 4, "{}", count.equal);
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => {
+            check_all(&Session::new(201_811, Held::core(&core, false)), &running.truth);
         }
-        let directory = tempfile::tempdir().expect("a directory");
-        match running.gcore(directory.path()).expect("gcore runs") {
-            Ok(core) => {
-                let mut count = Count::default();
-                let session = Session::new(201_811, Held::core(&core, false));
-                check(&session, &running.truth, &mut count);
-            }
-            Err(skip) => skip.show(),
-        }
+        Err(skip) => skip.show(),
     }
 }
 

@@ -47,6 +47,8 @@ impl Held {
 thread_local! {
     /// What `alloc_memory`, which is told of no address space, has given out.
     static ALLOCATED: Cell<i64> = const { Cell::new(0) };
+    /// What the library had the debugger show since it was last asked for.
+    static SHOWN: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 unsafe extern "C" fn alloc_memory(nbytes: Size, out: *mut *mut c_void) -> Rc {
@@ -66,7 +68,9 @@ unsafe extern "C" fn free_memory(memory: *mut c_void) -> Rc {
     Rc::OK
 }
 
-unsafe extern "C" fn print_string(_: *const c_char, _: c_int) -> Rc {
+unsafe extern "C" fn print_string(text: *const c_char, _: c_int) -> Rc {
+    let text = unsafe { CStr::from_ptr(text) }.to_str().expect("UTF-8");
+    SHOWN.with_borrow_mut(|shown| shown.push_str(text));
     Rc::OK
 }
 
@@ -89,7 +93,10 @@ unsafe extern "C" fn symbol_addr_lookup(
     if held.hidden.iter().any(|hidden| name.starts_with(hidden)) {
         return Rc::ERROR;
     }
-    match held.target.modules().iter().find_map(|module| module.symbol(name)) {
+    // As debuggers do, in the program first.
+    let is_program = |path: &String| held.target.process().exe.as_ref() == Some(path);
+    let (program, others): (Vec<_>, Vec<_>) = held.target.modules().iter().partition(|module| is_program(&module.path));
+    match program.into_iter().chain(others).find_map(|module| module.symbol(name)) {
         Some(symbol) if !symbol.tls => {
             unsafe { address.write(Address { segment: 0, address: symbol.addr.0 }) };
             Rc::OK
@@ -201,9 +208,27 @@ pub struct Session {
     _turn: MutexGuard<'static, ()>,
 }
 
+/// What the library had this thread's debugger show.
+fn shown() -> String {
+    SHOWN.take()
+}
+
 /// Waits until no other test uses the library.
 pub fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the library says of a process that it refuses.
+pub fn refused(held: &mut Held) -> String {
+    let _turn = turn();
+    let mut space = ptr::null_mut();
+    unsafe {
+        assert_eq!(ompd_initialize(201_811, &raw const CALLBACKS), Rc::OK);
+        assert_eq!(ompd_process_initialize(ptr::from_mut(held).cast(), &raw mut space), Rc::INCOMPATIBLE);
+        assert_eq!(ompd_finalize(), Rc::OK);
+    }
+    assert!(space.is_null(), "results are written on success only");
+    shown()
 }
 
 impl Session {
@@ -214,7 +239,8 @@ impl Session {
         let mut space = ptr::null_mut();
         unsafe {
             assert_eq!(ompd_initialize(version, &raw const CALLBACKS), Rc::OK);
-            assert_eq!(ompd_process_initialize((&raw mut *held).cast(), &raw mut space), Rc::OK);
+            let opened = ompd_process_initialize((&raw mut *held).cast(), &raw mut space);
+            assert_eq!((opened, shown()), (Rc::OK, String::new()));
         }
         let mut session = Session { space, held, icvs: BTreeMap::new(), _turn: turn };
         session.icvs = session.enumerate();

@@ -2,7 +2,7 @@
 
 use ompd::api::*;
 use ompd::types::*;
-use test_programs::{Opt, Skip, Toolchain, build, can_build};
+use test_programs::{Env, Launch, Opt, Runtime, Skip, Toolchain, build, can_build};
 
 use crate::debugger::{Held, Session, out};
 
@@ -75,4 +75,19 @@ fn what_a_tool_has_filed() {
         running.end();
     }
     assert!(tried > 0 && noted > 0, "{tried} tasks, {noted} with frames");
+}
+
+/// A runtime without OMPT has no place for what a tool may file.
+#[test]
+fn a_runtime_without_tools_says_so() {
+    let program = build("nested", Toolchain::Gcc, Opt::O0, &[]).expect("it builds");
+    let running = Launch::new(&program, Runtime::Libgomp, Env::Settled).start().expect("it starts");
+    let session = Session::new(202_011, Held::live(running.pid, false));
+    let thread = session.thread(thread_id::LWP, running.truth.coordinator as u64).expect("a thread");
+    let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).expect("a region");
+    let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).expect("a task");
+    assert_eq!(filed(thread, scope::THREAD), Err(Rc::UNSUPPORTED));
+    assert_eq!(filed(region, scope::PARALLEL), Err(Rc::UNSUPPORTED));
+    assert_eq!(filed(task, scope::TASK), Err(Rc::UNSUPPORTED));
+    assert_eq!(filed(task, scope::THREAD), Err(Rc::INCOMPATIBLE));
 }

@@ -224,6 +224,10 @@ impl Runtime for Gomp {
         }
     }
 
+    fn has_tools(&self) -> bool {
+        false
+    }
+
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
         Fact::unknown("what libgomp implements only its compiler says")
     }

@@ -208,6 +208,10 @@ impl Runtime for Kmp {
         }
     }
 
+    fn has_tools(&self) -> bool {
+        true
+    }
+
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {
         let Some((addr, origin)) = self.global(schema::OPENMP_VERSION) else {
             return Fact::unknown("where this runtime keeps it is not known");

@@ -1,15 +1,20 @@
 //! The modules of a process, by the dynamic linker's list of them in its memory (glibc's elf/link.h: `r_debug`, `link_map`).
+//!
+//! A statically linked program has no such list, or one that says nothing of the program itself (`_dl_main_map` in glibc's
+//! elf/dl-support.c). Its headers are where the kernel, the C library or the linker says.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use goblin::elf::Elf;
 use goblin::elf::program_header::PT_DYNAMIC;
 
 use super::memory::Memory;
-use super::start::{AT_EXECFN, AT_PHDR, Start};
+use super::start::{AT_ENTRY, AT_PHDR, AT_SYSINFO_EHDR, Start};
 use super::{Debugger, rebuilt};
 use crate::arch::Arch;
+use crate::elf::ElfFile;
 use crate::image::{self, Headers, Image};
 use crate::memory::Addr;
 use crate::module::Module;
@@ -30,6 +35,8 @@ const MOST_PAGES: u64 = 16 * MAX_PAGES;
 const VDSO: &str = "linux-vdso.so.1";
 /// It is some pages long.
 const MAX_VDSO: u64 = 64 << 10;
+/// Names that linkers give the ELF header of what they link, in programs that ask for one.
+const HEADER_NAMES: [&str; 2] = ["__ehdr_start", "__executable_start"];
 
 /// One entry of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +87,12 @@ impl LinkMap {
         (!map.entries.is_empty()).then_some(map)
     }
 
+    /// True if there is a place for the list and nothing in it: a static program that has loaded nothing.
+    pub(super) fn is_unused<D: Debugger>(memory: &Memory<D>, arch: Arch) -> bool {
+        let words = memory.debugger().symbol("_r_debug").and_then(|at| memory.words(at, 5, arch));
+        words.is_some_and(|words| words.iter().all(|word| *word == 0))
+    }
+
     fn follow<D: Debugger>(&mut self, memory: &Memory<D>, arch: Arch, first: Addr, seen: &mut BTreeSet<Addr>) {
         let mut at = first;
         while !at.is_null() {
@@ -108,14 +121,15 @@ impl LinkMap {
     pub(super) fn modules<D: Debugger>(
         &self,
         memory: &Memory<D>,
+        arch: Arch,
         start: Option<&Start>,
+        names: &[String],
         options: &OpenOptions,
         issues: &mut Vec<String>,
     ) -> Vec<Module> {
         if self.torn {
             issues.push("the dynamic linker's list of modules was being changed, or breaks off".to_owned());
         }
-        let program = start.and_then(|start| memory.string(Addr(start.auxv(AT_EXECFN)?), MAX_PATH));
         // A module may be in more than one name space.
         let mut modules = BTreeMap::new();
         let mut taken = Taken::default();
@@ -126,12 +140,17 @@ impl LinkMap {
             let said = start.filter(|_| is_program).and_then(|start| start.auxv(AT_PHDR)).map(|at| at & !(PAGE - 1));
             let begins = |at: u64| image_at(memory, at).filter(|found| found.holds(entry.dynamic));
             let around = || image_around(memory, Addr(entry.dynamic), &left).filter(|found| found.holds(entry.dynamic));
-            let found = said.and_then(begins).or_else(|| begins(entry.bias)).or_else(around);
+            let found = if is_program && entry.dynamic == 0 {
+                program(memory, arch, start)
+            } else {
+                said.and_then(begins).or_else(|| begins(entry.bias)).or_else(around)
+            };
             let Some(Found { mut image, headers }) = found else {
                 issues.push(format!("{}: its ELF header was not found in memory", entry.name));
                 continue;
             };
-            image.path.clone_from(if is_program { program.as_ref().unwrap_or(&entry.name) } else { &entry.name });
+            image.path.clone_from(&entry.name);
+            let names = if is_program { names } else { &[] };
             let base = image.first.start;
             if modules.contains_key(&base) {
                 continue;
@@ -141,7 +160,7 @@ impl LinkMap {
                 issues.push(format!("{}: it lies where another module does", image.path));
                 continue;
             }
-            modules.insert(base, module(memory, image, &headers, is_program, options, issues));
+            modules.insert(base, module(memory, image, &headers, names, options, issues));
         }
         modules.into_values().collect()
     }
@@ -174,18 +193,29 @@ impl Taken {
     }
 }
 
-/// The modules that have these functions, where there is no list: of a program without a dynamic linker, or of a debugger that
-/// knows public functions alone.
+/// The program and the modules that have these functions, where there is no list: of a program without a dynamic linker, or of a
+/// debugger that knows public functions alone.
 pub(super) fn of_anchors<D: Debugger>(
     memory: &Memory<D>,
     arch: Arch,
+    (start, names): (Option<&Start>, &[String]),
     anchors: &[String],
     options: &OpenOptions,
     issues: &mut Vec<String>,
 ) -> Vec<Module> {
+    let mut modules: BTreeMap<u64, Module> = BTreeMap::new();
+    if let Some(Found { image, headers }) = program(memory, arch, start) {
+        // Without the kernel's word it may be any image that has such a name.
+        let names = if start.is_some_and(|start| is_started(start, &image)) { names } else { &[] };
+        modules.insert(image.first.start, named(memory, image, &headers, names, options, issues));
+    }
+    let vdso = start.and_then(|start| image_at(memory, start.auxv(AT_SYSINFO_EHDR)?));
+    if let Some(Found { mut image, headers }) = vdso.filter(|found| found.image.arch == Some(arch)) {
+        VDSO.clone_into(&mut image.path);
+        modules.insert(image.first.start, module(memory, image, &headers, &[], options, issues));
+    }
     // The C library tells of threads.
     let wanted = anchors.iter().map(String::as_str).chain(["_thread_db_sizeof_pthread", "_rtld_global"]);
-    let mut modules: BTreeMap<u64, Module> = BTreeMap::new();
     let left = Cell::new(MOST_PAGES);
     for name in wanted {
         let Some(addr) = memory.debugger().symbol(name) else { continue };
@@ -193,24 +223,58 @@ pub(super) fn of_anchors<D: Debugger>(
             continue;
         }
         let found = image_around(memory, addr, &left).filter(|found| found.image.arch == Some(arch));
-        let Some(Found { mut image, headers }) = found else { continue };
-        let rebuilt = rebuilt::file(memory, &image, &headers);
-        if let Some(soname) = rebuilt.as_ref().ok().and_then(|file| file.soname()) {
-            image.path = soname;
-        }
-        modules.insert(image.first.start, module(memory, image, &headers, false, options, issues));
+        let Some(Found { image, headers }) = found else { continue };
+        let names = if start.is_some_and(|start| is_started(start, &image)) { names } else { &[] };
+        modules.insert(image.first.start, named(memory, image, &headers, names, options, issues));
     }
     modules.into_values().collect()
 }
 
-/// The machine of the process, by an image that a well-known symbol lies in.
+/// A module that nobody lists: it has the names of the program, or the one it gives itself.
+fn named<D: Debugger>(
+    memory: &Memory<D>,
+    mut image: Image,
+    headers: &Headers,
+    names: &[String],
+    options: &OpenOptions,
+    issues: &mut Vec<String>,
+) -> Module {
+    if names.is_empty()
+        && let Some(soname) = rebuilt::file(memory, &image, headers).ok().and_then(|file| file.soname())
+    {
+        image.path = soname;
+    }
+    module(memory, image, headers, names, options, issues)
+}
+
+/// The program, by what says where its headers are: the kernel, the C library of a static program (`_dl_phdr` in glibc's
+/// elf/dl-support.c), or its linker.
+fn program<D: Debugger>(memory: &Memory<D>, arch: Arch, start: Option<&Start>) -> Option<Found> {
+    let symbol = |name: &str| memory.debugger().symbol(name);
+    let page = |at: u64| at & !(PAGE - 1);
+    let begins = |at: u64| image_at(memory, at).filter(|found| found.image.arch == Some(arch));
+    let said = || start.and_then(|start| start.auxv(AT_PHDR)).map(page).and_then(begins);
+    let kept = || symbol("_dl_phdr").and_then(|at| memory.word(at, arch)).map(page).and_then(begins);
+    let linked = || HEADER_NAMES.iter().find_map(|name| begins(symbol(name)?.0));
+    let started = |found: &Found| start.is_none_or(|start| is_started(start, &found.image));
+    said().filter(started).or_else(|| kept().filter(started)).or_else(|| linked().filter(started))
+}
+
+/// True if the process began at the entry point of the image.
+fn is_started(start: &Start, image: &Image) -> bool {
+    let entry = Elf::parse_header(&image.head).ok().map(|header| header.e_entry.wrapping_add(image.bias));
+    entry.is_some() && entry == start.auxv(AT_ENTRY)
+}
+
+/// The machine of the process, by an image that a well-known symbol lies in, or whose header it is. There are debuggers that
+/// complain of each name that they do not know: those that every process has come first.
 pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Option<Arch> {
-    let known = ["_r_debug", "__libc_stack_end"];
+    let symbol = |name: &str| memory.debugger().symbol(name);
     let left = Cell::new(MOST_PAGES);
-    known
-        .iter()
-        .chain(anchors)
-        .find_map(|name| image_around(memory, memory.debugger().symbol(name)?, &left)?.image.arch)
+    let around = |name: &&str| image_around(memory, symbol(name)?, &left);
+    let found = ["__libc_stack_end", "_r_debug"].iter().find_map(around);
+    let found = found.or_else(|| HEADER_NAMES.iter().find_map(|name| image_at(memory, symbol(name)?.0)));
+    found.or_else(|| anchors.iter().find_map(around))?.image.arch
 }
 
 struct Found {
@@ -248,11 +312,19 @@ fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr, left: &Cell<u64>) -
     pages.filter_map(begins).find(|found| found.image.ranges.iter().any(|range| range.contains(&addr.0)))
 }
 
+/// What is lost where a static program had to be put together: of its symbols nothing is loaded.
+fn nameless(path: &str, file: &ElfFile, refused: &[String]) -> Option<String> {
+    let lost = file.is_program() && file.needed().is_empty() && !file.has_names();
+    let path = if path.is_empty() { "the program" } else { path };
+    lost.then(|| format!("{path}: its file, which has its symbols, is not at hand ({})", refused.join("; ")))
+}
+
+/// A module with its file: by the path it has, or by these names of the program.
 fn module<D: Debugger>(
     memory: &Memory<D>,
-    image: Image,
+    mut image: Image,
     headers: &Headers,
-    is_program: bool,
+    names: &[String],
     options: &OpenOptions,
     issues: &mut Vec<String>,
 ) -> Module {
@@ -263,18 +335,36 @@ fn module<D: Debugger>(
             return module;
         }
     }
-    // What is called by a name without a path may lie anywhere: only its build-id tells that a file is the one.
-    let named = if image.path.starts_with('/') || image.build_id.is_some() {
-        image::open_by_name(&image, is_program, options)
-    } else {
-        Err(vec![format!("{}: its path is not known", image.path)])
-    };
-    let file = named.or_else(|mut refused| {
-        rebuilt::file(memory, &image, headers).map_err(|why| {
-            refused.push(format!("memory: {why}"));
-            refused
-        })
-    });
+    let own = [image.path.clone()];
+    let mut refused = Vec::new();
+    let mut file = None;
+    for name in if names.is_empty() { &own } else { names } {
+        image.path.clone_from(name);
+        // What is called by a name without a path may lie anywhere: only its build-id tells that a file is the one.
+        let opened = match name.as_str() {
+            "" => Err(vec!["its path is not known".to_owned()]),
+            path if path.starts_with('/') || image.build_id.is_some() => {
+                image::open_by_name(&image, !names.is_empty(), options)
+            }
+            _ => Err(vec![format!("{name}: its path is not known")]),
+        };
+        match opened {
+            Ok(opened) => {
+                file = Some(opened);
+                break;
+            }
+            Err(why) => refused.extend(why),
+        }
+    }
+    let file = file.map_or_else(
+        || {
+            image.path.clone_from(names.first().unwrap_or(&own[0]));
+            rebuilt::file(memory, &image, headers)
+                .inspect(|file| issues.extend(nameless(&image.path, file, &refused)))
+                .map_err(|why| [refused.as_slice(), &[format!("memory: {why}")]].concat())
+        },
+        Ok,
+    );
     if let Err(why) = &file {
         issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
     }

@@ -3,15 +3,24 @@
 use super::Debugger;
 use super::memory::Memory;
 use crate::arch::Arch;
+use crate::environment::Environment;
 use crate::memory::Addr;
 
 /// Arguments and variables beyond this many are not believed to be there.
 const MAX_STRINGS: u64 = 1 << 17;
 /// Entries of the auxiliary vector beyond this many are not believed to be there. The kernel writes about twenty.
 const MAX_ENTRIES: usize = 64;
+/// Kinds of entries beyond this are not believed in: Linux has no more than some fifty, and pointers are larger.
+const MAX_KIND: u64 = 4095;
+/// Words that a program pushes at most before it hands its stack over.
+const MAX_PUSHED: u64 = 3;
 /// Kinds of entries in the auxiliary vector (getauxval(3)).
 pub(super) const AT_PHDR: u64 = 3;
-pub(super) const AT_EXECFN: u64 = 31;
+pub(super) const AT_ENTRY: u64 = 9;
+const AT_EXECFN: u64 = 31;
+pub(super) const AT_SYSINFO_EHDR: u64 = 33;
+/// Longest path that is believed.
+const MAX_PATH: u64 = 4096;
 
 #[derive(Debug)]
 pub(super) struct Start {
@@ -21,13 +30,23 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// The dynamic linker keeps the place (`__libc_stack_end`, glibc's elf/dl-support.c and elf/rtld.c).
+    /// The dynamic linker keeps the place (`__libc_stack_end`, glibc's elf/rtld.c). In a static program it is what `_start` hands over
+    /// (csu/libc-start.c), which has pushed something before, depending on the machine (sysdeps/x86_64/start.S).
     pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<Start> {
         let width = u64::from(arch.pointer_bytes);
-        let stack = Addr(memory.word(memory.debugger().symbol("__libc_stack_end")?, arch)?);
+        let kept = memory.word(memory.debugger().symbol("__libc_stack_end")?, arch)?;
+        (0..=MAX_PUSHED).find_map(|pushed| Start::at(memory, arch, Addr(kept.checked_add(pushed * width)?)))
+    }
+
+    /// The stack that begins there; `None` if what lies behind it is no auxiliary vector.
+    fn at<D: Debugger>(memory: &Memory<D>, arch: Arch, stack: Addr) -> Option<Start> {
+        let width = u64::from(arch.pointer_bytes);
         let arguments = memory.word(stack, arch).filter(|count| *count < MAX_STRINGS)?;
         // Behind the count: the arguments, NULL, the variables, NULL, the vector.
         let mut at = stack.checked_add((arguments + 2).checked_mul(width)?)?;
+        if memory.word(at.back(width), arch)? != 0 {
+            return None;
+        }
         let mut left = MAX_STRINGS;
         loop {
             // A few at a time: the vector behind them is longer than that.
@@ -43,7 +62,11 @@ impl Start {
         for _ in 0..MAX_ENTRIES {
             let pair = memory.words(at, 2, arch)?;
             if pair[0] == 0 {
-                return Some(Start { stack, vector });
+                let is_vector = vector.iter().any(|(kind, _)| *kind == AT_ENTRY);
+                return is_vector.then_some(Start { stack, vector });
+            }
+            if pair[0] > MAX_KIND {
+                return None;
             }
             vector.push((pair[0], pair[1]));
             at = at.checked_add(2 * width)?;
@@ -54,5 +77,21 @@ impl Start {
     /// The value of an entry of the auxiliary vector.
     pub(super) fn auxv(&self, kind: u64) -> Option<u64> {
         self.vector.iter().find(|(own, _)| *own == kind).map(|(_, value)| *value)
+    }
+
+    /// Names under which the program's file may be found. The kernel keeps the one that was given to execve(2), which may be relative
+    /// to where the process was then; shells say in `PWD` where that was.
+    pub(super) fn names<D: Debugger>(&self, memory: &Memory<D>, environment: &Environment) -> Vec<String> {
+        let given = self.auxv(AT_EXECFN).and_then(|at| memory.string(Addr(at), MAX_PATH));
+        let Some(given) = given.filter(|name| !name.is_empty()) else { return Vec::new() };
+        if given.starts_with('/') {
+            return vec![given];
+        }
+        let directory = environment.get("PWD").ok().flatten().filter(|directory| directory.starts_with('/'));
+        let absolute = directory.map(|directory| {
+            let own = given.strip_prefix("./").unwrap_or(&given);
+            format!("{}/{own}", directory.trim_end_matches('/'))
+        });
+        absolute.into_iter().chain([given]).collect()
     }
 }

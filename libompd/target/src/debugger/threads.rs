@@ -8,8 +8,9 @@ use std::collections::HashSet;
 
 use super::memory::Memory;
 use super::{Debugger, NativeThread};
-use crate::arch::{Arch, Machine};
+use crate::arch::Arch;
 use crate::memory::Addr;
+use crate::thread::{SIZEOF_PTHREAD, pthread_distance};
 
 /// More threads than any process has (the kernel's PID_MAX_LIMIT).
 const MAX_THREADS: usize = 1 << 22;
@@ -24,17 +25,13 @@ fn offset<D: Debugger>(memory: &Memory<D>, arch: Arch, name: &str) -> Option<u64
     Some(arch.byte_order.uint(&bytes[8..])).filter(|offset| *offset < MAX_SIZE)
 }
 
-/// How far behind a thread's descriptor its thread pointer points: 0 where the descriptor is what it points to; where
-/// thread-local storage lies above the thread pointer, the descriptor ends there (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h).
+/// See [`Target::pthread_distance`](crate::Target::pthread_distance).
 pub(super) fn pointer_distance<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Option<u64> {
-    match arch.machine {
-        Machine::X86_64 => Some(0),
-        Machine::Aarch64 => {
-            let bytes = memory.bytes(memory.debugger().symbol("_thread_db_sizeof_pthread")?, 4)?;
-            Some(arch.byte_order.uint(&bytes)).filter(|size| *size < MAX_SIZE)
-        }
-        Machine::Other(_) => None,
-    }
+    let size = || {
+        let bytes = memory.bytes(memory.debugger().symbol(SIZEOF_PTHREAD)?, 4)?;
+        Some(arch.byte_order.uint(&bytes))
+    };
+    pthread_distance(arch.machine, size)
 }
 
 /// Where glibc keeps its list: none of it changes once the C library is loaded.
@@ -49,7 +46,8 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch) -> Result<Lists, String> {
+    /// `is_static` if the program is known to have no dynamic linker.
+    pub(super) fn find<D: Debugger>(memory: &Memory<D>, arch: Arch, is_static: bool) -> Result<Lists, String> {
         let missing =
             |what: &str| format!("the C library's list of threads was not found: the debugger does not know {what}");
         let field = |name: &str| offset(memory, arch, name).ok_or_else(|| missing(name));
@@ -57,14 +55,20 @@ impl Lists {
         let tid = field("_thread_db_pthread_tid")?;
         let next = field("_thread_db_list_t_next")?;
         let symbol = |name: &str| memory.debugger().symbol(name);
-        // Since glibc 2.34 the rings begin in the dynamic linker's data, before in libpthread's.
-        let head = |modern: &str, old: &str| match symbol("_rtld_global").zip(offset(memory, arch, modern)) {
-            Some((global, offset)) => Ok(global.offset(offset)),
-            None => symbol(old).ok_or_else(|| missing(old)),
+        // Since glibc 2.34 the rings begin in the dynamic linker's data, and in a static program in variables of their own, which are
+        // asked for first there: what it loads may bring a dynamic linker along that lists nobody. Before 2.34 they were in
+        // libpthread's data.
+        let head = |own: &str, modern: &str, old: &str| {
+            let shared = || Some(symbol("_rtld_global")?.offset(offset(memory, arch, modern)?));
+            let found = match is_static {
+                true => symbol(own).or_else(shared).or_else(|| symbol(old)),
+                false => shared().or_else(|| symbol(old)).or_else(|| symbol(own)),
+            };
+            found.ok_or_else(|| missing(old))
         };
         let heads = [
-            head("_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
-            head("_thread_db_rtld_global__dl_stack_used", "stack_used")?,
+            head("_dl_stack_user", "_thread_db_rtld_global__dl_stack_user", "__stack_user")?,
+            head("_dl_stack_used", "_thread_db_rtld_global__dl_stack_used", "stack_used")?,
         ];
         Ok(Lists { links, tid, next, heads })
     }

@@ -169,7 +169,11 @@ fn without_the_list_of_modules_images_are_found_by_what_they_define() {
         .modules()
         .iter()
         .filter(|m| {
-            m.contains(Addr(subject.main)) || m.exports("_rtld_global") || m.exports("_thread_db_sizeof_pthread")
+            // The kernel tells of the vdso.
+            m.exports("_rtld_global")
+                || m.exports("_thread_db_sizeof_pthread")
+                || m.path.is_empty()
+                || m.contains(Addr(subject.main))
         })
         .map(|m| m.base())
         .collect();
@@ -181,11 +185,201 @@ fn without_the_list_of_modules_images_are_found_by_what_they_define() {
 fn a_debugger_that_knows_nothing_is_told_so() {
     let mut subject = Subject::start(&["threads", "1"]);
     subject.ask(b'p');
-    let holder = Holder::of(subject.pid(), &["_r_debug", "__libc_stack_end", "main"]);
+    let hidden = &["_r_debug", "__libc_stack_end", "__ehdr_start", "__executable_start", "main"];
+    let holder = Holder::of(subject.pid(), hidden);
     let error =
         Debugged::open(holder, 8, &["main"], &OpenOptions::default()).map(|_| ()).expect_err("nothing is known");
     assert!(error.to_string().contains("no program was found"), "{error}");
     let narrow = Debugged::open(Holder::of(subject.pid(), &[]), 4, &[], &OpenOptions::default());
     let error = narrow.map(|_| ()).expect_err("pointers have 8 bytes");
     assert!(error.to_string().contains("pointers have 4 bytes, and the program has 8"), "{error}");
+}
+
+/// A subject without a dynamic linker; `None`, with the reason shown, where the static C library is missing.
+fn linked_statically(way: &str) -> Option<std::path::PathBuf> {
+    let name = format!("subject{way}");
+    let probe = std::process::Command::new("cc").args(["-print-file-name=libc.a"]).output().expect("cc runs");
+    if !std::path::Path::new(String::from_utf8_lossy(&probe.stdout).trim()).is_absolute() {
+        support::skip("no static C library");
+        return None;
+    }
+    Some(support::compile("subject.c", &name, &[way, "-Wl,--build-id"]))
+}
+
+/// The modules by base, path and kind of file.
+fn modules(target: &dyn Target) -> Vec<(Addr, String, Option<bool>)> {
+    let names = |m: &ompd_target::Module| m.file.as_ref().ok().map(|file| file.has_names());
+    target.modules().iter().map(|m| (m.base(), m.path.clone(), names(m))).collect()
+}
+
+#[test]
+fn a_static_program_is_found_by_whatever_tells_of_its_headers() {
+    for way in ["-static", "-static-pie"] {
+        let Some(path) = linked_statically(way) else { return };
+        let mut subject = Subject::spawn(std::process::Command::new(&path).args(["threads", "4"]));
+        subject.ask(b'p');
+        // The kernel's word, the C library's, the linker's, and the place of a function.
+        for hidden in [
+            [].as_slice(),
+            &["_r_debug"],
+            &["_r_debug", "__ehdr_start", "__executable_start"],
+            &["_r_debug", "__libc_stack_end"],
+            &["_r_debug", "__libc_stack_end", "_dl_phdr"],
+            &["_r_debug", "__libc_stack_end", "_dl_phdr", "__ehdr_start", "__executable_start"],
+        ] {
+            let what = format!("{way} without {hidden:?}");
+            let debugged = debugged(Holder::of(subject.pid(), hidden), &["main"]);
+            let live = &debugged.debugger().live;
+            let (ours, theirs) = (modules(&debugged), modules(live));
+            if hidden.contains(&"__libc_stack_end") {
+                // Nobody says under which name it was started: what is loaded of it is put together, and names nothing.
+                assert_eq!(ours.len(), 1, "{what}: {ours:?}");
+                let program = theirs.iter().find(|(base, ..)| *base == ours[0].0).expect("the program's header");
+                assert_eq!((program.1.as_str(), ours[0].2), (path.to_str().expect("a plain path"), Some(false)));
+                assert!(debugged.process().exe.is_none());
+                let issue = "the program: its file, which has its symbols, is not at hand (its path is not known)";
+                assert_eq!(debugged.issues(), [issue], "{what}");
+            } else {
+                assert_eq!(ours, theirs, "{what}");
+                assert!(debugged.issues().is_empty(), "{what}: {:?}", debugged.issues());
+                assert_eq!(debugged.process().exe.as_deref(), path.to_str());
+                assert_eq!(debugged.process().environment, live.process().environment);
+                assert_eq!(debugged.process().environment.get("PATH"), Ok(std::env::var("PATH").ok().as_deref()));
+            }
+            let threads = |target: &dyn Target| -> Vec<_> {
+                target.threads().iter().map(|t| (t.lwp, t.thread_pointer())).collect()
+            };
+            assert_eq!(threads(&debugged), threads(live), "{what}");
+            assert_eq!(threads(live).len(), 6);
+            assert!(debugged.thread_issues().is_empty(), "{what}: {:?}", debugged.thread_issues());
+            assert_eq!(debugged.has_no_new_modules(), !hidden.contains(&"_r_debug"), "{what}");
+        }
+        // Without what describes the list of threads none is known, and it is said what is missing.
+        let holder = Holder::of(subject.pid(), &["_thread_db_pthread_list"]);
+        let debugged = debugged(holder, &["main"]);
+        assert!(debugged.threads().is_empty());
+        let why = debugged.thread_issues().join("; ");
+        assert!(why.contains("does not know _thread_db_pthread_list"), "{why}");
+    }
+}
+
+#[test]
+fn a_program_started_by_a_relative_name_is_found_where_the_shell_was() {
+    let directory = support::scratch().join("relative");
+    std::fs::create_dir_all(&directory).expect("a directory");
+    support::copy_program(support::subject(), &directory.join("program"));
+    let start = |script: &str| {
+        let mut command = std::process::Command::new("sh");
+        let mut subject = Subject::spawn(command.args(["-c", script]).current_dir(&directory));
+        subject.ask(b'p');
+        subject
+    };
+    let program = |subject: &Subject| {
+        let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
+        let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
+        let names = module.file.as_ref().map(|file| file.has_names());
+        (module.path.clone(), names.ok(), debugged.process().exe.clone())
+    };
+    let path = directory.join("program").to_str().expect("a plain path").to_owned();
+    let started = start("export PWD; exec ./program threads 1");
+    assert_eq!(program(&started), (path.clone(), Some(true), Some(path.clone())));
+    // Where the variable says something else, what is there is another file, or none.
+    let other = directory.join("other");
+    std::fs::create_dir_all(&other).expect("a directory");
+    std::fs::copy("/bin/true", other.join("program")).expect("another program");
+    let misled = start(&format!("PWD={} exec ./program threads 1", other.display()));
+    let (path, names, _) = program(&misled);
+    assert_eq!((path, names), (other.join("program").to_str().expect("a plain path").to_owned(), Some(false)));
+}
+
+/// A debugger of a machine that is not here: memory and symbols, and nothing else.
+struct Recorded {
+    memory: BTreeMap<u64, Vec<u8>>,
+    symbols: BTreeMap<&'static str, u64>,
+}
+
+impl Recorded {
+    fn put(&mut self, at: u64, words: &[u64]) {
+        self.memory.insert(at, words.iter().flat_map(|word| word.to_le_bytes()).collect());
+    }
+
+    /// A field as glibc describes it to debuggers: its size in bits, how many there are, its offset.
+    fn field(&mut self, name: &'static str, at: u64, offset: u32) {
+        self.symbols.insert(name, at);
+        self.memory.insert(at, [64, 1, offset].iter().flat_map(|word: &u32| word.to_le_bytes()).collect());
+    }
+}
+
+impl Debugger for Recorded {
+    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
+        let (start, bytes) = self.memory.range(..=addr.0).next_back().ok_or(ReadFault::Unmapped)?;
+        let from = (addr.0 - start) as usize;
+        buf.copy_from_slice(bytes.get(from..from + buf.len()).ok_or(ReadFault::Unmapped)?);
+        Ok(())
+    }
+
+    fn symbol(&self, name: &str) -> Option<Addr> {
+        self.symbols.get(name).copied().map(Addr)
+    }
+
+    fn offers_registers(&self) -> bool {
+        false
+    }
+
+    fn registers(&self, _: NativeThread, _: Arch) -> Result<Registers, String> {
+        Err("not offered".to_owned())
+    }
+}
+
+/// On aarch64 a descriptor ends where the thread pointer points to.
+#[test]
+fn thread_pointers_of_aarch64_lie_behind_the_descriptors() {
+    // As in glibc 2.36 for aarch64.
+    const SIZE: u64 = 1776;
+    const HEADER: u64 = 0x40_0000;
+    const DESCRIPTORS: [(u64, u64); 3] = [(0x7f00_0000, 70), (0x7f10_0000, 71), (0x7f20_0000, 72)];
+    const HEADS: [u64; 2] = [0x50_0000, 0x50_0100];
+    const LINKS: u64 = 192;
+    for stated in [true, false] {
+        let mut process = Recorded { memory: BTreeMap::new(), symbols: BTreeMap::new() };
+        // Elf64_Ehdr and one Elf64_Phdr: ET_EXEC, EM_AARCH64, all of it loaded.
+        let mut header = b"\x7fELF\x02\x01\x01".to_vec();
+        header.resize(16, 0);
+        header.extend([2, 0, 183, 0, 1, 0, 0, 0]);
+        [HEADER + 0x100, 64, 0].iter().for_each(|word: &u64| header.extend(word.to_le_bytes()));
+        header.extend([0, 0, 0, 0, 64, 0, 56, 0, 1, 0, 64, 0, 0, 0, 0, 0]);
+        header.extend([1, 0, 0, 0, 5, 0, 0, 0]);
+        [0, HEADER, HEADER, 0x1000, 0x1000, 0x1000].iter().for_each(|word: &u64| header.extend(word.to_le_bytes()));
+        header.resize(0x1000, 0);
+        process.memory.insert(HEADER, header);
+        process.symbols.insert("__ehdr_start", HEADER);
+        process.symbols.insert("_dl_stack_user", HEADS[0]);
+        process.symbols.insert("_dl_stack_used", HEADS[1]);
+        process.field("_thread_db_pthread_list", 0x51_0000, LINKS as u32);
+        process.field("_thread_db_pthread_tid", 0x51_0010, 208);
+        process.field("_thread_db_list_t_next", 0x51_0020, 0);
+        process.put(0x51_0030, &[SIZE]);
+        if stated {
+            process.symbols.insert("_thread_db_sizeof_pthread", 0x51_0030);
+        }
+        // One with a stack of its own, two with stacks that glibc has made: next, previous; then the kernel thread id.
+        for (at, lwp) in DESCRIPTORS {
+            let next = match lwp {
+                70 => HEADS[0],
+                71 => DESCRIPTORS[2].0 + LINKS,
+                _ => HEADS[1],
+            };
+            process.put(at + LINKS, &[next, 0, lwp, 0]);
+        }
+        process.put(HEADS[0], &[DESCRIPTORS[0].0 + LINKS, DESCRIPTORS[0].0 + LINKS]);
+        process.put(HEADS[1], &[DESCRIPTORS[1].0 + LINKS, DESCRIPTORS[2].0 + LINKS]);
+        let debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
+        assert_eq!(debugged.arch().machine, ompd_target::Machine::Aarch64);
+        let natives: Vec<(u64, u64)> = debugged.natives().iter().map(|n| (n.pthread.0, n.lwp as u64)).collect();
+        assert_eq!(natives, DESCRIPTORS);
+        let pointers: Vec<Option<Addr>> = debugged.threads().iter().map(|thread| thread.thread_pointer()).collect();
+        let expected = DESCRIPTORS.map(|(at, _)| stated.then_some(Addr(at + SIZE)));
+        assert_eq!(pointers, expected, "what is not stated is not guessed");
+        assert_eq!(debugged.pthread_distance(), stated.then_some(SIZE));
+    }
 }

@@ -7,5 +7,6 @@ mod elf;
 mod hostile;
 mod live;
 mod needed;
+mod pthread;
 mod support;
 mod synthetic;

@@ -20,13 +20,14 @@ impl<'a> Reader<'a> {
     /// See [`Runtime::excerpt`](crate::Runtime::excerpt).
     pub(in crate::gomp) fn excerpt(gomp: &'a Gomp, target: &'a dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
         let mut reader = Reader::new(gomp, target);
-        let offset = reader.tls_offset().ok()?;
+        let (offset, distance) = (reader.tls_offset().ok()?, target.pthread_distance()?);
         let asked = *focus.threads.first()?;
         let wanted = if focus.team { &focus.threads[..] } else { std::slice::from_ref(&asked) };
         for known in wanted {
             let os = target.threads().iter().find(|thread| thread.lwp == known.lwp)?;
             // What registers tell is for a look at the whole process.
-            if os.registers.is_ok() || known.pointer.offset(offset) != known.descriptor || !(focus.alive)(*known) {
+            let descriptor = known.pthread.offset(distance).offset(offset);
+            if os.registers.is_ok() || descriptor != known.descriptor || !(focus.alive)(*known) {
                 return None;
             }
             let thread = reader.read_thread(known.lwp, os.registers.clone(), known.descriptor).ok()??;

@@ -34,9 +34,9 @@ impl<'a> Reader<'a> {
         let wanted = *focus.threads.first()?;
         let s = &kmp.structs;
         let view = reader.descriptor(wanted.descriptor, focus).ok()?;
-        let pointer = view.ptr(&s.info.ds_thread).ok()?;
+        let pthread = view.ptr(&s.info.ds_thread).ok()?;
         // Another thread may have its descriptor by now.
-        if wanted.pointer != pointer || focus.lwp && !(focus.alive)(wanted) {
+        if wanted.pthread != pthread || focus.lwp && !(focus.alive)(wanted) {
             return None;
         }
         let lwp = focus.lwp.then_some(wanted.lwp);

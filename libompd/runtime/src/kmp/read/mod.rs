@@ -212,9 +212,15 @@ impl<'a> Reader<'a> {
             Ok(addr) => u64::from(self.target.read_u32(addr)?),
             Err(_) => limits::THREADS,
         };
-        // pthread_t is the thread pointer on every Linux C library this runs on.
+        let distance = self.target.pthread_distance();
+        if distance.is_none() {
+            let why = "where the C library of this machine has its descriptors of threads is not known, and so is which of the \
+                       kernel's threads is which of the runtime's";
+            self.issue("threads", why);
+        }
+        let of = |t: &ompd_target::Thread| Some(t.thread_pointer()?.back(distance?));
         let by_pthread: HashMap<Addr, &ompd_target::Thread> =
-            self.target.threads().iter().filter_map(|t| Some((t.thread_pointer()?, t))).collect();
+            self.target.threads().iter().filter_map(|t| Some((of(t)?, t))).collect();
         let entries = self.thread_entries(table, capacity.min(limits::THREADS), all);
         View::prefetch(self.target, s.size, entries.iter().map(|(_, addr)| *addr));
         let mut found = 0;
