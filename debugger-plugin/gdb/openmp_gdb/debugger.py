@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable
@@ -57,6 +58,9 @@ SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _MASK = (1 << 64) - 1
 
+#: The part of an address that is a count, in the segments that take one.
+COUNT = (1 << 32) - 1
+
 
 @contextmanager
 def selected(thread: gdb.InferiorThread) -> Iterator[None]:
@@ -65,13 +69,21 @@ def selected(thread: gdb.InferiorThread) -> Iterator[None]:
     if before is not None and before.ptid == thread.ptid:
         yield
         return
+    with kept_selection():
+        thread.switch()
+        yield
+
+
+@contextmanager
+def kept_selection() -> Iterator[None]:
+    """Selects afterwards the thread and frame that were selected before."""
+    before = gdb.selected_thread()
     frame: gdb.Frame | None = None
     try:
         if before is not None and before.is_stopped():
             frame = gdb.selected_frame()
     except gdb.error:
         pass  # A thread without registers has no frame.
-    thread.switch()
     try:
         yield
     finally:
@@ -79,6 +91,13 @@ def selected(thread: gdb.InferiorThread) -> Iterator[None]:
             before.switch()
             if frame is not None and frame.is_valid():
                 frame.select()
+
+
+@contextmanager
+def switched(thread: gdb.InferiorThread) -> Iterator[None]:
+    """Selects a thread, for somebody who sees to what is selected afterwards."""
+    thread.switch()
+    yield
 
 
 class Debugger:
@@ -115,7 +134,7 @@ class Debugger:
     def thread(self, lwp: int) -> gdb.InferiorThread | None:
         """The thread with this kernel thread id."""
         if self._threads_of != self.stop:
-            self._threads = {thread.ptid[1] or thread.ptid[2] or thread.ptid[0]: thread for thread in self.inferior.threads()}
+            self._threads = {lwp_of(thread): thread for thread in self.inferior.threads()}
             self._threads_of = self.stop
         return self._threads.get(lwp)
 
@@ -147,15 +166,21 @@ class Debugger:
         except (gdb.error, OverflowError):
             return None
 
-    def registers(self, lwp: int) -> bytes | None:
-        """The registers of a thread as the kernel keeps them."""
+    def lwps(self, size: int) -> bytes:
+        """How many threads there are, and as many of their kernel ids as go into so many bytes."""
+        lwps = [lwp_of(thread) for thread in self.inferior.threads()]
+        shown = lwps[: size // 8 - 1]
+        return struct.pack(f"={1 + len(shown)}Q", len(lwps), *shown).ljust(size, b"\0")
+
+    def registers(self, lwp: int, alone: bool = True) -> bytes | None:
+        """The registers of a thread as the kernel keeps them. If they are not asked for `alone`, that thread stays selected."""
         if lwp in self._registers:
             return self._registers[lwp]
         thread = self.thread(lwp)
         if thread is None:
             return None
         try:
-            with selected(thread):
+            with selected(thread) if alone else switched(thread):
                 frame = gdb.newest_frame()
                 names = X86_64 if frame.architecture().name().startswith("i386:x86-64") else AARCH64
                 words = [self._register(frame, name) for name in names]
@@ -174,6 +199,34 @@ class Debugger:
             return int(frame.read_register(name)) & _MASK
         except (gdb.error, ValueError):
             return 0 if name in OPTIONAL else None
+
+
+def lwp_of(thread: gdb.InferiorThread) -> int:
+    """The kernel thread id of a thread; some targets have only a number of their own."""
+    return thread.ptid[1] or thread.ptid[2] or thread.ptid[0]
+
+
+def pieces(debugger: Debugger, question: bytes) -> bytes | None:
+    """Pieces of memory, given by address and length each: all of them or none."""
+    found = bytearray()
+    for address, length in struct.iter_unpack("=2Q", question):
+        part = debugger.read(address, length)
+        if part is None:
+            return None
+        found += part
+    return bytes(found)
+
+
+def all_registers(debugger: Debugger, question: bytes, size: int) -> bytes | None:
+    """The registers of threads given by their kernel ids: for each 1 or 0, and the registers if it is 1."""
+    lwps = [lwp for (lwp,) in struct.iter_unpack("=Q", question)]
+    if not lwps:
+        return None
+    # One after another is dear only if gdb goes back to the selected thread each time.
+    with kept_selection():
+        sets = [debugger.registers(lwp, alone=False) for lwp in lwps]
+    room = size // len(lwps) - 8
+    return b"".join(struct.pack("=Q", found is not None) + (found or b"").ljust(room, b"\0")[:room] for found in sets)
 
 
 def _guarded(function: Callable[..., int]) -> Callable[..., int]:
@@ -280,6 +333,18 @@ class Callbacks:
         elif segment == ompd.EXTRA_REGISTERS:
             debugger = self._asked(context, "registers")
             found = debugger.registers(thread or 0) if debugger else None
+        elif segment == ompd.EXTRA_PIECES:
+            debugger = self._asked(context, "pieces of memory")
+            found = pieces(debugger, ctypes.string_at(buffer, 16 * (address & COUNT))) if debugger else None
+            size = len(found or b"")
+        elif segment == ompd.EXTRA_THREADS:
+            debugger = self._asked(context, "threads")
+            found = debugger.lwps(size) if debugger else None
+        elif segment == ompd.EXTRA_ALL_REGISTERS:
+            debugger = self._asked(context, "registers of all threads")
+            found = all_registers(debugger, ctypes.string_at(buffer, 8 * (address & COUNT)), size) if debugger else None
+        elif segment:
+            return ompd.UNSUPPORTED
         else:
             debugger = self._asked(context, "read_memory")
             found = debugger.read(address, size) if debugger else None
@@ -325,7 +390,7 @@ class Callbacks:
         if debugger is None or size not in (4, 8):
             return ompd.BAD_INPUT
         number = int.from_bytes(ctypes.string_at(identifier, size), "little")
-        if kind == ompd.EXTRA_KIND:
+        if kind in (ompd.EXTRA_KIND, ompd.EXTRA_BULK):
             return ompd.OK
         if kind == ompd.LWP:
             thread = debugger.thread(number)
@@ -336,5 +401,5 @@ class Callbacks:
         if thread is None:
             return ompd.UNAVAILABLE
         # The context of a thread is its kernel thread id.
-        out[0] = ctypes.c_void_p(thread.ptid[1] or thread.ptid[2] or thread.ptid[0])
+        out[0] = ctypes.c_void_p(lwp_of(thread))
         return ompd.OK

@@ -49,6 +49,12 @@ EXTRA_KIND = 1_071_707
 EXTRA_REGISTERS = 0x6F6D_7064_0001
 EXTRA_STOP = 0x6F6D_7064_0002
 
+#: The kind that asks for the segments in which many things are read at once.
+EXTRA_BULK = 1_071_708
+EXTRA_PIECES = 0x6F6D_7064_0003
+EXTRA_THREADS = 0x6F6D_7064_0004
+EXTRA_ALL_REGISTERS = 0x6F6D_7064_0005
+
 
 class OmpdError(Exception):
     """A call of the library that did not give an answer."""

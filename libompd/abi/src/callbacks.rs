@@ -24,6 +24,17 @@ pub mod extra {
     pub const STOP: u64 = 0x6f6d_7064_0002;
     /// The address asked for in these segments.
     pub const ADDRESS: u64 = 1 << 63;
+    /// A debugger that knows this kind as well, asked in the same way, serves the segments below. In all of them numbers have eight bytes
+    /// in the debugger's byte order, and the buffer holds the question before the call and the answer behind it.
+    pub const BULK: u64 = 1_071_708;
+    /// Several pieces of memory in one call. The address is `ADDRESS` and how many there are; the buffer has the address and the length of
+    /// each, and gets their bytes, one piece behind another. All of them or none.
+    pub const PIECES: u64 = 0x6f6d_7064_0003;
+    /// The kernel ids of all threads: how many there are, and then, as far as the buffer goes, the ids.
+    pub const THREADS: u64 = 0x6f6d_7064_0004;
+    /// The registers of several threads. The address is `ADDRESS` and how many they are; the buffer has their kernel ids, and gets for each
+    /// a number that is 1 if its registers are known, and its registers.
+    pub const ALL_REGISTERS: u64 = 0x6f6d_7064_0005;
 }
 
 /// The callbacks of a debugger together with one of its address spaces.
@@ -36,6 +47,8 @@ pub(crate) struct Asked {
     /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
     /// to read from there.
     offers: OnceCell<bool>,
+    /// Whether it takes questions about many things at once.
+    offers_bulk: OnceCell<bool>,
     /// It takes names of symbols for nothing else.
     no_expressions: Cell<bool>,
 }
@@ -50,7 +63,14 @@ pub(crate) fn say(table: &Callbacks, text: &str) {
 
 impl Asked {
     pub(crate) fn new(table: Callbacks, context: *mut AddressSpaceContext) -> Asked {
-        Asked { table, context, symbols: RefCell::default(), offers: OnceCell::new(), no_expressions: Cell::new(false) }
+        Asked {
+            table,
+            context,
+            symbols: RefCell::default(),
+            offers: OnceCell::new(),
+            offers_bulk: OnceCell::new(),
+            no_expressions: Cell::new(false),
+        }
     }
 
     /// What the debugger knows must be asked again: modules have come or gone.
@@ -98,12 +118,41 @@ impl Asked {
     }
 
     fn offers(&self) -> bool {
-        *self.offers.get_or_init(|| {
-            let Some(ask) = self.table.get_thread_context_for_thread_id else { return false };
-            let (id, mut context) = (0u64, ptr::null_mut());
-            // SAFETY: the id is a live value of the size given, and the debugger writes one pointer.
-            unsafe { ask(self.context, extra::KIND, 8, (&raw const id).cast(), &raw mut context) == Rc::OK }
-        })
+        *self.offers.get_or_init(|| self.knows(extra::KIND))
+    }
+
+    /// It takes questions about many things in one call.
+    fn offers_bulk(&self) -> bool {
+        *self.offers_bulk.get_or_init(|| self.offers() && self.knows(extra::BULK))
+    }
+
+    fn knows(&self, kind: u64) -> bool {
+        let Some(ask) = self.table.get_thread_context_for_thread_id else { return false };
+        let (id, mut context) = (0u64, ptr::null_mut());
+        // SAFETY: the id is a live value of the size given, and the debugger writes one pointer.
+        unsafe { ask(self.context, kind, 8, (&raw const id).cast(), &raw mut context) == Rc::OK }
+    }
+
+    /// The kernel ids of all threads the debugger has.
+    fn lwps(&self) -> Option<Vec<u64>> {
+        /// Of more, the registers are asked for one by one.
+        const MOST: u64 = 1 << 16;
+        let mut room = 64;
+        // Another one may have come between two calls, but not for ever.
+        for _ in 0..4 {
+            let mut buf = vec![0; 8 * (room + 1)];
+            self.read_at(extra::THREADS, extra::ADDRESS, ptr::null_mut(), &mut buf).ok()?;
+            let (count, ids) = buf.split_first_chunk()?;
+            let count = u64::from_ne_bytes(*count);
+            if count > MOST {
+                return None;
+            }
+            if count as usize <= room {
+                return Some(numbers(ids).take(count as usize).collect());
+            }
+            room = count as usize;
+        }
+        None
     }
 
     /// How often the process was let run, for debuggers that tell.
@@ -124,6 +173,12 @@ impl Asked {
             rc => Err(rc),
         }
     }
+}
+
+/// Numbers of eight bytes in this machine's byte order.
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (words, _) = bytes.as_chunks();
+    words.iter().map(|word| u64::from_ne_bytes(*word))
 }
 
 impl Asked {
@@ -184,5 +239,39 @@ impl Debugger for Asked {
         let read = self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf);
         read.map_err(|_| format!("the debugger has no registers of thread {}", native.lwp))?;
         Registers::of_kernel(arch, &buf).ok_or_else(|| "registers of this machine are not decoded".to_owned())
+    }
+
+    fn read_all(&self, pieces: &[(Addr, usize)]) -> Option<Vec<u8>> {
+        self.offers_bulk().then_some(())?;
+        let total: usize = pieces.iter().map(|(_, length)| *length).sum();
+        let mut buf = vec![0; total.max(16 * pieces.len())];
+        for ((addr, length), question) in pieces.iter().zip(buf.as_chunks_mut::<16>().0) {
+            question[..8].copy_from_slice(&addr.0.to_ne_bytes());
+            question[8..].copy_from_slice(&(*length as u64).to_ne_bytes());
+        }
+        let address = extra::ADDRESS | pieces.len() as u64;
+        self.read_at(extra::PIECES, address, ptr::null_mut(), &mut buf).ok()?;
+        buf.truncate(total);
+        Some(buf)
+    }
+
+    fn all_registers(&self, arch: Arch) -> HashMap<i32, Registers> {
+        let known = || {
+            self.offers_bulk().then_some(())?;
+            let set = Registers::kernel_bytes(arch)?;
+            let lwps = self.lwps().filter(|lwps| !lwps.is_empty())?;
+            let mut buf = vec![0; (8 + set) * lwps.len()];
+            for (lwp, question) in lwps.iter().zip(buf.as_chunks_mut::<8>().0) {
+                *question = lwp.to_ne_bytes();
+            }
+            self.read_at(extra::ALL_REGISTERS, extra::ADDRESS | lwps.len() as u64, ptr::null_mut(), &mut buf).ok()?;
+            let of_thread = |(lwp, answer): (&u64, &[u8])| {
+                let (known, set) = answer.split_first_chunk()?;
+                let lwp = i32::try_from(*lwp).ok()?;
+                (u64::from_ne_bytes(*known) == 1).then_some((lwp, Registers::of_kernel(arch, set)?))
+            };
+            Some(lwps.iter().zip(buf.chunks_exact(8 + set)).filter_map(of_thread).collect())
+        };
+        known().unwrap_or_default()
     }
 }

@@ -10,11 +10,12 @@ mod rebuilt;
 mod start;
 mod threads;
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::arch::Arch;
 use crate::environment;
-use crate::memory::{Addr, ReadError, ReadFault};
+use crate::memory::{Addr, ReadError, ReadFault, read_each};
 use crate::module::Module;
 use crate::options::OpenOptions;
 use crate::thread::{Registers, Thread};
@@ -42,6 +43,17 @@ pub trait Debugger {
     /// # Errors
     /// Why they are not known.
     fn registers(&self, thread: NativeThread, arch: Arch) -> Result<Registers, String>;
+
+    /// Reads several pieces one after another into one buffer, all of them or none; `None` as well from debuggers that have to be asked
+    /// for each.
+    fn read_all(&self, _pieces: &[(Addr, usize)]) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The registers of all threads, by kernel thread id, as far as they are known; none from debuggers that have to be asked for each.
+    fn all_registers(&self, _arch: Arch) -> HashMap<i32, Registers> {
+        HashMap::new()
+    }
 }
 
 /// A thread as the C library knows it.
@@ -194,6 +206,15 @@ impl<D: Debugger> Debugged<D> {
             Some(lists) => Ok(lists),
             None => threads::Lists::find(&self.memory, self.arch, self.is_static()),
         };
+        self.distance = threads::pointer_distance(&self.memory, self.arch);
+        let offered = self.memory.debugger().offers_registers();
+        let mut all = if offered { self.memory.debugger().all_registers(self.arch) } else { HashMap::new() };
+        if let (Ok(lists), Some(distance)) = (&lists, self.distance) {
+            let pointers = all.values().filter_map(|registers| registers.thread_pointer);
+            let (low, length) = lists.window(self.arch);
+            let descriptors: Vec<_> = pointers.map(|at| (at.back(distance).offset(low), length)).collect();
+            self.memory.prefetch(&descriptors);
+        }
         let natives = lists.and_then(|lists| {
             let natives = lists.read(&self.memory, self.arch)?;
             self.lists = Some(lists);
@@ -206,12 +227,11 @@ impl<D: Debugger> Debugged<D> {
                 Vec::new()
             }
         };
-        self.distance = threads::pointer_distance(&self.memory, self.arch);
         let distance = self.distance;
-        let offered = self.memory.debugger().offers_registers();
-        let registers = |native: &NativeThread| match offered {
-            true => self.memory.debugger().registers(*native, self.arch),
-            false => Err(NOT_OFFERED.to_owned()),
+        let mut registers = |native: &NativeThread| match all.remove(&native.lwp) {
+            Some(registers) => Ok(registers),
+            None if offered => self.memory.debugger().registers(*native, self.arch),
+            None => Err(NOT_OFFERED.to_owned()),
         };
         let thread = |native: &NativeThread| Thread {
             lwp: native.lwp,
@@ -222,6 +242,14 @@ impl<D: Debugger> Debugged<D> {
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
+        // Nearly every question is about what threads are in the middle of, and where they began.
+        const PART: u64 = 3072;
+        let ends = self.used_stacks().flat_map(|used| {
+            let outermost = used.end.saturating_sub(PART).max(used.start);
+            [(Addr(used.start), PART.min(used.end - used.start)), (Addr(outermost), used.end - outermost)]
+        });
+        let ends: Vec<_> = ends.collect();
+        self.memory.prefetch(&ends);
         changed
     }
 
@@ -292,6 +320,11 @@ impl<D: Debugger> Target for Debugged<D> {
 
     fn prefetch(&self, ranges: &[(Addr, u64)]) {
         self.memory.prefetch(ranges);
+    }
+
+    fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
+        self.memory.prefetch(ranges);
+        read_each(ranges, bytes, |addr, buf| self.read(addr, buf).is_ok())
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

@@ -381,10 +381,11 @@ unsafe extern "C" fn read_memory(
         }
         return Rc::OK;
     }
-    let mut own = vec![0; buffer.len()];
+    // Some segments have a question in the buffer.
+    let mut own = buffer.to_vec();
     let read = match address.segment {
         0 => subject.core.read(Addr(address.address), &mut own).is_ok(),
-        segment => beyond(&subject, segment, thread, &mut own),
+        segment => beyond(&subject, (segment, address.address), thread, &mut own),
     };
     if !read && !matches!(fault, Some(Fault::Zero | Fault::Flips)) {
         return Rc::ERROR;
@@ -403,8 +404,22 @@ unsafe extern "C" fn read_memory(
     Rc::OK
 }
 
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// `struct user_regs_struct`: fifteen general registers by their DWARF numbers, rip, rsp, fs_base.
+fn registers(subject: &Subject, lwp: i32) -> Option<Vec<u8>> {
+    let registers = subject.core.threads().iter().find(|t| t.lwp == lwp)?.registers.as_ref().ok()?;
+    let general = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].map(|number| registers.general[number]);
+    let mut words = [0u64; 27];
+    words[..15].copy_from_slice(&general);
+    (words[16], words[19], words[21]) = (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
+    Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+}
+
 /// What is offered beyond OMPD.
-fn beyond(subject: &Subject, segment: u64, thread: *mut ThreadContext, buffer: &mut [u8]) -> bool {
+fn beyond(subject: &Subject, (segment, address): (u64, u64), thread: *mut ThreadContext, buffer: &mut [u8]) -> bool {
     let (generous, stop) = with(|state| (state.generous, state.stop));
     if !generous {
         with(|state| state.wrong.push(format!("a read from the segment {segment:#x}, which is not offered")));
@@ -412,15 +427,36 @@ fn beyond(subject: &Subject, segment: u64, thread: *mut ThreadContext, buffer: &
     match segment {
         extra::STOP => buffer.copy_from_slice(&stop.to_ne_bytes()),
         extra::REGISTERS => {
-            let lwp = thread.addr() as i32;
-            let known = subject.core.threads().iter().find(|t| t.lwp == lwp).and_then(|t| t.registers.as_ref().ok());
-            let Some(registers) = known else { return false };
-            // `struct user_regs_struct`: fifteen general registers by their DWARF numbers, rip, rsp, fs_base.
-            let general = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].map(|number| registers.general[number]);
-            let others = [(16, registers.pc), (19, registers.sp), (21, registers.thread_pointer.unwrap_or(Addr(0)))];
-            let places = general.into_iter().enumerate().chain(others.map(|(at, value)| (at, value.0)));
-            for (at, value) in places {
-                buffer[8 * at..][..8].copy_from_slice(&value.to_le_bytes());
+            let Some(set) = registers(subject, thread.addr() as i32) else { return false };
+            buffer[..set.len()].copy_from_slice(&set);
+        }
+        extra::PIECES => {
+            let count = (address & !extra::ADDRESS) as usize;
+            let pieces = numbers(&buffer[..16 * count]);
+            let mut from = 0;
+            for piece in pieces.chunks_exact(2) {
+                let to = from + piece[1] as usize;
+                if subject.core.read(Addr(piece[0]), &mut buffer[from..to]).is_err() {
+                    return false;
+                }
+                from = to;
+            }
+        }
+        extra::THREADS => {
+            let all = subject.core.threads().iter().map(|thread| thread.lwp as u64);
+            let numbers = std::iter::once(all.len() as u64).chain(all);
+            buffer.as_chunks_mut().0.iter_mut().zip(numbers).for_each(|(part, number)| *part = number.to_ne_bytes());
+        }
+        extra::ALL_REGISTERS => {
+            let count = (address & !extra::ADDRESS) as usize;
+            let lwps = numbers(&buffer[..8 * count]);
+            let each = buffer.len() / count;
+            for (lwp, answer) in lwps.into_iter().zip(buffer.chunks_exact_mut(each)) {
+                let known = registers(subject, lwp as i32);
+                answer[..8].copy_from_slice(&u64::from(known.is_some()).to_ne_bytes());
+                if let Some(set) = known {
+                    answer[8..].copy_from_slice(&set);
+                }
             }
         }
         _ => return false,
@@ -451,7 +487,7 @@ unsafe extern "C" fn thread_context(
         return rc;
     }
     let Some(subject) = subject(context) else { return Rc::BAD_INPUT };
-    if kind == extra::KIND && with(|state| state.generous) {
+    if (kind == extra::KIND || kind == extra::BULK) && with(|state| state.generous) {
         return Rc::OK;
     }
     if kind != thread_id::LWP || size != 8 {

@@ -126,26 +126,62 @@ unsafe extern "C" fn read_memory(
             Rc::OK
         }
         (extra::REGISTERS, true) => {
-            let lwp = thread.addr() as i32;
-            let known = held.target.threads().iter().find(|t| t.lwp == lwp).and_then(|t| t.registers.as_ref().ok());
-            let Some(registers) = known else { return Rc::ERROR };
-            // `struct user_regs_struct`: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags
-            // rsp ss fs_base.
-            let g = &registers.general;
-            let mut words = [0u64; 27];
-            for (at, register) in [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].into_iter().enumerate() {
-                words[at] = g[register];
+            let Some(set) = registers(held, thread.addr() as i32) else { return Rc::ERROR };
+            buffer.copy_from_slice(&set);
+            Rc::OK
+        }
+        (extra::PIECES, true) => {
+            let count = (address.address & !extra::ADDRESS) as usize;
+            let question: Vec<u64> = numbers(&buffer[..16 * count]);
+            let mut from = 0;
+            for piece in question.chunks_exact(2) {
+                *held.reads.borrow_mut().entry((piece[0], piece[1])).or_default() += 1;
+                let to = from + piece[1] as usize;
+                if held.target.read(Addr(piece[0]), &mut buffer[from..to]).is_err() {
+                    return Rc::ERROR;
+                }
+                from = to;
             }
-            words[15] = registers.syscall.map_or(u64::MAX, |call| call.number);
-            (words[16], words[19], words[21]) =
-                (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
-            for (part, word) in buffer.chunks_exact_mut(8).zip(words) {
-                part.copy_from_slice(&word.to_le_bytes());
+            Rc::OK
+        }
+        (extra::THREADS, true) => {
+            let all = held.target.threads().iter().map(|thread| thread.lwp as u64);
+            let count = all.len() as u64;
+            for (part, number) in buffer.as_chunks_mut().0.iter_mut().zip(std::iter::once(count).chain(all)) {
+                *part = number.to_ne_bytes();
+            }
+            Rc::OK
+        }
+        (extra::ALL_REGISTERS, true) => {
+            let count = (address.address & !extra::ADDRESS) as usize;
+            let lwps = numbers(&buffer[..8 * count]);
+            let each = buffer.len() / count;
+            for (lwp, answer) in lwps.into_iter().zip(buffer.chunks_exact_mut(each)) {
+                let known = registers(held, lwp as i32).filter(|_| !held.stops_alone);
+                answer[..8].copy_from_slice(&u64::from(known.is_some()).to_ne_bytes());
+                answer[8..].copy_from_slice(&known.unwrap_or_else(|| vec![0xaa; each - 8]));
             }
             Rc::OK
         }
         _ => Rc::ERROR,
     }
+}
+
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// `struct user_regs_struct`: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base.
+fn registers(held: &Held, lwp: i32) -> Option<Vec<u8>> {
+    let registers = held.target.threads().iter().find(|t| t.lwp == lwp)?.registers.as_ref().ok()?;
+    let g = &registers.general;
+    let mut words = [0u64; 27];
+    for (at, register) in [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].into_iter().enumerate() {
+        words[at] = g[register];
+    }
+    words[15] = registers.syscall.map_or(u64::MAX, |call| call.number);
+    (words[16], words[19], words[21]) = (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
+    Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
 unsafe extern "C" fn read_string(
@@ -177,7 +213,7 @@ unsafe extern "C" fn thread_context(
     out: *mut *mut ThreadContext,
 ) -> Rc {
     let held = unsafe { &*context.cast::<Held>() };
-    if kind == extra::KIND && held.generous {
+    if (kind == extra::KIND || kind == extra::BULK) && held.generous {
         return Rc::OK;
     }
     if kind != thread_id::LWP || size != 8 {

@@ -13,8 +13,10 @@ const MOST_KEPT: usize = 64 << 20;
 
 /// Bytes between two structures that are read along with them: a call costs more.
 const GAP: u64 = 256;
-/// Bytes that are read at once.
+/// Up to so many bytes structures are read at once that lie close to each other.
 const PIECE: u64 = 64 << 10;
+/// Bytes that are read in one call.
+const BATCH: u64 = 1 << 20;
 
 pub(super) struct Memory<D> {
     debugger: D,
@@ -55,14 +57,7 @@ impl<D: Debugger> Memory<D> {
             return Ok(());
         }
         self.debugger.read(addr, buf)?;
-        let mut kept = self.kept.borrow_mut();
-        if kept.total.saturating_add(buf.len()) <= MOST_KEPT {
-            kept.total += buf.len();
-            // A shorter piece that began at the same place goes.
-            if let Some(shorter) = kept.pieces.insert(addr.0, buf.to_vec()) {
-                kept.total -= shorter.len();
-            }
-        }
+        self.keep(addr, buf);
         Ok(())
     }
 
@@ -80,9 +75,55 @@ impl<D: Debugger> Memory<D> {
                 _ => pieces.push((start, end)),
             }
         }
-        for (start, end) in pieces.into_iter().filter(|(start, end)| end - start <= PIECE) {
-            // What is not all there is read one by one.
-            let _ = self.bytes(Addr(start), (end - start) as usize);
+        pieces.retain(|(start, end)| end - start <= BATCH && !self.covers(*start, *end));
+        let mut rest = &pieces[..];
+        while !rest.is_empty() {
+            // As many as go into one call.
+            let mut total = 0;
+            let fit = rest.iter().take_while(|(start, end)| {
+                total += end - start;
+                total <= BATCH
+            });
+            let (batch, behind) = rest.split_at(fit.count().max(1));
+            rest = behind;
+            if batch.len() < 2 || !self.read_batch(batch) {
+                for (start, end) in batch {
+                    // What is not all there is read one by one.
+                    let _ = self.bytes(Addr(*start), (end - start) as usize);
+                }
+            }
+        }
+    }
+
+    /// Reads pieces in one call, if the debugger takes such and all of them are there.
+    fn read_batch(&self, batch: &[(u64, u64)]) -> bool {
+        let pieces: Vec<(Addr, usize)> =
+            batch.iter().map(|(start, end)| (Addr(*start), (end - start) as usize)).collect();
+        let Some(bytes) = self.debugger.read_all(&pieces) else { return false };
+        let mut from = 0;
+        for (addr, length) in pieces {
+            let Some(part) = bytes.get(from..from + length) else { return false };
+            self.keep(addr, part);
+            from += length;
+        }
+        true
+    }
+
+    /// All of it was read in one piece.
+    fn covers(&self, start: u64, end: u64) -> bool {
+        let kept = self.kept.borrow();
+        let holds = |(first, bytes): (&u64, &Vec<u8>)| first.saturating_add(bytes.len() as u64) >= end;
+        kept.pieces.range(..=start).rev().take(4).any(holds)
+    }
+
+    fn keep(&self, addr: Addr, bytes: &[u8]) {
+        let mut kept = self.kept.borrow_mut();
+        if kept.total.saturating_add(bytes.len()) <= MOST_KEPT {
+            kept.total += bytes.len();
+            // A shorter piece that began at the same place goes.
+            if let Some(shorter) = kept.pieces.insert(addr.0, bytes.to_vec()) {
+                kept.total -= shorter.len();
+            }
         }
     }
 

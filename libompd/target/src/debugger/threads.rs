@@ -73,6 +73,13 @@ impl Lists {
         Ok(Lists { links, tid, next, heads })
     }
 
+    /// The part of a thread's descriptor with its links and its id: where it begins, and how long it is. Both are read at once, for each
+    /// read costs the debugger a call; mostly they are neighbours.
+    pub(super) fn window(&self, arch: Arch) -> (u64, u64) {
+        let (low, high) = (self.links.min(self.tid), self.links.max(self.tid) + 2 * u64::from(arch.pointer_bytes));
+        if high - low <= NEAR { (low, high - low) } else { (self.links, 2 * u64::from(arch.pointer_bytes)) }
+    }
+
     /// The kernel thread id that the descriptor of a thread has: 0 while the thread is being made, and when it is over
     /// (nptl/pthread_create.c).
     pub(super) fn lwp<D: Debugger>(&self, memory: &Memory<D>, arch: Arch, pthread: Addr) -> Option<i32> {
@@ -82,7 +89,7 @@ impl Lists {
 
     /// All threads that glibc lists and that have a kernel thread.
     pub(super) fn read<D: Debugger>(&self, memory: &Memory<D>, arch: Arch) -> Result<Vec<NativeThread>, String> {
-        let Lists { links, tid, next, heads } = *self;
+        let Lists { links, next, heads, .. } = *self;
         let mut threads = Vec::new();
         let mut seen = HashSet::new();
         for head in heads {
@@ -95,11 +102,8 @@ impl Lists {
                     return Err("the C library's list of threads has no end".to_owned());
                 }
                 let pthread = at.back(links);
-                // Both fields at once, for each read costs the debugger a call; they are neighbours.
-                let (low, high) = (links.min(tid), links.max(tid) + 2 * u64::from(arch.pointer_bytes));
-                if high - low <= NEAR {
-                    memory.bytes(pthread.offset(low), (high - low) as usize).ok_or_else(|| broken(at))?;
-                }
+                let (low, length) = self.window(arch);
+                memory.bytes(pthread.offset(low), length as usize).ok_or_else(|| broken(at))?;
                 let lwp = self.lwp(memory, arch, pthread).ok_or_else(|| broken(at))?;
                 if lwp > 0 {
                     threads.push(NativeThread { lwp, pthread });

@@ -471,13 +471,14 @@ impl<'a> Reader<'a> {
         Ok(self.target.read_ptr(slot)? == thread.view.addr_of(&s.thread.release)?)
     }
 
-    /// The implicit tasks of a team lie side by side.
+    /// The implicit tasks of a team lie side by side, and behind them pointers to its members' semaphores.
     fn prefetch_tasks(&self, addr: Addr, team: &View) {
         let s = &self.gomp.structs;
         if let (Ok(first), Ok(size), Ok(n)) =
             (s.team.implicit_task.offset(), s.task.size.get(), team.uint(&s.team.nthreads))
         {
-            self.target.prefetch(&[(addr.offset(first), n.saturating_mul(size))]);
+            let each = size.saturating_add(self.target.arch().pointer_bytes.into());
+            self.target.prefetch(&[(addr.offset(first), n.saturating_mul(each))]);
         }
     }
 
