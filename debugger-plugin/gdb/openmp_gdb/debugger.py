@@ -206,15 +206,14 @@ def lwp_of(thread: gdb.InferiorThread) -> int:
     return thread.ptid[1] or thread.ptid[2] or thread.ptid[0]
 
 
-def pieces(debugger: Debugger, question: bytes) -> bytes | None:
-    """Pieces of memory, given by address and length each: all of them or none."""
+def pieces(debugger: Debugger, question: bytes, size: int) -> bytes:
+    """Pieces of memory, given by address and length each: for each 1 or 0, and room for its bytes."""
     found = bytearray()
     for address, length in struct.iter_unpack("=2Q", question):
         part = debugger.read(address, length)
-        if part is None:
-            return None
-        found += part
-    return bytes(found)
+        found += struct.pack("=Q", part is not None)
+        found += bytes(length) if part is None else part
+    return bytes(found).ljust(size, b"\0")
 
 
 def all_registers(debugger: Debugger, question: bytes, size: int) -> bytes | None:
@@ -335,8 +334,7 @@ class Callbacks:
             found = debugger.registers(thread or 0) if debugger else None
         elif segment == ompd.EXTRA_PIECES:
             debugger = self._asked(context, "pieces of memory")
-            found = pieces(debugger, ctypes.string_at(buffer, 16 * (address & COUNT))) if debugger else None
-            size = len(found or b"")
+            found = pieces(debugger, ctypes.string_at(buffer, 16 * (address & COUNT)), size) if debugger else None
         elif segment == ompd.EXTRA_THREADS:
             debugger = self._asked(context, "threads")
             found = debugger.lwps(size) if debugger else None

@@ -28,7 +28,7 @@ pub mod extra {
     /// in the debugger's byte order, and the buffer holds the question before the call and the answer behind it.
     pub const BULK: u64 = 1_071_708;
     /// Several pieces of memory in one call. The address is `ADDRESS` and how many there are; the buffer has the address and the length of
-    /// each, and gets their bytes, one piece behind another. All of them or none.
+    /// each, and gets for each a number that is 1 if it could be read, and its bytes.
     pub const PIECES: u64 = 0x6f6d_7064_0003;
     /// The kernel ids of all threads: how many there are, and then, as far as the buffer goes, the ids.
     pub const THREADS: u64 = 0x6f6d_7064_0004;
@@ -241,9 +241,9 @@ impl Debugger for Asked {
         Registers::of_kernel(arch, &buf).ok_or_else(|| "registers of this machine are not decoded".to_owned())
     }
 
-    fn read_all(&self, pieces: &[(Addr, usize)]) -> Option<Vec<u8>> {
+    fn read_all(&self, pieces: &[(Addr, usize)]) -> Option<Vec<Option<Vec<u8>>>> {
         self.offers_bulk().then_some(())?;
-        let total: usize = pieces.iter().map(|(_, length)| *length).sum();
+        let total: usize = pieces.iter().map(|(_, length)| 8 + length).sum();
         let mut buf = vec![0; total.max(16 * pieces.len())];
         for ((addr, length), question) in pieces.iter().zip(buf.as_chunks_mut::<16>().0) {
             question[..8].copy_from_slice(&addr.0.to_ne_bytes());
@@ -251,8 +251,14 @@ impl Debugger for Asked {
         }
         let address = extra::ADDRESS | pieces.len() as u64;
         self.read_at(extra::PIECES, address, ptr::null_mut(), &mut buf).ok()?;
-        buf.truncate(total);
-        Some(buf)
+        let mut rest = &buf[..];
+        let answer = |(_, length): &(Addr, usize)| {
+            let (known, behind) = rest.split_first_chunk()?;
+            let (bytes, behind) = behind.split_at_checked(*length)?;
+            rest = behind;
+            (u64::from_ne_bytes(*known) == 1).then(|| bytes.to_vec())
+        };
+        Some(pieces.iter().map(answer).collect())
     }
 
     fn all_registers(&self, arch: Arch) -> HashMap<i32, Registers> {

@@ -191,7 +191,6 @@ impl Space {
         answer: impl Fn(&Space) -> Result<T, Rc>,
     ) -> Result<T, Rc> {
         if !self.is_up_to_date() {
-            self.target.forget();
             self.seen = Seen::Nothing;
             self.single_looks += 1;
             if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
@@ -211,17 +210,18 @@ impl Space {
     /// Makes sure that what is known is of now, and of the whole process.
     pub(crate) fn look(&mut self) {
         if !self.is_up_to_date() {
-            self.target.forget();
             self.look_at_all();
         }
     }
 
-    /// True if the debugger says that nothing has happened since the last look at the whole process.
+    /// True if the debugger says that nothing has happened since the last look at the whole process. What was read before the process has
+    /// run is forgotten.
     fn is_up_to_date(&mut self) -> bool {
         let stop = self.target.debugger().stop();
         let same = stop.is_some() && stop == self.stop;
         if !same {
             self.single_looks = 0;
+            self.target.forget();
         }
         self.stop = stop;
         same && matches!(self.seen, Seen::Whole(_))
@@ -349,7 +349,6 @@ impl Space {
     /// A control variable of the process as a whole.
     pub(crate) fn setting(&mut self, name: &str) -> Result<Setting, Rc> {
         if !self.is_up_to_date() {
-            self.target.forget();
             self.seen = Seen::Nothing;
             if let ([runtime], None) = (&self.runtimes[..], self.stop)
                 && let Some(setting) = runtime.setting(&self.target, name)

@@ -44,9 +44,8 @@ pub trait Debugger {
     /// Why they are not known.
     fn registers(&self, thread: NativeThread, arch: Arch) -> Result<Registers, String>;
 
-    /// Reads several pieces one after another into one buffer, all of them or none; `None` as well from debuggers that have to be asked
-    /// for each.
-    fn read_all(&self, _pieces: &[(Addr, usize)]) -> Option<Vec<u8>> {
+    /// Reads several pieces in one call, each wholly or not at all; `None` from debuggers that have to be asked for each.
+    fn read_all(&self, _pieces: &[(Addr, usize)]) -> Option<Vec<Option<Vec<u8>>>> {
         None
     }
 

@@ -435,11 +435,10 @@ fn beyond(subject: &Subject, (segment, address): (u64, u64), thread: *mut Thread
             let pieces = numbers(&buffer[..16 * count]);
             let mut from = 0;
             for piece in pieces.chunks_exact(2) {
-                let to = from + piece[1] as usize;
-                if subject.core.read(Addr(piece[0]), &mut buffer[from..to]).is_err() {
-                    return false;
-                }
-                from = to;
+                let (known, bytes) = buffer[from..][..8 + piece[1] as usize].split_at_mut(8);
+                let read = subject.core.read(Addr(piece[0]), bytes).is_ok();
+                known.copy_from_slice(&u64::from(read).to_ne_bytes());
+                from += 8 + piece[1] as usize;
             }
         }
         extra::THREADS => {

@@ -136,11 +136,10 @@ unsafe extern "C" fn read_memory(
             let mut from = 0;
             for piece in question.chunks_exact(2) {
                 *held.reads.borrow_mut().entry((piece[0], piece[1])).or_default() += 1;
-                let to = from + piece[1] as usize;
-                if held.target.read(Addr(piece[0]), &mut buffer[from..to]).is_err() {
-                    return Rc::ERROR;
-                }
-                from = to;
+                let (known, bytes) = buffer[from..][..8 + piece[1] as usize].split_at_mut(8);
+                let read = held.target.read(Addr(piece[0]), bytes).is_ok();
+                known.copy_from_slice(&u64::from(read).to_ne_bytes());
+                from += 8 + piece[1] as usize;
             }
             Rc::OK
         }

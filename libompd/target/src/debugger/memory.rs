@@ -95,16 +95,15 @@ impl<D: Debugger> Memory<D> {
         }
     }
 
-    /// Reads pieces in one call, if the debugger takes such and all of them are there.
+    /// Reads pieces in one call, if the debugger takes such.
     fn read_batch(&self, batch: &[(u64, u64)]) -> bool {
         let pieces: Vec<(Addr, usize)> =
             batch.iter().map(|(start, end)| (Addr(*start), (end - start) as usize)).collect();
-        let Some(bytes) = self.debugger.read_all(&pieces) else { return false };
-        let mut from = 0;
-        for (addr, length) in pieces {
-            let Some(part) = bytes.get(from..from + length) else { return false };
-            self.keep(addr, part);
-            from += length;
+        let Some(read) = self.debugger.read_all(&pieces) else { return false };
+        for ((addr, length), bytes) in pieces.into_iter().zip(read) {
+            if let Some(bytes) = bytes.filter(|bytes| bytes.len() == length) {
+                self.keep(addr, &bytes);
+            }
         }
         true
     }
