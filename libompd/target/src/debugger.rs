@@ -322,7 +322,9 @@ impl<D: Debugger> Target for Debugged<D> {
     }
 
     fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
-        self.memory.prefetch(ranges);
+        if ranges.len() > 1 {
+            self.memory.prefetch(ranges);
+        }
         read_each(ranges, bytes, |addr, buf| self.read(addr, buf).is_ok())
     }
 

@@ -197,7 +197,7 @@ fn nothing_is_read_twice_within_a_call_or_while_the_process_has_not_run() {
             assert!(!session.held.reads.borrow().is_empty(), "it has run");
         }
         let twice: Vec<_> = session.held.reads.borrow().iter().filter(|(_, n)| **n > 1).map(|(r, _)| *r).collect();
-        assert!(twice.is_empty(), "read more than once: {twice:x?}");
+        assert!(twice.is_empty(), "{generous}: read more than once: {twice:x?} of {:x?}", session.held.reads.borrow());
     }
 }
 
