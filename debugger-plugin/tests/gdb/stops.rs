@@ -122,6 +122,20 @@ fn threads_of_the_runtime_begin() {
     });
 }
 
+/// There are no barriers in the program but the ends of its regions, to which all their threads come. In libgomp regions of one thread
+/// have one as well.
+#[test]
+fn all_members_come_to_the_end_of_a_region() {
+    each(|toolchain, runtime| {
+        let (regions, told) = hits(toolchain, runtime, "parallel-begin");
+        let members: i64 = regions.iter().filter_map(|hit| hit["meeting"][0].as_i64()).sum();
+        let alone = i64::try_from(told["serialized"]).expect("a number");
+        let expected = if runtime.is_kmp() { members - alone } else { members };
+        let (hits, _) = hits(toolchain, runtime, "barrier-begin");
+        assert_eq!(i64::try_from(hits.len()), Ok(expected), "{toolchain:?} on {runtime:?}");
+    });
+}
+
 #[test]
 fn conditions_are_of_the_thread_that_gets_there() {
     each(|toolchain, runtime| {

@@ -45,6 +45,10 @@ typedef enum {
      A thread that the runtime has made ends, after its last region.
      */
     ompdx_event_thread_end = 6,
+    /*
+     A thread comes to a barrier of its team, or to the end of a region. OMPD has no symbol for it.
+     */
+    ompdx_event_barrier_begin = 7,
 } ompdx_event_t;
 
 /*

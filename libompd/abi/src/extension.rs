@@ -32,6 +32,8 @@ pub enum Event {
     ThreadBegin = 5,
     /// A thread that the runtime has made ends, after its last region.
     ThreadEnd = 6,
+    /// A thread comes to a barrier of its team, or to the end of a region. OMPD has no symbol for it.
+    BarrierBegin = 7,
 }
 
 /// Where the knowledge of how to read a value comes from.
@@ -134,6 +136,7 @@ impl From<StopEvent> for Event {
             StopEvent::TaskEnd => Event::TaskEnd,
             StopEvent::ThreadBegin => Event::ThreadBegin,
             StopEvent::ThreadEnd => Event::ThreadEnd,
+            StopEvent::BarrierBegin => Event::BarrierBegin,
         }
     }
 }

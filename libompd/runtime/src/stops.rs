@@ -30,29 +30,33 @@ pub enum StopEvent {
     ThreadBegin,
     /// A thread of the runtime's own, after its last region.
     ThreadEnd,
+    /// A thread comes to a barrier of its team, which may be the one at the end of a region.
+    BarrierBegin,
 }
 
 impl StopEvent {
     /// All of them.
-    pub const ALL: [StopEvent; 6] = [
+    pub const ALL: [StopEvent; 7] = [
         StopEvent::ParallelBegin,
         StopEvent::ParallelEnd,
         StopEvent::TaskBegin,
         StopEvent::TaskEnd,
         StopEvent::ThreadBegin,
         StopEvent::ThreadEnd,
+        StopEvent::BarrierBegin,
     ];
 
-    /// The name of the symbol that OMPD has for it.
-    pub fn symbol(self) -> &'static str {
-        match self {
+    /// The name of the symbol that OMPD has for it, if it has one.
+    pub fn symbol(self) -> Option<&'static str> {
+        Some(match self {
             StopEvent::ParallelBegin => "ompd_bp_parallel_begin",
             StopEvent::ParallelEnd => "ompd_bp_parallel_end",
             StopEvent::TaskBegin => "ompd_bp_task_begin",
             StopEvent::TaskEnd => "ompd_bp_task_end",
             StopEvent::ThreadBegin => "ompd_bp_thread_begin",
             StopEvent::ThreadEnd => "ompd_bp_thread_end",
-        }
+            StopEvent::BarrierBegin => return None,
+        })
     }
 }
 
@@ -137,7 +141,7 @@ impl Stops {
     /// Adds OMPD's own symbols, which mostly are local ones, and in some builds of C++.
     pub(crate) fn add_named(&mut self, symbol: impl Fn(&str) -> Option<Symbol>, registers: &[u16], absent: &str) {
         for event in StopEvent::ALL {
-            let plain = event.symbol();
+            let Some(plain) = event.symbol() else { continue };
             // `void ompd_bp_parallel_begin()` in the Itanium ABI.
             let mangled = format!("_Z{}{plain}v", plain.len());
             match [plain, &mangled].into_iter().find_map(&symbol).filter(|symbol| !symbol.tls) {

@@ -33,6 +33,7 @@ pub(crate) fn find(image: &ElfFile, in_task: Option<u64>) -> Found {
     search.regions();
     search.tasks();
     search.threads();
+    search.barriers();
     search.found.close(&search.branches)
 }
 
@@ -45,6 +46,35 @@ struct TaskCalls {
     others: BTreeSet<u64>,
     /// Of what has a device execute a task.
     devices: BTreeSet<u64>,
+}
+
+/// Functions by which programs come to a barrier (barrier.c, loop.c, sections.c).
+const BARRIERS: [&str; 6] = [
+    "GOMP_barrier",
+    "GOMP_barrier_cancel",
+    "GOMP_loop_end",
+    "GOMP_loop_end_cancel",
+    "GOMP_sections_end",
+    "GOMP_sections_end_cancel",
+];
+
+/// The calls that come first behind a call through a pointer, by where they are and what they call.
+fn behind_bodies(run: &Run) -> BTreeSet<(u64, u64)> {
+    let mut found = BTreeSet::new();
+    for path in run.paths() {
+        let mut body = false;
+        for event in path {
+            let Event::Call(call) = event else { continue };
+            match (internal(call), &call.callee) {
+                (Some(callee), _) if std::mem::take(&mut body) => {
+                    found.insert((call.at, callee));
+                }
+                (None, code::Callee::Named(_)) | (Some(_), _) => {}
+                (None, _) => body = true,
+            }
+        }
+    }
+    found
 }
 
 struct Search<'a> {
@@ -381,6 +411,37 @@ impl Search<'_> {
         let why = "threads of a pool that is given up together (omp_pause_resource, the end of the thread whose pool it is) end by \
                    pthread_exit";
         self.found.gap(StopEvent::ThreadEnd, why);
+    }
+
+    /// What programs call at barriers, and the end of a region: `gomp_team_end` in thread 0, and in the others the barrier behind the
+    /// region's function, `local_fn (local_data); gomp_team_barrier_wait_final (&team->barrier);`.
+    fn barriers(&mut self) {
+        const EVENT: StopEvent = StopEvent::BarrierBegin;
+        for name in BARRIERS {
+            // Older releases lack some.
+            if let Some(at) = self.entry(name) {
+                self.found.site(Site::new(EVENT, at, Kind::AsRead, format!("entry of {name}")));
+            }
+        }
+        match self.team_end() {
+            Some((at, _)) => self.found.site(Site::new(EVENT, at, Kind::AsRead, "entry of gomp_team_end")),
+            None => {
+                self.found.gap(EVENT, "the end of a region is not met in its thread 0: gomp_team_end could not be told")
+            }
+        }
+        let behind = self.thread_start().map(|(entry, run)| (entry, behind_bodies(&run)));
+        let Some((entry, calls)) = behind.filter(|(_, calls)| {
+            let waits: BTreeSet<u64> = calls.iter().map(|(_, callee)| *callee).collect();
+            waits.len() == 1
+        }) else {
+            let why = "the end of a region is not met in other threads than its thread 0: the barrier behind the region's function could \
+                       not be told in the function that threads begin with (gomp_thread_start)";
+            return self.found.gap(EVENT, why);
+        };
+        for (at, _) in calls {
+            let place = format!("gomp_thread_start+{:#x}, at the end of a region", at.wrapping_sub(entry));
+            self.found.site(Site::new(EVENT, at, Kind::AsRead, place));
+        }
     }
 
     fn thread_start(&mut self) -> Option<(u64, Run)> {

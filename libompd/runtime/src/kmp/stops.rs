@@ -27,6 +27,7 @@ pub(crate) fn find(image: &ElfFile) -> Found {
     search.serialized();
     search.tasks();
     search.undeferred();
+    search.barriers();
     search.found.close(&search.branches)
 }
 
@@ -34,6 +35,20 @@ struct Search<'a> {
     branches: Branches<'a>,
     found: Found,
 }
+
+/// Functions by which programs come to a barrier (kmp_csupport.cpp, and for those built by GCC kmp_gsupport.cpp).
+const BARRIERS: [&str; 10] = [
+    "__kmpc_barrier",
+    "__kmpc_cancel_barrier",
+    "__kmpc_barrier_master",
+    "__kmpc_copyprivate",
+    "GOMP_barrier",
+    "GOMP_barrier_cancel",
+    "GOMP_loop_end",
+    "GOMP_loop_end_cancel",
+    "GOMP_sections_end",
+    "GOMP_sections_end_cancel",
+];
 
 /// What threads of the runtime begin with, and the barriers that hold a team together.
 struct Launch {
@@ -111,11 +126,11 @@ impl Search<'_> {
     }
 
     fn teams(&mut self) {
-        use StopEvent::{ParallelBegin, ParallelEnd, ThreadBegin, ThreadEnd};
+        use StopEvent::{BarrierBegin, ParallelBegin, ParallelEnd, ThreadBegin, ThreadEnd};
         const INITIAL: &str = "threads that the program makes pass through no place that could be told";
         let Some(launch) = self.launch() else {
             let why = "the function that threads of the runtime begin with (__kmp_launch_thread) could not be told";
-            return [ParallelBegin, ParallelEnd, ThreadBegin, ThreadEnd]
+            return [ParallelBegin, ParallelEnd, ThreadBegin, ThreadEnd, BarrierBegin]
                 .into_iter()
                 .for_each(|event| self.found.gap(event, why));
         };
@@ -182,6 +197,18 @@ impl Search<'_> {
         }
     }
 
+    /// What programs call at barriers.
+    fn barriers(&mut self) {
+        const EVENT: StopEvent = StopEvent::BarrierBegin;
+        for name in BARRIERS {
+            if let Some(at) = CodeImage::symbol(self.image(), name) {
+                self.found.site(Site::new(EVENT, at, Kind::AsRead, format!("entry of {name}")));
+            }
+        }
+        self.found
+            .gap(EVENT, "barriers of reductions are not met: which way a reduction takes is the runtime's choice");
+    }
+
     /// `__kmp_join_call`, which both `__kmpc_fork_call` and `GOMP_parallel_end` call, and which begins with `__kmp_join_barrier (gtid)`
     /// unless the region is serialized.
     fn joins(&mut self, launch: &Launch) {
@@ -205,8 +232,11 @@ impl Search<'_> {
         }
         let mut barriers = barriers.into_iter();
         let (Some(barrier), None) = (barriers.next(), barriers.next()) else {
-            return self.found.gap(EVENT, "the barrier at the end of a region (__kmp_join_barrier) could not be told");
+            let why = "the barrier at the end of a region (__kmp_join_barrier) could not be told";
+            return [EVENT, StopEvent::BarrierBegin].into_iter().for_each(|event| self.found.gap(event, why));
         };
+        let place = "entry of __kmp_join_barrier, at the end of a region";
+        self.found.site(Site::new(StopEvent::BarrierBegin, barrier, Kind::AsRead, place));
         let callers = self.branches.callers(barrier);
         if callers.len() > MAX_PLACES {
             return self.found.gap(EVENT, TOO_MANY);
