@@ -71,6 +71,8 @@ struct Watch {
     functions: BTreeMap<u32, u64>,
     task_functions: BTreeMap<u64, u32>,
     threads: BTreeSet<i32>,
+    /// How often each thread has come to a barrier.
+    barriers: BTreeMap<i32, u32>,
     /// Hits that count, by event and whether it is a symbol of OMPD's.
     hits: BTreeMap<(u32, i32), u32>,
     unavailable: BTreeMap<&'static str, u32>,
@@ -139,6 +141,7 @@ impl Watch {
                     Event::TaskEnd => self.task_ends(tid, thread, &listed),
                     Event::ThreadBegin => assert!(self.threads.insert(tid), "a thread begins once"),
                     Event::ThreadEnd => {}
+                    Event::BarrierBegin => *self.barriers.entry(tid).or_default() += 1,
                 }
             }
         }
@@ -335,6 +338,7 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
         functions: BTreeMap::new(),
         task_functions: BTreeMap::new(),
         threads: BTreeSet::new(),
+        barriers: BTreeMap::new(),
         hits: BTreeMap::new(),
         unavailable: BTreeMap::new(),
         own: BTreeMap::new(),
@@ -372,6 +376,9 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
     assert_eq!(watch.hits(Event::ParallelEnd), regions);
     assert_eq!(watch.hits(Event::TaskBegin), tasks);
     assert_eq!(watch.hits(Event::TaskEnd), tasks);
+    // In each round 2 + 2 * 3 + 4 + 2 come to the end of a region of several threads, and in libgomp 4 + 3 to that of one of one.
+    let barriers: u32 = watch.barriers.values().sum();
+    assert_eq!(barriers, if runtime.is_kmp() { 3 * 14 } else { 3 * 21 }, "{:?}", watch.barriers);
     assert!(watch.open.values().all(Vec::is_empty) && watch.tasks.values().all(Vec::is_empty));
     assert_eq!(watch.hits(Event::ThreadBegin) as usize, watch.traced.begun);
     // Three task constructs: one of three tasks a round, two of one each, one of them met twice.
