@@ -88,14 +88,24 @@ def noted(function: str | int | None, note: str | None) -> str | int | None:
     return f"{name} [{note}]"
 
 
+def entries(process: Process, lwp: int) -> list[Json]:
+    """What each runtime says of a thread."""
+    return [thread for runtime in process.report()["runtimes"] for thread in runtime["threads"] if thread.get("lwp") == lwp]
+
+
+def role_of(process: Process, lwp: int) -> str | None:
+    """What kind of thread it is, if a runtime knows it."""
+    roles = (known(thread.get("role")) for thread in entries(process, lwp))
+    return next((role for role in roles if role), None)
+
+
 def waits_for(process: Process, lwp: int) -> str | None:
     """What a thread waits for, in a few words."""
-    for runtime in process.report()["runtimes"]:
-        for thread in runtime["threads"]:
-            wait = known(thread.get("wait")) if thread.get("lwp") == lwp else None
-            if wait:
-                name = wait.get("name") or (wait.get("object") if wait.get("lock") is not None else None)
-                return f"waits: {wait['kind'].replace('_', ' ')}" + (f" {name}" if name else "")
+    for thread in entries(process, lwp):
+        wait = known(thread.get("wait"))
+        if wait:
+            name = wait.get("name") or (wait.get("object") if wait.get("lock") is not None else None)
+            return f"waits: {wait['kind'].replace('_', ' ')}" + (f" {name}" if name else "")
     return None
 
 
@@ -154,11 +164,8 @@ class Filter:
             yield Construct(frame, label_of(own[pc])) if is_body else frame
         others = [frame for frame in stack["frames"] if frame.get("lwp") not in (None, lwp)]
         if folded:
-            note = wait if innermost else None
-            if others or stack["idle"]:
-                role = "idle worker" if stack["idle"] else "worker"
-                note = f"{role}, {note}" if note else role
-            yield Folded(folded, note)
+            notes = [role_of(process, lwp), wait if innermost else None]
+            yield Folded(folded, ", ".join(note for note in notes if note) or None)
         if last is not None:
             for frame in others if self.continued else others[:1]:
                 yield Elsewhere(last, frame, self._link(process, frame))
