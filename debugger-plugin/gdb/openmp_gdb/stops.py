@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from ctypes import byref, c_void_p
@@ -26,6 +27,9 @@ WORDS = {
     "thread-end": "A thread ends",
     "barrier-begin": "The thread comes to a barrier",
 }
+
+#: Seconds within which a process that is interrupted stops.
+PATIENCE = 5.0
 
 #: Events that are about the region, and about the task.
 OF_REGION = ("parallel-begin", "parallel-end")
@@ -165,7 +169,7 @@ def told(process: Process, stop: EventStop) -> str:
     at = process.stop_of(lwp)
     event = at[0] if at else stop.events[0]
     lines = [f"{WORDS[event]} (Thread {thread_id(thread)}, LWP {lwp})."]
-    place = source_place()
+    place = source_place([place.location for place in stop.places if place.is_valid()])
     if place is not None:
         lines.append(f"at: {place}")
     if event in OF_REGION:
@@ -177,14 +181,16 @@ def told(process: Process, stop: EventStop) -> str:
     return "\n  ".join(lines)
 
 
-def source_place() -> str | None:
-    """Where the selected thread is in code that has its source, seen from the inside."""
+def source_place(places: list[str | None]) -> str | None:
+    """Where the selected thread is in code that has its source, seen from the inside, outside of the files that have these places: a
+    runtime may have its source as well."""
+    runtimes = {gdb.solib_name(int(place.lstrip("*"), 16)) for place in places if place} - {None}
     frame: gdb.Frame | None = gdb.newest_frame()
     for _ in range(32):
         if frame is None:
             return None
         place = frame.find_sal()
-        if place.symtab is not None and place.line:
+        if place.symtab is not None and place.line and gdb.solib_name(frame.pc()) not in runtimes:
             return f"{frame.name() or '??'} ({place.symtab.filename}:{place.line})"
         frame = frame.older()
     return None
@@ -310,7 +316,9 @@ class Break(Command):
         keyword, _, condition = rest.strip().partition(" ")
         if rest.strip() and (keyword != "if" or not condition.strip()):
             raise gdb.GdbError(f"Behind the event comes `if` and a condition. Usage: {self.usage()}")
-        stop = self.stops.add(self.process(), (event,), condition.strip())
+        process = self.process()
+        process.runs()
+        stop = self.stops.add(process, (event,), condition.strip())
         show(f"Stop {stop.describe()}")
         for gap in stop.gaps:
             show(f"  not met: {gap}")
@@ -358,6 +366,7 @@ class Running(Command):
     def until(self, process: Process, events: tuple[str, ...]) -> str | None:
         """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
         process.held()
+        process.runs()
         lwp = selected_thread().ptid[1]
         stop = self.stops.add(process, events, lwp=lwp)
         try:
@@ -476,6 +485,8 @@ class Catch(Command):
         if words[:1] != ["deadlock"] or len(words) > 2 or not 0.01 <= interval <= 86400:
             raise gdb.GdbError(f"Usage: {self.usage()}")
         process = self.process()
+        selected_thread()
+        process.runs()
         before: set[tuple[str, tuple[int, ...]]] = set()
         while True:
             found: set[tuple[str, tuple[int, ...]]]
@@ -499,21 +510,41 @@ class Catch(Command):
     @staticmethod
     def run_for(process: Process, seconds: float) -> bool:
         """Lets the process run for some time. False if it has stopped by itself."""
-        ours = False
+        ours = over = False
+
+        def runs() -> bool:
+            try:
+                return not over and any(thread.is_running() for thread in process.debugger.inferior.threads())
+            except gdb.error:
+                return True  # Of a remote process that runs gdb does not list the threads.
 
         def interrupt() -> None:
             nonlocal ours
-            if any(thread.is_running() for thread in process.debugger.inferior.threads()):
+            if runs():
                 ours = True
                 gdb.execute("interrupt")
 
-        timer = threading.Timer(seconds, lambda: gdb.post_event(interrupt))
-        timer.daemon = True
-        timer.start()
+        def complain() -> None:
+            if runs():
+                # gdbserver interrupts the group of processes that the process leads, and does nothing if it leads none.
+                # What gdb prints meanwhile is kept back.
+                os.write(2, b"The process was to stop for a moment, and does not. If gdbserver is attached to it, send it SIGINT.\n")
+
+        timers = [
+            threading.Timer(seconds, lambda: gdb.post_event(interrupt)),
+            threading.Timer(seconds + PATIENCE, lambda: gdb.post_event(complain)),
+        ]
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
         try:
             alive = go_on()
         finally:
-            timer.cancel()
+            over = True
+            for timer in timers:
+                timer.cancel()
+                # None is to be under way when gdb ends.
+                timer.join(PATIENCE)
         if not alive:
             show("The process has ended.")
             return False
