@@ -1,13 +1,19 @@
 //! Runs gdb with the plugin.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
-use test_programs::{Running, Skip};
+use test_programs::{Launch, Running, Skip, Truth, await_all_blocked, await_asleep};
+
+mod situation;
+
+pub use situation::{Release, SITUATIONS, Situation, releases, started};
 
 /// What stands before the output of each command.
 const MARK: &str = "@@@ command";
@@ -23,6 +29,30 @@ pub struct Gdb {
 /// The plugin as it lies in the source tree.
 pub fn plugin() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("gdb/openmp.py")
+}
+
+/// The version of gdb: 13 for 13.1.
+///
+/// # Errors
+/// The reason why it is not known.
+pub fn version() -> Result<u32, Skip> {
+    available()?;
+    let done = Command::new("gdb").args(["-nx", "-batch", "-ex", "python print(gdb.VERSION)"]).output();
+    let text = done.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
+    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| Skip::because(format!("gdb is of version {text:?}")))
+}
+
+/// Whether there is a gdbserver.
+///
+/// # Errors
+/// The reason why there is none.
+pub fn has_server() -> Result<(), Skip> {
+    match Command::new("gdbserver").arg("--version").output() {
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(Skip::because(format!("gdbserver ends with {}; ci/setup gets it", done.status))),
+        Err(why) => Err(Skip::because(format!("gdbserver cannot be run: {why}; ci/setup gets it"))),
+    }
 }
 
 /// Whether there is a gdb that can run the plugin.
@@ -63,8 +93,17 @@ impl Gdb {
 
     /// Attached to a process.
     pub fn attached(library: &Path, running: &Running) -> Gdb {
+        Gdb::process(library, running.pid.unsigned_abs(), false)
+    }
+
+    /// Attached to a process by its id; `remote`: connected by a pipe to a gdbserver that is.
+    pub fn process(library: &Path, pid: u32, remote: bool) -> Gdb {
         let mut gdb = Gdb::new(library);
-        gdb.command.args(["-p", &running.pid.to_string()]);
+        if remote {
+            gdb.before.push(format!("target remote | gdbserver --once --attach - {pid}"));
+        } else {
+            gdb.command.args(["-p", &pid.to_string()]);
+        }
         gdb
     }
 
@@ -78,6 +117,11 @@ impl Gdb {
     /// With a program that is not started yet.
     pub fn program(library: &Path, program: &Path) -> Gdb {
         Gdb::new(library).on(program)
+    }
+
+    /// Connected by a pipe to a gdbserver that is attached to a process.
+    pub fn remote(library: &Path, running: &Running) -> Gdb {
+        Gdb::process(library, running.pid.unsigned_abs(), true)
     }
 
     /// One more environment variable, or one less, of gdb and the program it starts.
@@ -101,9 +145,22 @@ impl Gdb {
     ///
     /// # Errors
     /// If gdb does not end by itself, with status 0, or if a Python exception shows.
-    pub fn run<S: AsRef<str>>(mut self, commands: &[S]) -> Result<Vec<String>> {
+    pub fn run<S: AsRef<str>>(self, commands: &[S]) -> Result<Vec<String>> {
+        self.start(commands)?.finish()
+    }
+
+    /// Has gdb start to run the commands.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start<S: AsRef<str>>(mut self, commands: &[S]) -> Result<Started> {
         // One file for both streams, so that what belongs together stays together.
-        let mut output = tempfile::tempfile().context("a file for what gdb prints")?;
+        let output = tempfile::tempfile().context("a file for what gdb prints")?;
+        self.command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+        self.spawn(commands, output)
+    }
+
+    fn spawn<S: AsRef<str>>(mut self, commands: &[S], output: File) -> Result<Started> {
         for line in &self.before {
             self.command.arg("-ex").arg(line);
         }
@@ -112,18 +169,47 @@ impl Gdb {
         }
         // The status of the last command counts; an echo has none to complain of.
         self.command.arg("-ex").arg(format!("echo \\n{MARK}\\n"));
-        let status =
-            self.command.stdout(output.try_clone()?).stderr(output.try_clone()?).status().context("running gdb")?;
-        let text = contents(&mut output)?;
-        ensure!(status.success(), "gdb ended with {status}:\n{text}");
-        for wrong in ["Traceback", "Python Exception", "Error occurred in Python", "internal-error"] {
-            ensure!(!text.contains(wrong), "{wrong}:\n{text}");
+        let child = self.command.spawn().context("running gdb")?;
+        Ok(Started { child, output, commands: commands.len() })
+    }
+
+    /// Has gdb start a program, which is to be ready before the first of the commands: it has told the truth, its threads are in
+    /// the waits they told of, and it got `SIGINT`, by which gdb gets it back.
+    ///
+    /// # Errors
+    /// If it cannot be started, or does not tell the truth.
+    pub fn launch<S: AsRef<str>>(library: &Path, launch: &Launch, commands: &[S]) -> Result<Launched> {
+        let (stdin, stdin_writer) = std::io::pipe().context("a pipe")?;
+        let (stdout_reader, stdout) = std::io::pipe().context("a pipe")?;
+        let output = tempfile::tempfile().context("a file for what gdb prints")?;
+        let mut gdb = Gdb::program(library, &launch.executable().path);
+        // The program is to write to a pipe of its own. What gdb has open when it starts it leaves to the program.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" 3>&1 1>&2"]).arg(gdb.command.get_program()).args(gdb.command.get_args());
+        shell.stdin(stdin).stdout(stdout).stderr(output.try_clone()?);
+        gdb.command = shell;
+        for (name, value) in launch.environment()? {
+            gdb = gdb.variable(name, value);
         }
-        let parts: Vec<String> =
-            text.split(&format!("\n{MARK}\n")).skip(1).map(|part| part.trim_matches('\n').to_owned()).collect();
-        // The mark behind the last one makes one part more.
-        ensure!(parts.len() == commands.len() + 1, "not all commands were executed:\n{text}");
-        Ok(parts.into_iter().take(commands.len()).collect())
+        gdb.before.push("run >&3".to_owned());
+        let mut started = gdb.spawn(commands, output)?;
+        let mut stdout = BufReader::new(stdout_reader);
+        let truth = match Truth::read(&mut (&mut stdout).lines()) {
+            Ok(truth) => truth,
+            Err(why) => {
+                drop(stdin_writer);
+                started.child.wait().context("waiting for gdb")?;
+                return Err(why.context(contents(&mut started.output)?));
+            }
+        };
+        let pid = truth.program.pid;
+        if truth.expectation.is_some() {
+            await_all_blocked(pid, truth.threads.len(), launch.runtime().is_kmp())?;
+        } else {
+            await_asleep(pid, truth.coordinator)?;
+        }
+        kill(Pid::from_raw(pid), Signal::SIGINT).context("stopping the program")?;
+        Ok(Launched { started, truth, _stdin: stdin_writer, _stdout: stdout })
     }
 
     /// Runs one command that prints JSON.
@@ -136,6 +222,62 @@ impl Gdb {
         // gdb complains of cores of programs with large registers.
         let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("warning: Section `.reg-xstate")).collect();
         serde_json::from_str(&text.join("\n")).with_context(|| format!("JSON is wanted: {text:?}"))
+    }
+}
+
+/// A gdb that runs commands. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Started {
+    child: Child,
+    output: File,
+    commands: usize,
+}
+
+impl Started {
+    /// Waits for its end, and gives what each command has printed.
+    ///
+    /// # Errors
+    /// As for [`Gdb::run`].
+    pub fn finish(mut self) -> Result<Vec<String>> {
+        let status = self.child.wait().context("waiting for gdb")?;
+        let text = contents(&mut self.output)?;
+        ensure!(status.success(), "gdb ended with {status}:\n{text}");
+        for wrong in ["Traceback", "Python Exception", "Error occurred in Python", "internal-error"] {
+            ensure!(!text.contains(wrong), "{wrong}:\n{text}");
+        }
+        let parts: Vec<String> =
+            text.split(&format!("\n{MARK}\n")).skip(1).map(|part| part.trim_matches('\n').to_owned()).collect();
+        // The mark behind the last one makes one part more.
+        ensure!(parts.len() == self.commands + 1, "not all commands were executed:\n{text}");
+        Ok(parts.into_iter().take(self.commands).collect())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Both fail only when it was reaped already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A gdb that has started a program, which has told the truth.
+#[derive(Debug)]
+pub struct Launched {
+    started: Started,
+    /// What the program said about itself.
+    pub truth: Truth,
+    _stdin: PipeWriter,
+    _stdout: BufReader<PipeReader>,
+}
+
+impl Launched {
+    /// As [`Started::finish`], after which the program is gone.
+    ///
+    /// # Errors
+    /// As for [`Gdb::run`].
+    pub fn finish(self) -> Result<Vec<String>> {
+        self.started.finish()
     }
 }
 

@@ -49,6 +49,7 @@ pub struct Launch {
     variables: Vec<(String, String)>,
     arguments: Vec<String>,
     core_directory: Option<PathBuf>,
+    leads_group: bool,
 }
 
 /// A process just started, and our ends of its pipes. Whoever has it ends it.
@@ -74,6 +75,7 @@ impl Launch {
             variables: Vec::new(),
             arguments: Vec::new(),
             core_directory: None,
+            leads_group: false,
         }
     }
 
@@ -109,9 +111,26 @@ impl Launch {
         self
     }
 
+    /// The program.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// What it is to run on.
+    pub fn runtime(&self) -> Runtime {
+        self.runtime
+    }
+
+    /// Has the process lead a group of its own, as one that a shell has started for a user does: gdbserver interrupts a group.
+    #[must_use]
+    pub fn leading_group(mut self) -> Launch {
+        self.leads_group = true;
+        self
+    }
+
     /// Runs the program in this directory, with cores of any size allowed.
     #[must_use]
-    pub(crate) fn leaving_core_in(mut self, directory: &Path) -> Launch {
+    pub fn leaving_core_in(mut self, directory: &Path) -> Launch {
         self.core_directory = Some(directory.to_owned());
         self
     }
@@ -154,6 +173,9 @@ impl Launch {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.try_clone()?);
         if let Some(directory) = &self.core_directory {
             command.current_dir(directory);
+        }
+        if self.leads_group {
+            command.process_group(0);
         }
         let leaves_core = self.core_directory.is_some();
         let prepare = move || {

@@ -8,7 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde::Deserialize;
 
 use crate::launch::Process;
@@ -283,6 +284,35 @@ impl Running {
         Ok(Ok(core))
     }
 
+    /// Has the process abort as it is, and gives the core that the kernel wrote to `directory`, which must be empty, and in which
+    /// it has to run ([`Launch::leaving_core_in`]).
+    ///
+    /// # Errors
+    /// When it does not abort; the inner error when the kernel here does not write cores to the working directory.
+    pub fn kernel_core(&mut self, directory: &Path) -> Result<Result<PathBuf, Skip>> {
+        if let Err(skip) = kernel_writes_cores_here() {
+            return Ok(Err(skip));
+        }
+        kill(Pid::from_raw(self.pid), Signal::SIGABRT).context("aborting the program")?;
+        self.aborted(directory)
+    }
+
+    fn aborted(&mut self, directory: &Path) -> Result<Result<PathBuf, Skip>> {
+        let status = self.child.wait()?;
+        if status.signal() != Some(Signal::SIGABRT as i32) {
+            let error = anyhow::anyhow!("the program should have aborted and ended with {status}");
+            return Err(self.with_stderr(error));
+        }
+        if !status.core_dumped() {
+            return Ok(Err(Skip::because("the kernel wrote no core of a program that aborted")));
+        }
+        let files: Vec<_> = fs::read_dir(directory)?.collect::<Result<_, _>>()?;
+        match files.as_slice() {
+            [core] => Ok(Ok(core.path())),
+            other => bail!("{} files where one core should be", other.len()),
+        }
+    }
+
     fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let stdin = self.stdin.as_mut().context("standard input is closed")?;
         stdin.write_all(bytes).context("writing to the program")
@@ -319,19 +349,7 @@ pub fn crash_core(executable: &Executable, runtime: Runtime, env: Env, dir: &Pat
     }
     let mut running = Launch::new(executable, runtime, env).leaving_core_in(dir).start()?;
     running.say(b"\n")?;
-    let status = running.child.wait()?;
-    if status.signal() != Some(Signal::SIGABRT as i32) {
-        let error = anyhow::anyhow!("the program should have aborted and ended with {status}");
-        return Err(running.with_stderr(error));
-    }
-    if !status.core_dumped() {
-        return Ok(Err(Skip::because("the kernel wrote no core of a program that aborted")));
-    }
-    let files: Vec<_> = fs::read_dir(dir)?.collect::<Result<_, _>>()?;
-    match files.as_slice() {
-        [core] => Ok(Ok(Crashed { core: core.path(), truth: running.truth.clone() })),
-        other => bail!("{} files where one core should be", other.len()),
-    }
+    Ok(running.aborted(dir)?.map(|core| Crashed { core, truth: running.truth.clone() }))
 }
 
 /// Do cores of our children land in their working directory? See core(5).

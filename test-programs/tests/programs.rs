@@ -358,6 +358,7 @@ fn every_program_has_its_source() -> Result<()> {
         .chain(STATE_PROGRAMS)
         .chain([
             "begin_end",
+            "following",
             "hang",
             "crash",
             "many",

@@ -33,7 +33,7 @@ class Command(gdb.Command):
         self.dont_repeat()
         try:
             self.run(argument, from_tty)
-        except (NoLibrary, NotNow, ompd.OmpdError) as failure:
+        except (NoLibrary, NotNow, ompd.OmpdError, gdb.error) as failure:
             raise explained(failure) from None
 
     def run(self, argument: str, from_tty: bool) -> None:

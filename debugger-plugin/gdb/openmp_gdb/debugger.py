@@ -100,6 +100,20 @@ def switched(thread: gdb.InferiorThread) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def language_c() -> Iterator[None]:
+    """Has gdb understand C: expressions and names of types are those of the selected frame's language else."""
+    before = gdb.parameter("language")
+    if before == "c":
+        yield
+        return
+    gdb.execute("set language c", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute(f"set language {before}", to_string=True)
+
+
 class Debugger:
     """One inferior: its memory, symbols, threads and registers, and how often it has been let run."""
 
@@ -154,7 +168,8 @@ class Debugger:
             return None
         if name not in self._symbols:
             try:
-                self._symbols[name] = int(gdb.parse_and_eval(f"(unsigned long)&{name}")) & _MASK
+                with language_c():
+                    self._symbols[name] = int(gdb.parse_and_eval(f"(unsigned long)&{name}")) & _MASK
             except (gdb.error, RuntimeError):
                 self._symbols[name] = None
         return self._symbols[name]
@@ -303,8 +318,9 @@ class Callbacks:
             return ompd.ERROR
         try:
             names = ("char", "short", "int", "long", "long long")
-            sizes = [gdb.lookup_type(name).sizeof for name in names]
-            pointer = gdb.lookup_type("void").pointer().sizeof
+            with language_c():
+                sizes = [gdb.lookup_type(name).sizeof for name in names]
+                pointer = gdb.lookup_type("void").pointer().sizeof
         except gdb.error:
             return ompd.ERROR
         out[0] = ompd.TypeSizes(*sizes, pointer)

@@ -138,6 +138,13 @@ class Process:
                 ) from failure
             raise NotNow(f"The process cannot be read: {failure}.") from failure
 
+    def runs(self) -> None:
+        """Raises `NotNow` if it is no process that can run."""
+        # Connections are known since gdb 12; before, gdb says by itself what it cannot do.
+        connection = getattr(self.debugger.inferior, "connection", None)
+        if connection is not None and connection.type == "core":
+            raise NotNow("This is a core file, in which nothing runs: that takes a process.")
+
     def report(self) -> Json:
         """All that is known of this moment (docs/report.schema.json)."""
         space = self.held()

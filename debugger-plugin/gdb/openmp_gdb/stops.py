@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import suppress
 from ctypes import byref, c_void_p
@@ -27,6 +28,9 @@ WORDS = {
     "barrier-begin": "The thread comes to a barrier",
 }
 
+#: Seconds within which a process that is interrupted stops.
+PATIENCE = 5.0
+
 #: Events that are about the region, and about the task.
 OF_REGION = ("parallel-begin", "parallel-end")
 OF_TASK = ("task-begin", "task-end")
@@ -35,14 +39,16 @@ OF_TASK = ("task-begin", "task-end")
 class Place(gdb.Breakpoint):
     """One of the places of a stop. gdb does not list it: the stop is listed by `openmp break`."""
 
-    def __init__(self, owner: EventStop, address: int) -> None:
+    def __init__(self, owner: EventStop, process: Process, address: int) -> None:
         super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
         self.owner = owner
+        #: In which it is.
+        self.process = process
 
     def stop(self) -> bool:
         try:
-            return self.owner.reached()
+            return self.owner.reached(self.process)
         except (NoLibrary, NotNow, ompd.OmpdError, gdb.error) as failure:
             # To go on would be to miss it.
             show(f"Stop {self.owner.number}: whether it counts is not known: {failure}")
@@ -50,7 +56,8 @@ class Place(gdb.Breakpoint):
 
 
 class EventStop:
-    """A request to stop when something begins or ends: all places at which that can be, wherever the runtime is."""
+    """A request to stop when something begins or ends: all places at which that can be, wherever the runtime is; in the process for
+    which it was made, and in others that run the same program: its children, if gdb follows them."""
 
     def __init__(self, process: Process, number: int, events: tuple[str, ...], condition: str, lwp: int | None) -> None:
         self.process = process
@@ -65,32 +72,44 @@ class EventStop:
         #: Why it has no places yet, or not all.
         self.gaps: list[str] = []
 
-    def arm(self) -> None:
-        """Finds the places. Raises `NotNow` or `OmpdError` if there is no runtime yet."""
-        self.disarm()
-        self.process.space()
-        points = [point for point in self.process.stop_points() if point.event in self.events]
+    def is_about(self, process: Process) -> bool:
+        """Whether what happens in a process counts."""
+        if process is self.process:
+            return True
+        programs = [one.debugger.inferior.progspace.filename for one in (process, self.process)]
+        return self.lwp is None and programs[0] is not None and programs[0] == programs[1]
+
+    def arm(self, process: Process) -> None:
+        """Finds the places in a process, which is selected. Raises `NotNow` or `OmpdError` if there is no runtime yet."""
+        self.disarm(process)
+        process.space()
+        points = [point for point in process.stop_points() if point.event in self.events]
         found = [point for point in points if point.point and not point.own]
         # OMPD's own symbols, through which runtimes pass only if asked to, are better than nothing.
         found = found or [point for point in points if point.point]
         self.gaps = sorted({f"{point.runtime}: {point.place}" for point in points if not point.point and not point.own})
-        self.places = [Place(self, address) for address in sorted({point.address for point in found})]
+        self.places += [Place(self, process, address) for address in sorted({point.address for point in found})]
 
-    def disarm(self) -> None:
-        """Takes the breakpoints away."""
+    def is_armed(self, process: Process) -> bool:
+        """Whether it has places in a process."""
+        return any(place.process is process for place in self.places)
+
+    def disarm(self, process: Process | None = None) -> None:
+        """Takes the breakpoints away: all, or those in one process."""
         for place in self.places:
-            if place.is_valid():
+            if process in (None, place.process) and place.is_valid():
                 place.delete()
-        self.places.clear()
+        # gdb deletes those of an inferior that is removed.
+        self.places = [place for place in self.places if place.is_valid()]
 
-    def reached(self) -> bool:
+    def reached(self, process: Process) -> bool:
         """A thread is at one of the places: whether to stop."""
         thread = selected_thread()
         # Since the last stop that gdb has told of, the process has run.
-        self.process.debugger.ran()
+        process.debugger.ran()
         if self.lwp is not None and thread.ptid[1] != self.lwp:
             return False
-        at = self.process.stop_of(thread.ptid[1])
+        at = process.stop_of(thread.ptid[1])
         if at is not None and (at[0] not in self.events or not at[1]):
             return False
         if self.condition and not gdb.parse_and_eval(self.condition):
@@ -116,8 +135,8 @@ class Stops:
         self.all: list[EventStop] = []
         self._next = 1
         gdb.events.stop.connect(self._stopped)
-        gdb.events.new_objfile.connect(lambda _: self._arm_waiting())
-        gdb.events.exited.connect(lambda _: self._disarm())
+        gdb.events.new_objfile.connect(self._new_objfile)
+        gdb.events.exited.connect(lambda event: self._disarm(event.inferior))
 
     def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
         """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
@@ -125,7 +144,7 @@ class Stops:
         self._next += 1
         self.all.append(stop)
         try:
-            stop.arm()
+            stop.arm(process)
         except (NotNow, ompd.OmpdError):
             return stop
         if not stop.places:
@@ -139,21 +158,33 @@ class Stops:
         stop.disarm()
         self.all.remove(stop)
 
-    def _arm_waiting(self) -> None:
-        for stop in self.all:
-            if not stop.places:
-                # If there is none yet, some other file was loaded.
-                with suppress(NotNow, ompd.OmpdError, NoLibrary, gdb.error):
-                    stop.arm()
+    def _new_objfile(self, event: gdb.NewObjFileEvent) -> None:
+        file = event.new_objfile
+        if file.progspace is not None and file.filename == file.progspace.filename:
+            # The program has become another, or begins anew: nothing lies where it was.
+            for inferior in gdb.inferiors():
+                if inferior.progspace == file.progspace:
+                    self._disarm(inferior)
+        inferior = gdb.selected_inferior()
+        if not self.all or inferior.progspace != file.progspace or inferior.pid == 0:
+            return
+        # If there is no runtime yet, some other file was loaded.
+        with suppress(NotNow, ompd.OmpdError, NoLibrary, gdb.error):
+            process = self.session.process(inferior)
+            for stop in self.all:
+                if stop.is_about(process) and not stop.is_armed(process):
+                    stop.arm(process)
 
-    def _disarm(self) -> None:
-        for stop in self.all:
-            stop.disarm()
+    def _disarm(self, inferior: gdb.Inferior) -> None:
+        for process in self.session.known():
+            if process.debugger.inferior.num == inferior.num:
+                for stop in self.all:
+                    stop.disarm(process)
 
     def _stopped(self, event: gdb.StopEvent) -> None:
         for place in getattr(event, "breakpoints", []):
             if isinstance(place, Place):
-                show(told(place.owner.process, place.owner))
+                show(told(place.process, place.owner))
                 return
 
 
@@ -165,7 +196,7 @@ def told(process: Process, stop: EventStop) -> str:
     at = process.stop_of(lwp)
     event = at[0] if at else stop.events[0]
     lines = [f"{WORDS[event]} (Thread {thread_id(thread)}, LWP {lwp})."]
-    place = source_place()
+    place = source_place([place.location for place in stop.places if place.is_valid()])
     if place is not None:
         lines.append(f"at: {place}")
     if event in OF_REGION:
@@ -177,14 +208,16 @@ def told(process: Process, stop: EventStop) -> str:
     return "\n  ".join(lines)
 
 
-def source_place() -> str | None:
-    """Where the selected thread is in code that has its source, seen from the inside."""
+def source_place(places: list[str | None]) -> str | None:
+    """Where the selected thread is in code that has its source, seen from the inside, outside of the files that have these places: a
+    runtime may have its source as well."""
+    runtimes = {gdb.solib_name(int(place.lstrip("*"), 16)) for place in places if place} - {None}
     frame: gdb.Frame | None = gdb.newest_frame()
     for _ in range(32):
         if frame is None:
             return None
         place = frame.find_sal()
-        if place.symtab is not None and place.line:
+        if place.symtab is not None and place.line and gdb.solib_name(frame.pc()) not in runtimes:
             return f"{frame.name() or '??'} ({place.symtab.filename}:{place.line})"
         frame = frame.older()
     return None
@@ -310,7 +343,9 @@ class Break(Command):
         keyword, _, condition = rest.strip().partition(" ")
         if rest.strip() and (keyword != "if" or not condition.strip()):
             raise gdb.GdbError(f"Behind the event comes `if` and a condition. Usage: {self.usage()}")
-        stop = self.stops.add(self.process(), (event,), condition.strip())
+        process = self.process()
+        process.runs()
+        stop = self.stops.add(process, (event,), condition.strip())
         show(f"Stop {stop.describe()}")
         for gap in stop.gaps:
             show(f"  not met: {gap}")
@@ -358,6 +393,7 @@ class Running(Command):
     def until(self, process: Process, events: tuple[str, ...]) -> str | None:
         """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
         process.held()
+        process.runs()
         lwp = selected_thread().ptid[1]
         stop = self.stops.add(process, events, lwp=lwp)
         try:
@@ -476,6 +512,8 @@ class Catch(Command):
         if words[:1] != ["deadlock"] or len(words) > 2 or not 0.01 <= interval <= 86400:
             raise gdb.GdbError(f"Usage: {self.usage()}")
         process = self.process()
+        selected_thread()
+        process.runs()
         before: set[tuple[str, tuple[int, ...]]] = set()
         while True:
             found: set[tuple[str, tuple[int, ...]]]
@@ -499,21 +537,41 @@ class Catch(Command):
     @staticmethod
     def run_for(process: Process, seconds: float) -> bool:
         """Lets the process run for some time. False if it has stopped by itself."""
-        ours = False
+        ours = over = False
+
+        def runs() -> bool:
+            try:
+                return not over and any(thread.is_running() for thread in process.debugger.inferior.threads())
+            except gdb.error:
+                return True  # Of a remote process that runs gdb does not list the threads.
 
         def interrupt() -> None:
             nonlocal ours
-            if any(thread.is_running() for thread in process.debugger.inferior.threads()):
+            if runs():
                 ours = True
                 gdb.execute("interrupt")
 
-        timer = threading.Timer(seconds, lambda: gdb.post_event(interrupt))
-        timer.daemon = True
-        timer.start()
+        def complain() -> None:
+            if runs():
+                # gdbserver interrupts the group of processes that the process leads, and does nothing if it leads none.
+                # What gdb prints meanwhile is kept back.
+                os.write(2, b"The process was to stop for a moment, and does not. If gdbserver is attached to it, send it SIGINT.\n")
+
+        timers = [
+            threading.Timer(seconds, lambda: gdb.post_event(interrupt)),
+            threading.Timer(seconds + PATIENCE, lambda: gdb.post_event(complain)),
+        ]
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
         try:
             alive = go_on()
         finally:
-            timer.cancel()
+            over = True
+            for timer in timers:
+                timer.cancel()
+                # None is to be under way when gdb ends.
+                timer.join(PATIENCE)
         if not alive:
             show("The process has ended.")
             return False

@@ -2,7 +2,9 @@
 
 mod common;
 mod errors;
+mod following;
 mod loading;
+mod situations;
 mod stops;
 mod threads;
 mod truth;
