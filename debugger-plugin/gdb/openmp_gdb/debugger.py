@@ -266,6 +266,8 @@ class Callbacks:
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         #: What went wrong in a callback, since it was last looked at.
         self.failure: BaseException | None = None
+        #: What the library has said last: why it refused a process.
+        self.said = ""
         copy = ompd.DeviceHost(self._device_host)
         read = ompd.ReadMemory(self._read_memory)
         self.table = ompd.Callbacks(
@@ -309,7 +311,8 @@ class Callbacks:
         return ompd.OK
 
     @_guarded
-    def _print(self, _text: bytes, _category: int) -> int:
+    def _print(self, text: bytes, _category: int) -> int:
+        self.said = text.decode("utf-8", "replace").strip()
         return ompd.OK
 
     @_guarded

@@ -71,6 +71,7 @@ class Process:
         self._opened: tuple[int, str | None] | None = None
         #: Why the library found nothing to do with, until other modules are there.
         self._refused: ompd.OmpdError | None = None
+        self._why = ""
         self._report: tuple[int, Json] | None = None
         self._icvs: dict[str, tuple[int, int]] = {}
 
@@ -106,10 +107,12 @@ class Process:
             if self._refused is not None:
                 raise self._refused
             handle = c_void_p()
+            self.library.callbacks.said = ""
             try:
                 self.library.call("ompd_process_initialize", c_void_p(inferior.num), byref(handle))
             except ompd.OmpdError as failure:
                 self._refused = failure
+                self._why = self.library.callbacks.said
                 raise
             self._space = handle
         return self._space
@@ -132,9 +135,11 @@ class Process:
             return self.space()
         except ompd.OmpdError as failure:
             if failure.code == 7:
+                # That none is there it says as well; what matters is why one may have been missed.
+                said = "" if "no OpenMP runtime is loaded" in self._why else self._why
                 raise NotNow(
                     "No OpenMP runtime (libgomp, libomp, libiomp5) was found in this process. If it is yet to be loaded, let the "
-                    "process run until then."
+                    "process run until then." + (f"\n{said}" if said else "")
                 ) from failure
             raise NotNow(f"The process cannot be read: {failure}.") from failure
 

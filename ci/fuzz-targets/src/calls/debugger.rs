@@ -292,8 +292,16 @@ pub fn take_back(memory: *mut c_void) {
     }
 }
 
-unsafe extern "C" fn print_string(_: *const c_char, _: c_int) -> Rc {
-    with(|state| state.wrong.push("a message is printed".to_owned()));
+/// Why a process was refused, which is text of one line.
+unsafe extern "C" fn print_string(text: *const c_char, _: c_int) -> Rc {
+    // SAFETY: the library gives a C string, or NULL if something is wrong.
+    let line = (!text.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(text) }.to_string_lossy().into_owned());
+    let sound = line.as_ref().and_then(|line| line.strip_suffix('\n')).is_some_and(|line| {
+        !line.is_empty() && !line.contains(char::is_control) && !line.contains(char::REPLACEMENT_CHARACTER)
+    });
+    if !sound {
+        with(|state| state.wrong.push(format!("a message is {line:?}")));
+    }
     Rc::OK
 }
 

@@ -90,8 +90,9 @@ pub(super) fn make(library: &[u8], list: List) -> Option<Vec<u8>> {
     put(THREADS, &[at(THREADS + 0x100), at(RINGS), 70]);
     put(THREADS + 0x100, &[at(RINGS), at(THREADS), 71]);
     put(STACK - 8, &[at(STACK)]);
-    // Their number, arguments, NULL, variables, NULL, the vector: AT_PHDR, AT_RANDOM, AT_EXECFN.
-    let vector = [3, at(IMAGE + 64), 25, at(RANDOM), 31, at(NAME), 0, 0];
+    // Their number, arguments, NULL, variables, NULL, the vector: AT_PHDR, AT_ENTRY, AT_RANDOM, AT_EXECFN.
+    let entry = u64::from_le_bytes(library.get(24..32)?.try_into().ok()?);
+    let vector = [3, at(IMAGE + 64), 9, at(IMAGE).wrapping_add(entry), 25, at(RANDOM), 31, at(NAME), 0, 0];
     put(STACK, &[1, at(NAME), 0, at(VARIABLE), 0]);
     put(STACK + 40, &vector);
     for (place, text) in [(VARIABLE, &b"OMP_NUM_THREADS=4\0"[..]), (NAME, b"/nowhere/library\0")] {
