@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -79,7 +78,8 @@ def width() -> int:
 
 def has_colours() -> bool:
     """True if gdb shows colours."""
-    return bool(gdb.parameter("style enabled")) and sys.stdout.isatty()
+    # gdb leaves out what it writes to something else than a terminal.
+    return bool(gdb.parameter("style enabled"))
 
 
 def show(text: str) -> None:

@@ -51,7 +51,7 @@ X86_64 = [
 #: `struct user_pt_regs` (aarch64), and what the library wants behind it.
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", "pc", "cpsr", "tpidr"]
 #: Registers that say nothing about where a thread is: a gdb that does not have them is not turned down.
-OPTIONAL = frozenset(("cs", "eflags", "ss", "gs_base", "ds", "es", "fs", "gs", "cpsr", "orig_rax"))
+OPTIONAL = frozenset(("cs", "eflags", "ss", "gs_base", "ds", "es", "fs", "gs", "cpsr", "orig_rax", "tpidr"))
 
 #: Names of symbols are part of an expression, so that nothing else may be.
 SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -66,11 +66,10 @@ COUNT = (1 << 32) - 1
 def selected(thread: gdb.InferiorThread) -> Iterator[None]:
     """Selects a thread, and afterwards the thread and frame that were selected before."""
     before = gdb.selected_thread()
-    if before is not None and before.ptid == thread.ptid:
-        yield
-        return
     with kept_selection():
-        thread.switch()
+        # To switch to it would select its innermost frame.
+        if before is None or before.ptid != thread.ptid:
+            thread.switch()
         yield
 
 
@@ -168,8 +167,9 @@ class Debugger:
             return None
         if name not in self._symbols:
             try:
+                # In quotes no macro of the program's is expanded, which might call a function of it.
                 with language_c():
-                    self._symbols[name] = int(gdb.parse_and_eval(f"(unsigned long)&{name}")) & _MASK
+                    self._symbols[name] = int(gdb.parse_and_eval(f"(unsigned long)&'{name}'")) & _MASK
             except (gdb.error, RuntimeError):
                 self._symbols[name] = None
         return self._symbols[name]
@@ -248,6 +248,9 @@ def _guarded(function: Callable[..., int]) -> Callable[..., int]:
 
     @functools.wraps(function)
     def guarded(self: Callbacks, *arguments: object) -> int:
+        if self.failure is not None and not isinstance(self.failure, Exception):
+            # The user has pressed Ctrl-C: the call is to end.
+            return ompd.ERROR
         try:
             return function(self, *arguments)
         except BaseException as failure:
@@ -260,8 +263,10 @@ def _guarded(function: Callable[..., int]) -> Callable[..., int]:
 class Callbacks:
     """The table of callbacks that the library is given. One for all inferiors: each is told by its number."""
 
-    def __init__(self, find: Callable[[int], Debugger | None]) -> None:
+    def __init__(self, find: Callable[[int], Debugger | None], forget: Callable[[], None]) -> None:
         self._find = find
+        #: Has everything read anew.
+        self.forget = forget
         #: Memory that was given to the library, by address.
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         #: What went wrong in a callback, since it was last looked at.

@@ -63,7 +63,8 @@ class Elsewhere(FrameDecorator):
 
     def address(self) -> int | None:
         address = self._frame.get("address")
-        return int(address, 16) if address else None
+        # Front ends want one.
+        return int(address, 16) if address else super().address()
 
     def filename(self) -> str | None:
         file: str | None = self._frame.get("file")

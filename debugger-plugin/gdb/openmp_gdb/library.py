@@ -66,6 +66,9 @@ class Library:
         """
         code = int(getattr(self._functions, name)(*arguments))
         failure, self.callbacks.failure = self.callbacks.failure, None
+        if failure is not None:
+            # What was read is not what is there.
+            self.callbacks.forget()
         if failure is not None and not isinstance(failure, Exception):
             raise failure
         if code != ompd.OK:

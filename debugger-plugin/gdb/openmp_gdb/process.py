@@ -71,6 +71,7 @@ class Process:
         self._opened: tuple[int, str | None] | None = None
         #: Why the library found nothing to do with, until other modules are there.
         self._refused: ompd.OmpdError | None = None
+        self._refused_at = 0
         self._why = ""
         self._report: tuple[int, Json] | None = None
         self._icvs: dict[str, tuple[int, int]] = {}
@@ -104,7 +105,7 @@ class Process:
             self.close()
             self._opened = program
         if self._space is None:
-            if self._refused is not None:
+            if self._refused is not None and (self._refused_at == self.debugger.stop or not self._is_static()):
                 raise self._refused
             handle = c_void_p()
             self.library.callbacks.said = ""
@@ -112,10 +113,15 @@ class Process:
                 self.library.call("ompd_process_initialize", c_void_p(inferior.num), byref(handle))
             except ompd.OmpdError as failure:
                 self._refused = failure
+                self._refused_at = self.debugger.stop
                 self._why = self.library.callbacks.said
                 raise
             self._space = handle
         return self._space
+
+    def _is_static(self) -> bool:
+        """True if the program has all it needs built in: nothing tells when its runtime has begun."""
+        return len(self.debugger.inferior.progspace.objfiles()) <= 2
 
     def is_openmp(self) -> bool:
         """True if the process is there and has an OpenMP runtime."""

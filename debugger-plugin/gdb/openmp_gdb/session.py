@@ -25,11 +25,16 @@ class LibrarySetting(gdb.Parameter):
         super().__init__(f"{PREFIX} library", gdb.COMMAND_DATA, gdb.PARAM_OPTIONAL_FILENAME)
         self.value = ""
 
+    #: Where the library was loaded from.
+    loaded: str | None = None
+
     def get_set_string(self) -> str:
+        if self.loaded is not None and str(self.value or "") != self.loaded:
+            return f"{self.loaded} is loaded already, and stays so: another one is for a new gdb."
         return ""
 
     def get_show_string(self, value: str) -> str:
-        return f"libompd.so is taken from {value or 'beside the plugin'}."
+        return f"libompd.so is taken from {self.loaded or value or 'beside the plugin'}."
 
 
 class Session:
@@ -44,8 +49,9 @@ class Session:
     def library(self) -> Library:
         """The library, loaded at the first need."""
         if self._library is None:
-            callbacks = Callbacks(self._debuggers.get)
+            callbacks = Callbacks(self._debuggers.get, self._all_ran)
             self._library = Library.load(str(self._setting.value or "") or None, callbacks)
+            self._setting.loaded = str(self._library.path)
         return self._library
 
     def process(self, inferior: gdb.Inferior | None = None) -> Process:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from ctypes import byref, c_void_p
 from typing import Callable
 
@@ -88,7 +90,12 @@ class EventStop:
         # OMPD's own symbols, through which runtimes pass only if asked to, are better than nothing.
         found = found or [point for point in points if point.point]
         self.gaps = sorted({f"{point.runtime}: {point.place}" for point in points if not point.point and not point.own})
-        self.places += [Place(self, process, address) for address in sorted({point.address for point in found})]
+        try:
+            for address in sorted({point.address for point in found}):
+                self.places.append(Place(self, process, address))
+        except gdb.error:
+            self.disarm(process)
+            raise
 
     def is_armed(self, process: Process) -> bool:
         """Whether it has places in a process."""
@@ -147,6 +154,9 @@ class Stops:
             stop.arm(process)
         except (NotNow, ompd.OmpdError):
             return stop
+        except gdb.error:
+            self.remove(stop)
+            raise
         if not stop.places:
             self.remove(stop)
             reasons = "\n  ".join(stop.gaps) or "no runtime tells of it"
@@ -165,14 +175,20 @@ class Stops:
             for inferior in gdb.inferiors():
                 if inferior.progspace == file.progspace:
                     self._disarm(inferior)
+        if gdb.selected_inferior().progspace == file.progspace:
+            # It may be another runtime, beside one that is there.
+            self._arm(anew=True)
+
+    def _arm(self, anew: bool) -> None:
+        """Finds places in the selected inferior: for stops that have none there, and for the others as well if `anew`."""
         inferior = gdb.selected_inferior()
-        if not self.all or inferior.progspace != file.progspace or inferior.pid == 0:
+        if not self.all or inferior.pid == 0:
             return
-        # If there is no runtime yet, some other file was loaded.
+        # If there is no runtime yet, that is for later.
         with suppress(NotNow, ompd.OmpdError, NoLibrary, gdb.error):
             process = self.session.process(inferior)
             for stop in self.all:
-                if stop.is_about(process) and not stop.is_armed(process):
+                if stop.is_about(process) and (anew or not stop.is_armed(process)):
                     stop.arm(process)
 
     def _disarm(self, inferior: gdb.Inferior) -> None:
@@ -186,6 +202,8 @@ class Stops:
             if isinstance(place, Place):
                 show(told(place.process, place.owner))
                 return
+        # Of a program that has its runtime built in, no file tells that it is loaded.
+        self._arm(anew=False)
 
 
 def told(process: Process, stop: EventStop) -> str:
@@ -537,47 +555,60 @@ class Catch(Command):
     @staticmethod
     def run_for(process: Process, seconds: float) -> bool:
         """Lets the process run for some time. False if it has stopped by itself."""
-        ours = over = False
-
-        def runs() -> bool:
-            try:
-                return not over and any(thread.is_running() for thread in process.debugger.inferior.threads())
-            except gdb.error:
-                return True  # Of a remote process that runs gdb does not list the threads.
-
-        def interrupt() -> None:
-            nonlocal ours
-            if runs():
-                ours = True
-                gdb.execute("interrupt")
+        inferior = process.debugger.inferior
+        why: list[gdb.StopEvent] = []
+        over = threading.Event()
 
         def complain() -> None:
-            if runs():
-                # gdbserver interrupts the group of processes that the process leads, and does nothing if it leads none.
-                # What gdb prints meanwhile is kept back.
+            # gdbserver interrupts the group of processes that the process leads, and does nothing if it leads none.
+            # What gdb prints meanwhile is kept back.
+            if not over.wait(PATIENCE):
                 os.write(2, b"The process was to stop for a moment, and does not. If gdbserver is attached to it, send it SIGINT.\n")
 
-        timers = [
-            threading.Timer(seconds, lambda: gdb.post_event(interrupt)),
-            threading.Timer(seconds + PATIENCE, lambda: gdb.post_event(complain)),
-        ]
-        for timer in timers:
-            timer.daemon = True
-            timer.start()
+        def interrupt() -> None:
+            if over.wait(seconds):
+                return
+            connection = getattr(inferior, "connection", None)
+            if connection is not None and connection.type == "native":
+                # That is what gdb would do, without a way through its queue, in which nothing may be left when gdb ends.
+                with suppress(ProcessLookupError):
+                    os.kill(inferior.pid, signal.SIGINT)
+            else:
+                gdb.post_event(lambda: None if over.is_set() else gdb.execute("interrupt"))
+            complain()
+
+        gdb.events.stop.connect(why.append)
+        timer = threading.Thread(target=interrupt, daemon=True)
+        # Signals are for gdb's own thread.
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        timer.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, masked)
         try:
-            alive = go_on()
+            with stopped_by_sigint():
+                alive = go_on()
         finally:
-            over = True
-            for timer in timers:
-                timer.cancel()
-                # None is to be under way when gdb ends.
-                timer.join(PATIENCE)
+            over.set()
+            timer.join()
+            gdb.events.stop.disconnect(why.append)
         if not alive:
             show("The process has ended.")
             return False
+        ours = any(isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT" for event in why)
         if not ours:
             gdb.execute("frame")
         return ours
+
+
+@contextmanager
+def stopped_by_sigint() -> Iterator[None]:
+    """Has SIGINT stop the process, and not get to it, whatever was said of it before."""
+    row = gdb.execute("info signals SIGINT", to_string=True).splitlines()[-1].split()
+    words = [("" if word == "Yes" else "no") + name for word, name in zip(row[1:4], ("stop", "print", "pass"))]
+    gdb.execute("handle SIGINT stop print nopass", to_string=True)
+    try:
+        yield
+    finally:
+        gdb.execute(f"handle SIGINT {' '.join(words)}", to_string=True)
 
 
 def add(session: Session) -> Stops:

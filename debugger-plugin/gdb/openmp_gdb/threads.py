@@ -13,7 +13,7 @@ from .debugger import selected
 from .library import NoLibrary
 from .process import Json, NotNow, Process, known, thread_id
 from .session import PREFIX, Session
-from .views import find_thread
+from .views import find_thread, is_number
 
 
 class Thread(Command):
@@ -59,21 +59,24 @@ def members_of(process: Process, text: str) -> list[gdb.InferiorThread]:
     """The threads of a team, or some of them: `2`, `2.0-3`, `2.0,4-6`, with `RUNTIME:` in front where there are several."""
     runtime, colon, rest = text.rpartition(":")
     team, dot, numbers = rest.partition(".")
-    wanted: list[int] | None = None
-    try:
-        lwps = process.team(int(runtime) if colon else None, int(team))["members"]
-        if dot:
-            wanted = []
-            for part in numbers.split(","):
-                first, dash, last = part.partition("-")
-                wanted += range(int(first), int(last if dash else first) + 1)
-    except ValueError:
-        raise gdb.GdbError(f"{text} is no team, nor members of one: 2, 2.3 or 2.0-3,6 is wanted.") from None
-    if wanted and max(wanted) >= len(lwps):
-        raise gdb.GdbError(f"Team {team} has {len(lwps)} threads: 0 to {len(lwps) - 1}.")
-    chosen = range(len(lwps)) if wanted is None else wanted
-    found = [process.debugger.thread(lwps[number]) for number in chosen if lwps[number] is not None]
-    return [thread for thread in found if thread is not None]
+    wrong = gdb.GdbError(f"{text} is no team, nor members of one: 2, 2.3 or 2.0-3,6 is wanted.")
+    if not is_number(team) or (colon and not is_number(runtime)):
+        raise wrong
+    lwps = process.team(int(runtime) if colon else None, int(team))["members"]
+    chosen: list[int] = [] if dot else list(range(len(lwps)))
+    for part in numbers.split(",") if dot else ():
+        first, dash, last = part.partition("-")
+        last = last if dash else first
+        if not is_number(first) or not is_number(last) or int(first) > int(last):
+            raise wrong
+        if int(last) >= len(lwps):
+            raise gdb.GdbError(f"Team {team} has {len(lwps)} threads: 0 to {len(lwps) - 1}.")
+        chosen += range(int(first), int(last) + 1)
+    threads = {number: process.debugger.thread(lwps[number]) for number in chosen if lwps[number] is not None}
+    missing = [str(number) for number in chosen if threads.get(number) is None]
+    if missing:
+        show(f"Not found among the threads of the process: {', '.join(missing)} of team {team}.")
+    return [thread for thread in threads.values() if thread is not None]
 
 
 class Apply(Command):
@@ -242,7 +245,9 @@ class Function(gdb.Function):
                 # It has hit a breakpoint whose condition this is: gdb tells of no stop until that holds.
                 process.debugger.ran()
             found = self.ask(Query(process, thread.ptid[1]))
-        except (NoLibrary, ompd.OmpdError, NotNow):
+        except NoLibrary as failure:
+            raise gdb.GdbError(str(failure)) from None
+        except (ompd.OmpdError, NotNow):
             return -1
         return -1 if found is None else found
 
@@ -314,8 +319,14 @@ class NamesSetting(gdb.Parameter):
             if thread is None or team is None or number is None:
                 continue
             size = known(runtime["teams"][team]["size"])
-            thread.name = f"omp {prefix}{team}.{number} ({'?' if size is None else size})"
+            given = thread.name
+            thread.name = None
+            if thread.name != given:
+                # The user has named it.
+                thread.name = given
+                continue
             self._named[thread.global_num] = thread
+            thread.name = f"omp {prefix}{team}.{number} ({'?' if size is None else size})"
 
     def _forget(self) -> None:
         for thread in self._named.values():

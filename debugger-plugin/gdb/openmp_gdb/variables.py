@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import gdb
 
 from .command import Command, selected_thread, show, show_json
@@ -11,43 +13,58 @@ from .threads import members_of
 
 
 def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
-    """Where the names of the source may have values, from the inside out: threads and addresses of their frames. Behind a thread's own
-    frames come those of the thread that opened its region."""
+    """The frames of the program in a thread's stack, by thread and address: its own, and those of the thread that opened its region."""
     stack = next((s for s in process.report()["stacks"] if s["lwp"] == lwp), None)
     frames = stack["frames"] if stack else []
     return [(f["lwp"], int(f["address"], 16)) for f in frames if f.get("lwp") and f.get("address")]
 
 
-def evaluate(process: Process, lwp: int, expression: str) -> tuple[gdb.Value | None, str, str]:
-    """The value of an expression in a thread: in the frame that is selected, if it is that thread, and else in the innermost that has
-    it. The value, where it is from if not from the thread's own frames, and why there is none."""
-    trouble = "no frame of its source is known"
-    own = gdb.selected_thread()
-    if own is not None and own.ptid[1] == lwp:
-        try:
-            return value_of(expression), "", ""
-        except gdb.error as failure:
-            trouble = str(failure)
-    for holder, address in frames_of(process, lwp):
-        thread = process.debugger.thread(holder)
+def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple[gdb.Value | None, str, str]:
+    """The value of an expression in the selected thread: in the selected frame, if the user has `chosen` it, in the program's frames around
+    it, and in those of the thread that opened the region. The value, where it is from if it is another thread's, and why there is
+    none."""
+    frames = frames_of(process, lwp)
+    own = {address for holder, address in frames if holder == lwp}
+    trouble = "" if own or chosen else "no frame of the program is known"
+    frame: gdb.Frame | None = gdb.selected_frame()
+    while frame is not None:
+        if chosen or frame.pc() in own:
+            frame.select()
+            try:
+                return value_of(expression), "", ""
+            except gdb.error as failure:
+                # A variable that is there but has no value says more than that another frame has none of that name.
+                if not trouble or (trouble.startswith("No symbol") and not str(failure).startswith("No symbol")):
+                    trouble = str(failure)
+        # Variables of the runtime's and the C library's functions are not meant.
+        chosen = False
+        frame = frame.older()
+    for holder, address in frames:
+        thread = process.debugger.thread(holder) if holder != lwp else None
         if thread is None:
             continue
         with selected(thread):
-            frame: gdb.Frame | None = gdb.newest_frame()
-            while frame is not None and frame.pc() != address:
-                frame = frame.older()
-            if frame is None:
-                continue
-            frame.select()
-            try:
-                value = value_of(expression)
-            except gdb.error as failure:
-                # The innermost frame says best what is wrong.
-                trouble = trouble if trouble.startswith("No symbol") or holder != lwp else str(failure)
-                continue
-            where = "" if holder == lwp else f"in Thread {thread_id(thread)}, {frame.name() or '??'}"
-            return value, where, ""
+            same = frames_at(address)
+            where = f"Thread {thread_id(thread)}, {same[0].name() or '??'}" if same else ""
+            if len(same) > 1:
+                return None, "", f"which of {len(same)} calls in {where} has opened the region is not known"
+            for frame in same:
+                frame.select()
+                with suppress(gdb.error):
+                    return value_of(expression), f"in {where}", ""
     return None, "", trouble
+
+
+def frames_at(address: int) -> list[gdb.Frame]:
+    """The frames of the selected thread that execute at an address, or whose callee returns there."""
+    found = []
+    frame: gdb.Frame | None = gdb.newest_frame()
+    while frame is not None:
+        # What is inlined has the address of what it is inlined into.
+        if frame.pc() == address and frame.type() != gdb.INLINE_FRAME:
+            found.append(frame)
+        frame = frame.older()
+    return found
 
 
 def value_of(expression: str) -> gdb.Value:
@@ -134,8 +151,10 @@ class Print(Command):
     def row(process: Process, thread: gdb.InferiorThread, expression: str) -> Json:
         """The value in one thread."""
         lwp = thread.ptid[1]
+        before = gdb.selected_thread()
+        chosen = before is not None and before.ptid == thread.ptid
         with selected(thread):
-            value, where, trouble = evaluate(process, lwp, expression)
+            value, where, trouble = evaluate(process, lwp, expression, chosen)
             places = process.members(lwp)
             return {
                 "thread": thread_id(thread),

@@ -228,11 +228,16 @@ class Why(Command):
             show(process.text(f"why {lwp}", width(), False, has_colours()))
 
 
+def is_number(text: str) -> bool:
+    """True for numbers as gdb takes them, without a sign."""
+    return text.isascii() and text.isdecimal()
+
+
 def find_thread(process: Process, text: str) -> gdb.InferiorThread:
     """The thread that is meant: `TEAM.NUMBER`, with `RUNTIME:` in front where there are several runtimes, or a kernel thread id."""
     team, dot, number = text.rpartition(".")
     runtime, colon, team = team.rpartition(":")
-    if not (number.isdigit() and (not dot or team.isdigit()) and (not colon or runtime.isdigit())):
+    if not (is_number(number) and (not dot or is_number(team)) and (not colon or is_number(runtime))):
         raise gdb.GdbError(f"{text} is no thread: a team and a number in it (2.3), or the kernel's id of a thread, is wanted.")
     if not dot:
         found = process.debugger.thread(int(number))

@@ -227,8 +227,11 @@ impl<D: Debugger> Debugged<D> {
             }
         };
         let distance = self.distance;
+        // Who is not among them runs, or has just come.
+        let asked_for_all = !all.is_empty();
         let mut registers = |native: &NativeThread| match all.remove(&native.lwp) {
             Some(registers) => Ok(registers),
+            None if asked_for_all => Err(format!("the debugger has no registers of thread {}", native.lwp)),
             None if offered => self.memory.debugger().registers(*native, self.arch),
             None => Err(NOT_OFFERED.to_owned()),
         };
