@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
@@ -14,6 +14,9 @@ use test_programs::{Launch, Running, Skip, Truth, await_all_blocked, await_aslee
 mod situation;
 
 pub use situation::{Release, SITUATIONS, Situation, releases, started};
+
+/// Arguments of a program that writes what it says of itself to the pipe of [`Gdb::launched`].
+pub const TO_PIPE: &str = ">&3";
 
 /// What stands before the output of each command.
 const MARK: &str = "@@@ command";
@@ -75,6 +78,22 @@ impl Gdb {
         let mut command = Command::new("gdb");
         command.args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 0"]).stdin(Stdio::null());
         Gdb { command, before: Vec::new() }
+    }
+
+    /// Without the plugin, and without a target. After so many seconds it is ended.
+    pub fn limited(seconds: u32) -> Gdb {
+        let mut command = Command::new("timeout");
+        // By a signal that cannot be caught: gdb may be beyond hearing others. What gdb has started goes with it.
+        command.args(["--signal=KILL", "--foreground", &seconds.to_string(), "gdb"]);
+        command.args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 0"]).stdin(Stdio::null());
+        Gdb { command, before: Vec::new() }
+    }
+
+    /// An argument more of its command line.
+    #[must_use]
+    pub fn argument(mut self, argument: impl AsRef<std::ffi::OsStr>) -> Gdb {
+        self.command.arg(argument);
+        self
     }
 
     /// Without a target. `library` is the directory with `libompd.so`.
@@ -179,19 +198,34 @@ impl Gdb {
     /// # Errors
     /// If it cannot be started, or does not tell the truth.
     pub fn launch<S: AsRef<str>>(library: &Path, launch: &Launch, commands: &[S]) -> Result<Launched> {
+        let mut gdb = Gdb::new(library).on(&launch.executable().path);
+        for (name, value) in launch.environment()? {
+            gdb = gdb.variable(name, value);
+        }
+        gdb.before.push(format!("set args {TO_PIPE}"));
+        gdb.first("run").launched(launch, commands)
+    }
+
+    /// As [`launch`](Gdb::launch), of a gdb whose first commands let the program run, with [`TO_PIPE`] as its arguments.
+    ///
+    /// # Errors
+    /// If the program cannot be started, or does not tell the truth.
+    pub fn launched<S: AsRef<str>>(self, launch: &Launch, commands: &[S]) -> Result<Launched> {
         let (stdin, stdin_writer) = std::io::pipe().context("a pipe")?;
         let (stdout_reader, stdout) = std::io::pipe().context("a pipe")?;
         let output = tempfile::tempfile().context("a file for what gdb prints")?;
-        let mut gdb = Gdb::program(library, &launch.executable().path);
+        let mut gdb = self;
         // The program is to write to a pipe of its own. What gdb has open when it starts it leaves to the program.
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" \"$@\" 3>&1 1>&2"]).arg(gdb.command.get_program()).args(gdb.command.get_args());
         shell.stdin(stdin).stdout(stdout).stderr(output.try_clone()?);
-        gdb.command = shell;
-        for (name, value) in launch.environment()? {
-            gdb = gdb.variable(name, value);
+        for (name, value) in gdb.command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
         }
-        gdb.before.push("run >&3".to_owned());
+        gdb.command = shell;
         let mut started = gdb.spawn(commands, output)?;
         let mut stdout = BufReader::new(stdout_reader);
         let truth = match Truth::read(&mut (&mut stdout).lines()) {
@@ -238,18 +272,26 @@ impl Started {
     ///
     /// # Errors
     /// As for [`Gdb::run`].
-    pub fn finish(mut self) -> Result<Vec<String>> {
-        let status = self.child.wait().context("waiting for gdb")?;
-        let text = contents(&mut self.output)?;
+    pub fn finish(self) -> Result<Vec<String>> {
+        let commands = self.commands;
+        let (status, text) = self.printed()?;
         ensure!(status.success(), "gdb ended with {status}:\n{text}");
         for wrong in ["Traceback", "Python Exception", "Error occurred in Python", "internal-error"] {
             ensure!(!text.contains(wrong), "{wrong}:\n{text}");
         }
-        let parts: Vec<String> =
-            text.split(&format!("\n{MARK}\n")).skip(1).map(|part| part.trim_matches('\n').to_owned()).collect();
+        let parts = parts(&text);
         // The mark behind the last one makes one part more.
-        ensure!(parts.len() == self.commands + 1, "not all commands were executed:\n{text}");
-        Ok(parts.into_iter().take(self.commands).collect())
+        ensure!(parts.len() == commands + 1, "not all commands were executed:\n{text}");
+        Ok(parts.into_iter().take(commands).collect())
+    }
+
+    /// Waits for its end, whatever that is, and gives all it has printed.
+    ///
+    /// # Errors
+    /// If it cannot be waited for.
+    pub fn printed(mut self) -> Result<(ExitStatus, String)> {
+        let status = self.child.wait().context("waiting for gdb")?;
+        Ok((status, contents(&mut self.output)?))
     }
 }
 
@@ -272,6 +314,14 @@ pub struct Launched {
 }
 
 impl Launched {
+    /// As [`Started::printed`], after which the program is gone.
+    ///
+    /// # Errors
+    /// If gdb cannot be waited for.
+    pub fn printed(self) -> Result<String> {
+        Ok(self.started.printed()?.1)
+    }
+
     /// As [`Started::finish`], after which the program is gone.
     ///
     /// # Errors
@@ -279,6 +329,11 @@ impl Launched {
     pub fn finish(self) -> Result<Vec<String>> {
         self.started.finish()
     }
+}
+
+/// What each command has printed, of all that was printed; of the last one that was executed, and what is behind it, too.
+pub fn parts(text: &str) -> Vec<String> {
+    text.split(&format!("\n{MARK}\n")).skip(1).map(|part| part.trim_matches('\n').to_owned()).collect()
 }
 
 fn contents(file: &mut File) -> Result<String> {

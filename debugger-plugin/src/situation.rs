@@ -151,7 +151,9 @@ impl Situation {
                 }
             }
             Situation::KernelCore => {
-                let mut running = started(&launch.clone().leaving_core_in(directory.path()))?;
+                // A program in Fortran has a handler that makes a backtrace, in which the thread is in its wait no longer.
+                let launch = launch.clone().variable("GFORTRAN_ERROR_BACKTRACE", "0");
+                let mut running = started(&launch.leaving_core_in(directory.path()))?;
                 match running.kernel_core(directory.path())? {
                     Ok(core) => on_core(running.truth.clone(), core),
                     Err(skip) => Ok(Err(skip)),

@@ -115,7 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.write {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
         let old = fs::read_to_string(&file).context("reading docs/benchmarks.md")?;
-        fs::write(&file, replace(&old, &text)?).context("writing docs/benchmarks.md")?;
+        fs::write(&file, replace(&old, &text, MARKS)?).context("writing docs/benchmarks.md")?;
     }
     let broken: Vec<&str> = limits.iter().filter(|limit| !limit.kept).map(|limit| &*limit.what).collect();
     ensure!(broken.is_empty(), "not kept: {}", broken.join("; "));
@@ -471,10 +471,10 @@ fn version(program: &str) -> Result<String> {
 }
 
 /// The document with this text between its marks.
-fn replace(document: &str, text: &str) -> Result<String> {
-    let (before, rest) = document.split_once(MARKS[0]).context("docs/benchmarks.md has no mark to begin at")?;
-    let (_, after) = rest.split_once(MARKS[1]).context("docs/benchmarks.md has no mark to end at")?;
-    Ok(format!("{before}{}\n{text}{}{after}", MARKS[0], MARKS[1]))
+pub(crate) fn replace(document: &str, text: &str, marks: [&str; 2]) -> Result<String> {
+    let (before, rest) = document.split_once(marks[0]).context("the document has no mark to begin at")?;
+    let (_, after) = rest.split_once(marks[1]).context("the document has no mark to end at")?;
+    Ok(format!("{before}{}\n{text}{}{after}", marks[0], marks[1]))
 }
 
 #[cfg(test)]
@@ -536,10 +536,10 @@ mod tests {
     #[test]
     fn the_document_keeps_what_is_outside_the_marks() -> Result<()> {
         let [begin, end] = MARKS;
-        let once = replace(&format!("a\n{begin}\nold\n{end}\nb\n"), "new\n")?;
+        let once = replace(&format!("a\n{begin}\nold\n{end}\nb\n"), "new\n", MARKS)?;
         assert_eq!(once, format!("a\n{begin}\nnew\n{end}\nb\n"));
-        assert_eq!(replace(&once, "new\n")?, once);
-        assert!(replace("no marks", "new").is_err());
+        assert_eq!(replace(&once, "new\n", MARKS)?, once);
+        assert!(replace("no marks", "new", MARKS).is_err());
         Ok(())
     }
 }

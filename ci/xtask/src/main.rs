@@ -5,6 +5,7 @@
 mod bench;
 mod layout;
 mod matrix;
+mod plugins;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,8 @@ enum Task {
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
+    /// What the plugins for gdb can do, ours and LLVM's (start it with `ci/plugin-table`).
+    PluginTable(plugins::Arguments),
     /// How well each fetched runtime is read (start it with `ci/matrix`).
     Matrix(matrix::Arguments),
 }
@@ -32,6 +35,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
+        Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }
