@@ -1,7 +1,7 @@
 //! `ci/plugin-table`: what the plugin for gdb can do, and what LLVM's can, on the same programs in one run.
 //!
 //! Each feature is asked for in a gdb of its own, so that one that fails spoils no other. A cell is `ok` only if what was printed
-//! has the content that the program makes true. LLVM's plugin is used as it is, in the way that serves it best: see [`Peer`].
+//! has the content that the program makes true. LLVM's plugin is used as it is, in the way that serves it best: see `peer.rs`.
 
 mod ours;
 mod peer;

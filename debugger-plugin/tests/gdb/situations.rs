@@ -79,7 +79,7 @@ const ON_NESTED: &[(&str, Wanted)] = &[
         "openmp print -all -json $_omp_thread_num()",
         Json(|rows| {
             let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
-            rows.len() == 2 && rows.iter().all(|row| row["value"] == row["thread_num"].to_string())
+            rows.len() == 2 && rows.iter().all(|row| row["value"].as_str() == Some(&*row["thread_num"].to_string()))
         }),
     ),
     ("openmp print -team 0.1 nowhere", Has(&["not known: No symbol \"nowhere\""])),
