@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::Skip;
 use crate::runtime::LIBGOMP_DIRECTORY;
@@ -257,6 +258,13 @@ const WARNINGS: [&str; 4] = ["-g", "-Wall", "-Wextra", "-Werror"];
 
 /// Runs a compiler that makes `path`, if this is older than one of the inputs.
 fn make(path: &Path, inputs: &[PathBuf], compiler: &str, arguments: impl FnOnce(&mut Command)) -> Result<()> {
+    if is_newer(path, inputs)? {
+        return Ok(());
+    }
+    // Somebody else may be making it, and start it: a process whose file is replaced has lost it for debuggers.
+    let lock = path.with_file_name(format!(".{}.lock", path.file_name().unwrap_or_default().to_string_lossy()));
+    let lock = fs::File::create(&lock).with_context(|| format!("making {}", lock.display()))?;
+    let _held = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, why)| why).context("waiting for a program")?;
     if is_newer(path, inputs)? {
         return Ok(());
     }

@@ -255,6 +255,10 @@ fn every_command(situation: Situation) {
 /// Programs in C, C++ and Fortran that hang: the verdict, in words too, and what a thread waits for.
 fn verdicts(situation: Situation) {
     for program in ["hangs/lock_cycle", "hangs/lock_cycle_cpp", "hangs/lock_cycle_fortran"] {
+        // Fortran's library handles the signal that ends the process: its main thread waits no more when the core is made.
+        if situation == Situation::KernelCore && program.ends_with("fortran") {
+            continue;
+        }
         let mut commands = vec!["openmp status -json", "openmp waits", "openmp why 0.0", "openmp why -json 0.1"];
         if situation.is_live() {
             commands.push("openmp catch deadlock 0.05");
