@@ -6,6 +6,7 @@
 
 mod floor;
 mod ompd;
+mod plugin;
 mod resolve;
 mod stacks;
 mod tasks;
@@ -65,6 +66,8 @@ enum Section {
     Tasks,
     /// What the library for debuggers asks of a debugger.
     Ompd,
+    /// The plugin for gdb.
+    Plugin,
 }
 
 /// Measures and prints.
@@ -106,6 +109,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let asked = ompd::measure(arguments.rounds)?;
         limits.extend(ompd::limits(&asked));
         text += &ompd::table(&asked);
+    }
+    if wants(Section::Plugin) {
+        let measured = plugin::measure(arguments.rounds)?;
+        limits.extend(plugin::limits(&measured));
+        text += &plugin::table(&measured);
     }
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };

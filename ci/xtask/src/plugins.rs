@@ -4,7 +4,7 @@
 //! has the content that the program makes true. LLVM's plugin is used as it is, in the way that serves it best: see `peer.rs`.
 
 mod ours;
-mod peer;
+pub mod peer;
 
 use std::fs;
 use std::io::BufRead as _;
@@ -91,6 +91,8 @@ pub struct Question {
 
 /// What was printed, and what is true.
 pub struct Answer<'a> {
+    /// Before the first command.
+    head: &'a str,
     /// By each command.
     printed: &'a [String],
     truth: Option<&'a Truth>,
@@ -119,7 +121,7 @@ trait Plugin {
     /// What it is called.
     fn name(&self) -> &'static str;
     /// Commands that load it, before there is a program, and those that follow when the process is there.
-    fn load(&self) -> (Vec<String>, Vec<String>);
+    fn load(&self, situation: Situation) -> (Vec<String>, Vec<String>);
     /// Directories in which gdb's linker is to look for libraries.
     fn libraries(&self, release: &Release) -> Vec<PathBuf>;
     /// Commands that let a program begin, the last of which lets it run until gdb gets it back.
@@ -138,6 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let releases = releases()?;
     let mut text = String::new();
     let mut failing = Vec::new();
+    let mut notes = Notes::default();
     for plugin in [&ours as &dyn Plugin, &peer] {
         text += &format!("{}\n\n| feature | situation |", plugin.name());
         for release in &releases {
@@ -152,7 +155,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             // Rows with the same cells are one.
             let mut rows: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
             for (situation, shown) in SITUATIONS {
-                eprintln!("{}: {name}, {shown} ...", plugin.name());
+                eprintln!("{} {name}, {shown} ...", plugin.name());
                 let cells: Vec<String> = releases
                     .iter()
                     .map(|release| {
@@ -172,12 +175,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 }
             }
             for (situations, cells) in rows {
+                let cells: Vec<String> = cells.into_iter().map(|cell| notes.noted(cell)).collect();
                 let situations =
                     if situations.len() == SITUATIONS.len() { "all".into() } else { situations.join("; ") };
                 text += &format!("| {name} | {situations} | {} |\n", cells.join(" | "));
             }
         }
         text += "\n";
+    }
+    for (number, note) in notes.0.iter().enumerate() {
+        text += &format!("- {}: {note}\n", number + 1);
     }
     print!("{text}");
     if arguments.write {
@@ -187,6 +194,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     ensure!(failing.is_empty(), "our plugin fails:\n{}", failing.join("\n"));
     Ok(())
+}
+
+/// What is wrong in cells, each once.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn noted(&mut self, cell: String) -> String {
+        if cell == "ok" || cell == NOTHING_RUNS {
+            return cell;
+        }
+        let number = self.0.iter().position(|note| *note == cell).unwrap_or_else(|| {
+            self.0.push(cell);
+            self.0.len() - 1
+        });
+        format!("fails [{}]", number + 1)
+    }
 }
 
 /// In a core.
@@ -221,7 +245,7 @@ fn answer(
     if situation != Situation::Unprepared {
         launch = launch.variable("OMP_DEBUG", "enabled");
     }
-    let (before, then) = plugin.load();
+    let (before, then) = plugin.load(situation);
     let mut commands = then;
     commands.extend(question.commands.iter().cloned());
     let (text, truth) = if question.program == RUNS {
@@ -231,21 +255,29 @@ fn answer(
         (text, Some(truth))
     };
     let printed = parts(&text);
+    if text.contains("A problem internal to GDB has been detected") {
+        return Ok(Err("gdb itself fails: internal error".to_owned()));
+    }
     if printed.len() <= commands.len() {
         let end = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         return Ok(Err(format!("gdb did not come back: {}", short(end))));
     }
     let printed = &printed[..commands.len()];
-    if let Some(wrong) = printed.iter().find(|text| text.contains("Traceback") || text.contains("Python Exception")) {
-        return Ok(Err(complaint(wrong)));
+    let head = text.split("\n@@@ command\n").next().unwrap_or_default();
+    // What goes wrong behind `ompd init`, while the program runs on, is no fault of that command.
+    let before = if head.contains(peer::LOADED) { "" } else { head };
+    let mut all = std::iter::once(before).chain(printed.iter().map(String::as_str));
+    if let Some(wrong) = all.find(|text| text.contains("Traceback") || text.contains("Python Exception")) {
+        let from = wrong.find("Traceback").or_else(|| wrong.find("Python Exception")).unwrap_or(0);
+        return Ok(Err(complaint(&wrong[from..])));
     }
-    Ok((question.check)(&Answer { printed, truth: truth.as_ref(), release }))
+    Ok((question.check)(&Answer { head, printed, truth: truth.as_ref(), release }))
 }
 
 /// gdb with a plugin, which finds the libraries it needs.
 fn gdb(plugin: &dyn Plugin, before: &[String], release: &Release, program: Option<&Launch>) -> Result<Gdb> {
     let mut gdb = Gdb::limited(PATIENCE);
-    let mut search = plugin.libraries(release);
+    let mut search = Vec::new();
     if let Some(launch) = program {
         for (name, value) in launch.environment()? {
             if name == "LD_LIBRARY_PATH" {
@@ -255,6 +287,8 @@ fn gdb(plugin: &dyn Plugin, before: &[String], release: &Release, program: Optio
             }
         }
     }
+    // Behind that of the program's runtime: another one may lie there as well.
+    search.extend(plugin.libraries(release));
     if !search.is_empty() {
         gdb = gdb.variable("LD_LIBRARY_PATH", Some(std::env::join_paths(search)?));
     }
@@ -347,8 +381,19 @@ fn complaint(text: &str) -> String {
 }
 
 fn short(line: &str) -> String {
-    let mut text: String = line.chars().take(100).collect();
-    if line.chars().count() > 100 {
+    // The same in each process.
+    let words = line.split(' ').map(|word| {
+        let digits = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        let is_number = digits.len() > 3 && digits.chars().all(|c| c.is_ascii_digit());
+        match word.split_once("0x") {
+            _ if is_number => word.replace(digits, "..."),
+            Some((before, rest)) => format!("{before}...{}", rest.trim_start_matches(|c: char| c.is_ascii_hexdigit())),
+            None => word.to_owned(),
+        }
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    let mut text: String = line.chars().take(160).collect();
+    if line.chars().count() > 160 {
         text += " ...";
     }
     format!("`{}`", text.replace('`', "'"))
@@ -364,5 +409,6 @@ mod tests {
         assert_eq!(complaint(text), "`ValueError: no symbol`");
         assert_eq!(complaint("\nThread 1 is none\n"), "`Thread 1 is none`");
         assert_eq!(complaint(""), "prints nothing");
+        assert_eq!(short("Thread 1 (7288) at 0x12ab, 42"), "`Thread 1 (...) at ..., 42`");
     }
 }

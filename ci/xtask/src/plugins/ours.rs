@@ -6,7 +6,7 @@ use debugger_plugin::{Release, plugin};
 use serde_json::Value;
 use test_programs::{Comparison, compare, compare_verdicts};
 
-use super::{Answer, Feature, Plugin, Question, RUNS, complaint};
+use super::{Answer, Feature, Plugin, Question, RUNS, Situation, complaint};
 
 /// The plugin with its library.
 pub struct Ours {
@@ -18,9 +18,9 @@ impl Plugin for Ours {
         "This plugin:"
     }
 
-    fn load(&self) -> (Vec<String>, Vec<String>) {
+    fn load(&self, _: Situation) -> (Vec<String>, Vec<String>) {
         let source = format!("source {}", plugin().display());
-        (vec![source, format!("set openmp library {}", self.library.display())], vec!["openmp thread 1.0".to_owned()])
+        (vec![source, format!("set openmp library {}", self.library.display())], vec!["thread 1".to_owned()])
     }
 
     fn libraries(&self, _: &Release) -> Vec<PathBuf> {

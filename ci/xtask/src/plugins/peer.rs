@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use debugger_plugin::Release;
 use test_programs::{Runtime, Skip};
 
-use super::{Answer, Feature, Plugin, Question, RUNS, complaint};
+use super::{Answer, Feature, Plugin, Question, RUNS, Situation, complaint};
+
+/// What it says when it has a library.
+pub const LOADED: &str = "Loaded OMPD lib successfully!";
 
 /// The plugin, in the way that serves it best:
 ///
@@ -15,7 +18,8 @@ use super::{Answer, Feature, Plugin, Question, RUNS, complaint};
 /// - threads are listed after each of them has been asked for its region, since before that it knows of none after attach;
 /// - its commands are about the selected thread: that is one in the innermost region.
 pub struct Peer {
-    script: PathBuf,
+    /// The script that loads it.
+    pub script: PathBuf,
 }
 
 impl Peer {
@@ -35,10 +39,14 @@ impl Plugin for Peer {
         "LLVM's plugin (19.1), unchanged, with Intel's library for libiomp5:"
     }
 
-    fn load(&self) -> (Vec<String>, Vec<String>) {
+    fn load(&self, situation: Situation) -> (Vec<String>, Vec<String>) {
         let source = format!("source {}", self.script.display());
-        // The first thread is in the innermost region.
-        (vec![source], ["thread 1", "ompd init"].map(str::to_owned).to_vec())
+        // The first thread is in the innermost region. A second `ompd init` ends gdb.
+        let mut then = vec!["thread 1".to_owned()];
+        if situation != Situation::Launch {
+            then.push("ompd init".to_owned());
+        }
+        (vec![source], then)
     }
 
     fn libraries(&self, _: &Release) -> Vec<PathBuf> {
@@ -59,7 +67,10 @@ impl Plugin for Peer {
             check,
         };
         Some(match feature {
-            Feature::Init => nested(&["ompd init"], |answer| answer.has(&["Loaded OMPD lib successfully!"])),
+            Feature::Init => nested(&[], |answer| {
+                let all = [answer.head, answer.last()];
+                if all.iter().any(|text| text.contains(LOADED)) { Ok(()) } else { Err(complaint(answer.last())) }
+            }),
             Feature::Threads => nested(&["thread apply all -ascending -s ompd parallel", "ompd threads"], |answer| {
                 let known =
                     answer.last().lines().filter(|line| line.contains("is an OpenMP thread; state: ompt_state_"));
@@ -86,14 +97,15 @@ impl Plugin for Peer {
                 });
                 let zero = |frame: Option<u64>| frame.filter(|&frame| frame != 0);
                 let rows: Vec<_> = rows.map(|(enter, exit)| (zero(enter), zero(exit))).collect();
-                frames(&rows).map_err(|wrong| if rows.is_empty() { complaint(answer.last()) } else { wrong })
+                frames(&rows).map_err(|wrong| if rows.is_empty() { "stack pointers only".to_owned() } else { wrong })
             }),
-            // It stops at the region's function, or at the first line of the body.
+            // It goes line by line; the region is behind the second one.
             Feature::Step => Question {
                 program: RUNS,
-                commands: ["ompd step", "backtrace 3"].map(str::to_owned).to_vec(),
+                commands: ["ompd step", "backtrace 3"].repeat(4).into_iter().map(str::to_owned).collect(),
                 check: |answer| {
-                    if answer.last().contains("size2_level1._omp_fn") || answer.last().contains("omp_outlined") {
+                    let bodies = ["size2_level1._omp_fn", "omp_outlined"];
+                    if answer.printed.iter().any(|text| bodies.iter().any(|body| text.contains(body))) {
                         Ok(())
                     } else {
                         Err(complaint(answer.last()))
