@@ -75,14 +75,14 @@ impl Release {
         if self.runtime.is_kmp() && !program.ends_with("_fortran") { Toolchain::Clang } else { Toolchain::Gcc }
     }
 
-    /// Builds a program for it.
+    /// Builds a program for it, with these extra flags.
     ///
     /// # Errors
     /// If the compiler fails; the inner error is the reason why it cannot be built here.
-    pub fn build(&self, program: &str, opt: Opt) -> Result<Result<Executable, Skip>> {
+    pub fn build(&self, program: &str, opt: Opt, flags: &[&str]) -> Result<Result<Executable, Skip>> {
         let toolchain = self.toolchain(program);
         match can_build(program, toolchain)? {
-            Ok(()) => Ok(Ok(build(program, toolchain, opt, &[])?)),
+            Ok(()) => Ok(Ok(build(program, toolchain, opt, flags)?)),
             Err(skip) => Ok(Err(skip)),
         }
     }
@@ -151,9 +151,7 @@ impl Situation {
                 }
             }
             Situation::KernelCore => {
-                // A program in Fortran has a handler that makes a backtrace, in which the thread is in its wait no longer.
-                let launch = launch.clone().variable("GFORTRAN_ERROR_BACKTRACE", "0");
-                let mut running = started(&launch.leaving_core_in(directory.path()))?;
+                let mut running = started(&launch.clone().leaving_core_in(directory.path()))?;
                 match running.kernel_core(directory.path())? {
                     Ok(core) => on_core(running.truth.clone(), core),
                     Err(skip) => Ok(Err(skip)),

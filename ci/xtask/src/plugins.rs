@@ -237,7 +237,7 @@ fn answer(
     situation: Situation,
     release: &Release,
 ) -> Result<Result<(), String>> {
-    let program = match release.build(question.program, Opt::O0)? {
+    let program = match release.build(question.program, Opt::O0, &[])? {
         Ok(program) => program,
         Err(skip) => return Ok(Err(skip.to_string())),
     };
