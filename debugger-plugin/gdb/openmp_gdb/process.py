@@ -248,15 +248,19 @@ class Process:
         self.library.callbacks.take(block.value or 0)
         return points
 
-    def stop_of(self, lwp: int) -> tuple[str, bool] | None:
-        """The event that a thread is at, and whether the hit counts."""
+    def counts(self, lwp: int) -> bool | None:
+        """Whether what a thread has got to counts; `None` if that is not known.
+
+        Raises `OmpdError` if the thread cannot be asked about."""
         point, event, counts = c_uint64(), c_int(), c_int()
         try:
             with self.handle(lwp) as thread:
                 self.library.call("ompdx_get_stop", thread, byref(point), byref(event), byref(counts))
-        except ompd.OmpdError:
+        except ompd.OmpdError as failure:
+            if failure.code != ompd.UNAVAILABLE:
+                raise
             return None
-        return EVENTS.get(event.value, "unknown"), bool(counts.value)
+        return bool(counts.value)
 
 
 def thread_id(thread: gdb.InferiorThread) -> str:

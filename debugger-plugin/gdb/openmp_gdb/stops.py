@@ -15,7 +15,7 @@ import gdb
 from . import ompd
 from .command import Command, has_colours, selected_thread, show, width
 from .library import NoLibrary
-from .process import EVENTS, Json, NotNow, Process, thread_id
+from .process import EVENTS, NotNow, Process, StopPoint, thread_id
 from .session import Session
 from .threads import Query, function_at, symbol_at
 
@@ -41,16 +41,17 @@ OF_TASK = ("task-begin", "task-end")
 class Place(gdb.Breakpoint):
     """One of the places of a stop. gdb does not list it: the stop is listed by `openmp break`."""
 
-    def __init__(self, owner: EventStop, process: Process, address: int) -> None:
-        super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
+    def __init__(self, owner: EventStop, process: Process, point: StopPoint) -> None:
+        super().__init__(f"*{point.address:#x}", gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
         self.owner = owner
         #: In which it is.
         self.process = process
+        self.point = point
 
     def stop(self) -> bool:
         try:
-            return self.owner.reached(self.process)
+            return self.owner.reached(self.process, self.point)
         except (NoLibrary, NotNow, ompd.OmpdError, gdb.error) as failure:
             # To go on would be to miss it.
             show(f"Stop {self.owner.number}: whether it counts is not known: {failure}")
@@ -71,6 +72,8 @@ class EventStop:
         self.lwp = lwp
         self.places: list[Place] = []
         self.hits = 0
+        #: What began or ended at the last hit.
+        self.event = events[0]
         #: Why it has no places yet, or not all.
         self.gaps: list[str] = []
 
@@ -91,8 +94,8 @@ class EventStop:
         found = found or [point for point in points if point.point]
         self.gaps = sorted({f"{point.runtime}: {point.place}" for point in points if not point.point and not point.own})
         try:
-            for address in sorted({point.address for point in found}):
-                self.places.append(Place(self, process, address))
+            for _, point in sorted({point.address: point for point in found}.items()):
+                self.places.append(Place(self, process, point))
         except gdb.error:
             self.disarm(process)
             raise
@@ -109,19 +112,22 @@ class EventStop:
         # gdb deletes those of an inferior that is removed.
         self.places = [place for place in self.places if place.is_valid()]
 
-    def reached(self, process: Process) -> bool:
+    def reached(self, process: Process, point: StopPoint) -> bool:
         """A thread is at one of the places: whether to stop."""
         thread = selected_thread()
         # Since the last stop that gdb has told of, the process has run.
         process.debugger.ran()
         if self.lwp is not None and thread.ptid[1] != self.lwp:
             return False
-        at = process.stop_of(thread.ptid[1])
-        if at is not None and (at[0] not in self.events or not at[1]):
+        counts = process.counts(thread.ptid[1])
+        if counts is None and point.condition is not None:
+            show(f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")
+        if counts is False:
             return False
         if self.condition and not gdb.parse_and_eval(self.condition):
             return False
         self.hits += 1
+        self.event = point.event
         return True
 
     def describe(self) -> str:
@@ -211,8 +217,7 @@ def told(process: Process, stop: EventStop) -> str:
     thread = selected_thread()
     lwp = thread.ptid[1]
     process.debugger.ran()
-    at = process.stop_of(lwp)
-    event = at[0] if at else stop.events[0]
+    event = stop.event
     lines = [f"{WORDS[event]} (Thread {thread_id(thread)}, LWP {lwp})."]
     place = source_place([place.location for place in stop.places if place.is_valid()])
     if place is not None:
@@ -423,8 +428,7 @@ class Running(Command):
             if not stop.hits:
                 gdb.execute("frame")
                 return None
-            at = process.stop_of(lwp)
-            return at[0] if at else events[0]
+            return stop.event
         finally:
             self.stops.remove(stop)
 
@@ -516,8 +520,9 @@ class Catch(Command):
     Usage: openmp catch deadlock [SECONDS]
 
     Every SECONDS (1 if not given) the process is stopped for a moment. When two looks at
-    it find the same threads in the same deadlock, it stays stopped, and the verdict is
-    shown. Breakpoints count meanwhile, and so does Ctrl-C."""
+    it find the same threads at the same places with the same verdict, it stays stopped,
+    and the verdict is shown: DEADLOCK, or SUSPECT if something from outside of the process
+    may still end it. Breakpoints count meanwhile, and so does Ctrl-C."""
 
     name = "catch"
     words = ("deadlock",)
@@ -533,10 +538,9 @@ class Catch(Command):
         process = self.process()
         selected_thread()
         process.runs()
-        before: set[tuple[str, tuple[int, ...]]] = set()
+        before: set[tuple[object, ...]] = set()
         while True:
-            found: set[tuple[str, tuple[int, ...]]]
-            found = {(v["situation"], tuple(v["threads"])) for v in self.verdicts(process)}
+            found = self.verdicts(process)
             if found & before:
                 text = process.text("waits", width(), False, has_colours())
                 show(text)
@@ -546,12 +550,16 @@ class Catch(Command):
                 return
 
     @staticmethod
-    def verdicts(process: Process) -> list[Json]:
-        """The deadlocks of this moment; none as long as there is no runtime."""
+    def verdicts(process: Process) -> set[tuple[object, ...]]:
+        """The verdicts of this moment, each with its threads and where they are; none as long as there is no runtime."""
         if not process.is_openmp():
-            return []
-        found: list[Json] = process.report()["verdicts"]
-        return found
+            return set()
+        report = process.report()
+        places = {stack["lwp"]: tuple(frame.get("address") for frame in stack["frames"]) for stack in report["stacks"]}
+        return {
+            (verdict["verdict"], verdict["situation"], *((lwp, places.get(lwp)) for lwp in verdict["threads"]))
+            for verdict in report["verdicts"]
+        }
 
     @staticmethod
     def run_for(process: Process, seconds: float) -> bool:
