@@ -1,0 +1,476 @@
+//! The block that is written, and the thread's place in it.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, fence};
+
+use ompt_record::block::{
+    Creation, EVENT_WORDS, HELD, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState, Shape, State, TASK_NUMBERS,
+    VERSION, in_ring,
+};
+use ompt_record::event::Event;
+
+/// Where the block is, for who looks: its address, or zero ([`ompt_record::block::SYMBOL`]).
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals, reason = "the name of a symbol, in the manner of OMPT's")]
+pub static ompt_companion_block: AtomicU64 = AtomicU64::new(0);
+
+/// The block; null until it is there.
+static BLOCK: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Whether callbacks are to write: the same as the header says, near at hand.
+static RECORDING: AtomicBool = AtomicBool::new(false);
+/// The shape of the block, once it is there.
+static RINGS: AtomicU64 = AtomicU64::new(0);
+static EVENTS: AtomicU64 = AtomicU64::new(0);
+static REGIONS: AtomicU64 = AtomicU64::new(0);
+static TASKS: AtomicU64 = AtomicU64::new(0);
+
+/// Numbers that were given to threads, regions and tasks. They begin at 1, so that none is that of nothing.
+static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
+static LAST_REGION: AtomicU64 = AtomicU64::new(0);
+static TASK_NUMBERS_FETCHED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The ring of this thread; null if it has none. A plain word: to read it neither allocates nor locks.
+    static OWN: Cell<*const Ring> = const { Cell::new(null()) };
+}
+
+/// Makes the block. Returns whether there is one.
+pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
+    if !BLOCK.load(Acquire).is_null() {
+        return true;
+    }
+    let Ok(size) = usize::try_from(shape.size()) else { return false };
+    // Rings get their memory one by one: until then nothing can be read there, and no core grows by it. Pages that cannot be read
+    // stand before and behind the block, so that the kernel does not make it one with a neighbour.
+    let page = PAGE as usize;
+    // SAFETY: a new mapping, wherever the kernel likes.
+    let reserved = unsafe {
+        libc::mmap(
+            null_mut(),
+            size + 2 * page,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if reserved == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: within what was just mapped.
+    let block = unsafe { reserved.cast::<u8>().add(page) };
+    let Ok(front) = usize::try_from(shape.rings_at()) else { return false };
+    // SAFETY: pages of that mapping, which nobody else knows of.
+    if unsafe { libc::mprotect(block.cast(), front, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+        // SAFETY: all of it, and nobody has an address of it.
+        unsafe { libc::munmap(reserved, size + 2 * page) };
+        return false;
+    }
+    // SAFETY: readable and writable from here on, zero, and large enough (asserted in `ompt_record::block`).
+    let header = unsafe { &*block.cast::<Header>() };
+    let name = runtime.iter().copied().take(RUNTIME_NAME - 1);
+    for (n, byte) in name.enumerate() {
+        // SAFETY: behind the header, within the first page.
+        unsafe { block.add(size_of::<Header>() + n).write(byte) };
+    }
+    let values = [
+        (&header.version, VERSION),
+        (&header.address, block as u64),
+        (&header.rings, shape.rings),
+        (&header.events, shape.events),
+        (&header.regions, shape.regions),
+        (&header.tasks, shape.tasks),
+        (&header.pid, u64::from(std::process::id())),
+        (&header.state, State::Paused as u64),
+        (&header.began, now()),
+        (&header.began_realtime, clock(libc::CLOCK_REALTIME)),
+        (&header.omp_version, u64::from(omp_version)),
+        (&header.results_first, u64::MAX),
+        (&header.results_second, u64::MAX),
+        (&header.results_third, u64::MAX),
+        (&header.magic_first, MAGIC[0]),
+        (&header.magic_second, MAGIC[1]),
+    ];
+    for (word, value) in values {
+        word.store(value, Relaxed);
+    }
+    for (own, value) in
+        [(&RINGS, shape.rings), (&EVENTS, shape.events), (&REGIONS, shape.regions), (&TASKS, shape.tasks)]
+    {
+        own.store(value, Relaxed);
+    }
+    BLOCK.store(block, Release);
+    ompt_companion_block.store(block as u64, Release);
+    true
+}
+
+/// The beginning of the block, if there is one.
+pub fn header() -> Option<&'static Header> {
+    let block = BLOCK.load(Acquire);
+    // SAFETY: what is not null was mapped by `begin`, begins with a header, and is never unmapped.
+    (!block.is_null()).then(|| unsafe { &*block.cast::<Header>() })
+}
+
+/// The shape of the block.
+pub fn shape() -> Option<Shape> {
+    Shape::new(RINGS.load(Relaxed), EVENTS.load(Relaxed), REGIONS.load(Relaxed), TASKS.load(Relaxed))
+}
+
+/// Whether callbacks are to write.
+pub fn is_recording() -> bool {
+    RECORDING.load(Relaxed)
+}
+
+/// Has callbacks write from now on, or no more.
+pub fn set_state(state: State) {
+    let Some(header) = header() else { return };
+    if state == State::Recording {
+        // What happened before is not known to have been followed by its end.
+        header.epoch.fetch_add(1, Relaxed);
+    }
+    header.state.store(state as u64, Release);
+    RECORDING.store(state == State::Recording, Release);
+}
+
+/// The time that events have: nanoseconds of `CLOCK_MONOTONIC`.
+pub fn now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of a clock.
+fn clock(which: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a clock that Linux always has, and a place for the answer. The function may be called from signal handlers.
+    unsafe { libc::clock_gettime(which, &raw mut now) };
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// A thread's place in the block.
+#[derive(Clone, Copy)]
+pub struct Place {
+    ring: &'static Ring,
+}
+
+impl Place {
+    /// That of the calling thread, if it has one.
+    pub fn own() -> Option<Place> {
+        let ring = OWN.with(Cell::get);
+        // SAFETY: what is not null was given to this thread by `take`, and stays mapped.
+        (!ring.is_null()).then(|| Place { ring: unsafe { &*ring } })
+    }
+
+    /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
+    pub fn take(kind: c_int) -> Option<Place> {
+        let (header, shape) = (header()?, shape()?);
+        let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
+            header.threads_beyond.fetch_add(1, Relaxed);
+            return None;
+        };
+        let ring = ring(shape, index)?;
+        let pthread = {
+            // SAFETY: it cannot fail, and only tells which thread this is.
+            unsafe { libc::pthread_self() }
+        };
+        // SAFETY: the same.
+        let lwp = unsafe { libc::gettid() };
+        let values = [
+            (&ring.id, LAST_THREAD.fetch_add(1, Relaxed) + 1),
+            (&ring.lwp, u64::try_from(lwp).unwrap_or(0)),
+            (&ring.pthread, pthread as u64),
+            (&ring.kind, u64::try_from(kind).unwrap_or(0)),
+            (&ring.began, now()),
+            (&ring.ended, 0),
+            (&ring.first, ring.head.load(Relaxed)),
+            (&ring.held_beyond, 0),
+            (&ring.next_task, 0),
+        ];
+        for (word, value) in values {
+            word.store(value, Relaxed);
+        }
+        let place = Place { ring };
+        for held in place.held() {
+            held.wait_id.store(0, Relaxed);
+        }
+        ring.state.store(RingState::Used as u64, Release);
+        OWN.with(|own| own.set(ring));
+        Some(place)
+    }
+
+    /// The thread leaves its ring, which keeps its events until another thread needs it.
+    pub fn leave(self) {
+        OWN.with(|own| own.set(null()));
+        self.ring.ended.store(now(), Relaxed);
+        self.ring.state.store(RingState::Ended as u64, Release);
+    }
+
+    /// The thread's number.
+    pub fn id(self) -> u64 {
+        self.ring.id.load(Relaxed)
+    }
+
+    /// Writes an event. Its position is added.
+    pub fn write(self, event: Event) {
+        // A signal handler that writes as well gets another position.
+        let position = self.ring.head.fetch_add(1, Relaxed);
+        let event = Event { position, ..event };
+        let words = event.words();
+        let [finished, rest @ ..] = words;
+        let index = usize::try_from(position & (EVENTS.load(Relaxed) - 1)).unwrap_or(0);
+        // SAFETY: the ring is followed by as many events as the block was made with, a power of two.
+        let slots = unsafe {
+            let events = (&raw const *self.ring).cast::<u8>().add(in_ring::EVENTS_AT as usize);
+            &*events.cast::<[AtomicU64; EVENT_WORDS]>().add(index)
+        };
+        let [finished_slot, rest_slots @ ..] = slots;
+        // Whoever reads now finds nothing here, until the last store says that all is there.
+        finished_slot.store(0, Relaxed);
+        fence(Release);
+        for (slot, word) in rest_slots.iter().zip(rest) {
+            slot.store(word, Relaxed);
+        }
+        finished_slot.store(finished, Release);
+    }
+
+    /// The number of a new task of this thread.
+    pub fn task_number(self) -> u64 {
+        let number = self.ring.next_task.fetch_add(1, Relaxed);
+        if !number.is_multiple_of(TASK_NUMBERS) {
+            return number;
+        }
+        // The first ones begin at `TASK_NUMBERS`: 0 is no number.
+        let first = TASK_NUMBERS_FETCHED.fetch_add(TASK_NUMBERS, Relaxed) + TASK_NUMBERS;
+        self.ring.next_task.store(first + 1, Relaxed);
+        first
+    }
+
+    /// Remembers that the thread has a lock.
+    pub fn hold(self, wait_id: u64, kind: c_int, codeptr_ra: u64, time: u64) {
+        let epoch = epoch();
+        let free = |held: &&Held| held.wait_id.load(Relaxed) == 0 || held.epoch.load(Relaxed) != epoch;
+        let Some(held) = self.held().iter().find(free) else {
+            self.ring.held_beyond.fetch_add(1, Relaxed);
+            return;
+        };
+        held.wait_id.store(0, Relaxed);
+        fence(Release);
+        held.codeptr_ra.store(codeptr_ra, Relaxed);
+        held.time.store(time, Relaxed);
+        held.kind.store(u64::try_from(kind).unwrap_or(0) | 1 << 32, Relaxed);
+        held.epoch.store(epoch, Relaxed);
+        held.wait_id.store(wait_id, Release);
+    }
+
+    /// A nestable lock that the thread has is held once more, or once less.
+    pub fn hold_again(self, wait_id: u64, more: bool) {
+        if let Some(held) = self.holds(wait_id) {
+            let once = 1 << 32;
+            if more {
+                held.kind.fetch_add(once, Relaxed)
+            } else {
+                held.kind.fetch_sub(once, Relaxed)
+            };
+        }
+    }
+
+    /// Forgets that the thread has a lock.
+    pub fn let_go(self, wait_id: u64) {
+        if let Some(held) = self.holds(wait_id) {
+            held.wait_id.store(0, Release);
+            return;
+        }
+        // An untied task has gone on on another thread, or whoever unlocks is not who locked.
+        let (Some(header), Some(shape)) = (header(), shape()) else { return };
+        for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
+            for held in (Place { ring }).held() {
+                if held.wait_id.compare_exchange(wait_id, 0, AcqRel, Relaxed).is_ok() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn holds(self, wait_id: u64) -> Option<&'static Held> {
+        self.held().iter().find(|held| held.wait_id.load(Relaxed) == wait_id)
+    }
+
+    fn held(self) -> &'static [Held; HELD] {
+        // SAFETY: they lie there in the first page of each ring.
+        unsafe { &*(&raw const *self.ring).cast::<u8>().add(in_ring::HELD_AT as usize).cast::<[Held; HELD]>() }
+    }
+
+    /// A part of the first page of the ring.
+    ///
+    /// # Safety
+    /// A `T` of atomic words has to lie there.
+    pub unsafe fn part<T>(self, at: u64) -> &'static T {
+        debug_assert!(at as usize + size_of::<T>() <= PAGE as usize, "it is in the first page");
+        // SAFETY: the caller says what is there; the page is mapped as long as the process lives.
+        unsafe { &*(&raw const *self.ring).cast::<u8>().add(at as usize).cast::<T>() }
+    }
+}
+
+/// A ring that nobody had yet, with memory. Only such with memory count as used: others cannot be looked at.
+fn new_ring(header: &Header, shape: Shape) -> Option<u64> {
+    let block = BLOCK.load(Acquire);
+    let size = usize::try_from(shape.ring_size()).ok()?;
+    loop {
+        let index = header.rings_used.load(Acquire);
+        if index >= shape.rings {
+            return None;
+        }
+        let at = usize::try_from(shape.ring_at(index)).ok()?;
+        // SAFETY: whole pages of the block, which are the next ring's. Another thread that is about to get it does the same.
+        if unsafe { libc::mprotect(block.add(at).cast(), size, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+            return None;
+        }
+        if header.rings_used.compare_exchange(index, index + 1, AcqRel, Relaxed).is_ok() {
+            return Some(index);
+        }
+    }
+}
+
+/// The ring of the thread that ended first.
+fn ended_ring(header: &Header, shape: Shape) -> Option<u64> {
+    let ended =
+        |index: &u64| ring(shape, *index).is_some_and(|ring| ring.state.load(Acquire) == RingState::Ended as u64);
+    let used = header.rings_used.load(Acquire);
+    // Another thread may be quicker: as often as there are rings.
+    for _ in 0..used {
+        let oldest =
+            (0..used).filter(ended).min_by_key(|index| ring(shape, *index).map(|ring| ring.ended.load(Relaxed)))?;
+        let (from, to) = (RingState::Ended as u64, RingState::Changing as u64);
+        if ring(shape, oldest)?.state.compare_exchange(from, to, AcqRel, Relaxed).is_ok() {
+            return Some(oldest);
+        }
+    }
+    None
+}
+
+/// The ring with an index, which has to be one that is used.
+fn ring(shape: Shape, index: u64) -> Option<&'static Ring> {
+    let block = BLOCK.load(Acquire);
+    let at = usize::try_from(shape.ring_at(index)).ok()?;
+    // SAFETY: within the block, and mapped as all rings that are used (`new_ring`).
+    (!block.is_null()).then(|| unsafe { &*block.add(at).cast::<Ring>() })
+}
+
+fn epoch() -> u64 {
+    header().map_or(0, |header| header.epoch.load(Relaxed))
+}
+
+/// Remembers where a new region comes from, and gives its number.
+pub fn region_begins(creation: &NewCreation) -> u64 {
+    let next = || LAST_REGION.fetch_add(1, Relaxed) + 1;
+    let (Some(header), Some(shape)) = (header(), shape()) else { return next() };
+    create(shape.regions_at(), shape.regions, &header.regions_beyond, creation, next)
+}
+
+/// Remembers where a new task comes from, and gives its number.
+pub fn task_begins(place: Place, creation: &NewCreation) -> u64 {
+    let next = || place.task_number();
+    let (Some(header), Some(shape)) = (header(), shape()) else { return next() };
+    create(shape.tasks_at(), shape.tasks, &header.tasks_beyond, creation, next)
+}
+
+/// What is remembered of a region or task.
+#[derive(Default)]
+pub struct NewCreation {
+    pub codeptr_ra: u64,
+    pub encountering_task: u64,
+    pub detail: u64,
+    pub flags: u64,
+    pub thread: u64,
+    pub time: u64,
+}
+
+/// Tries so many numbers until one has its place in the table free.
+const TRIES: usize = 8;
+
+fn create(table: u64, entries: u64, beyond: &AtomicU64, new: &NewCreation, next: impl Fn() -> u64) -> u64 {
+    let epoch = epoch();
+    let mut id = next();
+    for _ in 0..TRIES {
+        let Some(entry) = entry(table, entries, id) else { return id };
+        let there = entry.id.load(Relaxed);
+        // What is from before a pause may be over by now; if it is not, it can do without.
+        let free = there == 0 || (there != TAKEN && entry.epoch.load(Relaxed) != epoch);
+        if free && entry.id.compare_exchange(there, TAKEN, AcqRel, Relaxed).is_ok() {
+            let words = [
+                (&entry.codeptr_ra, new.codeptr_ra),
+                (&entry.encountering_task, new.encountering_task),
+                (&entry.time, new.time),
+                (&entry.detail, new.detail),
+                (&entry.flags, new.flags),
+                (&entry.thread, new.thread),
+                (&entry.epoch, epoch),
+            ];
+            for (word, value) in words {
+                word.store(value, Relaxed);
+            }
+            entry.id.store(id, Release);
+            return id;
+        }
+        id = next();
+    }
+    beyond.fetch_add(1, Relaxed);
+    id
+}
+
+/// In the place of a number while an entry is written; no region or task gets it.
+const TAKEN: u64 = u64::MAX;
+
+/// The region with this number is over.
+pub fn region_ends(id: u64) {
+    if let Some(shape) = shape() {
+        forget(shape.regions_at(), shape.regions, id);
+    }
+}
+
+/// The task with this number is over.
+pub fn task_ends(id: u64) {
+    if let Some(shape) = shape() {
+        forget(shape.tasks_at(), shape.tasks, id);
+    }
+}
+
+fn forget(table: u64, entries: u64, id: u64) {
+    if id != 0
+        && let Some(entry) = entry(table, entries, id)
+    {
+        // If it is another's there is nothing to forget.
+        let _ = entry.id.compare_exchange(id, 0, AcqRel, Relaxed);
+    }
+}
+
+fn entry(table: u64, entries: u64, id: u64) -> Option<&'static Creation> {
+    let block = BLOCK.load(Acquire);
+    let at = usize::try_from(table + (id & (entries - 1)) * size_of::<Creation>() as u64).ok()?;
+    // SAFETY: the tables lie before the rings and are mapped from the beginning; `entries` is a power of two.
+    (!block.is_null()).then(|| unsafe { &*block.add(at).cast::<Creation>() })
+}
+
+/// In the child of a fork: the block is a copy, of which one thread is left.
+pub fn forked() {
+    let (Some(header), Some(shape)) = (header(), shape()) else { return };
+    header.pid.store(u64::from(std::process::id()), Relaxed);
+    header.forks.fetch_add(1, Relaxed);
+    let own = OWN.with(Cell::get);
+    for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
+        if std::ptr::eq(ring, own) {
+            // SAFETY: it cannot fail.
+            let lwp = unsafe { libc::gettid() };
+            ring.lwp.store(u64::try_from(lwp).unwrap_or(0), Relaxed);
+        } else if ring.state.load(Relaxed) != RingState::Free as u64 {
+            ring.ended.store(now(), Relaxed);
+            ring.state.store(RingState::Ended as u64, Release);
+        }
+    }
+}
+
+/// Where the block begins; null if there is none.
+pub fn base() -> *const u8 {
+    BLOCK.load(Acquire)
+}

@@ -1,0 +1,748 @@
+//! The callbacks: each writes one event, and keeps what is not over up to date.
+//!
+//! With the companion paused a callback does nothing. Regions and tasks that begin then have no number, and stay without.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+use ompt_record::event::Event;
+use ompt_record::ompt::is_over;
+
+use crate::block::{self, NewCreation, Place, is_recording, now};
+use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
+
+/// Numbers of callbacks (`ompt_callbacks_t`) that are named here more than once.
+const MUTEX_ACQUIRED: u8 = 27;
+
+/// The word that the runtime keeps for the tool; 0 where it keeps none.
+///
+/// # Safety
+/// `data` is null or what a runtime gave a callback that is running.
+unsafe fn word(data: *const Data) -> u64 {
+    // SAFETY: as the caller says.
+    unsafe { data.as_ref() }.map_or(0, |data| data.load(Relaxed))
+}
+
+/// Files a number with a thread, region or task.
+///
+/// # Safety
+/// As for [`word`].
+unsafe fn file(data: *const Data, id: u64) {
+    // SAFETY: as the caller says.
+    if let Some(data) = unsafe { data.as_ref() } {
+        data.store(id, Relaxed);
+    }
+}
+
+/// A number of C's, as the bits that events keep of it.
+fn bits(number: c_int) -> u32 {
+    number.cast_unsigned()
+}
+
+fn short(number: c_int) -> u16 {
+    // Kinds and types are small; of flags the lower half is of interest.
+    (bits(number) & 0xffff) as u16
+}
+
+fn endpoint(number: c_int) -> u8 {
+    (bits(number) & 0xff) as u8
+}
+
+/// Writes an event, if the companion records and the thread has a ring.
+fn record(event: impl FnOnce() -> Event) {
+    if is_recording()
+        && let Some(place) = Place::own()
+    {
+        place.write(Event { time: now(), ..event() });
+    }
+}
+
+unsafe extern "C" fn thread_begin(kind: c_int, data: *const Data) {
+    // A thread gets its ring even in a pause: it may be ended before the thread is.
+    let Some(place) = Place::take(kind) else { return };
+    // SAFETY: the runtime's words.
+    unsafe { file(data, place.id()) };
+    record(|| Event { kind: 1, sub: short(kind), ..Event::default() });
+}
+
+unsafe extern "C" fn thread_end(_data: *const Data) {
+    record(|| Event { kind: 2, ..Event::default() });
+    if let Some(place) = Place::own() {
+        place.leave();
+    }
+}
+
+unsafe extern "C" fn parallel_begin(
+    encountering: *const Data,
+    _frame: *const Frame,
+    region: *const Data,
+    requested: c_uint,
+    flags: c_int,
+    codeptr_ra: CodePtr,
+) {
+    if !is_recording() {
+        return;
+    }
+    let Some(place) = Place::own() else { return };
+    let time = now();
+    // SAFETY: the runtime's words.
+    let task = unsafe { word(encountering) };
+    let id = block::region_begins(&NewCreation {
+        codeptr_ra: codeptr_ra as u64,
+        encountering_task: task,
+        detail: u64::from(requested),
+        flags: u64::from(bits(flags)),
+        thread: place.id(),
+        time,
+    });
+    // SAFETY: the same.
+    unsafe { file(region, id) };
+    let codeptr_ra = codeptr_ra as u64;
+    place.write(Event {
+        time,
+        kind: 3,
+        flags: bits(flags),
+        region: id,
+        task,
+        other: u64::from(requested),
+        codeptr_ra,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn parallel_end(region: *const Data, encountering: *const Data, flags: c_int, codeptr_ra: CodePtr) {
+    // SAFETY: the runtime's words.
+    let (region, task) = unsafe { (word(region), word(encountering)) };
+    record(|| Event { kind: 4, flags: bits(flags), region, task, codeptr_ra: codeptr_ra as u64, ..Event::default() });
+    if is_recording() {
+        block::region_ends(region);
+    }
+}
+
+unsafe extern "C" fn task_create(
+    encountering: *const Data,
+    _frame: *const Frame,
+    task: *const Data,
+    flags: c_int,
+    has_dependences: c_int,
+    codeptr_ra: CodePtr,
+) {
+    if !is_recording() {
+        return;
+    }
+    let Some(place) = Place::own() else { return };
+    let time = now();
+    // SAFETY: the runtime's words.
+    let creator = unsafe { word(encountering) };
+    let id = block::task_begins(
+        place,
+        &NewCreation {
+            codeptr_ra: codeptr_ra as u64,
+            encountering_task: creator,
+            detail: u64::from(has_dependences != 0),
+            flags: u64::from(bits(flags)),
+            thread: place.id(),
+            time,
+        },
+    );
+    // SAFETY: the same.
+    unsafe { file(task, id) };
+    place.write(Event {
+        time,
+        kind: 5,
+        sub: u16::from(has_dependences != 0),
+        flags: bits(flags),
+        task: id,
+        other: creator,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn task_schedule(prior: *const Data, status: c_int, next: *const Data) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (prior, next) = unsafe { (word(prior), word(next)) };
+    record(|| Event { kind: 6, sub: short(status), task: prior, other: next, ..Event::default() });
+    if is_over(short(status)) {
+        block::task_ends(prior);
+    }
+}
+
+unsafe extern "C" fn implicit_task(
+    scope: c_int,
+    region: *const Data,
+    task: *const Data,
+    actual_parallelism: c_uint,
+    index: c_uint,
+    flags: c_int,
+) {
+    if !is_recording() {
+        return;
+    }
+    let Some(place) = Place::own() else { return };
+    if scope == BEGIN {
+        // Its region says where it comes from: it needs a number, and no entry.
+        // SAFETY: the runtime's words.
+        unsafe { file(task, place.task_number()) };
+    }
+    // SAFETY: the same.
+    let (region, task) = unsafe { (word(region), word(task)) };
+    place.write(Event {
+        time: now(),
+        kind: 7,
+        endpoint: endpoint(scope),
+        sub: short(flags),
+        flags: index,
+        region,
+        task,
+        other: u64::from(actual_parallelism),
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn target(
+    kind: c_int,
+    scope: c_int,
+    device: c_int,
+    task: *const Data,
+    target_id: u64,
+    codeptr_ra: CodePtr,
+) {
+    // SAFETY: the runtime's words.
+    let task = unsafe { word(task) };
+    record(|| Event {
+        kind: 8,
+        endpoint: endpoint(scope),
+        sub: short(kind),
+        flags: bits(device),
+        task,
+        other: target_id,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn target_data_op(
+    _target_id: u64,
+    host_op_id: u64,
+    operation: c_int,
+    source: CodePtr,
+    _source_device: c_int,
+    destination: CodePtr,
+    _destination_device: c_int,
+    bytes: usize,
+    codeptr_ra: CodePtr,
+) {
+    record(|| Event {
+        kind: 9,
+        sub: short(operation),
+        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
+        region: source as u64,
+        task: host_op_id,
+        other: destination as u64,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn target_submit(target_id: u64, host_op_id: u64, requested_teams: c_uint) {
+    record(|| Event { kind: 10, flags: requested_teams, task: host_op_id, other: target_id, ..Event::default() });
+}
+
+unsafe extern "C" fn device_initialize(
+    device: c_int,
+    _type: *const c_char,
+    _handle: *const c_void,
+    _lookup: Option<crate::ompt::Lookup>,
+    _documentation: *const c_char,
+) {
+    record(|| Event { kind: 12, flags: bits(device), ..Event::default() });
+}
+
+unsafe extern "C" fn device_finalize(device: c_int) {
+    record(|| Event { kind: 13, flags: bits(device), ..Event::default() });
+}
+
+unsafe extern "C" fn device_load(
+    device: c_int,
+    _file: *const c_char,
+    _offset: i64,
+    _vma: CodePtr,
+    _bytes: usize,
+    host: CodePtr,
+    _device_address: CodePtr,
+    module: u64,
+) {
+    record(|| Event { kind: 14, flags: bits(device), region: host as u64, other: module, ..Event::default() });
+}
+
+unsafe extern "C" fn device_unload(device: c_int, module: u64) {
+    record(|| Event { kind: 15, flags: bits(device), other: module, ..Event::default() });
+}
+
+/// What `sync_region`, `sync_region_wait` and `reduction` have in common.
+fn synchronisation(number: u8, kind: c_int, scope: c_int, region: *const Data, task: *const Data, codeptr_ra: CodePtr) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (region, task) = unsafe { (word(region), word(task)) };
+    record(|| Event {
+        kind: number,
+        endpoint: endpoint(scope),
+        sub: short(kind),
+        region,
+        task,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn sync_region(kind: c_int, scope: c_int, region: *const Data, task: *const Data, from: CodePtr) {
+    synchronisation(23, kind, scope, region, task, from);
+}
+
+unsafe extern "C" fn sync_region_wait(
+    kind: c_int,
+    scope: c_int,
+    region: *const Data,
+    task: *const Data,
+    from: CodePtr,
+) {
+    synchronisation(16, kind, scope, region, task, from);
+}
+
+unsafe extern "C" fn reduction(kind: c_int, scope: c_int, region: *const Data, task: *const Data, from: CodePtr) {
+    synchronisation(31, kind, scope, region, task, from);
+}
+
+/// What the callbacks of mutexes have in common.
+fn mutex(number: u8, kind: c_int, hint: c_uint, wait_id: u64, codeptr_ra: CodePtr) -> Option<(Place, u64)> {
+    if !is_recording() {
+        return None;
+    }
+    let place = Place::own()?;
+    let time = now();
+    place.write(Event {
+        time,
+        kind: number,
+        sub: short(kind),
+        flags: hint,
+        other: wait_id,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+    Some((place, time))
+}
+
+unsafe extern "C" fn lock_init(kind: c_int, hint: c_uint, _implementation: c_uint, wait_id: u64, from: CodePtr) {
+    mutex(24, kind, hint, wait_id, from);
+}
+
+unsafe extern "C" fn lock_destroy(kind: c_int, wait_id: u64, from: CodePtr) {
+    mutex(25, kind, 0, wait_id, from);
+}
+
+unsafe extern "C" fn mutex_acquire(kind: c_int, hint: c_uint, _implementation: c_uint, wait_id: u64, from: CodePtr) {
+    mutex(26, kind, hint, wait_id, from);
+}
+
+unsafe extern "C" fn mutex_acquired(kind: c_int, wait_id: u64, from: CodePtr) {
+    if let Some((place, time)) = mutex(MUTEX_ACQUIRED, kind, 0, wait_id, from) {
+        place.hold(wait_id, kind, from as u64, time);
+    }
+}
+
+unsafe extern "C" fn mutex_released(kind: c_int, wait_id: u64, from: CodePtr) {
+    if let Some((place, _)) = mutex(17, kind, 0, wait_id, from) {
+        place.let_go(wait_id);
+    }
+}
+
+unsafe extern "C" fn nest_lock(scope: c_int, wait_id: u64, from: CodePtr) {
+    if !is_recording() {
+        return;
+    }
+    let Some(place) = Place::own() else { return };
+    place.write(Event {
+        time: now(),
+        kind: 28,
+        endpoint: endpoint(scope),
+        other: wait_id,
+        codeptr_ra: from as u64,
+        ..Event::default()
+    });
+    place.hold_again(wait_id, scope != END);
+}
+
+unsafe extern "C" fn dependences(task: *const Data, dependences: *const Dependence, count: c_int) {
+    let count = u32::try_from(count).unwrap_or(0);
+    if !is_recording() || dependences.is_null() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let task = unsafe { word(task) };
+    for n in 0..count as usize {
+        // SAFETY: the runtime gave so many of them.
+        let (variable, kind) = unsafe {
+            let dependence = dependences.add(n);
+            ((*dependence).variable, (*dependence).dependence_type)
+        };
+        record(|| Event {
+            kind: 18,
+            sub: (kind & 0xffff) as u16,
+            flags: count,
+            task,
+            other: variable,
+            ..Event::default()
+        });
+    }
+}
+
+unsafe extern "C" fn task_dependence(first: *const Data, waits: *const Data) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (task, other) = unsafe { (word(first), word(waits)) };
+    record(|| Event { kind: 19, task, other, ..Event::default() });
+}
+
+unsafe extern "C" fn work(
+    kind: c_int,
+    scope: c_int,
+    region: *const Data,
+    task: *const Data,
+    count: u64,
+    codeptr_ra: CodePtr,
+) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (region, task) = unsafe { (word(region), word(task)) };
+    record(|| Event {
+        kind: 20,
+        endpoint: endpoint(scope),
+        sub: short(kind),
+        region,
+        task,
+        other: count,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn masked(scope: c_int, region: *const Data, task: *const Data, codeptr_ra: CodePtr) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (region, task) = unsafe { (word(region), word(task)) };
+    record(|| Event {
+        kind: 21,
+        endpoint: endpoint(scope),
+        region,
+        task,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn target_map(
+    target_id: u64,
+    items: c_uint,
+    _host: CodePtr,
+    _device: CodePtr,
+    _bytes: CodePtr,
+    _flags: CodePtr,
+    codeptr_ra: CodePtr,
+) {
+    record(|| Event { kind: 22, flags: items, other: target_id, codeptr_ra: codeptr_ra as u64, ..Event::default() });
+}
+
+unsafe extern "C" fn flush(_thread: *const Data, codeptr_ra: CodePtr) {
+    record(|| Event { kind: 29, codeptr_ra: codeptr_ra as u64, ..Event::default() });
+}
+
+unsafe extern "C" fn cancel(task: *const Data, flags: c_int, codeptr_ra: CodePtr) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let task = unsafe { word(task) };
+    record(|| Event { kind: 30, flags: bits(flags), task, codeptr_ra: codeptr_ra as u64, ..Event::default() });
+}
+
+unsafe extern "C" fn dispatch(region: *const Data, task: *const Data, kind: c_int, instance: u64) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (region, task) = unsafe { (word(region), word(task)) };
+    record(|| Event { kind: 32, sub: short(kind), region, task, other: instance, ..Event::default() });
+}
+
+unsafe extern "C" fn target_emi(
+    kind: c_int,
+    scope: c_int,
+    device: c_int,
+    task: *const Data,
+    _target_task: *const Data,
+    target: *const Data,
+    codeptr_ra: CodePtr,
+) {
+    if !is_recording() {
+        return;
+    }
+    let Some(place) = Place::own() else { return };
+    // SAFETY: the runtime's words.
+    unsafe {
+        if scope != END && word(target) == 0 {
+            file(target, place.task_number());
+        }
+    }
+    // SAFETY: the same.
+    let (task, other) = unsafe { (word(task), word(target)) };
+    place.write(Event {
+        time: now(),
+        kind: 33,
+        endpoint: endpoint(scope),
+        sub: short(kind),
+        flags: bits(device),
+        task,
+        other,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+/// Gives an operation on a device the number by which its record is found again, and tells it.
+///
+/// # Safety
+/// `host_op_id` is null or the runtime's.
+unsafe fn operation(host_op_id: *mut u64, scope: c_int) -> u64 {
+    // SAFETY: as the caller says.
+    let Some(id) = (unsafe { host_op_id.as_mut() }) else { return 0 };
+    if scope != END
+        && *id == 0
+        && let Some(place) = Place::own()
+    {
+        *id = place.task_number();
+    }
+    *id
+}
+
+unsafe extern "C" fn target_data_op_emi(
+    scope: c_int,
+    _target_task: *const Data,
+    _target: *const Data,
+    host_op_id: *mut u64,
+    kind: c_int,
+    source: CodePtr,
+    _source_device: c_int,
+    destination: CodePtr,
+    _destination_device: c_int,
+    bytes: usize,
+    codeptr_ra: CodePtr,
+) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's word.
+    let task = unsafe { operation(host_op_id, scope) };
+    record(|| Event {
+        kind: 34,
+        endpoint: endpoint(scope),
+        sub: short(kind),
+        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
+        region: source as u64,
+        task,
+        other: destination as u64,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn target_submit_emi(scope: c_int, target: *const Data, host_op_id: *mut u64, teams: c_uint) {
+    if !is_recording() {
+        return;
+    }
+    // SAFETY: the runtime's words.
+    let (task, other) = unsafe { (operation(host_op_id, scope), word(target)) };
+    record(|| Event { kind: 35, endpoint: endpoint(scope), flags: teams, task, other, ..Event::default() });
+}
+
+unsafe extern "C" fn target_map_emi(
+    target: *const Data,
+    items: c_uint,
+    _host: CodePtr,
+    _device: CodePtr,
+    _bytes: CodePtr,
+    _flags: CodePtr,
+    codeptr_ra: CodePtr,
+) {
+    // SAFETY: the runtime's word.
+    let other = unsafe { word(target) };
+    record(|| Event { kind: 36, flags: items, other, codeptr_ra: codeptr_ra as u64, ..Event::default() });
+}
+
+unsafe extern "C" fn error(severity: c_int, _message: *const c_char, length: usize, codeptr_ra: CodePtr) {
+    record(|| Event {
+        kind: 37,
+        sub: short(severity),
+        flags: u32::try_from(length).unwrap_or(u32::MAX),
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
+unsafe extern "C" fn control_tool(command: u64, modifier: u64, argument: *mut c_void, codeptr_ra: CodePtr) -> c_int {
+    record(|| Event {
+        kind: 11,
+        flags: u32::try_from(command).unwrap_or(u32::MAX),
+        task: modifier,
+        other: argument as u64,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+    crate::control::obey(command, modifier)
+}
+
+/// A callback and its number.
+type Numbered = (u8, Callback);
+
+/// All callbacks. Where there are two forms of one event (with `_emi` and without) the runtime is to get one of them only: the newer
+/// one comes first, and the older one with it.
+pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
+    macro_rules! callback {
+        ($function:ident as $type:ty) => {{
+            let function: $type = $function;
+            // SAFETY: a pointer to a function is one, whatever its parameters; the runtime calls it as the number says.
+            unsafe { std::mem::transmute::<$type, Callback>(function) }
+        }};
+    }
+    type Sync = unsafe extern "C" fn(c_int, c_int, *const Data, *const Data, CodePtr);
+    type Mutex = unsafe extern "C" fn(c_int, u64, CodePtr);
+    type MutexAcquire = unsafe extern "C" fn(c_int, c_uint, c_uint, u64, CodePtr);
+    let one = |number, function| ((number, function), None);
+    vec![
+        one(1, callback!(thread_begin as unsafe extern "C" fn(c_int, *const Data))),
+        one(2, callback!(thread_end as unsafe extern "C" fn(*const Data))),
+        one(
+            3,
+            callback!(
+                parallel_begin as unsafe extern "C" fn(*const Data, *const Frame, *const Data, c_uint, c_int, CodePtr)
+            ),
+        ),
+        one(4, callback!(parallel_end as unsafe extern "C" fn(*const Data, *const Data, c_int, CodePtr))),
+        one(
+            5,
+            callback!(
+                task_create as unsafe extern "C" fn(*const Data, *const Frame, *const Data, c_int, c_int, CodePtr)
+            ),
+        ),
+        one(6, callback!(task_schedule as unsafe extern "C" fn(*const Data, c_int, *const Data))),
+        one(
+            7,
+            callback!(implicit_task as unsafe extern "C" fn(c_int, *const Data, *const Data, c_uint, c_uint, c_int)),
+        ),
+        one(11, callback!(control_tool as unsafe extern "C" fn(u64, u64, *mut c_void, CodePtr) -> c_int)),
+        one(
+            12,
+            callback!(
+                device_initialize
+                    as unsafe extern "C" fn(
+                        c_int,
+                        *const c_char,
+                        *const c_void,
+                        Option<crate::ompt::Lookup>,
+                        *const c_char,
+                    )
+            ),
+        ),
+        one(13, callback!(device_finalize as unsafe extern "C" fn(c_int))),
+        one(
+            14,
+            callback!(
+                device_load as unsafe extern "C" fn(c_int, *const c_char, i64, CodePtr, usize, CodePtr, CodePtr, u64)
+            ),
+        ),
+        one(15, callback!(device_unload as unsafe extern "C" fn(c_int, u64))),
+        one(16, callback!(sync_region_wait as Sync)),
+        one(17, callback!(mutex_released as Mutex)),
+        one(18, callback!(dependences as unsafe extern "C" fn(*const Data, *const Dependence, c_int))),
+        one(19, callback!(task_dependence as unsafe extern "C" fn(*const Data, *const Data))),
+        one(20, callback!(work as unsafe extern "C" fn(c_int, c_int, *const Data, *const Data, u64, CodePtr))),
+        one(21, callback!(masked as unsafe extern "C" fn(c_int, *const Data, *const Data, CodePtr))),
+        one(23, callback!(sync_region as Sync)),
+        one(24, callback!(lock_init as MutexAcquire)),
+        one(25, callback!(lock_destroy as Mutex)),
+        one(26, callback!(mutex_acquire as MutexAcquire)),
+        one(MUTEX_ACQUIRED, callback!(mutex_acquired as Mutex)),
+        one(28, callback!(nest_lock as unsafe extern "C" fn(c_int, u64, CodePtr))),
+        one(29, callback!(flush as unsafe extern "C" fn(*const Data, CodePtr))),
+        one(30, callback!(cancel as unsafe extern "C" fn(*const Data, c_int, CodePtr))),
+        one(31, callback!(reduction as Sync)),
+        one(32, callback!(dispatch as unsafe extern "C" fn(*const Data, *const Data, c_int, u64))),
+        (
+            (
+                33,
+                callback!(
+                    target_emi
+                        as unsafe extern "C" fn(c_int, c_int, c_int, *const Data, *const Data, *const Data, CodePtr)
+                ),
+            ),
+            Some((8, callback!(target as unsafe extern "C" fn(c_int, c_int, c_int, *const Data, u64, CodePtr)))),
+        ),
+        (
+            (
+                34,
+                callback!(
+                    target_data_op_emi
+                        as unsafe extern "C" fn(
+                            c_int,
+                            *const Data,
+                            *const Data,
+                            *mut u64,
+                            c_int,
+                            CodePtr,
+                            c_int,
+                            CodePtr,
+                            c_int,
+                            usize,
+                            CodePtr,
+                        )
+                ),
+            ),
+            Some((
+                9,
+                callback!(
+                    target_data_op
+                        as unsafe extern "C" fn(u64, u64, c_int, CodePtr, c_int, CodePtr, c_int, usize, CodePtr)
+                ),
+            )),
+        ),
+        (
+            (35, callback!(target_submit_emi as unsafe extern "C" fn(c_int, *const Data, *mut u64, c_uint))),
+            Some((10, callback!(target_submit as unsafe extern "C" fn(u64, u64, c_uint)))),
+        ),
+        (
+            (
+                36,
+                callback!(
+                    target_map_emi
+                        as unsafe extern "C" fn(*const Data, c_uint, CodePtr, CodePtr, CodePtr, CodePtr, CodePtr)
+                ),
+            ),
+            Some((
+                22,
+                callback!(target_map as unsafe extern "C" fn(u64, c_uint, CodePtr, CodePtr, CodePtr, CodePtr, CodePtr)),
+            )),
+        ),
+        one(37, callback!(error as unsafe extern "C" fn(c_int, *const c_char, usize, CodePtr))),
+    ]
+}

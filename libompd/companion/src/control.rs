@@ -1,0 +1,75 @@
+//! What the program tells the tool (`omp_control_tool`), and what is written to a file.
+
+use std::ffi::{OsString, c_int};
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+use ompt_record::block::{PAGE, State};
+
+use crate::block::{self, header, set_state, shape};
+use crate::settings::Settings;
+
+/// `omp_control_tool_success`
+const SUCCESS: c_int = 0;
+/// `omp_control_tool_ignored`
+const IGNORED: c_int = 1;
+
+/// Where the block goes when it is flushed.
+static FILE: OnceLock<OsString> = OnceLock::new();
+
+/// Has the block written to this file whenever it is flushed.
+pub fn flush_to(file: OsString) {
+    // The first one stays: it is set once, when the tool is initialised.
+    let _ = FILE.set(file);
+}
+
+/// Does as the program says (OpenMP 5.2, 18.14).
+pub fn obey(command: u64, modifier: u64) -> c_int {
+    let Some(header) = header() else { return IGNORED };
+    header.command.store(command, Relaxed);
+    header.command_modifier.store(modifier, Relaxed);
+    header.commands.fetch_add(1, Relaxed);
+    // Once it was ended it stays so.
+    let ended = State::from_number(header.state.load(Relaxed)) == Some(State::Ended);
+    match command {
+        1 if !ended => set_state(State::Recording),
+        2 if !ended => set_state(State::Paused),
+        3 => return if flush() { SUCCESS } else { IGNORED },
+        4 => set_state(State::Ended),
+        _ => return IGNORED,
+    }
+    SUCCESS
+}
+
+/// Writes the block to the file, if one is wanted. What happens meanwhile may be torn, and is found to be.
+pub fn flush() -> bool {
+    let Some(file) = FILE.get() else { return true };
+    let (Some(header), Some(shape)) = (header(), shape()) else { return false };
+    let name = Settings::file_of(file, std::process::id());
+    // SAFETY: the name ends with a zero. Nobody else gets the file by inheritance.
+    let fd = unsafe {
+        libc::open(name.as_ptr().cast(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o600)
+    };
+    if fd < 0 {
+        return false;
+    }
+    let end = shape.ring_at(header.rings_used.load(Relaxed));
+    let whole = write_all(fd, block::base(), usize::try_from(end).unwrap_or(0));
+    // SAFETY: opened above.
+    unsafe { libc::close(fd) == 0 && whole }
+}
+
+fn write_all(fd: c_int, from: *const u8, size: usize) -> bool {
+    debug_assert_eq!(size % PAGE as usize, 0, "the block is made of pages");
+    let mut written = 0;
+    while written < size {
+        // SAFETY: all of the block up to the last ring that was given away is mapped and stays so.
+        let count = unsafe { libc::write(fd, from.add(written).cast(), size - written) };
+        match usize::try_from(count) {
+            Ok(count) if count > 0 => written += count,
+            _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
+            _ => return false,
+        }
+    }
+    true
+}

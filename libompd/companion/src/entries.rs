@@ -1,0 +1,56 @@
+//! The runtime's entry points, by which the tool asks it.
+
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+use ompt_record::ompt::ENTRY_POINTS;
+
+use crate::ompt::{EntryPoint, GetParallelInfo, GetState, GetTaskInfo, GetThreadData, Lookup, SetCallback};
+
+/// Those that are used, and which there are.
+#[derive(Debug, Default)]
+pub struct Entries {
+    /// Bit n is set if the n-th of [`ENTRY_POINTS`] was found.
+    pub found: u64,
+    pub set_callback: Option<SetCallback>,
+    pub get_state: Option<GetState>,
+    pub get_thread_data: Option<GetThreadData>,
+    pub get_parallel_info: Option<GetParallelInfo>,
+    pub get_task_info: Option<GetTaskInfo>,
+}
+
+static ENTRIES: OnceLock<Entries> = OnceLock::new();
+
+impl Entries {
+    /// Asks the runtime for all of them.
+    pub fn look_up(lookup: Lookup) -> &'static Entries {
+        ENTRIES.get_or_init(|| {
+            let ask = |name: &str| {
+                let name = CString::new(name).ok()?;
+                // SAFETY: the runtime's look-up, which takes a string of C's and may be called at any time (OpenMP 5.2, 19.6.3).
+                unsafe { lookup(name.as_ptr()) }
+            };
+            let found = ENTRY_POINTS.iter().enumerate().filter(|(_, name)| ask(name).is_some());
+            let found = found.fold(0, |bits, (n, _)| bits | 1 << n);
+            macro_rules! typed {
+                ($name:literal as $type:ty) => {
+                    // SAFETY: the entry point of this name has this type (OpenMP 5.2, 19.6).
+                    ask($name).map(|entry| unsafe { std::mem::transmute::<EntryPoint, $type>(entry) })
+                };
+            }
+            Entries {
+                found,
+                set_callback: typed!("ompt_set_callback" as SetCallback),
+                get_state: typed!("ompt_get_state" as GetState),
+                get_thread_data: typed!("ompt_get_thread_data" as GetThreadData),
+                get_parallel_info: typed!("ompt_get_parallel_info" as GetParallelInfo),
+                get_task_info: typed!("ompt_get_task_info" as GetTaskInfo),
+            }
+        })
+    }
+
+    /// Those that were looked up, if they were.
+    pub fn get() -> Option<&'static Entries> {
+        ENTRIES.get()
+    }
+}

@@ -1,0 +1,142 @@
+//! Beginning and end: `ompt_start_tool`, the initialiser and the finaliser (OpenMP 5.2, 19.2).
+
+use std::ffi::{CStr, OsString, c_char, c_int, c_uint};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Once;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use ompt_record::block::State;
+use ompt_record::ompt::{self, ENTRY_POINTS};
+
+use crate::block::{self, header, set_state};
+use crate::control;
+use crate::entries::Entries;
+use crate::ompt::{Data, Lookup, StartToolResult};
+use crate::settings::Settings;
+use crate::{callbacks, snapshot};
+
+/// What the runtime said when it looked for tools.
+static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
+static RUNTIME: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+
+/// In the place of an answer where nothing was asked.
+const NOT_ASKED: u8 = 15;
+
+static RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: AtomicU64::new(0) };
+
+/// What a runtime calls when it begins, to find out whether there is a tool, and what to call of it.
+///
+/// # Safety
+/// `runtime_version` has to be null or a string that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ompt_start_tool(
+    omp_version: c_uint,
+    runtime_version: *const c_char,
+) -> *const StartToolResult {
+    OMP_VERSION.store(omp_version, Relaxed);
+    if !runtime_version.is_null() {
+        // SAFETY: a string of the runtime's, as the caller says.
+        let name = unsafe { CStr::from_ptr(runtime_version) };
+        RUNTIME.get_or_init(|| name.to_bytes().to_vec());
+    }
+    &raw const RESULT
+}
+
+extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: *mut Data) -> c_int {
+    let Some(lookup) = lookup else { return 0 };
+    let settings = Settings::read();
+    let runtime = RUNTIME.get().map_or(&[][..], Vec::as_slice);
+    if !block::begin(settings.shape, OMP_VERSION.load(Relaxed), runtime) {
+        // Without memory there is nothing to do here: the program goes on without a tool.
+        return 0;
+    }
+    let entries = Entries::look_up(lookup);
+    let answers = register(entries);
+    if let Some(header) = header() {
+        header.entry_points.store(entries.found, Relaxed);
+        for (n, word) in [&header.results_first, &header.results_second, &header.results_third].into_iter().enumerate()
+        {
+            let nibbles =
+                (0..16).map(|nibble| u64::from(*answers.get(n * 16 + nibble).unwrap_or(&NOT_ASKED)) << (4 * nibble));
+            word.store(nibbles.sum(), Relaxed);
+        }
+    }
+    if let Some(file) = settings.file {
+        control::flush_to(file);
+    }
+    if let Some(signal) = settings.snapshot_signal {
+        snapshot::at_signal(signal, settings.snapshot_fd);
+    }
+    static FORKS: Once = Once::new();
+    FORKS.call_once(|| {
+        // SAFETY: the handler only stores numbers. If it cannot be registered, a child has its parent's process id in the block, by
+        // which readers know a copy.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+    set_state(if settings.records { State::Recording } else { State::Paused });
+    tell(entries, &answers);
+    1
+}
+
+unsafe extern "C" fn in_child() {
+    block::forked();
+}
+
+extern "C" fn finalize(_tool: *mut Data) {
+    set_state(State::Ended);
+    control::flush();
+}
+
+/// Registers all callbacks. Returns what the runtime answered for each, by number.
+fn register(entries: &Entries) -> [u8; 48] {
+    let mut answers = [NOT_ASKED; 48];
+    let Some(set_callback) = entries.set_callback else { return answers };
+    let mut ask = |(number, callback): (u8, _)| {
+        // SAFETY: the callback has the type that its number asks for.
+        let answer = unsafe { set_callback(number.into(), Some(callback)) };
+        let answer = u8::try_from(answer).unwrap_or(0);
+        if let Some(place) = answers.get_mut(usize::from(number) - 1) {
+            *place = answer;
+        }
+        // 3 and above: at least some of the events are told (OpenMP 5.2, 19.4.4.2).
+        answer >= 3
+    };
+    for (callback, older) in callbacks::all() {
+        if !ask(callback)
+            && let Some(older) = older
+        {
+            ask(older);
+        }
+    }
+    answers
+}
+
+/// Says what the runtime offers, where the user wants to know how tools are started (`OMP_TOOL_VERBOSE_INIT`; OpenMP 5.2, 21.3.3).
+fn tell(entries: &Entries, answers: &[u8]) {
+    let Some(to) = std::env::var_os("OMP_TOOL_VERBOSE_INIT") else { return };
+    let mut text = String::from("ompt_companion: entry points of the runtime:");
+    for (n, name) in ENTRY_POINTS.iter().enumerate() {
+        let found = if entries.found >> n & 1 == 1 { "" } else { " (missing)" };
+        // Writing to a string does not fail.
+        let _ = write!(text, "\n  {name}{found}");
+    }
+    text.push_str("\nompt_companion: callbacks:");
+    for (callback, answer) in ompt::CALLBACKS.iter().zip(answers) {
+        let answer = if *answer == NOT_ASKED { "not asked for" } else { ompt::set_result(*answer).unwrap_or("?") };
+        let _ = write!(text, "\n  {:2} {:20} {answer}", callback.number, callback.name);
+    }
+    text.push('\n');
+    // Nobody to tell is no reason not to go on.
+    let _ = write_to(&to, &text);
+}
+
+fn write_to(to: &OsString, text: &str) -> std::io::Result<()> {
+    match to.to_string_lossy().trim().to_ascii_lowercase().as_str() {
+        "" | "disabled" => Ok(()),
+        "stdout" => std::io::stdout().write_all(text.as_bytes()),
+        "stderr" => std::io::stderr().write_all(text.as_bytes()),
+        _ => std::fs::OpenOptions::new().append(true).create(true).open(to)?.write_all(text.as_bytes()),
+    }
+}

@@ -1,0 +1,249 @@
+//! Reading a block that may be damaged, or that somebody writes at the same time.
+//!
+//! Nothing in a block is believed that could make the reader go elsewhere, take much memory or walk for long: where things are follows
+//! from four numbers, which are checked ([`Shape::new`]), and an event counts only if it is whole.
+
+use crate::block::{
+    Creation, CreationValues, EVENT_WORDS, HELD, Header, HeaderValues, Held, HeldValues, LEVELS, Level, LevelValues,
+    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues, State, VERSION, in_ring,
+};
+use crate::event::{Event, Missing};
+
+/// Where a block is read from: the memory of a process, a core, a file.
+pub trait Memory {
+    /// Why something cannot be read.
+    type Error;
+
+    /// `count` words from the address `at` on, in the byte order of the process.
+    ///
+    /// # Errors
+    /// If not all of them can be read.
+    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, Self::Error>;
+}
+
+/// Why there is no block to read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoBlock<E> {
+    /// It cannot be read.
+    #[error("the block at {at:#x} cannot be read")]
+    Unreadable {
+        /// Where it should be.
+        at: u64,
+        /// Why.
+        #[source]
+        source: E,
+    },
+    /// There is something else.
+    #[error("at {at:#x} is no block of a companion")]
+    NoMagic {
+        /// Where it should be.
+        at: u64,
+    },
+    /// It is of a companion that writes it in another way.
+    #[error("the block has version {version}; this program reads version {VERSION}")]
+    OtherVersion {
+        /// The version.
+        version: u64,
+    },
+    /// What it says of itself cannot be.
+    #[error("the block at {at:#x} is damaged: {what}")]
+    Damaged {
+        /// Where it is.
+        at: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// A block that was found.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// Where it is.
+    pub at: u64,
+    /// What its parts are.
+    pub shape: Shape,
+    /// What it began with when it was opened.
+    pub header: HeaderValues,
+    /// How the runtime called itself to `ompt_start_tool`.
+    pub runtime: String,
+}
+
+/// A ring of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingAt {
+    /// Which.
+    pub index: u64,
+    /// Whose it is.
+    pub values: RingValues,
+}
+
+/// The events of a thread, as far as they are still there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Events {
+    /// Those that are whole, oldest first.
+    pub events: Vec<Event>,
+    /// How many were being written when they were read.
+    pub torn: u64,
+    /// How many of this thread's are not there any more, since later ones took their places.
+    pub overwritten: u64,
+}
+
+impl Block {
+    /// Opens the block at an address.
+    ///
+    /// # Errors
+    /// If there is none, or none that this version can read.
+    pub fn open<M: Memory>(memory: &M, at: u64) -> Result<Block, NoBlock<M::Error>> {
+        let words = memory
+            .words(at, Header::WORDS + RUNTIME_NAME / size_of::<u64>())
+            .map_err(|source| NoBlock::Unreadable { at, source })?;
+        let damaged = |what| NoBlock::Damaged { at, what };
+        let (header, name) = words.split_at_checked(Header::WORDS).ok_or(damaged("it has no header"))?;
+        let header = HeaderValues::from_words(header).ok_or(damaged("it has no header"))?;
+        if [header.magic_first, header.magic_second] != MAGIC {
+            return Err(NoBlock::NoMagic { at });
+        }
+        if header.version != VERSION {
+            return Err(NoBlock::OtherVersion { version: header.version });
+        }
+        if header.address != at {
+            return Err(damaged("it says that it is elsewhere"));
+        }
+        let shape = Shape::new(header.rings, header.events, header.regions, header.tasks);
+        let shape = shape.ok_or(damaged("its parts have impossible sizes"))?;
+        if at.checked_add(shape.size()).is_none() {
+            return Err(damaged("it is larger than memory"));
+        }
+        if header.rings_used > shape.rings {
+            return Err(damaged("it has more threads than rings"));
+        }
+        if State::from_number(header.state).is_none() {
+            return Err(damaged("it is in no known state"));
+        }
+        Ok(Block { at, shape, header, runtime: text(name) })
+    }
+
+    /// Whether the companion writes everything that happens, so that what is not remembered has not happened.
+    pub fn is_recording(&self) -> bool {
+        self.header.state == State::Recording as u64
+    }
+
+    /// The rings that a thread has or had. Those that cannot be read are left out, and counted.
+    pub fn rings<M: Memory>(&self, memory: &M) -> (Vec<RingAt>, u64) {
+        let mut unreadable = 0;
+        let mut rings = Vec::new();
+        for index in 0..self.header.rings_used {
+            let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS);
+            match words.ok().and_then(|words| RingValues::from_words(&words)) {
+                Some(values) if values.state == RingState::Used as u64 || values.state == RingState::Ended as u64 => {
+                    rings.push(RingAt { index, values });
+                }
+                // One that is being given to a thread has no events of it yet.
+                Some(_) => {}
+                None => unreadable += 1,
+            }
+        }
+        (rings, unreadable)
+    }
+
+    /// The last events of a ring's thread, at most `most` of them.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn events<M: Memory>(&self, memory: &M, ring: RingAt, most: u64) -> Result<Events, M::Error> {
+        let size = self.shape.events;
+        // `first` is the thread's own word for where it began, and may be damaged as anything else.
+        let begun = ring.values.head.saturating_sub(ring.values.first.min(ring.values.head));
+        let there = begun.min(size);
+        let wanted = there.min(most);
+        let mut all = Events { overwritten: begun - there, ..Events::default() };
+        let events_at = self.at + self.shape.ring_at(ring.index) + in_ring::EVENTS_AT;
+        let from = ring.values.head - wanted;
+        // In two pieces where the ring begins anew.
+        let before_end = wanted.min(size - from % size);
+        for (position, count) in [(from, before_end), (from + before_end, wanted - before_end)] {
+            if count == 0 {
+                continue;
+            }
+            let count = usize::try_from(count).unwrap_or(0);
+            let bytes = (EVENT_WORDS * size_of::<u64>()) as u64;
+            let words = memory.words(events_at + position % size * bytes, count * EVENT_WORDS)?;
+            for (position, words) in (position..).zip(words.as_chunks().0) {
+                match Event::from_words(*words, position) {
+                    Ok(event) => all.events.push(event),
+                    Err(Missing::Torn) => all.torn += 1,
+                    Err(Missing::Replaced) => all.overwritten += 1,
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The locks that a ring's thread has, as far as they are remembered since the last pause.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn held<M: Memory>(&self, memory: &M, ring: RingAt) -> Result<Vec<HeldValues>, M::Error> {
+        if !self.is_recording() || ring.values.state != RingState::Used as u64 {
+            return Ok(Vec::new());
+        }
+        let at = self.at + self.shape.ring_at(ring.index) + in_ring::HELD_AT;
+        let words = memory.words(at, HELD * Held::WORDS)?;
+        let held = words.chunks(Held::WORDS).filter_map(HeldValues::from_words);
+        Ok(held.filter(|held| held.wait_id != 0 && held.epoch == self.header.epoch).collect())
+    }
+
+    /// What the runtime last said of a ring's thread when the thread asked it; `None` if it never did.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn snapshot<M: Memory>(
+        &self,
+        memory: &M,
+        ring: RingAt,
+    ) -> Result<Option<(SnapshotValues, Vec<LevelValues>)>, M::Error> {
+        let at = self.at + self.shape.ring_at(ring.index) + in_ring::SNAPSHOT_AT;
+        let words = memory.words(at, Snapshot::WORDS + LEVELS * Level::WORDS)?;
+        let values = SnapshotValues::from_words(&words).filter(|values| values.taken != 0 && values.taken % 2 == 0);
+        let levels = words.get(Snapshot::WORDS..).unwrap_or_default().chunks(Level::WORDS);
+        Ok(values.map(|values| (values, levels.filter_map(LevelValues::from_words).collect())))
+    }
+
+    /// Where the region with this number comes from; `None` if it is over, or nothing is remembered of it.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn region<M: Memory>(&self, memory: &M, id: u64) -> Result<Option<CreationValues>, M::Error> {
+        self.creation(memory, self.shape.regions_at(), self.shape.regions, id)
+    }
+
+    /// Where the task with this number comes from; `None` if it is over, or nothing is remembered of it.
+    ///
+    /// # Errors
+    /// If the table cannot be read.
+    pub fn task<M: Memory>(&self, memory: &M, id: u64) -> Result<Option<CreationValues>, M::Error> {
+        self.creation(memory, self.shape.tasks_at(), self.shape.tasks, id)
+    }
+
+    fn creation<M: Memory>(
+        &self,
+        memory: &M,
+        table: u64,
+        entries: u64,
+        id: u64,
+    ) -> Result<Option<CreationValues>, M::Error> {
+        if id == 0 {
+            return Ok(None);
+        }
+        let at = self.at + table + id % entries * size_of::<Creation>() as u64;
+        let values = CreationValues::from_words(&memory.words(at, Creation::WORDS)?);
+        Ok(values.filter(|values| values.id == id))
+    }
+}
+
+/// Text that ends at the first zero. The companion runs on machines whose words begin with their lowest byte.
+fn text(words: &[u64]) -> String {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
