@@ -149,6 +149,10 @@ int main(int argc, char **argv) {
             while (progress < before + 20) usleep(0);
             snprintf(line, sizeof line, "progress %ld\n", progress);
             break;
+        case 'w':
+            while (asleep() < waiters) ;
+            snprintf(line, sizeof line, "waiting %d\n", waiters);
+            break;
         case 's':
             snprintf(line, sizeof line, "signals %d\n", signals);
             break;

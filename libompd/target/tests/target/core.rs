@@ -117,6 +117,8 @@ fn compare(core: &Core, subject: &Subject, live: &Look) {
 fn a_core_by_gcore_equals_the_process() {
     let mut subject = Subject::start(&["threads", "4"]);
     let live = look(&subject);
+    // As in the crash below.
+    assert_eq!(subject.ask(b'w'), 4);
     let Some(path) = gcore(&subject, "gcore") else { return };
     let core = Core::open(&path, &OpenOptions::default()).expect("open");
     compare(&core, &subject, &live);
@@ -130,7 +132,12 @@ fn a_core_by_gcore_equals_the_process() {
 #[test]
 fn a_core_of_a_crash_equals_the_process() {
     let mut live = None;
-    let Some((subject, path)) = crash(&["threads", "4"], "crash", |s| live = Some(look(s))) else { return };
+    let before = |subject: &mut Subject| {
+        live = Some(look(subject));
+        // A thread that was held is on its way back into its wait for a moment.
+        assert_eq!(subject.ask(b'w'), 4);
+    };
+    let Some((subject, path)) = crash(&["threads", "4"], "crash", before) else { return };
     let core = Core::open(&path, &OpenOptions::default()).expect("open");
     compare(&core, &subject, &live.expect("look"));
     assert_eq!(core.process().signal, Some(libc::SIGABRT));
