@@ -12,14 +12,14 @@ const MAX_OFFSET: u64 = 0x4000;
 const MAX_DUMP: usize = 256;
 
 /// What decoding a runtime's code gave.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Recovered {
     pub(crate) facts: Facts,
     pub(crate) failures: Vec<Failure>,
 }
 
 /// A value that could not be decoded.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     /// The function and what it does not show.
     pub(crate) text: String,
