@@ -16,6 +16,7 @@ Examples:
   ompd-inspect threads 4711            every thread: team, number, task, wait
   ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
+  ompd-inspect history 4711            what each thread did last (with the companion)
   ompd-inspect doctor 4711             how each value was found, and what is missing";
 
 const AFTER: &str = "\
@@ -64,6 +65,9 @@ pub enum Command {
     /// Stacks as the source reads: runtime frames folded, workers continued in the thread that opened their region, threads
     /// that read the same in one row.
     Stacks(StacksArgs),
+    /// What each thread did last, as the OMPT companion has recorded it in the process: libompt_companion.so, named in
+    /// OMP_TOOL_LIBRARIES when the program was started. The process is not stopped.
+    History(HistoryArgs),
     /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
     Doctor(TargetArg),
 }
@@ -101,6 +105,32 @@ pub struct WaitsArgs {
     pub target: TargetArg,
     #[command(flatten)]
     pub form: GraphForm,
+}
+
+/// Arguments of `history`.
+#[derive(Debug, Clone, Args)]
+pub struct HistoryArgs {
+    /// Process id, path of a core file, or of a file that the companion has written (OMPT_COMPANION_FILE).
+    #[arg(value_name = "PID|CORE")]
+    pub target: String,
+    /// All threads together, in the order of time.
+    #[arg(long)]
+    pub by_time: bool,
+    /// How many events of each thread, counted from the last; all with --trace and --json unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub last: Option<u64>,
+    /// All as a trace for Perfetto (ui.perfetto.dev) or Chrome (about:tracing).
+    #[arg(long, conflicts_with_all = ["by_time", "json"])]
+    pub trace: bool,
+}
+
+impl HistoryArgs {
+    /// How many events of each thread are wanted.
+    pub fn most(&self, json: bool) -> u64 {
+        /// As many as one can look through.
+        const FEW: u64 = 20;
+        self.last.unwrap_or(if self.trace || json { u64::MAX } else { FEW })
+    }
 }
 
 /// As a graph: what waits for what, or which task depends on which.
@@ -245,7 +275,15 @@ impl Cli {
         matches!(&self.command, Some(Command::Stacks(args)) if args.locals)
     }
 
-    /// View and target asked for; `None` if there is no target or more than one.
+    /// The history asked for, if one is.
+    pub fn history(&self) -> Option<&HistoryArgs> {
+        match &self.command {
+            Some(Command::History(args)) if self.target.is_none() && !args.target.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
+    /// View and target asked for; `None` if there is no target or more than one, or if it is no view of an inspection.
     pub fn request(&self) -> Option<(View, &str)> {
         if self.command.is_some() && self.target.is_some() {
             return None;
@@ -262,6 +300,7 @@ impl Cli {
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
+            Some(Command::History(_)) => return None,
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [
@@ -333,6 +372,10 @@ mod tests {
         assert!(cli.locals());
         assert!(!parse(&["ompd-inspect", "stacks", "1"]).expect("stacks without").locals());
         assert!(parse(&["ompd-inspect", "stacks", "--locals", "--tree", "1"]).is_err());
+        let cli = parse(&["ompd-inspect", "history", "--last", "5", "core"]).expect("a history");
+        assert_eq!(cli.request(), None);
+        assert_eq!(cli.history().map(|args| (args.most(true), &*args.target)), Some((5, "core")));
+        assert!(parse(&["ompd-inspect", "history", "--last", "0", "core"]).is_err());
         let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
         assert_eq!(both.request(), None);
         assert!(parse(&["ompd-inspect"]).is_err());

@@ -15,6 +15,8 @@ use clap::Parser;
 use ompd_target::{OpenError, OpenOptions};
 
 use ompd_report::escape::escape;
+use ompd_report::history::NoHistory;
+use ompd_report::text::history::HistoryView;
 use ompd_report::{inspection, json, text};
 
 use args::{Cli, Color};
@@ -66,18 +68,13 @@ impl From<OpenError> for Failure {
 }
 
 fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
+    if let Some(args) = cli.history() {
+        return history(cli, args, color);
+    }
     let (view, target) =
         cli.request().ok_or_else(|| Failure("name one process id or core file (see --help)".to_owned()))?;
     let options = &cli.options;
-    let open = OpenOptions {
-        exe: options.exe.clone(),
-        lib_root: options.lib_root.clone(),
-        debug_dirs: options.debug_dir.clone(),
-        debuginfod: options.debuginfod,
-        proc_root: options.proc_root.clone(),
-        max_pause: options.max_pause,
-        ..OpenOptions::default()
-    };
+    let open = open_options(options);
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
     let wanted = inspection::Wanted {
         ignore: &ignore,
@@ -86,21 +83,14 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         samples: options.samples,
         interval: options.interval,
     };
-    let inspection = inspection::inspect(target, &open, wanted).map_err(|error| {
-        let no_process = matches!(error, OpenError::NoSuchProcess { .. });
-        let mut failure = Failure::from(error);
-        if no_process && std::path::Path::new(target).exists() {
-            failure.0.push_str(&format!("\n  note: there is a file of that name; write ./{target} to inspect it"));
-        }
-        failure
-    })?;
+    let inspection = inspection::inspect(target, &open, wanted).map_err(|error| not_opened(target, error))?;
     let shown = if options.json {
         let report = json::report(&inspection);
         let text =
             serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the report: {e}")))?;
         write_all(&mut io::stdout().lock(), &(text + "\n"))
     } else {
-        let width = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0);
+        let width = terminal_width();
         let mut text =
             text::render(&inspection, view, text::How { width, verbose: options.verbose, ..text::How::default() });
         if view.is_picture() {
@@ -110,6 +100,63 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     };
     shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;
     Ok(if inspection.complete() { COMPLETE } else { PARTIAL })
+}
+
+fn open_options(options: &args::Options) -> OpenOptions {
+    OpenOptions {
+        exe: options.exe.clone(),
+        lib_root: options.lib_root.clone(),
+        debug_dirs: options.debug_dir.clone(),
+        debuginfod: options.debuginfod,
+        proc_root: options.proc_root.clone(),
+        max_pause: options.max_pause,
+        ..OpenOptions::default()
+    }
+}
+
+fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
+    let options = &cli.options;
+    let history = ompd_report::history::history(&args.target, &open_options(options), args.most(options.json));
+    let history = history.map_err(|error| match error {
+        NoHistory::Target(error) => not_opened(&args.target, error),
+        other => {
+            let mut text = escape(&other.to_string());
+            if let Some(remedy) = other.remedy() {
+                text.push_str("\n  remedy: ");
+                text.push_str(&remedy);
+            }
+            Failure(text)
+        }
+    })?;
+    let shown = if options.json {
+        let report = json::history::history(&history);
+        let text =
+            serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the history: {e}")))?;
+        write_all(&mut io::stdout().lock(), &(text + "\n"))
+    } else if args.trace {
+        write_all(&mut io::stdout().lock(), &text::trace::render(&history))
+    } else {
+        let view = if args.by_time { HistoryView::ByTime } else { HistoryView::ByThread };
+        let text = text::history::render(&history, view, terminal_width());
+        write_all(&mut AutoStream::new(io::stdout(), color), &text)
+    };
+    shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;
+    Ok(if history.complete() { COMPLETE } else { PARTIAL })
+}
+
+/// Why the target was not opened, with what may have been meant.
+fn not_opened(target: &str, error: OpenError) -> Failure {
+    let no_process = matches!(error, OpenError::NoSuchProcess { .. });
+    let mut failure = Failure::from(error);
+    if no_process && std::path::Path::new(target).exists() {
+        failure.0.push_str(&format!("\n  note: there is a file of that name; write ./{target} to inspect it"));
+    }
+    failure
+}
+
+/// Columns of standard output, if it is a terminal.
+fn terminal_width() -> Option<u16> {
+    io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0)
 }
 
 /// A reader that has seen enough (`| head`) is no failure.

@@ -63,8 +63,11 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     // SAFETY: within what was just mapped.
     let block = unsafe { reserved.cast::<u8>().add(page) };
     let Ok(front) = usize::try_from(shape.rings_at()) else { return false };
-    // SAFETY: pages of that mapping, which nobody else knows of.
-    if unsafe { libc::mprotect(block.cast(), front, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+    // Debuggers write what cannot be read into cores as well, unless they are told not to. Where the kernel cannot be told, cores are
+    // larger.
+    // SAFETY: all of the mapping, which nobody else knows of.
+    unsafe { libc::madvise(reserved, size + 2 * page, libc::MADV_DONTDUMP) };
+    if !give_memory(block, front) {
         // SAFETY: all of it, and nobody has an address of it.
         unsafe { libc::munmap(reserved, size + 2 * page) };
         return false;
@@ -105,6 +108,15 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     BLOCK.store(block, Release);
     ompt_companion_block.store(block as u64, Release);
     true
+}
+
+/// Makes pages of the reserved mapping readable, writable and part of cores. Returns whether they are.
+fn give_memory(from: *mut u8, size: usize) -> bool {
+    // SAFETY: pages of the companion's own mapping, whose contents stay as they are.
+    unsafe {
+        libc::mprotect(from.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0
+            && (libc::madvise(from.cast(), size, libc::MADV_DODUMP) == 0 || *libc::__errno_location() == libc::EINVAL)
+    }
 }
 
 /// The beginning of the block, if there is one.
@@ -322,8 +334,9 @@ fn new_ring(header: &Header, shape: Shape) -> Option<u64> {
             return None;
         }
         let at = usize::try_from(shape.ring_at(index)).ok()?;
-        // SAFETY: whole pages of the block, which are the next ring's. Another thread that is about to get it does the same.
-        if unsafe { libc::mprotect(block.add(at).cast(), size, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
+        // Another thread that is about to get the ring does the same.
+        // SAFETY: within the block.
+        if !give_memory(unsafe { block.add(at) }, size) {
             return None;
         }
         if header.rings_used.compare_exchange(index, index + 1, AcqRel, Relaxed).is_ok() {

@@ -112,15 +112,30 @@ const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
 /// # Errors
 /// The target could not be opened or stopped at all.
 pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
-    if target.bytes().all(|b| b.is_ascii_digit()) {
-        let too_large = |_| OpenError::Io {
-            what: format!("there is no process {target}"),
-            source: std::io::Error::other("no process id is that large"),
-        };
-        inspect_live(target.parse().map_err(too_large)?, options, wanted)
-    } else {
-        inspect_core(Path::new(target), options, wanted)
+    match process_id(target) {
+        Some(pid) => inspect_live(pid?, options, wanted),
+        None => inspect_core(Path::new(target), options, wanted),
     }
+}
+
+/// Opens the target for whoever reads it without stopping it: a number is a process, anything else a core file.
+///
+/// # Errors
+/// The target could not be opened.
+pub fn open(target: &str, options: &OpenOptions) -> Result<Box<dyn Target>, OpenError> {
+    match process_id(target) {
+        Some(pid) => Ok(Box::new(Live::open(pid?, options)?)),
+        None => Ok(Box::new(Core::open(Path::new(target), options)?)),
+    }
+}
+
+/// The process that is meant; `None` if it is a file.
+fn process_id(target: &str) -> Option<Result<i32, OpenError>> {
+    let too_large = |_| OpenError::Io {
+        what: format!("there is no process {target}"),
+        source: std::io::Error::other("no process id is that large"),
+    };
+    target.bytes().all(|b| b.is_ascii_digit()).then(|| target.parse().map_err(too_large))
 }
 
 fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {

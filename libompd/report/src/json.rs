@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::crowding;
 use crate::inspection::Inspection;
 
+pub mod history;
 mod icvs;
 mod loops;
 mod progress;

@@ -5,6 +5,7 @@
 //! libgomp, [`kmp`] for LLVM's libomp and Intel's libiomp5. Nothing outside those folders knows their names.
 
 mod bind;
+pub mod companion;
 pub mod entry;
 pub mod excerpt;
 pub mod gomp;

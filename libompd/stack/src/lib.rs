@@ -13,6 +13,7 @@ mod bytes;
 mod calls;
 mod capture;
 mod cfi;
+mod code;
 mod debug;
 pub mod fold;
 mod image;
@@ -30,6 +31,7 @@ mod unwind;
 mod waiting;
 
 pub use capture::Stacks;
+pub use code::{Code, CodePlace};
 pub use image::Cache;
 pub use locals::{FrameVariables, Locals, Variable};
 pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};

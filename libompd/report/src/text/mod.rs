@@ -3,6 +3,7 @@
 mod doctor;
 mod flame;
 mod graph;
+pub mod history;
 mod icvs;
 mod loops;
 mod progress;
@@ -11,6 +12,7 @@ mod summary;
 mod tasks;
 mod teams;
 mod threads;
+pub mod trace;
 mod verdicts;
 mod view;
 mod waiting;

@@ -1,0 +1,267 @@
+//! What happened last in a process that has an OMPT companion: its threads' events, read from the companion's block.
+//!
+//! The block is read without stopping a live process: events do not change once they are written, and one that is just being written,
+//! or overwritten, is recognised and counted instead of shown.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use ompd_runtime::companion::{self, Words};
+use ompd_stack::{Cache, Code, CodePlace};
+use ompd_target::{Addr, OpenError, OpenOptions, Target, TargetKind};
+use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, Shape, State};
+use ompt_record::event::Event;
+use ompt_record::read::{Block, Memory, NoBlock};
+
+use crate::inspection::open;
+
+/// The events of the threads of a process.
+#[derive(Debug)]
+pub struct History {
+    /// What was read; `None` is a file that the companion wrote.
+    pub kind: Option<TargetKind>,
+    /// The process that wrote the events.
+    pub pid: u64,
+    /// How often the process forked since the companion began: with each fork the threads but one were left behind.
+    pub forks: u64,
+    /// How the runtime called itself to the companion (text of the target).
+    pub runtime: String,
+    /// The version of OpenMP it claims, as a date (`_OPENMP`).
+    pub omp_version: u64,
+    /// What the companion does.
+    pub state: State,
+    /// The last command of `omp_control_tool`, and how many there were.
+    pub command: Option<(u64, u64)>,
+    /// When the block was begun, in the time of events and as time of day.
+    pub began: (u64, SystemTime),
+    /// When it was read, if the process lives.
+    pub now: Option<SystemTime>,
+    /// Every thread that has events, in the order in which they began.
+    pub threads: Vec<ThreadHistory>,
+    /// Where in the source the return addresses of the events are.
+    pub places: HashMap<u64, CodePlace>,
+    /// What is missing, and why.
+    pub issues: Vec<String>,
+}
+
+/// The events of one thread.
+#[derive(Debug)]
+pub struct ThreadHistory {
+    /// Its number: the companion's, from 1, which is also what OMPD tells as its tool data.
+    pub id: u64,
+    /// The kernel's id it had.
+    pub lwp: u64,
+    /// `ompt_thread_t`, or what the companion calls threads of its own.
+    pub kind: u64,
+    /// When it began, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub began: u64,
+    /// When it ended, if it has.
+    pub ended: Option<u64>,
+    /// How many events of it there were.
+    pub total: u64,
+    /// Those that were read, oldest first.
+    pub events: Vec<Event>,
+    /// How many that are in the ring were not asked for.
+    pub not_shown: u64,
+    /// How many are gone, since later ones took their places.
+    pub overwritten: u64,
+    /// How many were being written when they were read.
+    pub torn: u64,
+}
+
+/// Why there is no history.
+#[derive(Debug, thiserror::Error)]
+pub enum NoHistory {
+    /// The process or core cannot be read.
+    #[error(transparent)]
+    Target(#[from] OpenError),
+    /// There is no companion in it.
+    #[error("no companion has recorded in {0}")]
+    NoCompanion(String),
+    /// There is one, and its block cannot be read.
+    #[error("the companion's block cannot be read: {0}")]
+    Block(String),
+}
+
+impl NoHistory {
+    /// What to do about it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            NoHistory::Target(error) => error.remedy(),
+            NoHistory::NoCompanion(_) => Some(
+                "start the program with OMP_TOOL_LIBRARIES=libompt_companion.so (libomp and libiomp5 have OMPT, libgomp has not; \
+                 docs/companion.md)"
+                    .to_owned(),
+            ),
+            NoHistory::Block(_) => None,
+        }
+    }
+}
+
+/// Reads the last events of each thread, at most `most`, of a process, a core, or a file that the companion wrote.
+///
+/// # Errors
+/// If there is nothing to read.
+pub fn history(target: &str, options: &OpenOptions, most: u64) -> Result<History, NoHistory> {
+    if let Some(file) = BlockFile::open(Path::new(target)) {
+        let block = Block::open(&file, file.at).map_err(|why| NoHistory::Block(explained(&why)))?;
+        return Ok(read(&block, &file, most));
+    }
+    let held = open(target, options)?;
+    of_target(&*held, most)
+}
+
+/// As [`history`], of a target that is open.
+///
+/// # Errors
+/// If it has no companion, or none whose block can be read.
+pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
+    let process = target.process();
+    let name = || match process.pid {
+        Some(pid) => format!("process {pid}"),
+        None => "this process".to_owned(),
+    };
+    let block = match companion::find(target) {
+        None => return Err(NoHistory::NoCompanion(name())),
+        Some(Err(why)) => return Err(NoHistory::Block(explained(&why))),
+        Some(Ok(block)) => block,
+    };
+    let mut history = read(&block, &Words::of(target), most);
+    history.kind = Some(target.kind());
+    history.now = (target.kind() == TargetKind::Live).then(SystemTime::now);
+    let code = Code::of(target, &Cache::default());
+    for thread in &history.threads {
+        for event in thread.events.iter().filter(|event| event.codeptr_ra != 0) {
+            let place = history.places.entry(event.codeptr_ra);
+            place.or_insert_with(|| code.of_return_address(Addr(event.codeptr_ra)));
+        }
+    }
+    Ok(history)
+}
+
+/// The message of an error with its cause.
+fn explained<E: std::error::Error + 'static>(why: &NoBlock<E>) -> String {
+    let cause = std::error::Error::source(why).map(|cause| format!(": {cause}"));
+    format!("{why}{}", cause.unwrap_or_default())
+}
+
+fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
+    let header = &block.header;
+    let mut issues = Vec::new();
+    let (rings, unreadable) = block.rings(memory);
+    let mut lost = |count: u64, what: &str| {
+        if count > 0 {
+            issues.push(format!("{count} {what}"));
+        }
+    };
+    lost(unreadable, "threads' events cannot be read");
+    lost(header.threads_beyond, "threads were not recorded, since there were more than rings (OMPT_COMPANION_THREADS)");
+    let mut threads: Vec<ThreadHistory> = Vec::new();
+    for ring in rings {
+        let values = ring.values;
+        let total = values.head.saturating_sub(values.first.min(values.head));
+        let there = total.min(block.shape.events);
+        let read = block.events(memory, ring, most);
+        let events = read.unwrap_or_else(|_| {
+            issues.push(format!("the events of thread {} cannot be read", values.id));
+            Default::default()
+        });
+        threads.push(ThreadHistory {
+            id: values.id,
+            lwp: values.lwp,
+            kind: values.kind,
+            began: values.began,
+            ended: (values.state == RingState::Ended as u64).then_some(values.ended),
+            total,
+            not_shown: there - there.min(most),
+            overwritten: events.overwritten,
+            torn: events.torn,
+            events: events.events,
+        });
+    }
+    threads.sort_by_key(|thread| thread.id);
+    History {
+        kind: None,
+        pid: header.pid,
+        forks: header.forks,
+        runtime: block.runtime.clone(),
+        omp_version: header.omp_version,
+        // `Block::open` refuses blocks in other states.
+        state: State::from_number(header.state).unwrap_or(State::Ended),
+        command: (header.commands > 0).then_some((header.command, header.commands)),
+        began: (header.began, SystemTime::UNIX_EPOCH + Duration::from_nanos(header.began_realtime)),
+        now: None,
+        threads,
+        places: HashMap::new(),
+        issues,
+    }
+}
+
+impl History {
+    /// The time of the newest event that was read; `None` if there is none.
+    pub fn newest(&self) -> Option<u64> {
+        self.threads.iter().filter_map(|thread| thread.events.last()).map(|event| event.time).max()
+    }
+
+    /// The time of day at a time of events. `None` if it is before the block was begun.
+    pub fn time_of_day(&self, time: u64) -> Option<SystemTime> {
+        let (began, day) = self.began;
+        day.checked_add(Duration::from_nanos(time.checked_sub(began)?))
+    }
+
+    /// Every event with the thread it is of, by time. Events of a thread stay in their order.
+    pub fn by_time(&self) -> Vec<(&ThreadHistory, &Event)> {
+        let all = self.threads.iter().flat_map(|thread| thread.events.iter().map(move |event| (thread, event)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, event)| event.time);
+        all
+    }
+
+    /// True if nothing is missing but what was not asked for or has been overwritten.
+    pub fn complete(&self) -> bool {
+        self.issues.is_empty()
+    }
+}
+
+/// A block that the companion wrote to a file: its bytes, from the beginning of the block on.
+struct BlockFile {
+    bytes: Vec<u8>,
+    /// Where the block was in the process.
+    at: u64,
+}
+
+impl BlockFile {
+    /// The file, if it is one.
+    fn open(path: &Path) -> Option<BlockFile> {
+        use std::io::Read as _;
+        let mut file =
+            std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
+        let mut bytes = vec![0; Header::WORDS * size_of::<u64>()];
+        file.read_exact(&mut bytes).ok()?;
+        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let header = HeaderValues::from_words(&words)?;
+        if [header.magic_first, header.magic_second] != MAGIC {
+            return None;
+        }
+        let shape = Shape::new(header.rings, header.events, header.regions, header.tasks)?;
+        file.take(shape.size()).read_to_end(&mut bytes).ok()?;
+        Some(BlockFile { bytes, at: header.address })
+    }
+}
+
+/// Why words are not in a file.
+#[derive(Debug, thiserror::Error)]
+#[error("the file ends before")]
+struct FileEnds;
+
+impl Memory for BlockFile {
+    type Error = FileEnds;
+
+    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, FileEnds> {
+        let from = at.checked_sub(self.at).and_then(|from| usize::try_from(from).ok()).ok_or(FileEnds)?;
+        let to = count.checked_mul(size_of::<u64>()).and_then(|size| from.checked_add(size)).ok_or(FileEnds)?;
+        let bytes = self.bytes.get(from..to).ok_or(FileEnds)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+}

@@ -1,0 +1,60 @@
+//! Where in the source an address of code is, for addresses that are on no stack.
+
+use std::sync::Arc;
+
+use ompd_target::{Addr, Target};
+
+use crate::image::Cache;
+use crate::process::Process;
+
+/// Looks up addresses of code in the files of a process. What was looked up is remembered.
+pub struct Code<'t> {
+    process: Process<'t>,
+}
+
+impl std::fmt::Debug for Code<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Code").finish_non_exhaustive()
+    }
+}
+
+/// What is known of an address. All texts are the target's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CodePlace {
+    /// The function of the source, of the body of a construct the one that contains the construct.
+    pub function: Option<Arc<str>>,
+    /// Its file, as the compiler wrote it.
+    pub file: Option<Arc<str>>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// The mapped file.
+    pub module: Option<Arc<str>>,
+    /// The address in that file.
+    pub offset: Option<u64>,
+}
+
+impl<'t> Code<'t> {
+    /// That of a process.
+    pub fn of(target: &'t dyn Target, cache: &Cache) -> Code<'t> {
+        Code { process: Process::new(target, &[], cache) }
+    }
+
+    /// Where the call is that returns to `addr`; nothing is known of 0.
+    pub fn of_return_address(&self, addr: Addr) -> CodePlace {
+        if addr.0 == 0 {
+            return CodePlace::default();
+        }
+        // The instruction behind a call may belong to another line, or to another function.
+        let call = addr.back(1);
+        let (module, offset) = self.process.module(addr).map_or((None, None), |(name, at)| (Some(name), Some(at)));
+        let frames = self.process.source(call);
+        let innermost = frames.first();
+        CodePlace {
+            function: innermost.and_then(|frame| frame.function.clone()),
+            file: innermost.and_then(|frame| frame.file.clone()),
+            line: innermost.and_then(|frame| frame.line),
+            module,
+            offset,
+        }
+    }
+}
