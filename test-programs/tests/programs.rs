@@ -375,6 +375,7 @@ fn every_program_has_its_source() -> Result<()> {
             "doacross",
             "kmp_loops",
             "ompt_tool",
+            "recorded",
             "ordered_many",
             "truth_stack",
             "stacks_shared_library",

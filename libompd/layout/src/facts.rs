@@ -27,6 +27,8 @@ pub enum Origin {
     Stack,
     /// The operating system (procfs, core notes).
     Os,
+    /// What a tool inside the process has recorded.
+    Companion,
 }
 
 impl Origin {
@@ -41,6 +43,7 @@ impl Origin {
             Origin::Registers => "registers",
             Origin::Stack => "stack",
             Origin::Os => "os",
+            Origin::Companion => "companion",
         }
     }
 }

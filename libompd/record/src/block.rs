@@ -96,6 +96,9 @@ words! {
         tasks_beyond,
         /// What the runtime gave `ompt_start_tool` as version of OpenMP (`_OPENMP`, such as 201611).
         omp_version,
+        /// An address in the code of the runtime that has started the companion: its look-up function. Other runtimes of the process
+        /// know nothing of it.
+        lookup,
         /// Bit n is set if the n-th of [`ompt::ENTRY_POINTS`](crate::ompt::ENTRY_POINTS) was found.
         entry_points,
         /// Last command of `omp_control_tool`, 0 as long as there was none.

@@ -5,14 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ompd_runtime::model::{Issue, RuntimeSnapshot};
+use ompd_runtime::companion::Remembered;
+use ompd_runtime::model::{Fact, Issue, RuntimeSnapshot, Site, SourceLine};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{self, Node, Verdict, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
-use ompd_stack::{Cache, FrameVariables, Stacks};
+use ompd_stack::{Cache, Code, FrameVariables, Stacks};
 use ompd_target::core::Core;
 use ompd_target::live::Live;
-use ompd_target::{Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind};
+use ompd_target::{
+    Addr, Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind,
+};
 
 use crate::progress::{self, Moved, Progress};
 
@@ -159,8 +162,9 @@ pub fn inspect_held(
     cache: &Cache,
 ) -> Inspection {
     let stacks = Stacks::capture(target);
-    let snapshots = runtimes.iter().map(|r| r.snapshot(target)).collect();
-    let stop = Stop { snapshots, stacks, os: os::threads(target), pause: None, cpu: HashMap::new() };
+    let snapshots: Vec<_> = runtimes.iter().map(|r| r.snapshot(target)).collect();
+    let remembered = Remembered::read(target, &snapshots);
+    let stop = Stop { snapshots, stacks, os: os::threads(target), remembered, pause: None, cpu: HashMap::new() };
     finish(target, runtimes, stop, wanted, cache)
 }
 
@@ -210,11 +214,12 @@ impl Watch<'_> {
         let began = Instant::now();
         stop(live)?;
         let stacks = Stacks::capture(live);
-        let snapshots = self.runtimes.iter().map(|r| r.snapshot(live)).collect();
+        let snapshots: Vec<_> = self.runtimes.iter().map(|r| r.snapshot(live)).collect();
+        let remembered = Remembered::read(live, &snapshots);
         let os = os::threads(live);
         let pause = live.resume().unwrap_or_else(|| began.elapsed());
         let cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
-        let stop = Stop { snapshots, stacks, os, pause: Some(pause), cpu };
+        let stop = Stop { snapshots, stacks, os, remembered, pause: Some(pause), cpu };
         Ok((began, finish(live, &self.runtimes, stop, self.wanted, &self.cache)))
     }
 
@@ -258,8 +263,50 @@ struct Stop {
     snapshots: Vec<RuntimeSnapshot>,
     stacks: Stacks,
     os: Vec<os::OsThread>,
+    remembered: Remembered,
     pause: Option<Duration>,
     cpu: HashMap<i32, Duration>,
+}
+
+/// Threads that wait in a call of a runtime.
+fn waiting(snapshots: &[RuntimeSnapshot]) -> HashSet<i32> {
+    let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
+    threads.filter(|t| matches!(t.wait, Fact::Known { value: Some(_), .. })).filter_map(|t| t.lwp).collect()
+}
+
+/// Whether a thread is in no call of a runtime, as its whole stack shows.
+fn is_outside(report: &ompd_stack::Report, lwp: i32) -> bool {
+    let stack = report.logical.iter().find(|stack| stack.lwp == lwp);
+    stack.is_some_and(|stack| stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete())
+}
+
+/// Looks up where in the source things were done.
+fn find_sites(target: &dyn Target, cache: &Cache, snapshots: &mut [RuntimeSnapshot]) {
+    let sites = snapshots.iter_mut().flat_map(|s| {
+        let locks = s.locks.iter_mut().filter_map(|lock| lock.acquired.as_mut());
+        locks.chain(s.tasks.iter_mut().filter_map(|task| task.created.as_mut()))
+    });
+    let mut sites = sites.peekable();
+    if sites.peek().is_none() {
+        return;
+    }
+    let code = Code::of(target, cache);
+    let mut known: HashMap<Addr, Option<SourceLine>> = HashMap::new();
+    for Site { code: at, location } in sites {
+        let found = known.entry(*at).or_insert_with(|| {
+            let place = code.of_return_address(*at);
+            let (file, line) = place.file.zip(place.line)?;
+            let function = place.function.map(|name| name.to_string()).unwrap_or_default();
+            Some(SourceLine { file: file.to_string(), function, line })
+        });
+        location.clone_from(found);
+    }
+    for task in snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks) {
+        // The call that generates a task stands where its construct does.
+        if let (None, Some(Site { location: Some(line), .. })) = (task.location.value(), &task.created) {
+            task.location = Fact::known(line.clone(), Origin::Companion);
+        }
+    }
 }
 
 fn finish(
@@ -269,10 +316,13 @@ fn finish(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let Stop { mut snapshots, stacks, mut os, pause, cpu } = stop;
+    let Stop { mut snapshots, stacks, mut os, remembered, pause, cpu } = stop;
     os::find_yielding(target, &mut os);
     let stacks = &stacks;
     let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, cache);
+    let waiting = waiting(&snapshots);
+    remembered.tell(&mut snapshots, |lwp| waiting.contains(&lwp) || is_outside(&report, lwp));
+    find_sites(target, cache, &mut snapshots);
     let locals = wanted.locals.then(|| {
         let locals = report.locals(target, stacks, cache);
         (0..report.logical.len()).map(|stack| locals.of(stack)).collect()

@@ -32,7 +32,7 @@ pub enum Known<T> {
     Value {
         /// The value.
         value: T,
-        /// `dwarf`, `table`, `symbol`, `code`, `profile`, `registers`, `stack` or `os`.
+        /// `dwarf`, `table`, `symbol`, `code`, `profile`, `registers`, `stack`, `os` or `companion`.
         origin: &'static str,
     },
     /// Not known.
@@ -475,6 +475,20 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
         locks: snapshot.locks.iter().map(waits::lock).collect(),
         loops: snapshot.loops.iter().map(loops::of).collect(),
     }
+}
+
+/// Where in code something was done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Site {
+    /// Return address of the call of the runtime.
+    pub code: String,
+    /// Where that call is in the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+}
+
+fn site(site: &model::Site) -> Site {
+    Site { code: hex(site.code), location: site.location.as_ref().map(location) }
 }
 
 fn location(line: &model::SourceLine) -> Location {

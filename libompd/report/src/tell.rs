@@ -411,14 +411,16 @@ impl Teller<'_> {
             Node::Lock(runtime, id) => {
                 let lock = self.inspection.runtimes[runtime].lock(id)?;
                 Some(match &lock.owner {
-                    Fact::Known { value: Some(Owner::Thread(lwp)), .. } => format!("held by {}", self.thread(*lwp)),
+                    Fact::Known { value: Some(Owner::Thread(lwp)), .. } => {
+                        format!("held by {}{}", self.thread(*lwp), words::acquired(lock))
+                    }
                     Fact::Known { value: Some(Owner::Task(task)), .. } => {
                         let thread = next.iter().flat_map(|n| graph.waits_for(*n)).find_map(|n| match n {
                             Node::Thread(lwp) => Some(lwp),
                             _ => None,
                         });
                         let on = thread.map_or_else(String::new, |lwp| format!(", which is on {}", self.thread(lwp)));
-                        format!("held by {}{on}", self.task(runtime, *task))
+                        format!("held by {}{on}{}", self.task(runtime, *task), words::acquired(lock))
                     }
                     Fact::Known { value: Some(Owner::Gone(_)), .. } => "held by a thread that has ended".to_owned(),
                     Fact::Known { value: None, .. } => return None,

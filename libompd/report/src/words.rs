@@ -33,6 +33,15 @@ pub fn ranges(numbers: &[u32]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
+/// `, since a.c:8`: where the owner of a lock has acquired it, if that is recorded.
+pub fn acquired(lock: &Lock) -> String {
+    let Some(site) = &lock.acquired else { return String::new() };
+    match &site.location {
+        Some(line) => format!(", since {}", escape(&line.to_string())),
+        None => format!(", since the call before {}", site.code),
+    }
+}
+
 /// The value, or `?`.
 pub fn or_unknown<T: std::fmt::Display>(fact: &Fact<T>) -> String {
     fact.value().map_or_else(|| "?".to_owned(), |v| v.to_string())

@@ -1,8 +1,13 @@
-//! The block that an OMPT companion leaves in a process (`ompt-record`), found and read.
+//! The block that an OMPT companion leaves in a process (`ompt-record`): found, read, and what it adds to what the runtime tells.
 
+use std::collections::HashMap;
+
+use ompd_layout::Origin;
 use ompd_target::{Addr, ByteOrder, ReadError, Target, TargetExt, memory};
-use ompt_record::block::SYMBOL;
+use ompt_record::block::{CreationValues, SYMBOL};
 use ompt_record::read::{Block, Memory, NoBlock};
+
+use crate::model::{Fact, Issue, LockId, Owner, RuntimeSnapshot, Site};
 
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
@@ -61,4 +66,127 @@ pub fn find(target: &dyn Target) -> Option<Result<Block, NoBlock<ReadError>>> {
             Err(source) => Some(Err(NoBlock::Unreadable { at: symbol.addr.0, source })),
         }
     })
+}
+
+/// What a companion remembered at a stop and the runtime does not keep.
+#[derive(Debug, Default)]
+pub struct Remembered {
+    /// Who has which lock: its wait id, and where it was acquired.
+    held: HashMap<u64, Holder>,
+    /// Where tasks come from, by what is filed with them.
+    tasks: HashMap<u64, CreationValues>,
+    /// The word at each address that a lock is known by.
+    variables: HashMap<u32, u64>,
+    /// Where the runtime begins that tells the companion.
+    runtime: Option<Addr>,
+    /// Why there is nothing, although there is a companion.
+    trouble: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Holder {
+    lwp: i32,
+    codeptr_ra: u64,
+    /// More than one thread is said to have it: one of them is just letting go of it.
+    disputed: bool,
+}
+
+impl Remembered {
+    /// Reads it of a process that stands still.
+    pub fn read(target: &dyn Target, snapshots: &[RuntimeSnapshot]) -> Remembered {
+        let mut all = Remembered::default();
+        let block = match find(target) {
+            None => return all,
+            Some(Ok(block)) => block,
+            Some(Err(why)) => {
+                all.trouble = Some(why.to_string());
+                return all;
+            }
+        };
+        // The child of a fork that has not used OpenMP yet has its parent's block.
+        let own = target.process().pid.is_none_or(|pid| u64::try_from(pid).is_ok_and(|pid| pid == block.header.pid));
+        if !own {
+            return all;
+        }
+        all.runtime = target.module_at(Addr(block.header.lookup)).map(ompd_target::Module::base);
+        let words = Words::of(target);
+        let filed = snapshots.iter().flat_map(|s| &s.tasks).filter_map(|task| task.tool_data.get());
+        for id in filed.filter(|id| *id != 0) {
+            // What cannot be read is not remembered.
+            if let Ok(Some(creation)) = block.task(&words, id) {
+                all.tasks.insert(id, creation);
+            }
+        }
+        if snapshots.iter().all(|snapshot| snapshot.locks.is_empty()) {
+            return all;
+        }
+        for ring in block.rings(&words).0 {
+            let Ok(lwp) = i32::try_from(ring.values.lwp) else { continue };
+            for held in block.held(&words, ring).unwrap_or_default() {
+                let holder = Holder { lwp, codeptr_ra: held.codeptr_ra, disputed: false };
+                all.held.entry(held.wait_id).and_modify(|other| other.disputed = true).or_insert(holder);
+                // `ompt_mutex_t`: of locks and nest locks, also such that were tested, the program has a variable.
+                if matches!(held.kind as u32, 1..=4)
+                    && let Ok(word) = target.read_u32(Addr(held.wait_id))
+                {
+                    all.variables.insert(word, held.wait_id);
+                }
+            }
+        }
+        all
+    }
+
+    /// Adds it to what was read of the runtimes.
+    ///
+    /// A runtime tells its tools of a lock once it has it, and once it has let go of it. Between the two a thread has or has not
+    /// what is said of it; so a thread counts as owner only if it is `settled`: it waits, or is in no call of the runtime.
+    pub fn tell(self, snapshots: &mut [RuntimeSnapshot], settled: impl Fn(i32) -> bool) {
+        let site = |code: u64| (code != 0).then_some(Site { code: Addr(code), location: None });
+        for snapshot in
+            snapshots.iter_mut().filter(|snapshot| self.runtime.is_none_or(|base| base == snapshot.instance.base))
+        {
+            if let Some(why) = &self.trouble {
+                snapshot.issues.push(Issue::new("companion", why));
+            }
+            for task in &mut snapshot.tasks {
+                let creation = task.tool_data.get().and_then(|id| self.tasks.get(&id));
+                task.created = creation.and_then(|creation| site(creation.codeptr_ra));
+            }
+            for (id, lock) in snapshot.locks.iter_mut().enumerate() {
+                let named = lock.variable_word.and_then(|word| self.variables.get(&word));
+                let Some((wait_id, holder)) = self.held.get_key_value(named.unwrap_or(&lock.object.0)) else {
+                    continue;
+                };
+                if lock.object.0 != *wait_id {
+                    // The variable that names it is what the program knows it by.
+                    lock.object = Addr(*wait_id);
+                    lock.name = None;
+                    for wait in snapshot.threads.iter_mut().filter_map(|thread| thread.wait.value_mut()?.as_mut()) {
+                        if wait.lock == Some(LockId(id)) {
+                            wait.object = lock.object;
+                            wait.name = None;
+                        }
+                    }
+                }
+                if holder.disputed || !settled(holder.lwp) || lock.held.get() == Some(false) {
+                    continue;
+                }
+                match lock.owner.get() {
+                    // It is the one the runtime says, whose number it has.
+                    Some(Some(Owner::Thread(lwp))) if lwp == holder.lwp => lock.acquired = site(holder.codeptr_ra),
+                    // Of a nest lock the runtime names the task.
+                    Some(Some(Owner::Task(_))) => lock.acquired = site(holder.codeptr_ra),
+                    Some(other) => {
+                        let text =
+                            format!("the companion says that thread {} has it, the runtime: {other:?}", holder.lwp);
+                        snapshot.issues.push(Issue::new(format!("lock {}", lock.object), text));
+                    }
+                    None => {
+                        lock.owner = Fact::known(Some(Owner::Thread(holder.lwp)), Origin::Companion);
+                        lock.acquired = site(holder.codeptr_ra);
+                    }
+                }
+            }
+        }
+    }
 }

@@ -21,6 +21,9 @@ pub struct Task {
     /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
     /// first statement in it.
     pub location: Known<Location>,
+    /// Where it was generated, as an OMPT companion has recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<super::Site>,
     /// Index of the generating task; `null` as value: none, or finished.
     pub generating: Known<Option<usize>>,
     /// Index of its team; `null` as value: none.
@@ -123,6 +126,7 @@ pub fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task 
         state: known(&task.state, |s| s.word()),
         function: known(&task.function, code),
         location: known(&task.location, location),
+        created: task.created.as_ref().map(super::site),
         generating: known(&task.generating, |g| g.map(|t| t.0)),
         team: known(&task.team, |team| team.map(|t| t.0)),
         lwp: task.thread,

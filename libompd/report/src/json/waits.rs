@@ -4,7 +4,7 @@ use ompd_runtime::model;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Known, Location, copied, hex, known, location};
+use super::{Known, Location, Site, copied, hex, known, location, site};
 
 /// What a thread waits for.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -61,6 +61,9 @@ pub struct Lock {
     pub held: Known<bool>,
     /// Who holds it; `null` as value: nobody.
     pub owner: Known<Option<Owner>>,
+    /// Where its owner has acquired it, as an OMPT companion has recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acquired: Option<Site>,
     /// How often a nest lock has been set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
@@ -117,6 +120,7 @@ pub fn lock(lock: &model::Lock) -> Lock {
         location: lock.location.as_ref().map(location),
         held: copied(&lock.held),
         owner: known(&lock.owner, |o| o.map(owner)),
+        acquired: lock.acquired.as_ref().map(site),
         depth: lock.depth,
         waiters: lock.waiters.clone(),
         queued: lock.queued,

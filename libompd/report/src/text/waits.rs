@@ -59,9 +59,10 @@ fn locks(page: &mut Page, snapshot: &RuntimeSnapshot) {
         let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
         let kind = lock.kind.get().map_or("lock or critical", LockKind::word);
         let depth = lock.depth.filter(|depth| *depth > 1).map_or_else(String::new, |depth| format!(", {depth} times"));
+        let since = words::acquired(lock);
         let owner = match &lock.owner {
-            Fact::Known { value: Some(Owner::Thread(lwp)), .. } => format!("LWP {lwp}{depth}"),
-            Fact::Known { value: Some(Owner::Task(task)), .. } => format!("task {}{depth}", task.0),
+            Fact::Known { value: Some(Owner::Thread(lwp)), .. } => format!("LWP {lwp}{depth}{since}"),
+            Fact::Known { value: Some(Owner::Task(task)), .. } => format!("task {}{depth}{since}", task.0),
             Fact::Known { value: Some(Owner::Gone(_)), .. } => "a thread that has ended".to_owned(),
             Fact::Known { value: None, .. } => "free".to_owned(),
             Fact::Unknown { .. } if lock.held.get() == Some(true) => "held, not recorded by whom".to_owned(),

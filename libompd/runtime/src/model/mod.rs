@@ -66,6 +66,14 @@ impl<T> Fact<T> {
         }
     }
 
+    /// The value, if known, to be changed.
+    pub fn value_mut(&mut self) -> Option<&mut T> {
+        match self {
+            Fact::Known { value, .. } => Some(value),
+            Fact::Unknown { .. } => None,
+        }
+    }
+
     /// The origin, if the value is known.
     pub fn origin(&self) -> Option<Origin> {
         match self {
@@ -152,6 +160,15 @@ impl fmt::Display for SourceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.rsplit('/').next().unwrap_or(&self.file), self.line)
     }
+}
+
+/// Where in code something was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// The return address of the call of the runtime that did it.
+    pub code: Addr,
+    /// Where that call is in the source; filled in after the stop.
+    pub location: Option<SourceLine>,
 }
 
 /// An address in code, with its name where a symbol table has one.

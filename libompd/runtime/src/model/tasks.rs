@@ -2,7 +2,7 @@
 
 use ompd_target::Addr;
 
-use super::{CodeRef, Fact, SourceLine, TaskId, TaskgroupId, TeamId};
+use super::{CodeRef, Fact, Site, SourceLine, TaskId, TaskgroupId, TeamId};
 
 /// Kinds of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,6 +75,8 @@ pub struct Task {
     pub function: Fact<CodeRef>,
     /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
     pub location: Fact<SourceLine>,
+    /// Where it was generated, as an OMPT companion has recorded it.
+    pub created: Option<Site>,
     /// The generating task; `Known(None)` for tasks without one (or whose generating task has finished).
     pub generating: Fact<Option<TaskId>>,
     /// Team it belongs to; `Known(None)` for initial tasks.
@@ -139,6 +141,7 @@ impl Task {
             state: Fact::unknown(why),
             function: Fact::unknown(why),
             location: Fact::unknown(why),
+            created: None,
             generating: Fact::unknown(why),
             team: Fact::unknown(why),
             thread: None,

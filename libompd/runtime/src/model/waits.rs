@@ -3,7 +3,7 @@
 use ompd_layout::Origin;
 use ompd_target::Addr;
 
-use super::{Fact, LockId, SourceLine, State, TaskId, TaskgroupId, TeamId};
+use super::{Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
 
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,6 +231,10 @@ pub struct Lock {
     pub owner: Fact<Option<Owner>>,
     /// Whether it is held, known also where the owner is not.
     pub held: Fact<bool>,
+    /// What the program's variable holds to name it, where the runtime keeps the lock itself elsewhere: a word of 32 bits.
+    pub variable_word: Option<u32>,
+    /// Where its owner has acquired it; no runtime records that, an OMPT companion does.
+    pub acquired: Option<Site>,
     /// How often its owner has set a nest lock.
     pub depth: Option<u32>,
     /// Threads (LWP) that wait for it, in their order where the runtime queues them.

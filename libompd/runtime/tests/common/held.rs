@@ -95,6 +95,7 @@ impl Held {
     }
 
     /// What is read of it in one stop.
+    #[allow(dead_code, reason = "some who use this file look at the process in another way")]
     pub fn snapshot(&self, what: &str) -> RuntimeSnapshot {
         let mut live = Live::open(self.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
         let runtimes = discover(&live, &[]);

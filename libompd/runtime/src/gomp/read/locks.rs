@@ -29,6 +29,8 @@ impl Reader<'_> {
                 location: None,
                 owner: Fact::unknown(NO_OWNER),
                 held: Fact::unknown("not read"),
+                variable_word: None,
+                acquired: None,
                 depth: None,
                 waiters: Vec::new(),
                 queued: false,

@@ -1,0 +1,47 @@
+//! What all tests need.
+
+use std::path::PathBuf;
+
+use ompd_report::history::{History, of_target};
+use ompd_target::{Live, OpenOptions};
+use test_programs::{Executable, Opt, Toolchain, build, can_build};
+
+#[path = "../../../runtime/tests/common/held.rs"]
+mod programs;
+
+pub use programs::{Held, libraries};
+
+/// The companion, which cargo puts where it puts this test.
+pub fn companion() -> PathBuf {
+    let own = std::env::current_exe().expect("where this test is");
+    let file = own.parent().expect("a directory").join("libompt_companion.so");
+    assert!(file.is_file(), "{} is missing", file.display());
+    file
+}
+
+/// A program, built by clang; `None`, with the reason told, if there is none.
+pub fn program(name: &str, flags: &[&str]) -> Option<Executable> {
+    if let Err(skip) = can_build(name, Toolchain::Clang).expect("the program is there") {
+        skip.show();
+        return None;
+    }
+    Some(build(name, Toolchain::Clang, Opt::O0, flags).expect("it builds"))
+}
+
+/// The variable that has a runtime load the companion.
+pub fn by_libraries() -> (&'static str, String) {
+    ("OMP_TOOL_LIBRARIES", companion().display().to_string())
+}
+
+/// Starts a program on a library with the companion and these variables.
+pub fn start(program: &Executable, library: &std::path::Path, what: &str, variables: &[(&str, &str)]) -> Option<Held> {
+    let (name, value) = by_libraries();
+    let all: Vec<(&str, &str)> = [(name, &*value)].into_iter().chain(variables.iter().copied()).collect();
+    Held::start(&program.path, library, what, &all, &[])
+}
+
+/// The whole history of a process.
+pub fn history(pid: i32) -> History {
+    let live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
+    of_target(&live, u64::MAX).expect("it has a history")
+}

@@ -1,0 +1,5 @@
+//! The companion in real programs, on every libomp and libiomp5 at hand.
+
+mod activation;
+mod common;
+mod recording;

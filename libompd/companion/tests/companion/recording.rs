@@ -1,0 +1,202 @@
+//! What is recorded is what the program did.
+
+use std::collections::BTreeMap;
+
+use ompd_report::history::{History, ThreadHistory};
+use ompt_record::event::Event;
+
+use crate::common::{Held, history, libraries, program, start};
+
+/// What a program that counts has done, by its own account.
+struct Told {
+    /// By kernel id: locks, nested locks, critical sections, barriers.
+    threads: BTreeMap<u64, [u64; 4]>,
+    tasks: u64,
+    tasks_line: u32,
+    regions: u64,
+    /// Thread, lock and line.
+    held: (u64, u64, u32),
+    waits: (u64, u64, u32),
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number")
+}
+
+fn told(running: &Held) -> Told {
+    let one = |word: &str| {
+        running.told(word).first().expect("it says so").iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()
+    };
+    let place = |word: &str| {
+        let words = one(word);
+        (number(&words[0]), u64::from_str_radix(&words[1], 16).expect("an address"), number(&words[2]) as u32)
+    };
+    let threads = running.told("thread");
+    let threads = threads.iter().map(|words| (number(words[0]), [1, 2, 3, 4].map(|at| number(words[at]))));
+    Told {
+        threads: threads.collect(),
+        tasks: number(&one("tasks")[0]),
+        tasks_line: number(&one("tasks")[1]) as u32,
+        regions: number(&one("regions")[0]),
+        held: place("held"),
+        waits: place("waits"),
+    }
+}
+
+fn count(thread: &ThreadHistory, which: impl Fn(&Event) -> bool) -> u64 {
+    thread.events.iter().filter(|event| which(event)).count() as u64
+}
+
+fn line(history: &History, event: &Event) -> Option<u32> {
+    history.places.get(&event.codeptr_ra).and_then(|place| place.line)
+}
+
+/// Numbers of callbacks, and of kinds.
+const PARALLEL_BEGIN: u8 = 3;
+const TASK_CREATE: u8 = 5;
+const TASK_SCHEDULE: u8 = 6;
+const MUTEX_ACQUIRE: u8 = 26;
+const MUTEX_ACQUIRED: u8 = 27;
+const MUTEX_RELEASED: u8 = 17;
+const NEST_LOCK: u8 = 28;
+const SYNC_REGION: u8 = 23;
+const LOCK: u16 = 1;
+const NEST: u16 = 3;
+const CRITICAL: u16 = 5;
+const COMPLETE: u16 = 1;
+
+fn compare(what: &str, told: &Told, history: &History) {
+    assert_eq!(history.threads.len(), 3, "{what}");
+    for thread in &history.threads {
+        let did = told.threads.get(&thread.lwp).unwrap_or_else(|| panic!("{what}: nobody is thread {}", thread.lwp));
+        let what = format!("{what}, thread {}", thread.lwp);
+        assert_eq!((thread.torn, thread.overwritten, thread.not_shown), (0, 0, 0), "{what}");
+        assert_eq!(thread.total, thread.events.len() as u64, "{what}");
+        assert!(thread.events.is_sorted_by_key(|event| event.time), "{what}");
+        let mutex = |kind, of| count(thread, |event| event.kind == kind && event.sub == of);
+        let is_gate = |event: &Event| event.sub == LOCK && event.other == told.held.1;
+        let of_gate = |kind| count(thread, |event| event.kind == kind && is_gate(event));
+        let [locks, nested, criticals, barriers] = *did;
+        for kind in [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED] {
+            assert_eq!(mutex(kind, LOCK) - of_gate(kind), locks, "{what}: locks, callback {kind}");
+            assert_eq!(mutex(kind, CRITICAL), criticals, "{what}: critical sections, callback {kind}");
+        }
+        // The first time the lock is acquired, then it is held once more, and once less.
+        assert_eq!(
+            mutex(MUTEX_ACQUIRED, NEST) + count(thread, |e| e.kind == NEST_LOCK && e.endpoint == 1),
+            nested,
+            "{what}"
+        );
+        let is_barrier = |event: &Event| event.kind == SYNC_REGION && event.endpoint == 1 && event.sub == 3;
+        assert_eq!(count(thread, is_barrier), barriers, "{what}: barriers");
+        let holds = u64::from(thread.lwp == told.held.0);
+        let waits = u64::from(thread.lwp == told.waits.0);
+        let gate = [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED].map(of_gate);
+        assert_eq!(gate, [holds + waits, holds, 0], "{what}: the last lock");
+        if waits == 1 {
+            let last = thread.events.last().expect("it has done something");
+            assert_eq!(
+                (last.kind, last.other),
+                (MUTEX_ACQUIRE, told.waits.1),
+                "{what}: the last thing it did is to wait"
+            );
+            assert_eq!(line(history, last), Some(told.waits.2), "{what}");
+        }
+    }
+    let all = history.by_time();
+    let created: Vec<&Event> = all.iter().map(|(_, e)| *e).filter(|e| e.kind == TASK_CREATE).collect();
+    assert_eq!(created.len() as u64, told.tasks, "{what}: tasks");
+    assert!(created.iter().all(|event| line(history, event) == Some(told.tasks_line)), "{what}: {created:?}");
+    let complete = all.iter().filter(|(_, e)| e.kind == TASK_SCHEDULE && e.sub == COMPLETE).map(|(_, e)| e.task);
+    let (mut complete, mut ids): (Vec<u64>, Vec<u64>) = (complete.collect(), created.iter().map(|e| e.task).collect());
+    (complete.sort_unstable(), ids.sort_unstable());
+    assert_eq!(complete, ids, "{what}: every task that was created was completed, by its number");
+    ids.dedup();
+    assert_eq!(ids.len() as u64, told.tasks, "{what}: no two tasks have the same number");
+    let regions = all.iter().filter(|(_, e)| e.kind == PARALLEL_BEGIN).count() as u64;
+    assert_eq!(regions, told.regions, "{what}: regions");
+}
+
+#[test]
+fn everything_is_recorded_once() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let Some(running) = start(&program, library.path(), &what, &[("KMP_BLOCKTIME", "0")]) else { continue };
+        // The thread that waits for the lock is on its way there.
+        test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
+        compare(&what, &told(&running), &history(running.pid()));
+        running.end();
+        tried += 1;
+    }
+    assert!(tried > 0);
+}
+
+/// In a small ring there are the last events, and it is known how many are gone.
+#[test]
+fn a_small_ring_has_the_last_events() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let (library, what) = libraries().into_iter().next().expect("a libomp");
+    let whole = {
+        let running = start(&program, library.path(), &what, &[]).expect("it runs");
+        test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
+        let whole = history(running.pid());
+        running.end();
+        whole
+    };
+    let small = [("OMPT_COMPANION_EVENTS", "64")];
+    let running = start(&program, library.path(), &what, &small).expect("it runs");
+    test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
+    let history = history(running.pid());
+    let busiest = history.threads.iter().max_by_key(|thread| thread.total).expect("threads");
+    assert!(busiest.total > 64, "{} events are not enough for this test", busiest.total);
+    for thread in &history.threads {
+        assert_eq!(thread.events.len() as u64, thread.total.min(64));
+        assert_eq!(thread.overwritten, thread.total.saturating_sub(64));
+        let last = thread.events.last().expect("events");
+        assert_eq!(last.position + 1, thread.total);
+        assert!(thread.events.windows(2).all(|pair| pair[0].position + 1 == pair[1].position));
+    }
+    // Both did the same, in another order and by other threads at most.
+    let most = |history: &History| history.threads.iter().map(|thread| thread.total).sum::<u64>();
+    assert!(most(&whole).abs_diff(most(&history)) < 100, "{} and {}", most(&whole), most(&history));
+    running.end();
+}
+
+/// Who has a lock, where it was acquired, and where tasks come from, as the block remembers it.
+#[test]
+fn what_is_held_is_remembered() {
+    use ompd_runtime::companion::{Words, find};
+    let Some(program) = program("recorded", &[]) else { return };
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let Some(running) = start(&program, library.path(), &what, &[("KMP_BLOCKTIME", "0")]) else { continue };
+        test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
+        let told = told(&running);
+        let history = history(running.pid());
+        let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
+        let block = find(&live).expect("a companion").expect("a block");
+        let words = Words::of(&live);
+        let (rings, unreadable) = block.rings(&words);
+        assert_eq!((rings.len(), unreadable), (3, 0), "{what}");
+        for ring in rings {
+            let held = block.held(&words, ring).expect("it can be read");
+            let locks: Vec<u64> = held.iter().map(|held| held.wait_id).collect();
+            let expected = if ring.values.lwp == told.held.0 { vec![told.held.1] } else { vec![] };
+            assert_eq!(locks, expected, "{what}: thread {}", ring.values.lwp);
+            for held in held {
+                let place = history.places.get(&held.codeptr_ra).expect("it is an event's place as well");
+                assert_eq!(place.line, Some(told.held.2), "{what}");
+            }
+        }
+        // The region that is not over, and none that is.
+        let region = history.by_time().iter().filter(|(_, e)| e.kind == PARALLEL_BEGIN).map(|(_, e)| e.region).max();
+        let region = region.expect("a region");
+        let creation = block.region(&words, region).expect("it can be read").expect("it is remembered");
+        assert_eq!((creation.id, creation.detail), (region, 3), "{what}");
+        assert_eq!(block.region(&words, region - 1), Ok(None), "{what}");
+        running.end();
+        tried += 1;
+    }
+    assert!(tried > 0);
+}

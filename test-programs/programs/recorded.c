@@ -1,0 +1,130 @@
+/* A program that counts what it does, for who compares that with what an OMPT tool has recorded of it.
+ *
+ * Three threads take locks, meet at barriers, share loops and create tasks; one region is not followed by the tool, since
+ * the program tells it to pause.  In the last region one thread has a lock, another one waits for it, and the third one
+ * says what was done:
+ *
+ *   thread LWP LOCKS NESTED CRITICALS BARRIERS    of each thread, followed ones only
+ *   tasks N LINE                                  explicit tasks, created at that line
+ *   regions N                                     followed ones, the last included
+ *   held LWP ADDRESS LINE                         the lock that a thread has, and where it got it
+ *   waits LWP ADDRESS LINE                        the lock that a thread waits for, and where
+ *
+ * and `ready`.  One byte on standard input lets it go on.  With an argument it aborts then. */
+#define _GNU_SOURCE
+#include <omp.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { THREADS = 3, TASKS = 20 };
+
+static struct { long lwp, locks, nested, criticals, barriers; } did[THREADS];
+static omp_lock_t one, gate;
+static omp_nest_lock_t nested;
+static int release[2], tasks_line, held_line, wait_line;
+static long held_by, waiter;
+static atomic_int gate_taken, gate_wanted, tasks_run;
+
+static void work(void) {
+    int me = omp_get_thread_num();
+    did[me].lwp = syscall(SYS_gettid);
+    for (int i = 0; i <= me; i++) {
+        omp_set_lock(&one);
+        did[me].locks++;
+        omp_unset_lock(&one);
+    }
+    omp_set_nest_lock(&nested);
+    omp_set_nest_lock(&nested);
+    did[me].nested += 2;
+    omp_unset_nest_lock(&nested);
+    omp_unset_nest_lock(&nested);
+#pragma omp barrier
+    did[me].barriers++;
+#pragma omp critical(counted)
+    did[me].criticals++;
+#pragma omp for schedule(dynamic)
+    for (int i = 0; i < 6; i++)
+        did[me].locks += 0;
+#pragma omp single
+    {
+        for (int i = 0; i < TASKS; i++) {
+            tasks_line = __LINE__ + 1;
+#pragma omp task
+            tasks_run++;
+        }
+    }
+}
+
+static void unfollowed(void) {
+    omp_set_lock(&one);
+    omp_unset_lock(&one);
+#pragma omp barrier
+}
+
+static void last(void) {
+    char byte;
+    if (omp_get_thread_num() == 1) {
+        held_by = syscall(SYS_gettid);
+        held_line = __LINE__ + 1;
+        omp_set_lock(&gate);
+        gate_taken = 1;
+        if (read(release[0], &byte, 1) != 1)
+            abort();
+        omp_unset_lock(&gate);
+    } else if (omp_get_thread_num() == 2) {
+        while (!gate_taken)
+            usleep(0);
+        waiter = syscall(SYS_gettid);
+        gate_wanted = 1;
+        wait_line = __LINE__ + 1;
+        omp_set_lock(&gate);
+        omp_unset_lock(&gate);
+    } else {
+        while (!gate_wanted)
+            usleep(0);
+    }
+}
+
+static void tell(int regions) {
+    for (int i = 0; i < THREADS; i++)
+        printf("thread %ld %ld %ld %ld %ld\n", did[i].lwp, did[i].locks, did[i].nested, did[i].criticals, did[i].barriers);
+    printf("tasks %d %d\n", tasks_run, tasks_line);
+    printf("regions %d\n", regions);
+    printf("held %ld %lx %d\n", held_by, (unsigned long)&gate, held_line);
+    printf("waits %ld %lx %d\n", waiter, (unsigned long)&gate, wait_line);
+    printf("ready\n");
+    fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+    char byte;
+    (void)argv;
+    if (pipe(release) != 0)
+        abort();
+    omp_set_dynamic(0);
+    omp_init_lock(&one);
+    omp_init_lock(&gate);
+    omp_init_nest_lock(&nested);
+#pragma omp parallel num_threads(THREADS)
+    work();
+    omp_control_tool(omp_control_tool_pause, 1, NULL);
+#pragma omp parallel num_threads(THREADS)
+    unfollowed();
+    omp_control_tool(omp_control_tool_start, 2, NULL);
+#pragma omp parallel num_threads(THREADS)
+    {
+        last();
+        if (omp_get_thread_num() == 0) {
+            tell(2);
+            if (read(0, &byte, 1) != 1 || argc > 1)
+                abort();
+            if (write(release[1], "1", 1) != 1)
+                abort();
+        }
+    }
+    printf("done\n");
+    return 0;
+}
