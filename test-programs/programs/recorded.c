@@ -5,7 +5,8 @@
  * says what was done:
  *
  *   thread LWP LOCKS NESTED CRITICALS BARRIERS    of each thread, followed ones only
- *   tasks N LINE                                  explicit tasks, created at that line
+ *   tasks N LINE                                  explicit tasks that are over, created at that line
+ *   queued LINE                                   where a task was created that nobody has begun
  *   regions N                                     followed ones, the last included
  *   held LWP ADDRESS LINE                         the lock that a thread has, and where it got it
  *   waits LWP ADDRESS LINE                        the lock that a thread waits for, and where
@@ -24,7 +25,7 @@ enum { THREADS = 3, TASKS = 20 };
 static struct { long lwp, locks, nested, criticals, barriers; } did[THREADS];
 static omp_lock_t one, gate;
 static omp_nest_lock_t nested;
-static int release[2], tasks_line, held_line, wait_line;
+static int release[2], tasks_line, queued_line, held_line, wait_line;
 static long held_by, waiter;
 static atomic_int gate_taken, gate_wanted, tasks_run;
 
@@ -85,6 +86,9 @@ static void last(void) {
     } else {
         while (!gate_wanted)
             usleep(0);
+        queued_line = __LINE__ + 1;
+#pragma omp task
+        tasks_run++;
     }
 }
 
@@ -92,6 +96,7 @@ static void tell(int regions) {
     for (int i = 0; i < THREADS; i++)
         printf("thread %ld %ld %ld %ld %ld\n", did[i].lwp, did[i].locks, did[i].nested, did[i].criticals, did[i].barriers);
     printf("tasks %d %d\n", tasks_run, tasks_line);
+    printf("queued %d\n", queued_line);
     printf("regions %d\n", regions);
     printf("held %ld %lx %d\n", held_by, (unsigned long)&gate, held_line);
     printf("waits %ld %lx %d\n", waiter, (unsigned long)&gate, wait_line);

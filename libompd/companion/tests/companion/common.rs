@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use ompd_report::history::{History, of_target};
+use ompd_report::{inspection, json};
 use ompd_target::{Live, OpenOptions};
 use test_programs::{Executable, Opt, Toolchain, build, can_build};
 
@@ -44,4 +45,17 @@ pub fn start(program: &Executable, library: &std::path::Path, what: &str, variab
 pub fn history(pid: i32) -> History {
     let live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
     of_target(&live, u64::MAX).expect("it has a history")
+}
+
+/// The whole report on a process or core, as `ompd-inspect --json` prints it.
+pub fn report(target: &str) -> serde_json::Value {
+    let wanted = inspection::Wanted {
+        ignore: &[],
+        locals: false,
+        verdicts: true,
+        samples: 1,
+        interval: std::time::Duration::ZERO,
+    };
+    let inspection = inspection::inspect(target, &OpenOptions::default(), wanted).expect("it can be inspected");
+    serde_json::to_value(json::report(&inspection)).expect("it is JSON")
 }

@@ -1,11 +1,14 @@
-//! What is recorded is what the program did.
+//! What is recorded is what the program did, and what it adds to what is known from outside.
 
 use std::collections::BTreeMap;
 
 use ompd_report::history::{History, ThreadHistory};
 use ompt_record::event::Event;
+use test_programs::{
+    Case, Env, HANGS, Launch, Opt, Runtime, Toolchain, build, can_build, combinations, compare_verdicts,
+};
 
-use crate::common::{Held, history, libraries, program, start};
+use crate::common::{Held, companion, history, libraries, program, report, start};
 
 /// What a program that counts has done, by its own account.
 struct Told {
@@ -13,6 +16,7 @@ struct Told {
     threads: BTreeMap<u64, [u64; 4]>,
     tasks: u64,
     tasks_line: u32,
+    queued_line: u32,
     regions: u64,
     /// Thread, lock and line.
     held: (u64, u64, u32),
@@ -37,6 +41,7 @@ fn told(running: &Held) -> Told {
         threads: threads.collect(),
         tasks: number(&one("tasks")[0]),
         tasks_line: number(&one("tasks")[1]) as u32,
+        queued_line: number(&one("queued")[0]) as u32,
         regions: number(&one("regions")[0]),
         held: place("held"),
         waits: place("waits"),
@@ -104,7 +109,10 @@ fn compare(what: &str, told: &Told, history: &History) {
         }
     }
     let all = history.by_time();
-    let created: Vec<&Event> = all.iter().map(|(_, e)| *e).filter(|e| e.kind == TASK_CREATE).collect();
+    let is_creation = |event: &&Event| event.kind == TASK_CREATE;
+    let (queued, created): (Vec<&Event>, Vec<&Event>) = (all.iter().map(|(_, event)| *event).filter(is_creation))
+        .partition(|event| line(history, event) == Some(told.queued_line));
+    assert_eq!(queued.len(), 1, "{what}: the task that nobody has begun");
     assert_eq!(created.len() as u64, told.tasks, "{what}: tasks");
     assert!(created.iter().all(|event| line(history, event) == Some(told.tasks_line)), "{what}: {created:?}");
     let complete = all.iter().filter(|(_, e)| e.kind == TASK_SCHEDULE && e.sub == COMPLETE).map(|(_, e)| e.task);
@@ -199,4 +207,77 @@ fn what_is_held_is_remembered() {
         tried += 1;
     }
     assert!(tried > 0);
+}
+
+/// The report names the lock by its variable, knows who has it and since where, and where the task was created that waits.
+#[test]
+fn the_report_knows_more() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let (mut tried, mut by_companion) = (0, 0);
+    for (library, what) in libraries() {
+        let Some(running) = start(&program, library.path(), &what, &[("KMP_BLOCKTIME", "0")]) else { continue };
+        test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
+        let told = told(&running);
+        let report = report(&running.pid().to_string());
+        let runtimes = report["runtimes"].as_array().expect("runtimes");
+        assert_eq!(runtimes.len(), 1, "{what}");
+        // Where little is known of the runtime's locks and tasks, there is nothing to add to.
+        if !runtimes[0]["missing"].as_array().is_none_or(Vec::is_empty) {
+            running.end();
+            continue;
+        }
+        let locks: Vec<_> = runtimes[0]["locks"].as_array().expect("locks").iter().collect();
+        assert_eq!(locks.len(), 1, "{what}: {locks:?}");
+        let lock = locks[0];
+        assert_eq!(lock["name"], "gate", "{what}: {lock}");
+        assert_eq!(lock["object"], format!("{:#018x}", told.held.1), "{what}: {lock}");
+        assert_eq!(lock["owner"]["value"]["lwp"], told.held.0, "{what}: {lock}");
+        assert_eq!(lock["acquired"]["location"]["line"], told.held.2, "{what}: {lock}");
+        assert_eq!(lock["waiters"], serde_json::json!([told.waits.0]), "{what}: {lock}");
+        by_companion += u32::from(lock["owner"]["origin"] == "companion");
+        let tasks = runtimes[0]["tasks"].as_array().expect("tasks").iter();
+        let queued: Vec<_> = tasks.filter(|task| task["state"]["value"] == "ready").collect();
+        assert_eq!(queued.len(), 1, "{what}: {queued:?}");
+        assert_eq!(queued[0]["created"]["location"]["line"], told.queued_line, "{what}: {}", queued[0]);
+        running.end();
+        tried += 1;
+    }
+    assert!(tried > 0 && by_companion > 0, "{tried} runtimes, {by_companion} owners from the companion");
+}
+
+/// Programs that hang get the verdict they expect, with the owners of all locks.
+#[test]
+fn verdicts_know_the_owners() {
+    let file = companion().display().to_string();
+    let (mut tried, mut differences) = (0, Vec::new());
+    for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| *t == Toolchain::Clang && r.is_kmp()) {
+        let about_locks = |case: &&Case| case.program.contains("lock");
+        let here = HANGS.iter().filter(|case| case.works(toolchain, runtime));
+        for case in here.filter(|case| runtime == Runtime::Libomp14 || about_locks(case)) {
+            // That a thread waits for a lock of its own is nearer than that nobody runs the task which would unset it.
+            if case.program == "hangs/task_never_run" && case.flags.is_empty() {
+                continue;
+            }
+            if can_build(case.program, toolchain).expect("the sources are there").is_err() {
+                continue;
+            }
+            let executable = build(case.program, toolchain, Opt::O2, case.flags).expect("it builds");
+            let launch = Launch::new(&executable, runtime, Env::Settled).variable("OMP_TOOL_LIBRARIES", &file);
+            let running = launch.start_hanging().expect("it hangs");
+            let owners = case.program.starts_with("hangs/lock_cycle") || case.program.starts_with("hangs/self_lock");
+            let owners = owners || running.truth.owners_recorded(runtime);
+            let comparison = compare_verdicts(&running.truth, &report(&running.pid.to_string()), owners);
+            let what = format!("{} {:?} {toolchain:?} on {runtime:?}", case.program, case.flags);
+            let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
+            differences.extend(all.into_iter().flatten().map(|line| format!("{what}: {line}")));
+            tried += 1;
+        }
+    }
+    assert!(tried > 0 || combinations().is_empty());
+    assert!(
+        differences.is_empty(),
+        "{tried} processes, {} differences:\n{}",
+        differences.len(),
+        differences.join("\n")
+    );
 }
