@@ -376,6 +376,7 @@ fn every_program_has_its_source() -> Result<()> {
             "kmp_loops",
             "ompt_tool",
             "recorded",
+            "forked",
             "ordered_many",
             "truth_stack",
             "stacks_shared_library",

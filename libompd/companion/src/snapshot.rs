@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicI32, fence};
+use std::sync::atomic::fence;
 
 use ompt_record::block::{LEVELS, Level, Snapshot, in_ring};
 
@@ -12,15 +12,11 @@ use crate::block::Place;
 use crate::entries::Entries;
 use crate::ompt::{Data, Frame};
 
-/// Where a byte goes when a thread is done; -1 for nowhere.
-static TOLD_TO: AtomicI32 = AtomicI32::new(-1);
-
 /// In the place of what was asked of no entry point.
 const NOT_ASKED: u64 = 3;
 
 /// Has threads take a snapshot at this signal.
-pub fn at_signal(signal: i32, told_to: Option<i32>) -> bool {
-    TOLD_TO.store(told_to.unwrap_or(-1), Relaxed);
+pub fn at_signal(signal: i32) -> bool {
     // SAFETY: all of it is plain numbers, of which zero is one.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let handler: extern "C" fn(c_int) = handler;
@@ -40,11 +36,6 @@ extern "C" fn handler(_signal: c_int) {
     let before = unsafe { *errno };
     if let (Some(place), Some(entries)) = (Place::own(), Entries::get()) {
         take(place, entries);
-    }
-    let told_to = TOLD_TO.load(Relaxed);
-    if told_to >= 0 {
-        // SAFETY: one byte, that is there. If nobody reads, nobody wants to know.
-        unsafe { libc::write(told_to, c"!".as_ptr().cast(), 1) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };

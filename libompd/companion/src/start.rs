@@ -68,7 +68,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
         control::flush_to(file);
     }
     if let Some(signal) = settings.snapshot_signal {
-        snapshot::at_signal(signal, settings.snapshot_fd);
+        snapshot::at_signal(signal);
     }
     static FORKS: Once = Once::new();
     FORKS.call_once(|| {
@@ -138,6 +138,11 @@ fn write_to(to: &OsString, text: &str) -> std::io::Result<()> {
         "" | "disabled" => Ok(()),
         "stdout" => std::io::stdout().write_all(text.as_bytes()),
         "stderr" => std::io::stderr().write_all(text.as_bytes()),
-        _ => std::fs::OpenOptions::new().append(true).create(true).open(to)?.write_all(text.as_bytes()),
+        _ => {
+            // The runtime has its own file open, and does not append to it: what others write there it writes over.
+            let mut own = to.clone();
+            own.push(".companion");
+            std::fs::write(own, text)
+        }
     }
 }

@@ -1,6 +1,12 @@
 //! How the companion gets into a program, and out of it.
 
-use crate::common::{Held, companion, history, libraries, program};
+use std::path::Path;
+use std::process::Command;
+
+use ompt_record::ompt::{CALLBACKS, ENTRY_POINTS};
+use test_programs::Skip;
+
+use crate::common::{Held, companion, history, libraries, program, start};
 
 #[test]
 fn preloaded() {
@@ -28,5 +34,106 @@ fn disabled() {
         let refused = of_target(&live, 10).expect_err("nothing was recorded");
         assert!(matches!(refused, NoHistory::NoCompanion(_)), "{what}: {refused}");
         running.end();
+    }
+}
+
+/// A program that is linked with the companion, as a library and with it built in.
+#[test]
+fn linked_in() {
+    if program("recorded", &[]).is_none() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/programs/recorded.c");
+    let shared = companion();
+    let beside = shared.parent().expect("a directory");
+    let archive = beside.join("libompt_companion.a");
+    assert!(archive.is_file(), "{} is missing", archive.display());
+    let as_library = [shared.display().to_string(), format!("-Wl,-rpath,{}", beside.display())];
+    let built_in = [
+        "-Wl,-u,ompt_start_tool".to_owned(),
+        archive.display().to_string(),
+        "-lpthread".to_owned(),
+        "-ldl".to_owned(),
+        "-lm".to_owned(),
+    ];
+    for (how, arguments) in [("library", &as_library[..]), ("archive", &built_in[..])] {
+        let program = directory.path().join(how);
+        let mut clang = Command::new("clang-14");
+        clang.args(["-O0", "-g", "-fopenmp", "-o"]).arg(&program).arg(&source).args(arguments);
+        let done = clang.output().expect("clang runs");
+        assert!(done.status.success(), "{how}: {}", String::from_utf8_lossy(&done.stderr));
+        for (library, what) in libraries() {
+            let Some(running) = Held::start(&program, library.path(), &what, &[], &[]) else { continue };
+            assert_eq!(history(running.pid()).threads.len(), 3, "{how}, {what}");
+            running.end();
+        }
+    }
+}
+
+/// What the runtime offers is written where the user wants to know how tools are started, and into the block.
+#[test]
+fn what_the_runtime_offers_is_told() {
+    let Some(program) = program("recorded", &[]) else { return };
+    // Not to a file: libiomp5 ends with a double free then, with and without tools.
+    let variables = [("OMP_TOOL_VERBOSE_INIT", "stdout")];
+    for (library, what) in libraries() {
+        let Some(running) = start(&program, library.path(), &what, &variables) else { continue };
+        let text = running.output();
+        let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
+        let block = ompd_runtime::companion::find(&live).expect("a companion").expect("a block");
+        for (bit, entry) in ENTRY_POINTS.iter().enumerate() {
+            let line = text.lines().find(|line| line.trim_start().starts_with(entry));
+            let line = line.unwrap_or_else(|| panic!("{what}: nothing is said of {entry}: {text}"));
+            assert_eq!(!line.contains("missing"), block.header.entry_points >> bit & 1 == 1, "{what}: {line}");
+        }
+        for callback in CALLBACKS {
+            let words = |line: &&str| line.split_whitespace().nth(1) == Some(callback.name);
+            let line = text.lines().find(words).unwrap_or_else(|| panic!("{what}: {}: {text}", callback.name));
+            let answer = line.split_whitespace().nth(2).expect("an answer");
+            let header = block.header;
+            let word = [header.results_first, header.results_second, header.results_third]
+                [usize::from(callback.number - 1) / 16];
+            let told = (word >> (4 * (u32::from(callback.number - 1) % 16)) & 15) as u8;
+            let told = if told == 15 { "not" } else { ompt_record::ompt::set_result(told).expect("a known answer") };
+            assert_eq!(answer, told, "{what}: {line}");
+            // Host events that the specification wants always are told always; devices none of them has.
+            if callback.must_be_always && callback.number <= 7 {
+                assert_eq!(answer, "always", "{what}: {line}");
+            }
+        }
+        running.end();
+    }
+}
+
+/// The child of a fork goes on in the same block, which is its own copy; the threads that it does not have are said to have ended.
+#[test]
+fn fork() {
+    let Some(program) = program("forked", &[]) else { return };
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let Some(running) = start(&program, library.path(), &what, &[]) else { continue };
+        let child: i32 = running.told("child")[0][0].parse().expect("a process id");
+        assert_eq!(running.told("child")[0][1], "2", "{what}: the child has a region of two");
+        let (parent, of_child) = (history(running.pid()), history(child));
+        assert_eq!((parent.pid, parent.forks), (running.pid() as u64, 0), "{what}");
+        assert_eq!((of_child.pid, of_child.forks), (child as u64, 1), "{what}");
+        assert_eq!(parent.threads.len(), 3, "{what}");
+        let threads = Path::new("/proc").join(child.to_string()).join("task");
+        let living: Vec<u64> = (std::fs::read_dir(threads).expect("its threads"))
+            .map(|entry| entry.expect("an entry").file_name().to_string_lossy().parse().expect("a number"))
+            .collect();
+        for thread in &of_child.threads {
+            assert_eq!(thread.ended.is_none(), living.contains(&thread.lwp), "{what}: {}", thread.lwp);
+        }
+        assert!(
+            of_child.threads.iter().any(|thread| thread.lwp == child as u64),
+            "{what}: the thread that forked goes on"
+        );
+        running.end();
+        tried += 1;
+    }
+    if tried == 0 {
+        Skip::because("no runtime at hand runs the program").show();
     }
 }

@@ -2,4 +2,5 @@
 
 mod activation;
 mod common;
+mod cores;
 mod recording;
