@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
 use ompt_record::block::{
-    Creation, EVENT_WORDS, HELD, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState, Shape, State, TASK_NUMBERS,
-    VERSION, in_ring,
+    Creation, DEVICE_RING, EVENT_WORDS, HELD, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState, Shape, State,
+    TASK_NUMBERS, VERSION, in_ring,
 };
 use ompt_record::event::Event;
 
@@ -176,23 +176,32 @@ impl Place {
 
     /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
     pub fn take(kind: c_int) -> Option<Place> {
+        let pthread = {
+            // SAFETY: it cannot fail, and only tells which thread this is.
+            unsafe { libc::pthread_self() }
+        };
+        let (place, _) = Place::claim(u64::try_from(kind).unwrap_or(0), own_lwp(), pthread as u64)?;
+        OWN.with(|own| own.set(place.ring));
+        Some(place)
+    }
+
+    /// Gives a device a ring, which is no thread's. Whoever delivers its records writes there. Also says which ring it is.
+    pub fn for_device(number: c_int) -> Option<(Place, u64)> {
+        Place::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
+    }
+
+    fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
         let (header, shape) = (header()?, shape()?);
         let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
             header.threads_beyond.fetch_add(1, Relaxed);
             return None;
         };
         let ring = ring(shape, index)?;
-        let pthread = {
-            // SAFETY: it cannot fail, and only tells which thread this is.
-            unsafe { libc::pthread_self() }
-        };
-        // SAFETY: the same.
-        let lwp = unsafe { libc::gettid() };
         let values = [
             (&ring.id, LAST_THREAD.fetch_add(1, Relaxed) + 1),
-            (&ring.lwp, u64::try_from(lwp).unwrap_or(0)),
-            (&ring.pthread, pthread as u64),
-            (&ring.kind, u64::try_from(kind).unwrap_or(0)),
+            (&ring.lwp, lwp),
+            (&ring.pthread, pthread),
+            (&ring.kind, kind),
             (&ring.began, now()),
             (&ring.ended, 0),
             (&ring.first, ring.head.load(Relaxed)),
@@ -207,15 +216,29 @@ impl Place {
             held.wait_id.store(0, Relaxed);
         }
         ring.state.store(RingState::Used as u64, Release);
-        OWN.with(|own| own.set(ring));
-        Some(place)
+        Some((place, index))
     }
 
     /// The thread leaves its ring, which keeps its events until another thread needs it.
     pub fn leave(self) {
         OWN.with(|own| own.set(null()));
+        self.give_up();
+    }
+
+    /// Nobody writes into the ring any more, until another thread needs it.
+    pub fn give_up(self) {
         self.ring.ended.store(now(), Relaxed);
         self.ring.state.store(RingState::Ended as u64, Release);
+    }
+
+    /// What was given by [`for_device`](Place::for_device), taken up again.
+    pub fn of(ring: &'static Ring) -> Place {
+        Place { ring }
+    }
+
+    /// Where the ring is.
+    pub fn ring(self) -> &'static Ring {
+        self.ring
     }
 
     /// The thread's number.
@@ -227,7 +250,19 @@ impl Place {
     pub fn write(self, event: Event) {
         // A signal handler that writes as well gets another position.
         let position = self.ring.head.fetch_add(1, Relaxed);
-        let event = Event { position, ..event };
+        self.write_at(Event { position, ..event });
+    }
+
+    /// Writes events that follow one another, whoever else writes. Their positions are added.
+    pub fn write_all(self, events: &[Event]) {
+        let first = self.ring.head.fetch_add(events.len() as u64, Relaxed);
+        for (event, position) in events.iter().zip(first..) {
+            self.write_at(Event { position, ..*event });
+        }
+    }
+
+    fn write_at(self, event: Event) {
+        let position = event.position;
         let words = event.words();
         let [finished, rest @ ..] = words;
         let index = usize::try_from(position & (EVENTS.load(Relaxed) - 1)).unwrap_or(0);
@@ -473,14 +508,19 @@ pub fn forked() {
     let own = OWN.with(Cell::get);
     for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
         if std::ptr::eq(ring, own) {
-            // SAFETY: it cannot fail.
-            let lwp = unsafe { libc::gettid() };
-            ring.lwp.store(u64::try_from(lwp).unwrap_or(0), Relaxed);
+            ring.lwp.store(own_lwp(), Relaxed);
         } else if ring.state.load(Relaxed) != RingState::Free as u64 {
             ring.ended.store(now(), Relaxed);
             ring.state.store(RingState::Ended as u64, Release);
         }
     }
+}
+
+/// The kernel's id of the calling thread.
+pub fn own_lwp() -> u64 {
+    // SAFETY: it cannot fail, and only tells which thread this is.
+    let lwp = unsafe { libc::gettid() };
+    u64::try_from(lwp).unwrap_or(0)
 }
 
 /// Where the block begins; null if there is none.

@@ -9,7 +9,8 @@ use ompt_record::event::Event;
 use ompt_record::ompt::is_over;
 
 use crate::block::{self, NewCreation, Place, is_recording, now};
-use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
+use crate::device;
+use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame, Lookup};
 
 /// Numbers of callbacks (`ompt_callbacks_t`) that are named here more than once.
 const MUTEX_ACQUIRED: u8 = 27;
@@ -253,17 +254,20 @@ unsafe extern "C" fn target_submit(target_id: u64, host_op_id: u64, requested_te
 }
 
 unsafe extern "C" fn device_initialize(
-    device: c_int,
-    _type: *const c_char,
-    _handle: *const c_void,
-    _lookup: Option<crate::ompt::Lookup>,
-    _documentation: *const c_char,
+    number: c_int,
+    kind: *const c_char,
+    handle: *mut c_void,
+    lookup: Option<Lookup>,
+    documentation: *const c_char,
 ) {
-    record(|| Event { kind: 12, flags: bits(device), ..Event::default() });
+    record(|| Event { kind: 12, flags: bits(number), ..Event::default() });
+    // SAFETY: strings and the look-up function of the runtime's.
+    unsafe { device::introduce(number, kind, handle, lookup, documentation) };
 }
 
-unsafe extern "C" fn device_finalize(device: c_int) {
-    record(|| Event { kind: 13, flags: bits(device), ..Event::default() });
+unsafe extern "C" fn device_finalize(number: c_int) {
+    device::gone(number);
+    record(|| Event { kind: 13, flags: bits(number), ..Event::default() });
 }
 
 unsafe extern "C" fn device_load(
@@ -655,13 +659,7 @@ pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
             12,
             callback!(
                 device_initialize
-                    as unsafe extern "C" fn(
-                        c_int,
-                        *const c_char,
-                        *const c_void,
-                        Option<crate::ompt::Lookup>,
-                        *const c_char,
-                    )
+                    as unsafe extern "C" fn(c_int, *const c_char, *mut c_void, Option<Lookup>, *const c_char)
             ),
         ),
         one(13, callback!(device_finalize as unsafe extern "C" fn(c_int))),

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ompt_record::block::{PAGE, State};
 
 use crate::block::{self, header, set_state, shape};
+use crate::device;
 use crate::settings::Settings;
 
 /// `omp_control_tool_success`
@@ -31,13 +32,18 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
     header.commands.fetch_add(1, Relaxed);
     // Once it was ended it stays so.
     let ended = State::from_number(header.state.load(Relaxed)) == Some(State::Ended);
-    match command {
-        1 if !ended => set_state(State::Recording),
-        2 if !ended => set_state(State::Paused),
-        3 => return if flush() { SUCCESS } else { IGNORED },
-        4 => set_state(State::Ended),
+    let next = match command {
+        1 if !ended => State::Recording,
+        2 if !ended => State::Paused,
+        3 => {
+            device::flush_all();
+            return if flush() { SUCCESS } else { IGNORED };
+        }
+        4 => State::Ended,
         _ => return IGNORED,
-    }
+    };
+    device::follow(next);
+    set_state(next);
     SUCCESS
 }
 

@@ -5,11 +5,13 @@
 //! looks at the process, or at its core, does.
 //!
 //! What a callback does is bounded: it allocates nothing, takes no lock, calls nothing but the clock, and may be called from a signal
-//! handler that interrupts another one. Memory comes from the kernel when the tool is initialised and when a thread begins.
+//! handler that interrupts another one. Memory comes from the kernel when the tool is initialised and when a thread begins, and for
+//! the buffers of devices that are traced.
 
 mod block;
 mod callbacks;
 mod control;
+mod device;
 mod entries;
 mod ompt;
 mod settings;

@@ -15,7 +15,7 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::Settings;
-use crate::{callbacks, snapshot};
+use crate::{callbacks, device, snapshot};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -83,9 +83,12 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
 
 unsafe extern "C" fn in_child() {
     block::forked();
+    device::forked();
 }
 
 extern "C" fn finalize(_tool: *mut Data) {
+    // What devices have not delivered yet would be lost.
+    device::follow(State::Ended);
     set_state(State::Ended);
     control::flush();
 }

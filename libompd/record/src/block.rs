@@ -54,6 +54,7 @@ macro_rules! words {
         }
     };
 }
+pub(crate) use words;
 
 words! {
     /// The beginning of the block.
@@ -88,7 +89,7 @@ words! {
         began,
         /// The same moment in nanoseconds of `CLOCK_REALTIME`, since 1970.
         began_realtime,
-        /// Threads that got no ring, since none was left.
+        /// Threads and devices that got no ring, since none was left.
         threads_beyond,
         /// Regions that got no entry in the table.
         regions_beyond,
@@ -107,7 +108,7 @@ words! {
         command_modifier,
         /// How many commands there were.
         commands,
-        /// How many events of devices were written by the device tracing, in the rings of the threads that deliver them.
+        /// How many records of devices were written by the device tracing, in the rings of the devices.
         device_records,
         /// What `ompt_set_callback` answered for callbacks 1 to 16, a nibble each, number 1 in the lowest; 15: it was not asked.
         results_first,
@@ -115,6 +116,8 @@ words! {
         results_second,
         /// The same for 33 to 48.
         results_third,
+        /// Devices that got no place in the table ([`device::TABLE_AT`](crate::device::TABLE_AT)).
+        devices_beyond,
     }
 }
 
@@ -232,7 +235,8 @@ words! {
         lwp,
         /// `pthread_self()`.
         pthread,
-        /// `ompt_thread_t`.
+        /// `ompt_thread_t`; or, with the bit [`DEVICE_RING`], the number of a device, whose records are in the ring. No thread has
+        /// that: `lwp`, `pthread` and what is held are zero.
         kind,
         /// When it began.
         began,
@@ -248,6 +252,9 @@ words! {
         next_task,
     }
 }
+
+/// In [`Ring::kind`]: the ring is a device's, and the lower half is its number.
+pub const DEVICE_RING: u64 = 1 << 32;
 
 /// Whose a ring is. The numbers are those of [`Ring::state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,13 +33,16 @@ use crate::block::EVENT_WORDS;
 /// | target_submit, target_submit_emi | | teams requested | | host operation | target id |
 /// | target_map, target_map_emi | | items | | | target id |
 /// | error | severity | length of the message | | | |
+///
+/// In the ring of a device are the parts of records of its trace, which [`device::records`](crate::device::records) puts together;
+/// their kinds begin at [`part::HEAD`](crate::device::part::HEAD).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Event {
     /// Which event of the ring it is, counted from 0.
     pub position: u64,
     /// Nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
-    /// Number of the callback.
+    /// Number of the callback, or of a [`part`](crate::device::part) of a record.
     pub kind: u8,
     /// `ompt_scope_endpoint_t`, 0 for events that are a moment.
     pub endpoint: u8,

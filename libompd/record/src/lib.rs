@@ -8,6 +8,7 @@
 //! [`ompt`] has the numbers of OMPT and what they are called.
 
 pub mod block;
+pub mod device;
 pub mod event;
 pub mod ompt;
 pub mod read;

@@ -4,9 +4,11 @@
 //! from four numbers, which are checked ([`Shape::new`]), and an event counts only if it is whole.
 
 use crate::block::{
-    Creation, CreationValues, EVENT_WORDS, HELD, Header, HeaderValues, Held, HeldValues, LEVELS, Level, LevelValues,
-    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues, State, VERSION, in_ring,
+    Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, Header, HeaderValues, Held, HeldValues, LEVELS, Level,
+    LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues, State, VERSION,
+    in_ring,
 };
+use crate::device::{DEVICES, Device, DeviceAt, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
 use crate::event::{Event, Missing};
 
 /// Where a block is read from: the memory of a process, a core, a file.
@@ -128,7 +130,37 @@ impl Block {
         self.header.state == State::Recording as u64
     }
 
-    /// The rings that a thread has or had. Those that cannot be read are left out, and counted.
+    /// The devices that the runtime has introduced, also those that are gone.
+    ///
+    /// # Errors
+    /// If their table cannot be read.
+    pub fn devices<M: Memory>(&self, memory: &M) -> Result<Vec<DeviceAt>, M::Error> {
+        let entry = ENTRY_SIZE as usize / size_of::<u64>();
+        let words = memory.words(self.at + TABLE_AT, DEVICES * entry)?;
+        let devices = words.chunks(entry).enumerate().filter_map(|(index, words)| {
+            let (values, name) = words.split_at_checked(Device::WORDS)?;
+            let values = DeviceValues::from_words(values)?;
+            let name = name.get(..TYPE_NAME / size_of::<u64>())?;
+            (values.state != 0).then(|| DeviceAt { index, values, type_name: text(name) })
+        });
+        Ok(devices.collect())
+    }
+
+    /// The ring with the records of a device, if it has one that is still its own.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn device_ring<M: Memory>(&self, memory: &M, device: &DeviceAt) -> Result<Option<RingAt>, M::Error> {
+        let Some(index) = device.values.ring.checked_sub(1).filter(|index| *index < self.header.rings_used) else {
+            return Ok(None);
+        };
+        let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS)?;
+        let kind = DEVICE_RING | u64::from(device.number().cast_unsigned());
+        let values = RingValues::from_words(&words).filter(|values| values.kind == kind);
+        Ok(values.map(|values| RingAt { index, values }))
+    }
+
+    /// The rings that a thread or, with [`DEVICE_RING`] in its kind, a device has or had. Those that cannot be read are left out, and counted.
     pub fn rings<M: Memory>(&self, memory: &M) -> (Vec<RingAt>, u64) {
         let mut unreadable = 0;
         let mut rings = Vec::new();
