@@ -16,7 +16,7 @@ mod layout;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 
 use ompt_record::block::{Ring, State};
 use ompt_record::device::{
@@ -25,8 +25,8 @@ use ompt_record::device::{
 };
 use ompt_record::ompt::LAST_CALLBACK;
 
+use self::entries::Entries;
 use crate::block::{self, Place, header, is_recording, now};
-use crate::device::entries::Entries;
 use crate::ompt::Lookup;
 
 /// Buffers that a device gets at most where it recommends nothing.
@@ -48,6 +48,8 @@ struct Slot {
     size: AtomicUsize,
     /// How many it may have.
     most: AtomicUsize,
+    /// It did not get one that it wanted: it may have stopped to write records, until tracing is started again.
+    dry: AtomicBool,
 }
 
 static SLOTS: [Slot; DEVICES] = [const {
@@ -58,6 +60,7 @@ static SLOTS: [Slot; DEVICES] = [const {
         ring: AtomicPtr::new(null_mut()),
         size: AtomicUsize::new(0),
         most: AtomicUsize::new(0),
+        dry: AtomicBool::new(false),
     }
 }; DEVICES];
 
@@ -176,6 +179,7 @@ pub unsafe fn introduce(
         // SAFETY: a string, as the caller says.
         unsafe { layout::copy_text(kind, TYPE_NAME, name) };
     }
+    slot.dry.store(false, Relaxed);
     slot.number.store(number, Relaxed);
     slot.handle.store(handle, Relaxed);
     let mut capabilities = slot.entries.look_up(lookup);
@@ -194,14 +198,13 @@ pub unsafe fn introduce(
         let native = entries.get_record_native().is_some() && choose_native(one);
         ompt || native
     };
-    if !accepts {
+    // Records that nobody can keep need not be written either.
+    let Some((place, index)) = accepts.then(|| Place::for_device(number)).flatten() else {
         one.set(DeviceState::Untraceable);
         return;
-    }
-    if let Some((place, index)) = Place::for_device(number) {
-        slot.ring.store((&raw const *place.ring()).cast_mut(), Release);
-        told.ring.store(index + 1, Relaxed);
-    }
+    };
+    slot.ring.store((&raw const *place.ring()).cast_mut(), Release);
+    told.ring.store(index + 1, Relaxed);
     one.set(DeviceState::Stopped);
     if is_recording() {
         start(one);
@@ -338,6 +341,7 @@ fn start(one: One) -> bool {
     if !one.change(DeviceState::Stopped, DeviceState::Changing) {
         return false;
     }
+    one.slot.dry.store(false, Relaxed);
     // SAFETY: the device's entry point and its handle; the callbacks have the types that they are to have.
     let answer = unsafe { start_trace(one.handle(), deliver::request, deliver::complete) };
     let started = one.answer(Answer::Start, answer) == 1;
@@ -382,8 +386,11 @@ fn flush(one: One) {
 }
 
 /// All devices that can be traced are, from now on.
-pub fn start_all() {
+fn start_all() {
     for one in One::all() {
+        if one.slot.dry.load(Relaxed) {
+            stop(one);
+        }
         match one.state() {
             Some(DeviceState::Stopped) => start(one),
             Some(DeviceState::Paused) => pause(one, false),
@@ -393,9 +400,9 @@ pub fn start_all() {
 }
 
 /// No device writes records, for now. One that cannot pause is stopped.
-pub fn pause_all() {
+fn pause_all() {
     for one in One::all() {
-        if !pause(one, true) {
+        if one.state() == Some(DeviceState::Tracing) && !pause(one, true) {
             stop(one);
         }
     }
@@ -414,7 +421,7 @@ pub fn flush_all() {
 }
 
 /// No device writes records any more, and all deliver what they have.
-pub fn stop_all() {
+fn stop_all() {
     for one in One::all() {
         stop(one);
     }

@@ -118,7 +118,7 @@ const _: () = assert!(size_of::<crate::block::Header>() + crate::block::RUNTIME_
 pub enum DeviceState {
     /// The entry is nobody's.
     Free = 0,
-    /// It cannot be traced: it offers too little, or accepts no kind of event.
+    /// It cannot be traced: it offers too little, or accepts no kind of event; or there was no ring left for it.
     Untraceable = 1,
     /// It is not traced: not yet, or no more, or it refused to start.
     Stopped = 2,

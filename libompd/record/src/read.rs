@@ -160,13 +160,14 @@ impl Block {
         Ok(values.map(|values| RingAt { index, values }))
     }
 
-    /// The rings that a thread or, with [`DEVICE_RING`] in its kind, a device has or had. Those that cannot be read are left out, and counted.
+    /// The rings that a thread has or had, and none of devices. Those that cannot be read are left out, and counted.
     pub fn rings<M: Memory>(&self, memory: &M) -> (Vec<RingAt>, u64) {
         let mut unreadable = 0;
         let mut rings = Vec::new();
         for index in 0..self.header.rings_used {
             let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS);
             match words.ok().and_then(|words| RingValues::from_words(&words)) {
+                Some(values) if values.kind & DEVICE_RING != 0 => {}
                 Some(values) if values.state == RingState::Used as u64 || values.state == RingState::Ended as u64 => {
                     rings.push(RingAt { index, values });
                 }

@@ -31,6 +31,9 @@ pub unsafe extern "C" fn request(number: c_int, buffer: *mut Opaque, bytes: *mut
         };
         let count = if lent.is_some() { &one.told.buffers_given } else { &one.told.buffers_refused };
         count.fetch_add(1, Relaxed);
+        if lent.is_none() {
+            one.slot.dry.store(true, Relaxed);
+        }
         lent
     });
     let (at, size) = lent.unwrap_or((null_mut(), 0));
@@ -54,16 +57,14 @@ pub unsafe extern "C" fn complete(number: c_int, buffer: Opaque, bytes: usize, b
     let Some(one) = One::with_number(number) else { return };
     one.told.deliveries.fetch_add(1, Relaxed);
     one.told.delivered_by.store(own_lwp(), Relaxed);
-    match buffers::size_of_lent(one.index, buffer) {
-        Some(size) if bytes <= size => {
-            if bytes > 0 {
-                // SAFETY: as the caller says.
-                unsafe { walk(one, buffer, bytes, begin) };
+    if bytes > 0 {
+        match buffers::size_of_lent(one.index, buffer) {
+            // SAFETY: as the caller says.
+            Some(size) if bytes <= size => unsafe { walk(one, buffer, bytes, begin) },
+            // It is no buffer of ours, or there cannot be so much in it.
+            _ => {
+                one.told.cut.fetch_add(1, Relaxed);
             }
-        }
-        // It is no buffer of ours, or there cannot be so much in it.
-        _ => {
-            one.told.cut.fetch_add(1, Relaxed);
         }
     }
     if owned == 1 && buffers::take_back(one.index, buffer) {
