@@ -75,11 +75,35 @@ struct One {
 impl One {
     fn at(index: usize) -> Option<One> {
         let slot = SLOTS.get(index)?;
+        // SAFETY: an entry begins with it; the words are aligned, and stay mapped.
+        let told = unsafe { &*One::entry(index)?.cast::<Device>() };
+        Some(One { index, slot, told })
+    }
+
+    /// Where its entry begins.
+    fn entry(index: usize) -> Option<*const u8> {
         let at = usize::try_from(TABLE_AT + index as u64 * ENTRY_SIZE).ok()?;
         header()?;
         // SAFETY: the table lies in the first page of the block (asserted in `ompt_record::device`).
-        let told = unsafe { &*block::base().add(at).cast::<Device>() };
-        Some(One { index, slot, told })
+        (index < DEVICES).then(|| unsafe { block::base().add(at) })
+    }
+
+    /// Writes down what the runtime calls it.
+    ///
+    /// # Safety
+    /// It is null or ends with a zero.
+    unsafe fn set_type(self, kind: *const c_char) {
+        let mut name = [0; TYPE_NAME];
+        if !kind.is_null() {
+            // SAFETY: as the caller says.
+            unsafe { layout::copy_text(kind, TYPE_NAME, &mut name) };
+        }
+        if let Some(entry) = One::entry(self.index) {
+            // SAFETY: its place is behind the words of the entry, and whoever introduces the device is the only one to write there.
+            unsafe {
+                std::ptr::copy_nonoverlapping(name.as_ptr(), entry.add(size_of::<Device>()).cast_mut(), TYPE_NAME)
+            };
+        }
     }
 
     fn all() -> impl Iterator<Item = One> {
@@ -106,6 +130,11 @@ impl One {
 
     fn set(self, state: DeviceState) {
         self.told.state.store(state as u64, Release);
+    }
+
+    /// A command is over. If the device was finalised all the same, it stays so.
+    fn done(self, state: DeviceState) {
+        self.change(DeviceState::Changing, state);
     }
 
     fn handle(self) -> *mut c_void {
@@ -136,13 +165,12 @@ fn set_nibble(word: &AtomicU64, n: usize, answer: c_int) {
 
 /// An entry that is nobody's, or that of a device that is gone: that of an earlier device of the same number first.
 fn take_entry(number: c_int) -> Option<One> {
-    let gone = |one: &One| one.state() == Some(DeviceState::Gone);
-    let own = One::all().filter(gone).filter(|one| one.slot.number.load(Relaxed) == number);
+    let over = |one: &One| matches!(one.state(), Some(DeviceState::Gone | DeviceState::LeftBehind));
+    let own = One::all().filter(over).filter(|one| one.slot.number.load(Relaxed) == number);
     let free = One::all().filter(|one| one.state() == Some(DeviceState::Free));
-    let mut all = own.chain(free).chain(One::all().filter(gone));
-    all.find(|one| {
-        one.change(DeviceState::Gone, DeviceState::Changing) || one.change(DeviceState::Free, DeviceState::Changing)
-    })
+    let mut all = own.chain(free).chain(One::all().filter(over));
+    let before = [DeviceState::Gone, DeviceState::LeftBehind, DeviceState::Free];
+    all.find(|one| before.into_iter().any(|state| one.change(state, DeviceState::Coming)))
 }
 
 /// The runtime introduces a device.
@@ -169,16 +197,8 @@ pub unsafe fn introduce(
     forget(told);
     told.number.store(u64::from(number.cast_unsigned()), Relaxed);
     told.began.store(now(), Relaxed);
-    // SAFETY: the place of the name is behind the words of the entry, and nobody else writes there.
-    let name = unsafe {
-        let at = (&raw const *told).cast::<u8>().add(size_of::<Device>()).cast_mut();
-        std::slice::from_raw_parts_mut(at, TYPE_NAME)
-    };
-    name.fill(0);
-    if !kind.is_null() {
-        // SAFETY: a string, as the caller says.
-        unsafe { layout::copy_text(kind, TYPE_NAME, name) };
-    }
+    // SAFETY: a string, as the caller says.
+    unsafe { one.set_type(kind) };
     slot.dry.store(false, Relaxed);
     slot.number.store(number, Relaxed);
     slot.handle.store(handle, Relaxed);
@@ -345,7 +365,7 @@ fn start(one: One) -> bool {
     // SAFETY: the device's entry point and its handle; the callbacks have the types that they are to have.
     let answer = unsafe { start_trace(one.handle(), deliver::request, deliver::complete) };
     let started = one.answer(Answer::Start, answer) == 1;
-    one.set(if started { DeviceState::Tracing } else { DeviceState::Stopped });
+    one.done(if started { DeviceState::Tracing } else { DeviceState::Stopped });
     started
 }
 
@@ -360,7 +380,7 @@ fn pause(one: One, begin: bool) -> bool {
     // SAFETY: the device's entry point and its handle.
     let answer = unsafe { pause_trace(one.handle(), begin.into()) };
     let done = one.answer(Answer::Pause, answer) == 1;
-    one.set(if done { to } else { from });
+    one.done(if done { to } else { from });
     done
 }
 
@@ -374,7 +394,7 @@ fn stop(one: One) -> bool {
     // SAFETY: the device's entry point and its handle.
     let answer = unsafe { stop_trace(one.handle()) };
     let stopped = one.answer(Answer::Stop, answer) == 1;
-    one.set(if stopped { DeviceState::Stopped } else { from });
+    one.done(if stopped { DeviceState::Stopped } else { from });
     stopped
 }
 
@@ -415,7 +435,7 @@ pub fn flush_all() {
             && one.change(from, DeviceState::Changing)
         {
             flush(one);
-            one.set(from);
+            one.done(from);
         }
     }
 }

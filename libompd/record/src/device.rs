@@ -62,7 +62,7 @@ words! {
         capabilities,
         /// Answers, a nibble each, from the lowest: `ompt_set_trace_ompt` for all kinds at once, `ompt_set_trace_native` for all
         /// flags at once, the last `ompt_start_trace` (0 or 1), the last `ompt_pause_trace`, `ompt_flush_trace`,
-        /// `ompt_stop_trace`. 15: it was not called.
+        /// `ompt_stop_trace`. 14: a number that is no answer; 15: it was not called.
         answers,
         /// What `ompt_set_trace_ompt` answered for kinds 1 to 16, a nibble each, as in
         /// [`Header::results_first`](crate::block::Header::results_first); 15: it was not asked for that kind alone.
@@ -126,19 +126,21 @@ pub enum DeviceState {
     Tracing = 3,
     /// Its tracing is paused.
     Paused = 4,
-    /// It is being introduced, or a command is on its way.
+    /// A command is on its way.
     Changing = 5,
     /// It was finalised.
     Gone = 6,
     /// The process is the child of a fork, and the device was its parent's.
     LeftBehind = 7,
+    /// It is being introduced: the rest of the entry may be of an earlier one.
+    Coming = 8,
 }
 
 impl DeviceState {
     /// The state with this number.
     pub fn from_number(number: u64) -> Option<DeviceState> {
-        use DeviceState::{Changing, Free, Gone, LeftBehind, Paused, Stopped, Tracing, Untraceable};
-        let all = [Free, Untraceable, Stopped, Tracing, Paused, Changing, Gone, LeftBehind];
+        use DeviceState::{Changing, Coming, Free, Gone, LeftBehind, Paused, Stopped, Tracing, Untraceable};
+        let all = [Free, Untraceable, Stopped, Tracing, Paused, Changing, Gone, LeftBehind, Coming];
         all.into_iter().find(|state| *state as u64 == number)
     }
 }

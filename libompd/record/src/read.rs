@@ -8,7 +8,7 @@ use crate::block::{
     LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues, State, VERSION,
     in_ring,
 };
-use crate::device::{DEVICES, Device, DeviceAt, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
+use crate::device::{DEVICES, Device, DeviceAt, DeviceState, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
 use crate::event::{Event, Missing};
 
 /// Where a block is read from: the memory of a process, a core, a file.
@@ -130,19 +130,24 @@ impl Block {
         self.header.state == State::Recording as u64
     }
 
-    /// The devices that the runtime has introduced, also those that are gone.
+    /// The devices that the runtime has introduced, also those that are gone. One that is just being introduced is left out.
     ///
     /// # Errors
     /// If their table cannot be read.
     pub fn devices<M: Memory>(&self, memory: &M) -> Result<Vec<DeviceAt>, M::Error> {
         let entry = ENTRY_SIZE as usize / size_of::<u64>();
-        let words = memory.words(self.at + TABLE_AT, DEVICES * entry)?;
-        let devices = words.chunks(entry).enumerate().filter_map(|(index, words)| {
-            let (values, name) = words.split_at_checked(Device::WORDS)?;
-            let values = DeviceValues::from_words(values)?;
-            let name = name.get(..TYPE_NAME / size_of::<u64>())?;
-            (values.state != 0).then(|| DeviceAt { index, values, type_name: text(name) })
-        });
+        let read = || memory.words(self.at + TABLE_AT, DEVICES * entry);
+        // Where another device took the entry in the meantime, the first look may have some words of each.
+        let (first, second) = (read()?, read()?);
+        let devices =
+            first.chunks(entry).zip(second.chunks(entry)).enumerate().filter_map(|(index, (words, later))| {
+                let (words, name) = words.split_at_checked(Device::WORDS)?;
+                let (values, later) = (DeviceValues::from_words(words)?, DeviceValues::from_words(later)?);
+                let none = [DeviceState::Free as u64, DeviceState::Coming as u64];
+                let same = values.began == later.began && ![values.state, later.state].iter().any(|s| none.contains(s));
+                let name = name.get(..TYPE_NAME / size_of::<u64>())?;
+                same.then(|| DeviceAt { index, values, type_name: text(name) })
+            });
         Ok(devices.collect())
     }
 
