@@ -11,6 +11,7 @@
  *   s p f e  what omp_control_tool does with 1, 2, 3, 4 (start, pause, flush, end)
  *   z  deliver a buffer with nothing in it, and nothing at all
  *   x  deliver a buffer that the tool never gave
+ *   c  deliver all buffers at once, each on a thread of its own
  *   d  finalise the device (its tracing is stopped and flushed before)
  *   i  introduce it again
  *   m  introduce twelve more, without a look-up function
@@ -120,7 +121,7 @@ static ompt_callback_buffer_request_t request;
 static ompt_callback_buffer_complete_t complete;
 static struct buffer buffers[MOST_BUFFERS];
 static int buffer_count; /* those that the device has; the last one is written to */
-static const struct buffer *delivering;
+static _Thread_local const struct buffer *delivering;
 static uint64_t device_time = UINT64_C(1) << 30;
 
 static void check_handle(const ompt_device_t *device) {
@@ -181,6 +182,29 @@ static void deliver_all(int owned) {
         deliver(0, 1);
 }
 
+static pthread_barrier_t together;
+
+static void *deliver_one(void *which) {
+    struct buffer *buffer = which;
+    pthread_barrier_wait(&together);
+    delivering = buffer;
+    complete(DEVICE, buffer->at, buffer->used, cursor_of(buffer->delivered), 1);
+    free(buffer->shadow);
+    return NULL;
+}
+
+/* Delivers all buffers at the same time, each on a thread of its own. */
+static void deliver_together(void) {
+    pthread_t threads[MOST_BUFFERS];
+    pthread_barrier_init(&together, NULL, (unsigned)buffer_count);
+    for (int n = 0; n < buffer_count; n++)
+        if (pthread_create(&threads[n], NULL, deliver_one, &buffers[n]) != 0)
+            exit(3);
+    for (int n = 0; n < buffer_count; n++)
+        pthread_join(threads[n], NULL);
+    buffer_count = 0;
+}
+
 /* The device writes a record; says whether it is traced and there is room. */
 static int put(const struct written *record) {
     if (!tracing || paused || ran_dry)
@@ -203,7 +227,7 @@ static int put(const struct written *record) {
     return 1;
 }
 
-/* ---- the thread of the device: it alone calls the tool's callbacks ---- */
+/* ---- the thread of the device, which calls the tool's callbacks --------- */
 
 static pthread_mutex_t jobs = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t job_changed = PTHREAD_COND_INITIALIZER;
@@ -229,6 +253,10 @@ static void *device_thread(void *unused) {
             break;
         case 'o':
             deliver_all(1);
+            break;
+        case 'c':
+            if (buffer_count > 0)
+                deliver_together();
             break;
         case 'z':
             if (!complete)
@@ -819,6 +847,7 @@ static int obey(int command) {
         return control_tool(4);
     case 'z':
     case 'x':
+    case 'c':
         device_does((char)command);
         return 0;
     case 'i':

@@ -49,41 +49,48 @@ pub fn size_for(recommended: usize) -> usize {
 
 /// Lends a device a buffer of at least this size; `None` if there is none left.
 pub fn lend(owner: usize, size: usize) -> Option<(*mut c_void, usize)> {
-    let take = |from: u32| {
-        let fits = |buffer: &&Buffer| {
-            (from == EMPTY || buffer.size.load(Relaxed) >= size)
-                && buffer.state.compare_exchange(from, CHANGING, AcqRel, Relaxed).is_ok()
-        };
-        ALL.iter().find(fits)
+    let take = |from: u32, least: usize| {
+        ALL.iter().find(|buffer| {
+            buffer.size.load(Relaxed) >= least && buffer.state.compare_exchange(from, CHANGING, AcqRel, Relaxed).is_ok()
+        })
     };
-    let buffer = match take(OURS) {
-        Some(buffer) => buffer,
-        None => {
-            let buffer = take(EMPTY)?;
-            // SAFETY: a new mapping, wherever the kernel likes.
-            let at = unsafe {
-                libc::mmap(
-                    null_mut(),
-                    size,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                    -1,
-                    0,
-                )
-            };
-            if at == libc::MAP_FAILED {
-                buffer.state.store(EMPTY, Release);
-                return None;
-            }
-            buffer.at.store(at, Relaxed);
-            buffer.size.store(size, Relaxed);
-            buffer
+    // One that is large enough; a place for one; one that is too small, in whose place there will be another.
+    let buffer = take(OURS, size).or_else(|| take(EMPTY, 0)).or_else(|| take(OURS, 0))?;
+    if buffer.size.load(Relaxed) < size {
+        buffer.unmap();
+        if !buffer.map(size) {
+            buffer.state.store(EMPTY, Release);
+            return None;
         }
-    };
+    }
     buffer.owner.store(owner, Relaxed);
     let lent = (buffer.at.load(Relaxed), buffer.size.load(Relaxed));
     buffer.state.store(OUT, Release);
     Some(lent)
+}
+
+impl Buffer {
+    /// Gets memory. Only for who has changed the state to `CHANGING`.
+    fn map(&self, size: usize) -> bool {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, wherever the kernel likes.
+        let at = unsafe { libc::mmap(null_mut(), size, access, kind, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return false;
+        }
+        self.at.store(at, Relaxed);
+        self.size.store(size, Relaxed);
+        true
+    }
+
+    /// Gives the memory back to the kernel, if there is any. Only for who has changed the state to `CHANGING`.
+    fn unmap(&self) {
+        let (at, size) = (self.at.swap(null_mut(), Relaxed), self.size.swap(0, Relaxed));
+        if !at.is_null() {
+            // SAFETY: it was mapped by `map` with this size, and nobody else has it.
+            unsafe { libc::munmap(at, size) };
+        }
+    }
 }
 
 /// How many a device has.
@@ -114,10 +121,56 @@ fn find(owner: usize, at: *mut c_void) -> Option<&'static Buffer> {
 pub fn release() {
     for buffer in &ALL {
         if buffer.state.compare_exchange(OURS, CHANGING, AcqRel, Relaxed).is_ok() {
-            let (at, size) = (buffer.at.swap(null_mut(), Relaxed), buffer.size.swap(0, Relaxed));
-            // SAFETY: it was mapped by `lend` with this size, and nobody else has it.
-            unsafe { libc::munmap(at, size) };
+            buffer.unmap();
             buffer.state.store(EMPTY, Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_what_is_recommended_within_reason() {
+        let sizes = [0, 1, 4096, 4097, usize::MAX].map(size_for);
+        assert_eq!(sizes, [SIZE, LEAST, LEAST, 2 * LEAST, MOST]);
+    }
+
+    #[test]
+    fn a_buffer_is_lent_to_one_at_a_time() {
+        let lend_and_check = |owner: usize| {
+            for round in 0..20_000 {
+                // There are more of them than threads.
+                let (at, size) = lend(owner, LEAST).expect("a buffer");
+                assert!(size >= LEAST && size_of_lent(owner, at) == Some(size));
+                assert_eq!(size_of_lent(owner + 1, at), None, "it is another one's as well");
+                let mark = (owner << 32) + round;
+                // SAFETY: it is as large, and nobody else has it: which is what is tested.
+                let there = unsafe {
+                    at.cast::<usize>().write_volatile(mark);
+                    std::thread::yield_now();
+                    at.cast::<usize>().read_volatile()
+                };
+                assert_eq!(there, mark);
+                assert!(take_back(owner, at) && !take_back(owner, at));
+            }
+            assert_eq!(lent_to(owner), 0);
+        };
+        std::thread::scope(|scope| {
+            for owner in [2, 4, 6, 8] {
+                scope.spawn(move || lend_and_check(owner));
+            }
+        });
+        // There are so many and no more.
+        let lent: Vec<_> = std::iter::from_fn(|| lend(100, LEAST)).take(BUFFERS + 1).collect();
+        assert_eq!(lent.len(), BUFFERS);
+        assert!(lent.iter().all(|(at, _)| take_back(100, *at)));
+        // Those that are too small are in nobody's way.
+        let (at, size) = lend(100, MOST).expect("a large one");
+        assert_eq!((size, size_of_lent(100, at)), (MOST, Some(MOST)));
+        assert!(take_back(100, at));
+        release();
+        assert!(ALL.iter().all(|buffer| buffer.state.load(Acquire) == EMPTY));
     }
 }

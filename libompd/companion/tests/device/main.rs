@@ -338,6 +338,25 @@ fn buffers_are_few_and_those_refused_are_counted() -> Result<()> {
 }
 
 #[test]
+fn several_threads_may_deliver_at_once() -> Result<()> {
+    // So many records that the threads are at it for a while.
+    let mut simulator = start!(&["hoard", "buffers=8", "bytes=32768"], &[("OMPT_COMPANION_EVENTS", "65536")]);
+    for _ in 0..3 {
+        simulator.obey(&"w".repeat(64))?;
+        simulator.obey("c")?;
+    }
+    let found = simulator.found()?;
+    let read = found.records.context("the device has no ring")?;
+    assert_eq!(read.fragments, 0, "records are mixed up");
+    let mut records = read.records;
+    // Times are never the same twice, and the simulator tells in their order.
+    records.sort_by_key(|record| record.time);
+    compare(&told(&simulator.lines, "record"), &records, true)?;
+    assert_eq!((records.len(), found.device.values.buffers_back), (3 * 64 * KINDS, 3 * 8));
+    simulator.end().map(drop)
+}
+
+#[test]
 fn no_buffer_of_somebody_else_is_read_or_taken() -> Result<()> {
     let mut simulator = start!(&[]);
     simulator.obey("x")?;
