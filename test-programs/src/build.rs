@@ -185,6 +185,9 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         helpers.push(sources.join("truth_stack.c"));
         headers.push(sources.join("truth_stack.h"));
     }
+    if program == "device_simulator" {
+        headers.push(sources.join("device_records.h"));
+    }
     if program.contains('/') {
         headers.extend(["expect.h", "lock_kind.h", "truth_calls.h"].map(|header| sources.join(header)));
         if language != Language::C {

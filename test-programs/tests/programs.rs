@@ -377,6 +377,7 @@ fn every_program_has_its_source() -> Result<()> {
             "ompt_tool",
             "recorded",
             "forked",
+            "device_simulator",
             "ordered_many",
             "truth_stack",
             "stacks_shared_library",

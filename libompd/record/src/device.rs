@@ -1,13 +1,16 @@
-//! Devices: what is kept of each, and the records of their traces (OpenMP 5.2, 19.5.2.20 and 19.6.2; 6.0 for what it adds).
+//! Devices: what is kept of each, and the records of their traces (OpenMP 5.2, 19.5.2.20 and 19.6.2; 6.0 for what it
+//! adds).
 //!
-//! A device that is traced has a ring of its own. A record takes several events of it, one after another: the parts in [`part`].
+//! A device that is traced has a ring of its own. A record takes several events of it, one after another: the parts in
+//! [`part`].
 
 use std::sync::atomic::AtomicU64;
 
 use crate::block::words;
 use crate::event::Event;
 
-/// The entry points that a device's look-up function knows (OpenMP 5.2, table 19.4; `ompt_get_buffer_limits` is of 6.0).
+/// The entry points that a device's look-up function knows (OpenMP 5.2, table 19.4; `ompt_get_buffer_limits` is of
+/// 6.0).
 pub const ENTRY_POINTS: [&str; 15] = [
     "ompt_get_device_num_procs",
     "ompt_get_device_time",
@@ -42,7 +45,8 @@ pub const HAS_LIMITS: u64 = 1 << 37;
 /// In the place of an answer where nothing was asked, in [`Device::answers`] and the words of results.
 pub const NOT_ASKED: u8 = 15;
 
-/// Devices that are remembered; those beyond are counted in [`Header::devices_beyond`](crate::block::Header::devices_beyond).
+/// Devices that are remembered; those beyond are counted in
+/// [`Header::devices_beyond`](crate::block::Header::devices_beyond).
 pub const DEVICES: usize = 12;
 /// Where their table begins, in bytes from the beginning of the block.
 pub const TABLE_AT: u64 = 1024;
@@ -60,9 +64,10 @@ words! {
         number,
         /// Which of [`ENTRY_POINTS`] it has (bit n the n-th), and what else is known: `HAS_...`.
         capabilities,
-        /// Answers, a nibble each, from the lowest: `ompt_set_trace_ompt` for all kinds at once, `ompt_set_trace_native` for all
-        /// flags at once, the last `ompt_start_trace` (0 or 1), the last `ompt_pause_trace`, `ompt_flush_trace`,
-        /// `ompt_stop_trace`. 14: a number that is no answer; 15: it was not called.
+        /// Answers, a nibble each, from the lowest: `ompt_set_trace_ompt` for all kinds at once,
+        /// `ompt_set_trace_native` for all flags at once, the last `ompt_start_trace` (0 or 1), the last
+        /// `ompt_pause_trace`, `ompt_flush_trace`, `ompt_stop_trace`. 14: a number that is no answer; 15: it was not
+        /// called.
         answers,
         /// What `ompt_set_trace_ompt` answered for kinds 1 to 16, a nibble each, as in
         /// [`Header::results_first`](crate::block::Header::results_first); 15: it was not asked for that kind alone.
@@ -101,7 +106,8 @@ words! {
         records,
         /// Records that could not be: of a type that is none, or without contents.
         invalid,
-        /// Deliveries that were not walked to their end, since the cursor did not come to one, or that were of no buffer of ours.
+        /// Deliveries that were not walked to their end, since the cursor did not come to one, or that were of no
+        /// buffer of ours.
         cut,
         /// The kernel's id of the thread that delivered last.
         delivered_by,
@@ -207,20 +213,21 @@ pub enum Answer {
 /// The parts of a record: kinds of events in a device's ring. Each record begins with `HEAD`, `IDS` and `WHAT`.
 pub mod part {
     /// `endpoint`: how many parts there are; `sub`: kind of the record (number of the callback) and, in the upper byte,
-    /// [`Form`](super::Form); `flags`: the device; `region`, `task`: time and end, in the device's units; `other`, `codeptr_ra`: both
-    /// as seconds of the host (bits of a `double`).
+    /// [`Form`](super::Form); `flags`: the device; `region`, `task`: time and end, in the device's units; `other`,
+    /// `codeptr_ra`: both as seconds of the host (bits of a `double`).
     pub const HEAD: u8 = 64;
-    /// `endpoint`: what is known of the two first parts (`known`); `region`: thread; `task`: target; `other`: host operation.
+    /// `endpoint`: what is known of the two first parts (`known`); `region`: thread; `task`: target; `other`: host
+    /// operation.
     pub const IDS: u8 = 65;
-    /// What the callback of that number would have been told, as in the table of [`Event`](crate::event::Event), with the record's
-    /// ids where that has the companion's numbers. Nothing for native records.
+    /// What the callback of that number would have been told, as in the table of [`Event`](crate::event::Event), with
+    /// the record's ids where that has the companion's numbers. Nothing for native records.
     pub const WHAT: u8 = 66;
     /// What that has no place for: [`More`](super::More).
     pub const MORE: u8 = 67;
     /// The first bytes of a text, eight in each word.
     pub const TEXT: u8 = 68;
-    /// An item of a map: `flags`: which; `sub`: what is known; `region`, `task`: host and device address; `other`: bytes;
-    /// `codeptr_ra`: flags.
+    /// An item of a map: `flags`: which; `sub`: what is known; `region`, `task`: host and device address; `other`:
+    /// bytes; `codeptr_ra`: flags.
     pub const ITEM: u8 = 69;
 
     /// Bits that say what is known.

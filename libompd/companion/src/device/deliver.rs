@@ -14,10 +14,12 @@ use crate::block::{header, now, own_lwp};
 const OMPT: c_int = 1;
 const NATIVE: c_int = 2;
 
-/// Records are taken to be no smaller than this; a cursor that advances more often than that allows does not come to an end.
+/// Records are taken to be no smaller than this; a cursor that advances more often than that allows does not come to an
+/// end.
 const SMALLEST_RECORD: usize = 8;
 
-/// `ompt_callback_buffer_request_t`: a device wants a buffer. It gets none, and says so with 0 bytes, when it has enough.
+/// `ompt_callback_buffer_request_t`: a device wants a buffer. It gets none, and says so with 0 bytes, when it has
+/// enough.
 ///
 /// # Safety
 /// `buffer` and `bytes` are null or places for the answer.
@@ -48,8 +50,8 @@ pub unsafe extern "C" fn request(number: c_int, buffer: *mut Opaque, bytes: *mut
     }
 }
 
-/// `ompt_callback_buffer_complete_t`: there are records in a buffer, perhaps none, in any order. With `owned` 1 it is ours again;
-/// otherwise the device goes on writing into it, and it is left alone.
+/// `ompt_callback_buffer_complete_t`: there are records in a buffer, perhaps none, in any order. With `owned` 1 it is
+/// ours again; otherwise the device goes on writing into it, and it is left alone.
 ///
 /// # Safety
 /// What the cursor and those that come after it stand for are records of the device with this number.
@@ -83,7 +85,8 @@ unsafe fn walk(one: One, buffer: *mut c_void, bytes: usize, begin: Cursor) {
     };
     let most = bytes / SMALLEST_RECORD + 1;
     let mut cursor = begin;
-    // A cursor that was there before: it is compared with all that come, and another one is taken ever less often (after Brent).
+    // A cursor that was there before: it is compared with all that come, and another one is taken ever less often
+    // (after Brent).
     let (mut seen, mut next_look) = (begin, 1);
     for step in 1..=most {
         // SAFETY: the device's entry points, for a buffer it has delivered.

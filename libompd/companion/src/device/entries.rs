@@ -30,8 +30,8 @@ pub struct Abstract {
     pub hardware: u64,
 }
 
-/// The entry points that a device has; null for those it has not. They are words, so that a thread that delivers records may look
-/// while another device takes the place.
+/// The entry points that a device has; null for those it has not. They are words, so that a thread that delivers
+/// records may look while another device takes the place.
 #[derive(Debug)]
 pub struct Entries([AtomicPtr<()>; ENTRY_POINTS.len()]);
 

@@ -44,8 +44,8 @@ layouts! {
     Cancel 24 { task: u64, flags: c_int, codeptr_ra: u64 }
     Target 40 { kind: c_int, endpoint: c_int, device: c_int, task: u64, target_id: u64, codeptr_ra: u64 }
     DataOperation 72 {
-        host_op_id: u64, operation: c_int, from: u64, source: c_int, to: u64, destination: c_int, bytes: u64, end_time: u64,
-        codeptr_ra: u64,
+        host_op_id: u64, operation: c_int, from: u64, source: c_int, to: u64, destination: c_int, bytes: u64,
+        end_time: u64, codeptr_ra: u64,
     }
     Map 56 {
         target_id: u64, count: c_uint, host: *const u64, device: *const u64, bytes: *const u64, flags: *const c_uint,
@@ -71,7 +71,8 @@ fn byte(number: c_int) -> u8 {
     (bits(number) & 0xff) as u8
 }
 
-/// Copies the record of OMPT's form at `at`; `None` if it is of no kind that there is. Nothing is read but what belongs to its kind.
+/// Copies the record of OMPT's form at `at`; `None` if it is of no kind that there is. Nothing is read but what belongs
+/// to its kind.
 ///
 /// # Safety
 /// `at` is a record that the device gave as one of this form, and it is used before the device is asked anything else.

@@ -1,5 +1,5 @@
-//! The companion traces a device: the simulator of the test programs plays one, and the runtime, and says what it wrote. What
-//! is read of the companion's block from outside has to be the same.
+//! The companion traces a device: the simulator of the test programs plays one, and the runtime, and says what it
+//! wrote. What is read of the companion's block from outside has to be the same.
 
 mod expected;
 mod simulator;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use expected::compare;
 use ompt_record::device::{
     Answer, DEVICES, DeviceState, ENTRY_POINTS, HAS_DOCUMENTATION, HAS_HOST_TIME, HAS_LIMITS, HAS_LOOKUP,
-    HAS_PROCESSORS, HAS_TIME, More,
+    HAS_PROCESSORS, HAS_TIME, MOST_PARTS, More,
 };
 use serde_json::Value;
 use simulator::{Found, Simulator, read_file, told};
@@ -31,7 +31,7 @@ macro_rules! start {
 
 fn compare_all(lines: &[Value], found: &Found) -> Result<()> {
     let read = found.records.as_ref().context("the device has no ring")?;
-    ensure!(read.fragments == 0, "{} parts are no records", read.fragments);
+    ensure!((read.fragments, found.overwritten) == (0, 0), "{} parts are no records", read.fragments);
     let told = told(lines, "record");
     compare(&told, &read.records, true)?;
     ensure!(found.device.values.records == told.len() as u64, "{} were counted", found.device.values.records);
@@ -132,6 +132,21 @@ fn all_is_read_whatever_a_device_does_with_buffers() -> Result<()> {
         simulator.end().with_context(|| format!("{modes:?}"))?;
     }
     Ok(())
+}
+
+#[test]
+fn the_last_records_are_kept() -> Result<()> {
+    let mut simulator = start!(&[], &[("OMPT_COMPANION_EVENTS", "64")]);
+    simulator.obey("wwf")?;
+    let found = simulator.found()?;
+    let read = found.records.context("the device has no ring")?;
+    let told = told(&simulator.lines, "record");
+    // A record has three parts at least, and of the first one that is there some may be gone.
+    assert!((1..=21).contains(&read.records.len()) && found.overwritten > 0, "{}", read.records.len());
+    assert!(read.fragments < MOST_PARTS as u64, "{}", read.fragments);
+    compare(&told[told.len() - read.records.len()..], &read.records, true)?;
+    assert_eq!(found.device.values.records, told.len() as u64);
+    simulator.end().map(drop)
 }
 
 #[test]
