@@ -1,4 +1,4 @@
-//! Devices: what they offer, and the traces that they write (OpenMP 5.2, 19.2.5; 6.0, 32.2.5).
+//! Devices: what they offer, and the traces that they write (OpenMP 5.2, 19.2.5).
 //!
 //! A device that the runtime introduces (`device_initialize`) is asked for its entry points, each of which may be
 //! missing: a runtime that traces nothing may still give a look-up function, which knows none of them. What it can
