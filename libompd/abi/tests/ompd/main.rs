@@ -13,6 +13,7 @@ mod debugger;
 mod defects;
 mod extension;
 mod lists;
+mod oracle;
 mod package;
 mod phases;
 mod plugin;
