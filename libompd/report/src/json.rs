@@ -538,16 +538,21 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
 
 #[cfg(test)]
 mod tests {
-    /// The committed schema is the one the types give; `UPDATE_SCHEMA=1` writes it.
+    /// The committed schemas are those the types give; `UPDATE_SCHEMA=1` writes them.
     #[test]
-    fn the_committed_schema_is_current() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
-        let current =
-            serde_json::to_string_pretty(&schemars::schema_for!(super::Report)).expect("a schema is JSON") + "\n";
-        if std::env::var_os("UPDATE_SCHEMA").is_some() {
-            std::fs::write(path, &current).expect("writing the schema");
+    fn the_committed_schemas_are_current() {
+        let schemas = [
+            ("report", schemars::schema_for!(super::Report)),
+            ("history", schemars::schema_for!(super::history::History)),
+        ];
+        for (name, schema) in schemas {
+            let path = format!("{}/../../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+            let current = serde_json::to_string_pretty(&schema).expect("a schema is JSON") + "\n";
+            if std::env::var_os("UPDATE_SCHEMA").is_some() {
+                std::fs::write(&path, &current).expect("writing the schema");
+            }
+            let committed = std::fs::read_to_string(&path).expect(&path);
+            assert!(committed == current, "docs/{name}.schema.json is out of date: run with UPDATE_SCHEMA=1");
         }
-        let committed = std::fs::read_to_string(path).expect("docs/report.schema.json");
-        assert!(committed == current, "docs/report.schema.json is out of date: run with UPDATE_SCHEMA=1");
     }
 }

@@ -3,6 +3,7 @@
 mod barriers;
 mod common;
 mod debuginfod;
+mod history;
 mod icvs;
 mod lists;
 mod locals;

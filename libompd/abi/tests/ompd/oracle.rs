@@ -32,17 +32,24 @@ fn companion() -> PathBuf {
     file
 }
 
-/// The runtimes to try: what they are called, which they are, and variables by which a program runs on them.
-fn runtimes() -> Vec<(String, Runtime, Option<(tempfile::TempDir, PathBuf)>)> {
+/// A runtime to try: what it is called, which it is or stands in for, and the directory that it is found in then.
+struct Tried {
+    what: String,
+    runtime: Runtime,
+    directory: Option<tempfile::TempDir>,
+}
+
+/// Those of them that this machine has.
+fn runtimes() -> Vec<Tried> {
     let mut all: Vec<_> = (Runtime::available().into_iter().filter(|runtime| runtime.is_kmp()))
-        .map(|runtime| (format!("{runtime:?}"), runtime, None))
+        .map(|runtime| Tried { what: format!("{runtime:?}"), runtime, directory: None })
         .collect();
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes/debian-bookworm/amd64");
     match root.join("libomp5-19/libomp.so.5").canonicalize() {
         Ok(file) => {
             let directory = tempfile::tempdir().expect("a directory");
             std::os::unix::fs::symlink(&file, directory.path().join("libomp.so.5")).expect("a link");
-            all.push(("libomp 19".to_owned(), Runtime::Libomp14, Some((directory, file))));
+            all.push(Tried { what: "libomp 19".to_owned(), runtime: Runtime::Libomp14, directory: Some(directory) });
         }
         Err(why) => Skip::because(format!("libomp 19 is not here: {why}; \"ci/fetch debian\" gets it")).show(),
     }
@@ -210,7 +217,7 @@ fn inside_and_outside_agree() {
     let file = companion().display().to_string();
     let mut tally = Tally::default();
     let mut tried = 0;
-    for (what, runtime, instead) in runtimes() {
+    for Tried { what, runtime, directory } in runtimes() {
         for name in ["nested", "tasks", "lock", "serialized", "region_end", "idle", "user_pthread", "barriers"] {
             if let Err(skip) = can_build(name, Toolchain::Clang).expect("the program is there") {
                 skip.show();
@@ -220,7 +227,7 @@ fn inside_and_outside_agree() {
             let mut launch = Launch::new(&program, runtime, Env::Settled)
                 .variable("OMP_TOOL_LIBRARIES", &file)
                 .variable("OMPT_COMPANION_SNAPSHOT", &SIGNAL.to_string());
-            if let Some((directory, _)) = &instead {
+            if let Some(directory) = &directory {
                 launch = launch.variable("LD_LIBRARY_PATH", &directory.path().to_string_lossy());
             }
             let running = launch.start().expect("it starts");

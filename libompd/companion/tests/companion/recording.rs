@@ -117,7 +117,8 @@ fn compare(what: &str, told: &Told, history: &History) {
     assert!(created.iter().all(|event| line(history, event) == Some(told.tasks_line)), "{what}: {created:?}");
     let complete = all.iter().filter(|(_, e)| e.kind == TASK_SCHEDULE && e.sub == COMPLETE).map(|(_, e)| e.task);
     let (mut complete, mut ids): (Vec<u64>, Vec<u64>) = (complete.collect(), created.iter().map(|e| e.task).collect());
-    (complete.sort_unstable(), ids.sort_unstable());
+    complete.sort_unstable();
+    ids.sort_unstable();
     assert_eq!(complete, ids, "{what}: every task that was created was completed, by its number");
     ids.dedup();
     assert_eq!(ids.len() as u64, told.tasks, "{what}: no two tasks have the same number");

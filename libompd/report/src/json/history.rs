@@ -35,7 +35,7 @@ pub struct History {
     /// Every thread that was recorded, in the order in which they began.
     pub threads: Vec<Thread>,
     /// What is missing, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub issues: Vec<String>,
 }
 
