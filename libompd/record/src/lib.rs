@@ -10,5 +10,6 @@
 pub mod block;
 pub mod device;
 pub mod event;
+pub mod generation;
 pub mod ompt;
 pub mod read;
