@@ -4,6 +4,7 @@
 //! so that a busy moment of the machine hits all alike. Only what was measured is written, and only of runs that are
 //! seen to have done the whole work.
 
+mod companion;
 mod floor;
 mod ompd;
 mod plugin;
@@ -68,6 +69,8 @@ enum Section {
     Ompd,
     /// The plugin for gdb.
     Plugin,
+    /// What the companion costs the program.
+    Companion,
 }
 
 /// Measures and prints.
@@ -114,6 +117,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let measured = plugin::measure(arguments.rounds)?;
         limits.extend(plugin::limits(&measured));
         text += &plugin::table(&measured);
+    }
+    if wants(Section::Companion) {
+        let measured = companion::measure(arguments.rounds)?;
+        limits.extend(companion::limits(&measured));
+        text += &companion::table(&measured);
     }
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };

@@ -416,6 +416,24 @@ pub fn region_begins(creation: &NewCreation) -> u64 {
     create(shape.regions_at(), shape.regions, &header.regions_beyond, creation, next)
 }
 
+/// Remembers where a region comes from to which the runtime gave a number.
+pub fn region_begins_as(id: u64, creation: &NewCreation) {
+    if let (Some(header), Some(shape)) = (header(), shape())
+        && ![0, TAKEN].contains(&id)
+    {
+        create(shape.regions_at(), shape.regions, &header.regions_beyond, creation, || id);
+    }
+}
+
+/// Remembers where a task comes from to which the runtime gave a number.
+pub fn task_begins_as(id: u64, creation: &NewCreation) {
+    if let (Some(header), Some(shape)) = (header(), shape())
+        && ![0, TAKEN].contains(&id)
+    {
+        create(shape.tasks_at(), shape.tasks, &header.tasks_beyond, creation, || id);
+    }
+}
+
 /// Remembers where a new task comes from, and gives its number.
 pub fn task_begins(place: Place, creation: &NewCreation) -> u64 {
     let next = || place.task_number();

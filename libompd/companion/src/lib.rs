@@ -17,6 +17,9 @@ mod ompt;
 mod settings;
 mod snapshot;
 mod start;
+mod tr2;
 
 pub use block::ompt_companion_block;
+pub use ompt::Lookup;
 pub use start::ompt_start_tool;
+pub use tr2::tr2_initialize;

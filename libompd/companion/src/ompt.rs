@@ -12,7 +12,7 @@ pub type Callback = unsafe extern "C" fn();
 /// `ompt_interface_fn_t`: an entry point of no particular type.
 pub type EntryPoint = unsafe extern "C" fn();
 
-/// `ompt_function_lookup_t`
+/// `ompt_function_lookup_t`: tells where the entry point with a name is, null if there is none.
 pub type Lookup = unsafe extern "C" fn(*const c_char) -> Option<EntryPoint>;
 
 /// `ompt_set_callback_t`

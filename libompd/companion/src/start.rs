@@ -22,7 +22,7 @@ static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
 static RUNTIME: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
 
 /// In the place of an answer where nothing was asked.
-const NOT_ASKED: u8 = 15;
+pub const NOT_ASKED: u8 = 15;
 
 static RESULT: StartToolResult = StartToolResult { initialize, finalize, tool_data: AtomicU64::new(0) };
 
@@ -70,15 +70,20 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     if let Some(signal) = settings.snapshot_signal {
         snapshot::at_signal(signal);
     }
+    know_forks();
+    set_state(if settings.records { State::Recording } else { State::Paused });
+    tell(entries, &answers);
+    1
+}
+
+/// Has the block say in the child of a fork that it is a copy.
+pub fn know_forks() {
     static FORKS: Once = Once::new();
     FORKS.call_once(|| {
         // SAFETY: the handler only stores numbers. If it cannot be registered, a child has its parent's process id in the block, by
         // which readers know a copy.
         unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
     });
-    set_state(if settings.records { State::Recording } else { State::Paused });
-    tell(entries, &answers);
-    1
 }
 
 unsafe extern "C" fn in_child() {

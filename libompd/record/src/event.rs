@@ -36,6 +36,9 @@ use crate::block::EVENT_WORDS;
 ///
 /// In the ring of a device are the parts of records of its trace, which [`device::records`](crate::device::records) puts together;
 /// their kinds begin at [`part::HEAD`](crate::device::part::HEAD).
+///
+/// Of a runtime with the OMPT of Technical Report 2 regions and tasks have the numbers that the runtime gave them, and
+/// what it does not tell is 0; but the number of an implicit task's thread and the count of `work` are [`NOT_TOLD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Event {
     /// Which event of the ring it is, counted from 0.
@@ -59,6 +62,9 @@ pub struct Event {
     /// Return address of the call of the runtime; 0 where the callback has none.
     pub codeptr_ra: u64,
 }
+
+/// In the place of a number that a runtime of old did not tell, where 0 would be one.
+pub const NOT_TOLD: u32 = u32::MAX;
 
 /// Why there is no event in a place of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
