@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 2, REPETITIONS = 21, FAR_APART = 256 };
+enum { THREADS = 2, REPETITIONS = 151, FAR_APART = 256 };
 
 /* One for each thread, in cache lines of their own, and one for all. */
 static struct {
@@ -122,11 +122,11 @@ int main(void) {
     /* The runtime and its threads are there before anything is counted. */
     no_construct(1);
     measure("nothing", no_construct, no_construct, 1000);
-    measure("parallel", parallel, no_parallel, 2000);
-    measure("barrier", barrier, no_construct, 10000);
-    measure("task", task, no_construct, 4000);
-    measure("lock", lock, no_construct, 20000);
-    measure("contended", contended, no_construct, 10000);
+    measure("parallel", parallel, no_parallel, 400);
+    measure("barrier", barrier, no_construct, 1000);
+    measure("task", task, no_construct, 1000);
+    measure("lock", lock, no_construct, 3000);
+    measure("contended", contended, no_construct, 1000);
     printf("done\n");
     return 0;
 }

@@ -27,10 +27,15 @@ static EVENTS: AtomicU64 = AtomicU64::new(0);
 static REGIONS: AtomicU64 = AtomicU64::new(0);
 static TASKS: AtomicU64 = AtomicU64::new(0);
 
+/// A word that is written often, with a piece of memory of its own: who reads what would lie beside it would have to fetch that
+/// from the other processor each time. Some processors fetch two lines of 64 bytes at once.
+#[repr(align(128))]
+struct Alone(AtomicU64);
+
 /// Numbers that were given to threads, regions and tasks. They begin at 1, so that none is that of nothing.
-static LAST_THREAD: AtomicU64 = AtomicU64::new(0);
-static LAST_REGION: AtomicU64 = AtomicU64::new(0);
-static TASK_NUMBERS_FETCHED: AtomicU64 = AtomicU64::new(0);
+static LAST_THREAD: Alone = Alone(AtomicU64::new(0));
+static LAST_REGION: Alone = Alone(AtomicU64::new(0));
+static TASK_NUMBERS_FETCHED: Alone = Alone(AtomicU64::new(0));
 
 thread_local! {
     /// The ring of this thread; null if it has none. A plain word: to read it neither allocates nor locks.
@@ -198,7 +203,7 @@ impl Place {
         };
         let ring = ring(shape, index)?;
         let values = [
-            (&ring.id, LAST_THREAD.fetch_add(1, Relaxed) + 1),
+            (&ring.id, LAST_THREAD.0.fetch_add(1, Relaxed) + 1),
             (&ring.lwp, lwp),
             (&ring.pthread, pthread),
             (&ring.kind, kind),
@@ -288,7 +293,7 @@ impl Place {
             return number;
         }
         // The first ones begin at `TASK_NUMBERS`: 0 is no number.
-        let first = TASK_NUMBERS_FETCHED.fetch_add(TASK_NUMBERS, Relaxed) + TASK_NUMBERS;
+        let first = TASK_NUMBERS_FETCHED.0.fetch_add(TASK_NUMBERS, Relaxed) + TASK_NUMBERS;
         self.ring.next_task.store(first + 1, Relaxed);
         first
     }
@@ -411,7 +416,7 @@ fn epoch() -> u64 {
 
 /// Remembers where a new region comes from, and gives its number.
 pub fn region_begins(creation: &NewCreation) -> u64 {
-    let next = || LAST_REGION.fetch_add(1, Relaxed) + 1;
+    let next = || LAST_REGION.0.fetch_add(1, Relaxed) + 1;
     let (Some(header), Some(shape)) = (header(), shape()) else { return next() };
     create(shape.regions_at(), shape.regions, &header.regions_beyond, creation, next)
 }

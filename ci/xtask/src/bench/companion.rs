@@ -11,7 +11,7 @@ use debugger_plugin::{Release, releases};
 use ompd_target::{Live, OpenOptions, Target as _};
 use ompt_record::block::SYMBOL;
 use ompt_record::read::{Block, Memory};
-use test_programs::{Executable, Opt, Process, Toolchain, build, mapped_files};
+use test_programs::{Executable, Opt, Process, Skip, Toolchain, build, mapped_files};
 
 use super::{Limit, built_beside, median_and_least};
 
@@ -39,22 +39,39 @@ enum Tool {
     Empty,
     Paused,
     Recording,
+    /// Nothing, in a program built for ThreadSanitizer.
+    Sanitized,
+    /// Archer, which takes part in no other program.
+    Archer,
 }
 
-const TOOLS: [Tool; 4] = [Tool::Without, Tool::Empty, Tool::Paused, Tool::Recording];
+const TOOLS: [Tool; 6] = [Tool::Without, Tool::Empty, Tool::Paused, Tool::Recording, Tool::Sanitized, Tool::Archer];
 
-/// The libraries.
+/// The libraries, and the programs for one runtime.
 struct Files {
     empty: PathBuf,
     companion: PathBuf,
+    /// Archer's library; only with the runtime that it belongs to.
+    archer: Option<PathBuf>,
+    program: Executable,
+    /// The same for ThreadSanitizer, where there is Archer.
+    sanitized: Option<Executable>,
 }
 
 impl Tool {
     fn file(self, files: &Files) -> Option<&Path> {
         match self {
-            Tool::Without => None,
+            Tool::Without | Tool::Sanitized => None,
             Tool::Empty => Some(&files.empty),
             Tool::Paused | Tool::Recording => Some(&files.companion),
+            Tool::Archer => files.archer.as_deref(),
+        }
+    }
+
+    fn program(self, files: &Files) -> Option<&Executable> {
+        match self {
+            Tool::Sanitized | Tool::Archer => files.sanitized.as_ref(),
+            _ => Some(&files.program),
         }
     }
 }
@@ -66,7 +83,7 @@ pub struct Overhead {
     /// Events for one construct in one thread.
     events: f64,
     /// Nanoseconds for one construct by tool, in the order of [`TOOLS`]; the n-th of each were measured one after the other.
-    nanoseconds: [Vec<f64>; 4],
+    nanoseconds: [Vec<f64>; TOOLS.len()],
 }
 
 /// Measures all constructs on each runtime with OMPT that is here, `rounds` times after one that does not count.
@@ -79,19 +96,44 @@ pub fn measure(rounds: usize) -> Result<Vec<Overhead>> {
         return Ok(Vec::new());
     }
     let empty = build("empty_tool", Toolchain::Clang, Opt::O2, &["-shared", "-fPIC"])?;
-    let files = Files { empty: empty.path, companion: built_beside("libompt_companion.so")? };
+    let companion = built_beside("libompt_companion.so")?;
     let mut all = Vec::new();
     for release in releases()?.iter().filter(|release| release.runtime.is_kmp()) {
         eprintln!("constructs on {} ...", release.name);
-        match release.build("overheads", Opt::O2, &[])? {
-            Ok(program) => all.extend(on(release, &program, &files, rounds).context(release.name)?),
-            Err(skip) => skip.show(),
-        }
+        let program = match release.build("overheads", Opt::O2, &[])? {
+            Ok(program) => program,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let (archer, sanitized) = archer(release).unzip();
+        let files = Files { empty: empty.path.clone(), companion: companion.clone(), archer, program, sanitized };
+        all.extend(on(release, &files, rounds).context(release.name)?);
     }
     Ok(all)
 }
 
-fn on(release: &Release, program: &Executable, files: &Files, rounds: usize) -> Result<Vec<Overhead>> {
+/// Archer's library and a program that it takes part in, where this is the runtime that they come with.
+fn archer(release: &Release) -> Option<(PathBuf, Executable)> {
+    if release.name != "libomp 14" {
+        return None;
+    }
+    let library = release.runtime.library().ok()?.with_file_name("libarcher.so");
+    if !library.is_file() {
+        Skip::because(format!("Archer is not here ({})", library.display())).show();
+        return None;
+    }
+    match build("overheads", Toolchain::Clang, Opt::O2, &["-fsanitize=thread"]) {
+        Ok(program) => Some((library, program)),
+        Err(why) => {
+            Skip::because(format!("Archer needs a program for ThreadSanitizer ({why:#})")).show();
+            None
+        }
+    }
+}
+
+fn on(release: &Release, files: &Files, rounds: usize) -> Result<Vec<Overhead>> {
     let mut all: Vec<Overhead> = CONSTRUCTS
         .iter()
         .map(|(construct, _)| Overhead {
@@ -106,6 +148,7 @@ fn on(release: &Release, program: &Executable, files: &Files, rounds: usize) -> 
             // Each begins a round now and then.
             let which = (round + turn) % TOOLS.len();
             let tool = TOOLS[which];
+            let Some(program) = tool.program(files) else { continue };
             let lines = run(release, program, tool, files).with_context(|| format!("{tool:?}"))?;
             for line in lines {
                 let Some(overhead) = all.iter_mut().find(|overhead| overhead.construct == line.construct) else {
@@ -149,6 +192,8 @@ fn run(release: &Release, program: &Executable, tool: Tool, files: &Files) -> Re
         None => launch.variable("OMP_TOOL", "disabled"),
         Some(file) => launch.variable("OMP_TOOL_LIBRARIES", &file.to_string_lossy()),
     };
+    // What it finds of races in the runtime is not what it is measured for.
+    let launch = launch.variable("TSAN_OPTIONS", "report_bugs=0:ignore_noninstrumented_modules=1");
     let start = if tool == Tool::Paused { "paused" } else { "recording" };
     let mut process = Ended(launch.variable("OMPT_COMPANION_START", start).spawn()?);
     let pid = i32::try_from(process.0.child.id())?;
@@ -166,8 +211,8 @@ fn run(release: &Release, program: &Executable, tool: Tool, files: &Files) -> Re
         };
         if memory.is_none() {
             let mapped = mapped_files(pid)?;
-            for (file, is) in [(&files.empty, Tool::Empty), (&files.companion, Tool::Recording)] {
-                let wanted = tool == is || (is == Tool::Recording && tool == Tool::Paused);
+            for file in [Some(&files.empty), Some(&files.companion), files.archer.as_ref()].into_iter().flatten() {
+                let wanted = tool.file(files) == Some(file);
                 ensure!(mapped.contains(&file.canonicalize()?) == wanted, "{} is there or not", file.display());
             }
             memory = Some(Written::find(pid, tool)?);
@@ -236,6 +281,14 @@ impl Overhead {
         median_and_least(differences).map_or(f64::NAN, |(median, _)| median)
     }
 
+    /// The same as a cell of the table.
+    fn cell(&self, tool: Tool, than: Tool) -> String {
+        match self.each(tool, than) {
+            none if none.is_nan() => "–".to_owned(),
+            each => format!("{each:+.1} ns"),
+        }
+    }
+
     fn shown(&self) -> &'static str {
         CONSTRUCTS.iter().find(|(name, _)| *name == self.construct).map_or(self.construct, |(_, shown)| shown)
     }
@@ -260,7 +313,7 @@ pub(super) fn limits(all: &[Overhead]) -> Vec<Limit> {
 pub fn table(all: &[Overhead]) -> String {
     let mut text = String::from(
         "| runtime | construct | without a tool | events | each, with a tool that does nothing | companion paused | \
-         companion recording |\n|---|---|---:|---:|---:|---:|---:|\n",
+         companion recording | Archer |\n|---|---|---:|---:|---:|---:|---:|---:|\n",
     );
     for overhead in all {
         let without = &overhead.nanoseconds[Tool::Without as usize];
@@ -268,13 +321,14 @@ pub fn table(all: &[Overhead]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "| {} | {} | {without:.0} ns (least {least:.0}) | {:.1} | {:+.1} ns | {:+.1} ns | {:+.1} ns |",
+            "| {} | {} | {without:.0} ns (least {least:.0}) | {:.1} | {} | {} | {} | {} |",
             overhead.runtime,
             overhead.shown(),
             overhead.events,
-            overhead.each(Tool::Empty, Tool::Without),
-            overhead.each(Tool::Paused, Tool::Without),
-            overhead.each(Tool::Recording, Tool::Without),
+            overhead.cell(Tool::Empty, Tool::Without),
+            overhead.cell(Tool::Paused, Tool::Without),
+            overhead.cell(Tool::Recording, Tool::Without),
+            overhead.cell(Tool::Archer, Tool::Sanitized),
         );
     }
     text + "\n"
@@ -285,7 +339,8 @@ mod tests {
     use super::*;
 
     fn overhead(construct: &'static str, nanoseconds: [f64; 4]) -> Overhead {
-        let nanoseconds = nanoseconds.map(|each| vec![each, each + 1000.0, each - 7.0]);
+        let [a, b, c, d] = nanoseconds.map(|each| vec![each, each + 1000.0, each - 7.0]);
+        let nanoseconds = [a, b, c, d, Vec::new(), Vec::new()];
         Overhead { runtime: "some", construct, events: 4.0, nanoseconds }
     }
 
@@ -303,7 +358,7 @@ mod tests {
     #[test]
     fn the_table_has_what_each_event_costs() {
         let text = table(&[overhead("barrier", [200.0, 202.0, 204.0, 400.0])]);
-        let row = "| some | barrier | 200 ns (least 193) | 4.0 | +0.5 ns | +1.0 ns | +50.0 ns |";
+        let row = "| some | barrier | 200 ns (least 193) | 4.0 | +0.5 ns | +1.0 ns | +50.0 ns | – |";
         assert!(text.contains(row), "{text}");
     }
 }
