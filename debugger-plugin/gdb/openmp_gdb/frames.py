@@ -14,10 +14,11 @@ from gdb.FrameDecorator import FrameDecorator
 
 from . import ompd
 from .command import Command, has_colours, selected_thread, show, width
+from .debugger import lwp_of
 from .library import NoLibrary
+from .places import find_thread
 from .process import Json, NotNow, Process, known, thread_id
 from .session import PREFIX, Session
-from .views import find_thread
 
 
 class Folded(FrameDecorator):
@@ -136,7 +137,7 @@ class Filter:
             process = self.session.process()
             if thread is None or not process.is_openmp():
                 return frames
-            lwp = thread.ptid[1]
+            lwp = lwp_of(thread)
             stacks = [stack for stack in process.report()["stacks"] if stack["lwp"] == lwp]
             if not stacks or not stacks[0]["end"]["complete"]:
                 return frames
@@ -210,4 +211,4 @@ class Backtrace(Command):
             raise gdb.GdbError(f"Usage: {self.usage()}")
         process = self.process()
         thread = find_thread(process, rest[0]) if rest else selected_thread()
-        show(process.text(f"stack {thread.ptid[1]}", width(), "-v" in flags, has_colours()))
+        show(process.text(f"stack {lwp_of(thread)}", width(), "-v" in flags, has_colours()))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import gdb
 
 from . import ompd
-from .debugger import Debugger
+from .debugger import Debugger, lwp_of
 from .library import Library
 
 Json = Any
@@ -172,7 +172,7 @@ class Process:
         selected = gdb.selected_thread()
         for label, thread in zip(labels, threads):
             mark = "*" if selected is not None and thread.ptid == selected.ptid else ""
-            label.lwp = thread.ptid[1]
+            label.lwp = lwp_of(thread)
             label.label = f"{mark}{thread_id(thread)}".encode()
         options = ompd.TextOptions(width, verbose, colour, labels, len(threads))
         return self.library.text("ompdx_report_text", space, view.encode(), byref(options))
@@ -214,6 +214,19 @@ class Process:
             yield handle
         finally:
             self.library.call("ompd_rel_thread_handle", handle)
+
+    @contextmanager
+    def current(self, lwp: int, kind: str) -> Iterator[c_void_p]:
+        """The library's handle of the innermost region (`parallel`) or of the task (`task`) that a thread is in.
+
+        Raises `OmpdError` if it is not known."""
+        handle = c_void_p()
+        with self.handle(lwp) as thread:
+            self.library.call(f"ompd_get_curr_{kind}_handle", thread, byref(handle))
+            try:
+                yield handle
+            finally:
+                self.library.call(f"ompd_rel_{kind}_handle", handle)
 
     def icv(self, name: str) -> tuple[int, int]:
         """Number and scope of a control variable."""

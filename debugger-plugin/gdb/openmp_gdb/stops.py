@@ -7,13 +7,14 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from ctypes import byref, c_void_p
+from ctypes import byref
 from typing import Callable
 
 import gdb
 
 from . import ompd
 from .command import Command, has_colours, selected_thread, show, width
+from .debugger import lwp_of
 from .library import NoLibrary
 from .process import EVENTS, NotNow, Process, StopPoint, thread_id
 from .session import Session
@@ -117,9 +118,9 @@ class EventStop:
         thread = selected_thread()
         # Since the last stop that gdb has told of, the process has run.
         process.debugger.ran()
-        if self.lwp is not None and thread.ptid[1] != self.lwp:
+        if self.lwp is not None and lwp_of(thread) != self.lwp:
             return False
-        counts = process.counts(thread.ptid[1])
+        counts = process.counts(lwp_of(thread))
         if counts is None and point.condition is not None:
             show(f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")
         if counts is False:
@@ -215,7 +216,7 @@ class Stops:
 def told(process: Process, stop: EventStop) -> str:
     """What begins or ends at this stop, with all that is known of it."""
     thread = selected_thread()
-    lwp = thread.ptid[1]
+    lwp = lwp_of(thread)
     process.debugger.ran()
     event = stop.event
     lines = [f"{WORDS[event]} (Thread {thread_id(thread)}, LWP {lwp})."]
@@ -265,13 +266,8 @@ def code_at(address: int) -> str:
 def region_function(process: Process, lwp: int) -> int:
     """The function that the compiler made of the body of the innermost region. Raises `OmpdError` if it is not known."""
     address = ompd.Address()
-    with process.handle(lwp) as thread:
-        handle = c_void_p()
-        process.library.call("ompd_get_curr_parallel_handle", thread, byref(handle))
-        try:
-            process.library.call("ompdx_get_parallel_function", handle, byref(address))
-        finally:
-            process.library.call("ompd_rel_parallel_handle", handle)
+    with process.current(lwp, "parallel") as handle:
+        process.library.call("ompdx_get_parallel_function", handle, byref(address))
     return int(address.address)
 
 
@@ -287,13 +283,8 @@ def region(process: Process, lwp: int) -> list[str]:
 def task_function(process: Process, lwp: int) -> int:
     """The function of the task that a thread executes. Raises `OmpdError` if it is not known."""
     address = ompd.Address()
-    with process.handle(lwp) as thread:
-        handle = c_void_p()
-        process.library.call("ompd_get_curr_task_handle", thread, byref(handle))
-        try:
-            process.library.call("ompd_get_task_function", handle, byref(address))
-        finally:
-            process.library.call("ompd_rel_task_handle", handle)
+    with process.current(lwp, "task") as handle:
+        process.library.call("ompd_get_task_function", handle, byref(address))
     return int(address.address)
 
 
@@ -311,18 +302,13 @@ def task(process: Process, lwp: int, relation: str) -> list[str]:
     library = process.library
     lines = []
     try:
-        with process.handle(lwp) as thread:
-            handle = c_void_p()
-            library.call("ompd_get_curr_task_handle", thread, byref(handle))
-            try:
-                lines.append(f"{relation}: {named_task(process, lwp)}")
-                enter, leave = ompd.FrameInfo(), ompd.FrameInfo()
-                library.call("ompd_get_task_frame", handle, byref(leave), byref(enter))
-                places = [("called the runtime", enter), ("was called", leave)]
-                text = [f"{what} at {f.frame_address.address:#x}" for what, f in places if f.frame_address.address]
-                lines.append(f"its frames: {', '.join(text) or 'none'}")
-            finally:
-                library.call("ompd_rel_task_handle", handle)
+        with process.current(lwp, "task") as handle:
+            lines.append(f"{relation}: {named_task(process, lwp)}")
+            enter, leave = ompd.FrameInfo(), ompd.FrameInfo()
+            library.call("ompd_get_task_frame", handle, byref(leave), byref(enter))
+            places = [("called the runtime", enter), ("was called", leave)]
+            text = [f"{what} at {f.frame_address.address:#x}" for what, f in places if f.frame_address.address]
+            lines.append(f"its frames: {', '.join(text) or 'none'}")
     except ompd.OmpdError:
         lines.append("its frames: not known" if lines else f"{relation}: not known")
     return lines
@@ -418,7 +404,7 @@ class Running(Command):
         """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
         process.held()
         process.runs()
-        lwp = selected_thread().ptid[1]
+        lwp = lwp_of(selected_thread())
         stop = self.stops.add(process, events, lwp=lwp)
         try:
             alive = go_on()
@@ -478,7 +464,7 @@ class Step(Running):
 
     def run(self, argument: str, from_tty: bool) -> None:
         process = self.process()
-        lwp = selected_thread().ptid[1]
+        lwp = lwp_of(selected_thread())
         event = self.until(process, ("parallel-begin", "task-begin"))
         if event is None:
             return

@@ -9,11 +9,11 @@ import gdb
 
 from . import ompd
 from .command import Command, has_colours, selected_thread, show, show_json, width
-from .debugger import selected
+from .debugger import lwp_of, selected
 from .library import NoLibrary
+from .places import find_thread, members_of
 from .process import Json, NotNow, Process, known, thread_id
 from .session import PREFIX, Session
-from .views import find_thread, is_number
 
 
 class Thread(Command):
@@ -36,7 +36,7 @@ class Thread(Command):
         if rest:
             find_thread(process, rest[0]).switch()
             gdb.execute("frame", from_tty)
-        lwp = selected_thread().ptid[1]
+        lwp = lwp_of(selected_thread())
         show(process.text(f"why {lwp}", width(), False, has_colours()).split("\n\n")[0])
 
     def complete(self, text: str, word: str) -> list[str]:
@@ -55,30 +55,6 @@ class Thread(Command):
         return [choice[len(start) - len(word) :] for choice in all_threads if choice.startswith(start)]
 
 
-def members_of(process: Process, text: str) -> list[gdb.InferiorThread]:
-    """The threads of a team, or some of them: `2`, `2.0-3`, `2.0,4-6`, with `RUNTIME:` in front where there are several."""
-    runtime, colon, rest = text.rpartition(":")
-    team, dot, numbers = rest.partition(".")
-    wrong = gdb.GdbError(f"{text} is no team, nor members of one: 2, 2.3 or 2.0-3,6 is wanted.")
-    if not is_number(team) or (colon and not is_number(runtime)):
-        raise wrong
-    lwps = process.team(int(runtime) if colon else None, int(team))["members"]
-    chosen: list[int] = [] if dot else list(range(len(lwps)))
-    for part in numbers.split(",") if dot else ():
-        first, dash, last = part.partition("-")
-        last = last if dash else first
-        if not is_number(first) or not is_number(last) or int(first) > int(last):
-            raise wrong
-        if int(last) >= len(lwps):
-            raise gdb.GdbError(f"Team {team} has {len(lwps)} threads: 0 to {len(lwps) - 1}.")
-        chosen += range(int(first), int(last) + 1)
-    threads = {number: process.debugger.thread(lwps[number]) for number in chosen if lwps[number] is not None}
-    missing = [str(number) for number in chosen if threads.get(number) is None]
-    if missing:
-        show(f"Not found among the threads of the process: {', '.join(missing)} of team {team}.")
-    return [thread for thread in threads.values() if thread is not None]
-
-
 class Apply(Command):
     """Apply a command to the threads of a team.
     Usage: openmp apply TEAM[.NUMBERS] COMMAND
@@ -94,7 +70,7 @@ class Apply(Command):
             raise gdb.GdbError(f"A team and a command are wanted. Usage: {self.usage()}")
         process = self.process()
         threads = members_of(process, team)
-        lwps = {thread.ptid[1]: thread for thread in threads}
+        lwps = {lwp_of(thread): thread for thread in threads}
         for lwp, thread in lwps.items():
             with selected(thread):
                 places = ", ".join(f"thread {m.number} of team {m.team}" for m in process.members(lwp))
@@ -116,7 +92,7 @@ class Taskframes(Command):
         flags, _ = self.split(argument)
         process = self.process()
         process.held()
-        rows = self.rows(process, selected_thread().ptid[1])
+        rows = self.rows(process, lwp_of(selected_thread()))
         if "-json" in flags:
             show_json(rows)
             return
@@ -197,33 +173,20 @@ class Query:
         """A control variable of the thread's task or region.
 
         Raises `OmpdError` if it is not known."""
-        library = self.process.library
-        region = name == "team-size-var"
-        kind = "parallel" if region else "task"
+        kind = "parallel" if name == "team-size-var" else "task"
         number, scope = self.process.icv(name)
         value = c_uint64()
-        with self.process.handle(self.lwp) as thread:
-            handle = c_void_p()
-            library.call(f"ompd_get_curr_{kind}_handle", thread, byref(handle))
-            try:
-                library.call("ompd_get_icv_from_scope", handle, scope, number, byref(value))
-            finally:
-                library.call(f"ompd_rel_{kind}_handle", handle)
+        with self.process.current(self.lwp, kind) as handle:
+            self.process.library.call("ompd_get_icv_from_scope", handle, scope, number, byref(value))
         return int(value.value)
 
     def descriptor(self, kind: str) -> int:
         """Where the runtime keeps the record of the thread's region (`parallel`) or task (`task`).
 
         Raises `OmpdError` if it is not known."""
-        library = self.process.library
         address = ompd.Address()
-        with self.process.handle(self.lwp) as thread:
-            handle = c_void_p()
-            library.call(f"ompd_get_curr_{kind}_handle", thread, byref(handle))
-            try:
-                library.call("ompdx_get_descriptor", handle, byref(address))
-            finally:
-                library.call(f"ompd_rel_{kind}_handle", handle)
+        with self.process.current(self.lwp, kind) as handle:
+            self.process.library.call("ompdx_get_descriptor", handle, byref(address))
         return int(address.address)
 
 
@@ -244,7 +207,7 @@ class Function(gdb.Function):
             if thread.is_running():
                 # It has hit a breakpoint whose condition this is: gdb tells of no stop until that holds.
                 process.debugger.ran()
-            found = self.ask(Query(process, thread.ptid[1]))
+            found = self.ask(Query(process, lwp_of(thread)))
         except NoLibrary as failure:
             raise gdb.GdbError(str(failure)) from None
         except (ompd.OmpdError, NotNow):

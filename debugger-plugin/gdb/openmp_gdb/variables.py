@@ -7,9 +7,9 @@ from contextlib import suppress
 import gdb
 
 from .command import Command, selected_thread, show, show_json
-from .debugger import selected
+from .debugger import lwp_of, selected
+from .places import members_of
 from .process import Json, Process, thread_id
-from .threads import members_of
 
 
 def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
@@ -140,7 +140,7 @@ class Print(Command):
             return members_of(process, team)
         if "-all" not in flags:
             return [own]
-        places = process.members(own.ptid[1])
+        places = process.members(lwp_of(own))
         if not places:
             raise gdb.GdbError("The selected thread is in no team (`openmp threads` lists those that are).")
         lwps = process.team(places[0].runtime, places[0].team)["members"]
@@ -150,7 +150,7 @@ class Print(Command):
     @staticmethod
     def row(process: Process, thread: gdb.InferiorThread, expression: str) -> Json:
         """The value in one thread."""
-        lwp = thread.ptid[1]
+        lwp = lwp_of(thread)
         before = gdb.selected_thread()
         chosen = before is not None and before.ptid == thread.ptid
         with selected(thread):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import gdb
 
 from .command import Command, has_colours, selected_thread, show, show_json, width
+from .debugger import lwp_of
+from .places import find_thread
 from .process import Json, Process, known, thread_id
 from .session import Session
 
@@ -50,7 +52,7 @@ class View(Command):
                 {key: runtime[key] for key in (*identity, *self.of_runtimes) if key in runtime} for runtime in report["runtimes"]
             ]
         threads = process.debugger.inferior.threads()
-        found["gdb_threads"] = {str(thread.ptid[1]): thread_id(thread) for thread in threads}
+        found["gdb_threads"] = {str(lwp_of(thread)): thread_id(thread) for thread in threads}
         return found
 
 
@@ -214,7 +216,7 @@ class Why(Command):
         flags, rest = self.split(argument)
         process = self.process()
         thread = find_thread(process, rest[0]) if rest else selected_thread()
-        lwp = thread.ptid[1]
+        lwp = lwp_of(thread)
         if "-json" in flags:
             report = process.report()
             verdicts = report["verdicts"]
@@ -226,32 +228,6 @@ class Why(Command):
             show_json(found)
         else:
             show(process.text(f"why {lwp}", width(), False, has_colours()))
-
-
-def is_number(text: str) -> bool:
-    """True for numbers as gdb takes them, without a sign."""
-    return text.isascii() and text.isdecimal()
-
-
-def find_thread(process: Process, text: str) -> gdb.InferiorThread:
-    """The thread that is meant: `TEAM.NUMBER`, with `RUNTIME:` in front where there are several runtimes, or a kernel thread id."""
-    team, dot, number = text.rpartition(".")
-    runtime, colon, team = team.rpartition(":")
-    if not (is_number(number) and (not dot or is_number(team)) and (not colon or is_number(runtime))):
-        raise gdb.GdbError(f"{text} is no thread: a team and a number in it (2.3), or the kernel's id of a thread, is wanted.")
-    if not dot:
-        found = process.debugger.thread(int(number))
-        if found is None:
-            raise gdb.GdbError(f"There is no thread with the kernel id {number} (`openmp threads` lists them).")
-        return found
-    members = process.team(int(runtime) if colon else None, int(team))["members"]
-    lwp = members[int(number)] if int(number) < len(members) else None
-    if int(number) >= len(members):
-        raise gdb.GdbError(f"Team {team} has {len(members)} threads: 0 to {len(members) - 1}.")
-    thread = process.debugger.thread(lwp) if lwp is not None else None
-    if thread is None:
-        raise gdb.GdbError(f"Thread {number} of team {team} was not found among the threads of the process.")
-    return thread
 
 
 ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, Init, Why)
