@@ -151,7 +151,7 @@ pub struct Crowd {
     pub threads: usize,
     /// Pools with more than one thread.
     pub pools: usize,
-    /// Threads in pools that the process does not have: a fork leaves them behind.
+    /// Threads in pools that the process does not have: a fork leaves them behind, and threads that are just made are not there yet.
     pub gone: usize,
     /// Processors its threads may run on (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]

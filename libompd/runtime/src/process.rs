@@ -11,7 +11,7 @@ pub struct Crowd {
     pub threads: usize,
     /// Pools with more than one thread.
     pub pools: usize,
-    /// Threads in pools that the process does not have: a fork leaves them behind.
+    /// Threads in pools that the process does not have: a fork leaves them behind, and threads that are just made are not there yet.
     pub gone: usize,
 }
 
