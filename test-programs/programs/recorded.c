@@ -6,12 +6,17 @@
  *
  *   thread LWP LOCKS NESTED CRITICALS BARRIERS    of each thread, followed ones only
  *   tasks N LINE                                  explicit tasks that are over, created at that line
+ *   did FLUSHES MASTERS LOOPS SINGLES TASKWAITS TASKGROUPS DEPENDENT INITIALISED DESTROYED
+ *                                                 of all threads: flushes, master regions, loops that a thread took part
+ *                                                 in, single regions executed, waits, tasks with one dependence each, and
+ *                                                 locks
  *   queued LINE                                   where a task was created that nobody has begun
  *   regions N                                     followed ones, the last included
  *   held LWP ADDRESS LINE                         the lock that a thread has, and where it got it
  *   waits LWP ADDRESS LINE                        the lock that a thread waits for, and where
  *
- * and `ready`.  One byte on standard input lets it go on.  With an argument it aborts then. */
+ * and `ready`.  One byte on standard input lets it go on.  With an argument it aborts then.  Where cancellation is on, each
+ * thread of a region before all this cancels a loop. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdatomic.h>
@@ -23,6 +28,7 @@
 enum { THREADS = 3, TASKS = 20 };
 
 static struct { long lwp, locks, nested, criticals, barriers; } did[THREADS];
+static atomic_int flushes, masters, loops, singles, taskwaits, taskgroups, dependent, initialised, destroyed;
 static omp_lock_t one, gate;
 static omp_nest_lock_t nested;
 static int release[2], tasks_line, queued_line, held_line, wait_line;
@@ -46,11 +52,28 @@ static void work(void) {
     did[me].barriers++;
 #pragma omp critical(counted)
     did[me].criticals++;
+    loops++;
 #pragma omp for schedule(dynamic)
     for (int i = 0; i < 6; i++)
         did[me].locks += 0;
+    flushes++;
+#pragma omp flush
+#pragma omp master
+    masters++;
 #pragma omp single
     {
+        int cell = 0;
+        singles++;
+#pragma omp task depend(out : cell) shared(cell)
+        dependent++, cell = 1;
+#pragma omp task depend(in : cell) shared(cell)
+        dependent += cell;
+        taskwaits++;
+#pragma omp taskwait
+        taskgroups++;
+#pragma omp taskgroup
+        {
+        }
         for (int i = 0; i < TASKS; i++) {
             tasks_line = __LINE__ + 1;
 #pragma omp task
@@ -96,6 +119,8 @@ static void tell(int regions) {
     for (int i = 0; i < THREADS; i++)
         printf("thread %ld %ld %ld %ld %ld\n", did[i].lwp, did[i].locks, did[i].nested, did[i].criticals, did[i].barriers);
     printf("tasks %d %d\n", tasks_run, tasks_line);
+    printf("did %d %d %d %d %d %d %d %d %d\n", flushes, masters, loops, singles, taskwaits, taskgroups, dependent, initialised,
+           destroyed);
     printf("queued %d\n", queued_line);
     printf("regions %d\n", regions);
     printf("held %ld %lx %d\n", held_by, (unsigned long)&gate, held_line);
@@ -110,15 +135,25 @@ int main(int argc, char **argv) {
     if (pipe(release) != 0)
         abort();
     omp_set_dynamic(0);
+    if (omp_get_cancellation()) {
+#pragma omp parallel num_threads(THREADS)
+#pragma omp for
+        for (int i = 0; i < THREADS; i++) {
+#pragma omp cancel for
+        }
+    }
     omp_init_lock(&one);
     omp_init_lock(&gate);
     omp_init_nest_lock(&nested);
+    initialised = 3;
 #pragma omp parallel num_threads(THREADS)
     work();
     omp_control_tool(omp_control_tool_pause, 1, NULL);
 #pragma omp parallel num_threads(THREADS)
     unfollowed();
     omp_control_tool(omp_control_tool_start, 2, NULL);
+    omp_destroy_lock(&one);
+    destroyed = 1;
 #pragma omp parallel num_threads(THREADS)
     {
         last();

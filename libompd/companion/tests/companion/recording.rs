@@ -17,6 +17,9 @@ struct Told {
     tasks: u64,
     tasks_line: u32,
     queued_line: u32,
+    /// Flushes, master regions, loops, single regions, waits for tasks and for groups, tasks with dependences, locks initialised and
+    /// destroyed.
+    did: [u64; 9],
     regions: u64,
     /// Thread, lock and line.
     held: (u64, u64, u32),
@@ -41,6 +44,7 @@ fn told(running: &Held) -> Told {
         threads: threads.collect(),
         tasks: number(&one("tasks")[0]),
         tasks_line: number(&one("tasks")[1]) as u32,
+        did: one("did").iter().map(|word| number(word)).collect::<Vec<_>>().try_into().expect("nine numbers"),
         queued_line: number(&one("queued")[0]) as u32,
         regions: number(&one("regions")[0]),
         held: place("held"),
@@ -58,6 +62,19 @@ fn line(history: &History, event: &Event) -> Option<u32> {
 
 /// Numbers of callbacks, and of kinds.
 const PARALLEL_BEGIN: u8 = 3;
+const PARALLEL_END: u8 = 4;
+const DEPENDENCES: u8 = 18;
+const WORK: u8 = 20;
+const MASKED: u8 = 21;
+const LOCK_INIT: u8 = 24;
+const LOCK_DESTROY: u8 = 25;
+const FLUSH: u8 = 29;
+const CANCEL: u8 = 30;
+const TASKWAIT: u16 = 5;
+const TASKGROUP: u16 = 6;
+/// A worksharing loop, and since OpenMP 5.2 its schedule.
+const LOOPS: &[u16] = &[1, 10, 11, 12, 13];
+const SINGLE_EXECUTOR: u16 = 3;
 const TASK_CREATE: u8 = 5;
 const TASK_SCHEDULE: u8 = 6;
 const MUTEX_ACQUIRE: u8 = 26;
@@ -110,20 +127,48 @@ fn compare(what: &str, told: &Told, history: &History) {
     }
     let all = history.by_time();
     let is_creation = |event: &&Event| event.kind == TASK_CREATE;
-    let (queued, created): (Vec<&Event>, Vec<&Event>) = (all.iter().map(|(_, event)| *event).filter(is_creation))
-        .partition(|event| line(history, event) == Some(told.queued_line));
-    assert_eq!(queued.len(), 1, "{what}: the task that nobody has begun");
-    assert_eq!(created.len() as u64, told.tasks, "{what}: tasks");
-    assert!(created.iter().all(|event| line(history, event) == Some(told.tasks_line)), "{what}: {created:?}");
+    let creations = || all.iter().map(|(_, event)| *event).filter(is_creation);
+    let at = |wanted: u32| creations().filter(move |event| line(history, event) == Some(wanted));
+    assert_eq!(at(told.queued_line).count(), 1, "{what}: the task that nobody has begun");
+    let created: Vec<&Event> = creations().filter(|event| line(history, event) != Some(told.queued_line)).collect();
+    assert_eq!(at(told.tasks_line).count() as u64, told.tasks, "{what}: tasks");
+    let counted = |wanted: &dyn Fn(&Event) -> bool| all.iter().filter(|(_, event)| wanted(event)).count() as u64;
+    let begun = |kind: u8, subs: &[u16]| {
+        counted(&|event| event.kind == kind && event.endpoint == 1 && (subs.is_empty() || subs.contains(&event.sub)))
+    };
+    let dependent = created.iter().filter(|event| event.sub == 1).count() as u64;
+    let did = [
+        counted(&|event| event.kind == FLUSH),
+        begun(MASKED, &[]),
+        begun(WORK, LOOPS),
+        begun(WORK, &[SINGLE_EXECUTOR]),
+        begun(SYNC_REGION, &[TASKWAIT]),
+        begun(SYNC_REGION, &[TASKGROUP]),
+        dependent,
+        counted(&|event| event.kind == LOCK_INIT),
+        counted(&|event| event.kind == LOCK_DESTROY),
+    ];
+    assert_eq!(did, told.did, "{what}");
+    assert_eq!(created.len() as u64, told.tasks + dependent, "{what}: all tasks that are over");
+    // One dependence each, on the same variable, and the second task waits for the first.
+    let dependences: Vec<&Event> =
+        all.iter().map(|(_, event)| *event).filter(|event| event.kind == DEPENDENCES).collect();
+    assert_eq!(dependences.len() as u64, dependent, "{what}: dependences");
+    assert!(
+        dependences.iter().all(|event| event.other == dependences[0].other && event.flags == 1),
+        "{what}: {dependences:?}"
+    );
     let complete = all.iter().filter(|(_, e)| e.kind == TASK_SCHEDULE && e.sub == COMPLETE).map(|(_, e)| e.task);
     let (mut complete, mut ids): (Vec<u64>, Vec<u64>) = (complete.collect(), created.iter().map(|e| e.task).collect());
     complete.sort_unstable();
     ids.sort_unstable();
     assert_eq!(complete, ids, "{what}: every task that was created was completed, by its number");
     ids.dedup();
-    assert_eq!(ids.len() as u64, told.tasks, "{what}: no two tasks have the same number");
+    assert_eq!(ids.len(), created.len(), "{what}: no two tasks have the same number");
     let regions = all.iter().filter(|(_, e)| e.kind == PARALLEL_BEGIN).count() as u64;
     assert_eq!(regions, told.regions, "{what}: regions");
+    // The last one is not over.
+    assert_eq!(counted(&|event| event.kind == PARALLEL_END), told.regions - 1, "{what}: regions that are over");
 }
 
 #[test]
@@ -281,4 +326,24 @@ fn verdicts_know_the_owners() {
         differences.len(),
         differences.join("\n")
     );
+}
+
+/// With cancellation on, each thread says that it cancels, or finds that it was cancelled.
+#[test]
+fn cancellation_is_recorded() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let variables = [("OMP_CANCELLATION", "true")];
+        let Some(running) = start(&program, library.path(), &what, &variables) else { continue };
+        let history = history(running.pid());
+        let all = history.by_time();
+        let cancels: Vec<_> = all.iter().filter(|(_, event)| event.kind == CANCEL).collect();
+        let flags: Vec<_> = cancels.iter().map(|(_, event)| ompt_record::ompt::cancel_flags(event.flags)).collect();
+        assert!(!flags.is_empty() && flags.iter().all(|flags| flags.contains(&"loop")), "{what}: {flags:?}");
+        assert!(flags.iter().any(|flags| flags.contains(&"activated")), "{what}: {flags:?}");
+        running.end();
+        tried += 1;
+    }
+    assert!(tried > 0);
 }
