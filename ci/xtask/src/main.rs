@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers, run by hand")]
 
 mod bench;
+mod coverage;
 mod layout;
 mod matrix;
 mod plugins;
@@ -22,6 +23,8 @@ struct Arguments {
 enum Task {
     /// Measure what an inspection costs (start it with `ci/bench`).
     Bench(bench::Arguments),
+    /// The table of what OMPT and OMPD describe, and what of it works.
+    Coverage(coverage::Arguments),
     /// Layout profiles.
     #[command(subcommand)]
     Layout(layout::Task),
@@ -34,6 +37,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),

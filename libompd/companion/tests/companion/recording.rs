@@ -88,6 +88,8 @@ const CRITICAL: u16 = 5;
 const COMPLETE: u16 = 1;
 
 fn compare(what: &str, told: &Told, history: &History) {
+    // To pause, and to start again.
+    assert_eq!(history.command, Some((1, 2)), "{what}");
     assert_eq!(history.threads.len(), 3, "{what}");
     for thread in &history.threads {
         let did = told.threads.get(&thread.lwp).unwrap_or_else(|| panic!("{what}: nobody is thread {}", thread.lwp));

@@ -59,6 +59,11 @@ fn head(page: &mut Page, history: &History) {
         escape(if history.runtime.is_empty() { "not named" } else { &history.runtime })
     );
     page.wrapped(&format!("Process {}: ", history.pid), HEADING, &text, 4);
+    if let Some((command, count)) = history.command {
+        let name = ompt::command(command).map_or_else(|| format!("command {command}"), str::to_owned);
+        let times = if count > 1 { format!(", the last of {count} commands") } else { String::new() };
+        page.line(format_args!("The program told it: {name}{times}."));
+    }
     let Some(newest) = history.newest() else {
         page.line("There are no events.");
         return;
