@@ -112,12 +112,13 @@ unsafe extern "C" fn parallel_begin(
 }
 
 unsafe extern "C" fn parallel_end(region: *const Data, encountering: *const Data, flags: c_int, codeptr_ra: CodePtr) {
+    if !is_recording() {
+        return;
+    }
     // SAFETY: the runtime's words.
     let (region, task) = unsafe { (word(region), word(encountering)) };
     record(|| Event { kind: 4, flags: bits(flags), region, task, codeptr_ra: codeptr_ra as u64, ..Event::default() });
-    if is_recording() {
-        block::region_ends(region);
-    }
+    block::region_ends(region);
 }
 
 unsafe extern "C" fn task_create(
