@@ -122,7 +122,7 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
         Some(pid) => format!("process {pid}"),
         None => "this process".to_owned(),
     };
-    let block = match companion::find(target) {
+    let block = match companion::find(target, &companion::words(target)) {
         None => return Err(NoHistory::NoCompanion(name())),
         Some(Err(why)) => return Err(NoHistory::Block(explained(&why))),
         Some(Ok(block)) => block,

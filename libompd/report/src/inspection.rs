@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ompd_runtime::companion::Remembered;
+use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::model::{Fact, Issue, RuntimeSnapshot, Site, SourceLine};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{self, Node, Verdict, WaitsFor};
@@ -163,7 +163,7 @@ pub fn inspect_held(
 ) -> Inspection {
     let stacks = Stacks::capture(target);
     let snapshots: Vec<_> = runtimes.iter().map(|r| r.snapshot(target)).collect();
-    let remembered = Remembered::read(target, &snapshots);
+    let remembered = Remembered::read(target, &companion::words(target), &snapshots);
     let stop = Stop { snapshots, stacks, os: os::threads(target), remembered, pause: None, cpu: HashMap::new() };
     finish(target, runtimes, stop, wanted, cache)
 }
@@ -172,7 +172,8 @@ pub fn inspect_held(
 fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
-    let mut watch = Watch { live, runtimes, wanted, cache: Cache::default() };
+    let companion = companion::words(&live);
+    let mut watch = Watch { live, runtimes, companion, wanted, cache: Cache::default() };
     let (began, first) = watch.look(Live::stop)?;
     let (mut at, mut before, mut last) = (began, None, None);
     // Whoever moves to and fro has moved all the same.
@@ -200,6 +201,8 @@ fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<I
 struct Watch<'a> {
     live: Live,
     runtimes: Vec<Box<dyn Runtime>>,
+    /// Where companions say where their blocks are.
+    companion: Vec<Addr>,
     wanted: Wanted<'a>,
     cache: Cache,
 }
@@ -215,7 +218,7 @@ impl Watch<'_> {
         stop(live)?;
         let stacks = Stacks::capture(live);
         let snapshots: Vec<_> = self.runtimes.iter().map(|r| r.snapshot(live)).collect();
-        let remembered = Remembered::read(live, &snapshots);
+        let remembered = Remembered::read(live, &self.companion, &snapshots);
         let os = os::threads(live);
         let pause = live.resume().unwrap_or_else(|| began.elapsed());
         let cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, ByteOrder, ReadError, Target, TargetExt, memory};
-use ompt_record::block::{CreationValues, SYMBOL};
+use ompd_target::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, memory};
+use ompt_record::block::{CreationValues, SYMBOL, in_ring};
 use ompt_record::read::{Block, Memory, NoBlock};
 
 use crate::model::{Fact, Issue, LockId, Owner, RuntimeSnapshot, Site};
@@ -51,20 +51,28 @@ fn number(order: ByteOrder, word: &[u8; 8]) -> u64 {
     order.uint(word)
 }
 
-/// Finds the block of a process: `None` if no companion is in it, or one that has not begun.
+/// A function that whatever starts a tool exports; the runtimes with OMPT have one as well.
+const START: &str = "ompt_start_tool";
+
+/// Where companions of a process say where their blocks are. To be asked before the process is stopped, since it looks into symbol
+/// tables: of files that export what starts a tool, as a program with a companion built in does.
+pub fn words(target: &dyn Target) -> Vec<Addr> {
+    let starts_tools = |module: &&Module| module.exports(SYMBOL) || module.exports(START);
+    let symbols = target.modules().iter().filter(starts_tools).filter_map(|module| module.symbol(SYMBOL));
+    symbols.filter(|symbol| !symbol.tls).map(|symbol| symbol.addr).collect()
+}
+
+/// Finds the block of a process: `None` if no companion is in it, or one that has not begun. `words` is what [`words`] gave.
 ///
 /// # Errors
 /// If there is one, and its block cannot be read.
-pub fn find(target: &dyn Target) -> Option<Result<Block, NoBlock<ReadError>>> {
-    let words = Words::of(target);
+pub fn find(target: &dyn Target, words: &[Addr]) -> Option<Result<Block, NoBlock<ReadError>>> {
     // Of a companion that is linked into the program and one that is preloaded only the first is asked by the runtime; the other one
     // stays without a block.
-    target.modules().iter().filter_map(|module| module.symbol(SYMBOL)).filter(|symbol| !symbol.tls).find_map(|symbol| {
-        match target.read_u64(symbol.addr) {
-            Ok(0) => None,
-            Ok(at) => Some(Block::open(&words, at)),
-            Err(source) => Some(Err(NoBlock::Unreadable { at: symbol.addr.0, source })),
-        }
+    words.iter().find_map(|word| match target.read_u64(*word) {
+        Ok(0) => None,
+        Ok(at) => Some(Block::open(&Words::of(target), at)),
+        Err(source) => Some(Err(NoBlock::Unreadable { at: word.0, source })),
     })
 }
 
@@ -92,10 +100,10 @@ struct Holder {
 }
 
 impl Remembered {
-    /// Reads it of a process that stands still.
-    pub fn read(target: &dyn Target, snapshots: &[RuntimeSnapshot]) -> Remembered {
+    /// Reads it of a process that stands still. `words` is what [`words`] gave.
+    pub fn read(target: &dyn Target, words: &[Addr], snapshots: &[RuntimeSnapshot]) -> Remembered {
         let mut all = Remembered::default();
-        let block = match find(target) {
+        let block = match find(target, words) {
             None => return all,
             Some(Ok(block)) => block,
             Some(Err(why)) => {
@@ -108,7 +116,7 @@ impl Remembered {
         if !own {
             return all;
         }
-        all.runtime = target.module_at(Addr(block.header.lookup)).map(ompd_target::Module::base);
+        all.runtime = target.module_at(Addr(block.header.lookup)).map(Module::base);
         let words = Words::of(target);
         let filed = snapshots.iter().flat_map(|s| &s.tasks).filter_map(|task| task.tool_data.get());
         for id in filed.filter(|id| *id != 0) {
@@ -120,6 +128,8 @@ impl Remembered {
         if snapshots.iter().all(|snapshot| snapshot.locks.is_empty()) {
             return all;
         }
+        let first_pages = (0..block.header.rings_used).map(|ring| block.at + block.shape.ring_at(ring));
+        target.prefetch(&first_pages.map(|at| (Addr(at), in_ring::SNAPSHOT_AT)).collect::<Vec<_>>());
         for ring in block.rings(&words).0 {
             let Ok(lwp) = i32::try_from(ring.values.lwp) else { continue };
             for held in block.held(&words, ring).unwrap_or_default() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ompd::api::*;
 use ompd::types::*;
-use ompd_runtime::companion::{Words, find};
+use ompd_runtime::companion::{Words, find, words};
 use ompd_target::{Live, OpenOptions};
 use ompt_record::block::{LevelValues, SnapshotValues};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, can_build};
@@ -59,7 +59,7 @@ fn runtimes() -> Vec<Tried> {
 /// Has each thread ask the runtime about itself, and go back to what it waited for.
 fn ask(running: &Running) -> Inside {
     let live = Live::open(running.pid, &OpenOptions::default()).expect("it can be opened");
-    let block = find(&live).expect("a companion").expect("a block");
+    let block = find(&live, &words(&live)).expect("a companion").expect("a block");
     let rings: Vec<_> = block.rings(&Words::of(&live)).0.into_iter().filter(|ring| ring.values.ended == 0).collect();
     for ring in &rings {
         // SAFETY: a system call on plain numbers; the process is this test's.

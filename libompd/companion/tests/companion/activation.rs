@@ -81,7 +81,9 @@ fn what_the_runtime_offers_is_told() {
         let Some(running) = start(&program, library.path(), &what, &variables) else { continue };
         let text = running.output();
         let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
-        let block = ompd_runtime::companion::find(&live).expect("a companion").expect("a block");
+        let block = ompd_runtime::companion::find(&live, &ompd_runtime::companion::words(&live))
+            .expect("a companion")
+            .expect("a block");
         for (bit, entry) in ENTRY_POINTS.iter().enumerate() {
             let line = text.lines().find(|line| line.trim_start().starts_with(entry));
             let line = line.unwrap_or_else(|| panic!("{what}: nothing is said of {entry}: {text}"));

@@ -222,7 +222,7 @@ fn a_small_ring_has_the_last_events() {
 /// Who has a lock, where it was acquired, and where tasks come from, as the block remembers it.
 #[test]
 fn what_is_held_is_remembered() {
-    use ompd_runtime::companion::{Words, find};
+    use ompd_runtime::companion::{Words, find, words};
     let Some(program) = program("recorded", &[]) else { return };
     let mut tried = 0;
     for (library, what) in libraries() {
@@ -231,7 +231,7 @@ fn what_is_held_is_remembered() {
         let told = told(&running);
         let history = history(running.pid());
         let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
-        let block = find(&live).expect("a companion").expect("a block");
+        let block = find(&live, &words(&live)).expect("a companion").expect("a block");
         let words = Words::of(&live);
         let (rings, unreadable) = block.rings(&words);
         assert_eq!((rings.len(), unreadable), (3, 0), "{what}");
