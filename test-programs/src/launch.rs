@@ -163,11 +163,6 @@ impl Launch {
         Ok(command)
     }
 
-    /// Whether threads of the program wait without sleeping.
-    fn spins(&self) -> bool {
-        self.env == Env::Stock || ["hangs/", "healthy/"].iter().any(|kind| self.executable.program.starts_with(kind))
-    }
-
     /// Starts the program and waits for nothing.
     ///
     /// # Errors
@@ -183,20 +178,16 @@ impl Launch {
             command.process_group(0);
         }
         let leaves_core = self.core_directory.is_some();
-        let spins = self.spins();
         let prepare = move || {
             // The alarm outlives execve (alarm(2)).
             alarm::set(BACKSTOP_SECONDS);
-            if spins {
-                give_way()?;
-            }
             if leaves_core {
                 setrlimit(Resource::RLIMIT_CORE, RLIM_INFINITY, RLIM_INFINITY)?;
             }
             Ok(())
         };
-        // SAFETY: between fork and exec the closure only makes the system calls alarm, setpriority and setrlimit; it does
-        // not allocate, take a lock or touch memory of the parent.
+        // SAFETY: between fork and exec the closure only makes the system calls alarm and setrlimit; it does not
+        // allocate, take a lock or touch memory of the parent.
         unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn().with_context(|| format!("starting {}", self.executable.path.display()))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -207,11 +198,4 @@ impl Launch {
             stderr,
         })
     }
-}
-
-/// Leaves the processors to those who look at this process, and to other tests. Called between fork and exec.
-fn give_way() -> std::io::Result<()> {
-    // SAFETY: a system call on plain numbers, for this process.
-    let failed = unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, 10) } != 0;
-    if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
