@@ -206,8 +206,9 @@ impl Block {
             let count = usize::try_from(count).unwrap_or(0);
             let bytes = (EVENT_WORDS * size_of::<u64>()) as u64;
             let words = memory.words(events_at + position % size * bytes, count * EVENT_WORDS)?;
-            for (position, words) in (position..).zip(words.as_chunks().0) {
-                match Event::from_words(*words, position) {
+            for (n, words) in words.as_chunks().0.iter().enumerate() {
+                // A damaged head may be the largest number there is.
+                match Event::from_words(*words, position.wrapping_add(n as u64)) {
                     Ok(event) => all.events.push(event),
                     Err(Missing::Torn) => all.torn += 1,
                     Err(Missing::Replaced) => all.overwritten += 1,

@@ -146,6 +146,9 @@ fn explained<E: std::error::Error + 'static>(why: &NoBlock<E>) -> String {
     format!("{why}{}", cause.unwrap_or_default())
 }
 
+/// Events that are read at most, of all threads together: a gigabyte.
+const MOST_EVENTS: u64 = 1 << 24;
+
 fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
     let header = &block.header;
     let mut issues = Vec::new();
@@ -158,11 +161,15 @@ fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
     lost(unreadable, "threads' events cannot be read");
     lost(header.threads_beyond, "threads were not recorded, since there were more than rings (OMPT_COMPANION_THREADS)");
     let mut threads: Vec<ThreadHistory> = Vec::new();
+    // A core may claim more memory than there is, by mapping one piece of its file many times.
+    let mut room = MOST_EVENTS;
     for ring in rings {
         let values = ring.values;
         let total = values.head.saturating_sub(values.first.min(values.head));
         let there = total.min(block.shape.events);
-        let read = block.events(memory, ring, most);
+        let wanted = most.min(room);
+        room -= there.min(wanted);
+        let read = block.events(memory, ring, wanted);
         let events = read.unwrap_or_else(|_| {
             issues.push(format!("the events of thread {} cannot be read", values.id));
             Default::default()
@@ -174,7 +181,7 @@ fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
             began: values.began,
             ended: (values.state == RingState::Ended as u64).then_some(values.ended),
             total,
-            not_shown: there - there.min(most),
+            not_shown: there - there.min(wanted),
             overwritten: events.overwritten,
             torn: events.torn,
             events: events.events,

@@ -152,12 +152,10 @@ impl Remembered {
     /// what is said of it; so a thread counts as owner only if it is `settled`: it waits, or is in no call of the runtime.
     pub fn tell(self, snapshots: &mut [RuntimeSnapshot], settled: impl Fn(i32) -> bool) {
         let site = |code: u64| (code != 0).then_some(Site { code: Addr(code), location: None });
-        for snapshot in
-            snapshots.iter_mut().filter(|snapshot| self.runtime.is_none_or(|base| base == snapshot.instance.base))
-        {
-            if let Some(why) = &self.trouble {
-                snapshot.issues.push(Issue::new("companion", why));
-            }
+        if let (Some(why), Some(first)) = (&self.trouble, snapshots.first_mut()) {
+            first.issues.push(Issue::new("companion", why));
+        }
+        for snapshot in snapshots.iter_mut().filter(|snapshot| self.runtime == Some(snapshot.instance.base)) {
             for task in &mut snapshot.tasks {
                 let creation = task.tool_data.get().and_then(|id| self.tasks.get(&id));
                 task.created = creation.and_then(|creation| site(creation.codeptr_ra));
