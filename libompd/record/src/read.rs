@@ -286,3 +286,34 @@ fn text(words: &[u64]) -> String {
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory in which every word is zero.
+    struct Zeros;
+
+    impl Memory for Zeros {
+        type Error = std::convert::Infallible;
+
+        fn words(&self, _at: u64, count: usize) -> Result<Vec<u64>, Self::Error> {
+            Ok(vec![0; count])
+        }
+    }
+
+    #[test]
+    fn no_head_of_a_ring_is_too_large() {
+        let shape = Shape::new(1, 64, 64, 64).expect("a shape");
+        let block = Block { at: 4096, shape, header: HeaderValues::default(), runtime: String::new() };
+        for head in [0, 1, 64, 65, u64::MAX - 1, u64::MAX] {
+            for first in [0, head / 2, head, u64::MAX] {
+                let ring = RingAt { index: 0, values: RingValues { head, first, ..RingValues::default() } };
+                let Ok(events) = block.events(&Zeros, ring, u64::MAX);
+                let begun = head - first.min(head);
+                assert_eq!((events.events.len(), events.torn), (0, begun.min(64)), "{head} {first}");
+                assert_eq!(events.overwritten, begun - begun.min(64), "{head} {first}");
+            }
+        }
+    }
+}
