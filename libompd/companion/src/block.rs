@@ -12,6 +12,8 @@ use ompt_record::block::{
 };
 use ompt_record::event::Event;
 
+use crate::ompt::Lookup;
+
 /// Where the block is, for who looks: its address, or zero ([`ompt_record::block::SYMBOL`]).
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name of a symbol, in the manner of OMPT's")]
@@ -432,6 +434,20 @@ fn ring(shape: Shape, index: u64) -> Option<&'static Ring> {
 
 fn epoch() -> u64 {
     header().map_or(0, |header| header.epoch.load(Relaxed))
+}
+
+/// Whether the runtime with this look-up function is the one that is recorded: the first that asks. Others are counted.
+pub fn belongs_to(lookup: Lookup) -> bool {
+    let Some(header) = header() else { return false };
+    let lookup = lookup as usize as u64;
+    match header.lookup.compare_exchange(0, lookup, AcqRel, Acquire) {
+        Ok(_) => true,
+        Err(first) if first == lookup => true,
+        Err(_) => {
+            header.runtimes_beyond.fetch_add(1, Relaxed);
+            false
+        }
+    }
 }
 
 /// Remembers where a new region comes from, and gives its number.

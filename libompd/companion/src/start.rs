@@ -52,10 +52,12 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
         // Without memory there is nothing to do here: the program goes on without a tool.
         return 0;
     }
+    if !block::belongs_to(lookup) {
+        return 0;
+    }
     let entries = Entries::look_up(lookup);
     let answers = register(entries);
     if let Some(header) = header() {
-        header.lookup.store(lookup as usize as u64, Relaxed);
         header.entry_points.store(entries.found, Relaxed);
         for (n, word) in [&header.results_first, &header.results_second, &header.results_third].into_iter().enumerate()
         {

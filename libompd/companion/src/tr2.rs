@@ -38,7 +38,7 @@ pub unsafe fn tr2_initialize(lookup: Option<Lookup>, runtime_version: *const c_c
         // SAFETY: as the caller says.
         unsafe { CStr::from_ptr(runtime_version) }.to_bytes()
     };
-    if !block::begin(settings.shape, 0, name) {
+    if !block::begin(settings.shape, 0, name) || !block::belongs_to(lookup) {
         return 0;
     }
     let entries = Entries::look_up(lookup);

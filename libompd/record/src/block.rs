@@ -9,7 +9,7 @@ pub const SYMBOL: &str = "ompt_companion_block";
 pub const MAGIC: [u64; 2] = [u64::from_be_bytes(*b"OMPTcomp"), u64::from_be_bytes(*b"anion\0\0\x01")];
 
 /// The layout that this crate describes. Readers refuse others: the meaning of words may have changed.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// Bytes in a page: parts of the block begin on one, so that rings can be given memory one by one.
 pub const PAGE: u64 = 4096;
@@ -98,7 +98,7 @@ words! {
         /// What the runtime gave `ompt_start_tool` as version of OpenMP (`_OPENMP`, such as 201611).
         omp_version,
         /// An address in the code of the runtime that has started the companion: its look-up function. Other runtimes of the process
-        /// know nothing of it.
+        /// know nothing of it: see `runtimes_beyond`.
         lookup,
         /// Bit n is set if the n-th of [`ompt::ENTRY_POINTS`](crate::ompt::ENTRY_POINTS) was found.
         entry_points,
@@ -118,6 +118,9 @@ words! {
         results_third,
         /// Devices that got no place in the table ([`device::TABLE_AT`](crate::device::TABLE_AT)).
         devices_beyond,
+        /// Further runtimes of the process that wanted to start the companion and were refused: regions, tasks and threads of two
+        /// runtimes could not be told from each other.
+        runtimes_beyond,
     }
 }
 

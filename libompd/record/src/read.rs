@@ -27,13 +27,12 @@ pub trait Memory {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoBlock<E> {
     /// It cannot be read.
-    #[error("the block at {at:#x} cannot be read")]
+    #[error("the block at {at:#x} cannot be read: {why}")]
     Unreadable {
         /// Where it should be.
         at: u64,
         /// Why.
-        #[source]
-        source: E,
+        why: E,
     },
     /// There is something else.
     #[error("at {at:#x} is no block of a companion")]
@@ -98,7 +97,7 @@ impl Block {
     pub fn open<M: Memory>(memory: &M, at: u64) -> Result<Block, NoBlock<M::Error>> {
         let words = memory
             .words(at, Header::WORDS + RUNTIME_NAME / size_of::<u64>())
-            .map_err(|source| NoBlock::Unreadable { at, source })?;
+            .map_err(|why| NoBlock::Unreadable { at, why })?;
         let damaged = |what| NoBlock::Damaged { at, what };
         let (header, name) = words.split_at_checked(Header::WORDS).ok_or(damaged("it has no header"))?;
         let header = HeaderValues::from_words(header).ok_or(damaged("it has no header"))?;

@@ -12,7 +12,7 @@ use ompd_stack::{Cache, Code, CodePlace};
 use ompd_target::{Addr, OpenError, OpenOptions, Target, TargetKind};
 use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, Shape, State};
 use ompt_record::event::Event;
-use ompt_record::read::{Block, Memory, NoBlock};
+use ompt_record::read::{Block, Memory};
 
 use crate::inspection::open;
 
@@ -105,7 +105,7 @@ impl NoHistory {
 /// If there is nothing to read.
 pub fn history(target: &str, options: &OpenOptions, most: u64) -> Result<History, NoHistory> {
     if let Some(file) = BlockFile::open(Path::new(target)) {
-        let block = Block::open(&file, file.at).map_err(|why| NoHistory::Block(explained(&why)))?;
+        let block = Block::open(&file, file.at).map_err(|why| NoHistory::Block(why.to_string()))?;
         return Ok(read(&block, &file, most));
     }
     let held = open(target, options)?;
@@ -124,7 +124,7 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
     };
     let block = match companion::find(target, &companion::words(target)) {
         None => return Err(NoHistory::NoCompanion(name())),
-        Some(Err(why)) => return Err(NoHistory::Block(explained(&why))),
+        Some(Err(why)) => return Err(NoHistory::Block(why.to_string())),
         Some(Ok(block)) => block,
     };
     let mut history = read(&block, &Words::of(target), most);
@@ -138,12 +138,6 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
         }
     }
     Ok(history)
-}
-
-/// The message of an error with its cause.
-fn explained<E: std::error::Error + 'static>(why: &NoBlock<E>) -> String {
-    let cause = std::error::Error::source(why).map(|cause| format!(": {cause}"));
-    format!("{why}{}", cause.unwrap_or_default())
 }
 
 /// Events that are read at most, of all threads together: a gigabyte.
@@ -160,6 +154,10 @@ fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
     };
     lost(unreadable, "threads' events cannot be read");
     lost(header.threads_beyond, "threads were not recorded, since there were more than rings (OMPT_COMPANION_THREADS)");
+    lost(
+        header.runtimes_beyond,
+        "further OpenMP runtimes of the process were not recorded: one companion records one runtime",
+    );
     let mut threads: Vec<ThreadHistory> = Vec::new();
     // A core may claim more memory than there is, by mapping one piece of its file many times.
     let mut room = MOST_EVENTS;

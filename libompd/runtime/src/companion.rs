@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, memory};
-use ompt_record::block::{CreationValues, SYMBOL, in_ring};
+use ompd_target::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
+use ompt_record::block::{CreationValues, RingValues, SYMBOL, in_ring};
 use ompt_record::read::{Block, Memory, NoBlock};
 
 use crate::model::{Fact, Issue, LockId, Owner, RuntimeSnapshot, Site};
@@ -72,8 +72,45 @@ pub fn find(target: &dyn Target, words: &[Addr]) -> Option<Result<Block, NoBlock
     words.iter().find_map(|word| match target.read_u64(*word) {
         Ok(0) => None,
         Ok(at) => Some(Block::open(&Words::of(target), at)),
-        Err(source) => Some(Err(NoBlock::Unreadable { at: word.0, source })),
+        Err(why) => Some(Err(NoBlock::Unreadable { at: word.0, why })),
     })
+}
+
+/// Which thread of a target a ring is of.
+///
+/// The companion knows its thread by the kernel's id, which in a PID namespace (a container) is another one than outside, and by
+/// `pthread_self()`, which is the same for everybody. In the child of a fork the threads that were left behind have rings as well, and
+/// match none of its own.
+struct Threads {
+    /// The kernel's ids by `pthread_self()`; `None` if pointers of threads cannot be had.
+    by_pthread: Option<HashMap<u64, i32>>,
+    /// The companion's ids of threads are the same as the target's.
+    same_ids: bool,
+}
+
+impl Threads {
+    /// `None` if no ring can be said to be a thread's.
+    fn of(target: &dyn Target, block: &Block) -> Option<Threads> {
+        let own = |pid| u64::try_from(pid).is_ok_and(|pid| pid == block.header.pid);
+        let same_ids = target.process().pid.is_none_or(own);
+        let pthread = |thread: &Thread, distance| Some((thread.thread_pointer()?.back(distance).0, thread.lwp));
+        let by_pthread: Option<HashMap<_, _>> = target.pthread_distance().map(|distance| {
+            let threads = target.threads().iter();
+            threads.filter_map(|thread| pthread(thread, distance)).collect()
+        });
+        let by_pthread = by_pthread.filter(|threads| !threads.is_empty());
+        (same_ids || by_pthread.is_some()).then_some(Threads { by_pthread, same_ids })
+    }
+
+    /// The kernel's id of the thread that a ring is of, if it is one of the target's.
+    fn that_has(&self, ring: &RingValues) -> Option<i32> {
+        let said = i32::try_from(ring.lwp).ok()?;
+        match &self.by_pthread {
+            // Memory of a thread that went without a word may be another's by now.
+            Some(threads) => threads.get(&ring.pthread).copied().filter(|lwp| !self.same_ids || *lwp == said),
+            None => Some(said),
+        }
+    }
 }
 
 /// What a companion remembered at a stop and the runtime does not keep.
@@ -111,11 +148,6 @@ impl Remembered {
                 return all;
             }
         };
-        // The child of a fork that has not used OpenMP yet has its parent's block.
-        let own = target.process().pid.is_none_or(|pid| u64::try_from(pid).is_ok_and(|pid| pid == block.header.pid));
-        if !own {
-            return all;
-        }
         all.runtime = target.module_at(Addr(block.header.lookup)).map(Module::base);
         let words = Words::of(target);
         let filed = snapshots.iter().flat_map(|s| &s.tasks).filter_map(|task| task.tool_data.get());
@@ -128,10 +160,18 @@ impl Remembered {
         if snapshots.iter().all(|snapshot| snapshot.locks.is_empty()) {
             return all;
         }
+        let Some(threads) = Threads::of(target, &block) else {
+            all.trouble = Some(format!(
+                "it calls the process {}, as in a PID namespace of its own, and without pointers of threads its threads cannot be \
+                 told from each other: whose the locks are is not known",
+                block.header.pid
+            ));
+            return all;
+        };
         let first_pages = (0..block.header.rings_used).map(|ring| block.at + block.shape.ring_at(ring));
         target.prefetch(&first_pages.map(|at| (Addr(at), in_ring::SNAPSHOT_AT)).collect::<Vec<_>>());
         for ring in block.rings(&words).0 {
-            let Ok(lwp) = i32::try_from(ring.values.lwp) else { continue };
+            let Some(lwp) = threads.that_has(&ring.values) else { continue };
             for held in block.held(&words, ring).unwrap_or_default() {
                 let holder = Holder { lwp, codeptr_ra: held.codeptr_ra, disputed: false };
                 all.held.entry(held.wait_id).and_modify(|other| other.disputed = true).or_insert(holder);

@@ -108,6 +108,44 @@ fn what_the_runtime_offers_is_told() {
     }
 }
 
+/// Of two runtimes in a process the first is recorded, and the other one is said to be left out.
+#[test]
+fn of_two_runtimes_the_first() {
+    let Some(program) = program("two_ompt", &["-ldl"]) else { return };
+    let files = |(library, what): &(tempfile::TempDir, String)| (library.path().join("libomp.so.5"), what.clone());
+    let libraries = libraries();
+    let mut files: Vec<_> = libraries.iter().map(files).collect();
+    files.retain(|(file, what)| {
+        let loads =
+            Command::new("python3").args(["-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1])"]).arg(file).output();
+        let loads = loads.expect("python3 runs");
+        let text = String::from_utf8_lossy(&loads.stderr);
+        assert!(loads.status.success() || text.contains("GLIBC_"), "{what}: {text}");
+        if !loads.status.success() {
+            Skip::because(format!("{what}: {}", text.trim_end())).show();
+        }
+        loads.status.success()
+    });
+    let [(first, one), (second, other), ..] = &files[..] else {
+        Skip::because("there are not two runtimes with OMPT that run here").show();
+        return;
+    };
+    let (name, companion) = crate::common::by_libraries();
+    let variables = [(name, &*companion), ("KMP_DUPLICATE_LIB_OK", "TRUE")];
+    for ((first, one), (second, other)) in [((first, one), (second, other)), ((second, other), (first, one))] {
+        let what = format!("{one}, then {other}");
+        let arguments = [first, second].map(|file| file.to_str().expect("a path of text"));
+        let running = Held::start(&program.path, Path::new("/nowhere"), &what, &variables, &arguments);
+        let running = running.expect("both can be loaded");
+        assert_eq!(running.told("region"), [["2"], ["2"]], "{what}");
+        let history = history(running.pid());
+        assert_eq!(history.threads.len(), 2, "{what}");
+        assert_eq!(history.issues.len(), 1, "{what}: {:?}", history.issues);
+        assert!(history.issues[0].starts_with("1 further OpenMP runtimes"), "{what}: {:?}", history.issues);
+        running.end();
+    }
+}
+
 /// The child of a fork goes on in the same block, which is its own copy; the threads that it does not have are said to have ended.
 #[test]
 fn fork() {

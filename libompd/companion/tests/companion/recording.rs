@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use ompd_report::history::{History, ThreadHistory};
 use ompt_record::event::Event;
 use test_programs::{
-    Case, Env, HANGS, Launch, Opt, Runtime, Toolchain, build, can_build, combinations, compare_verdicts,
+    Case, Env, HANGS, Launch, Opt, Runtime, Skip, Toolchain, build, can_build, combinations, compare_verdicts,
 };
 
-use crate::common::{Held, companion, history, libraries, program, report, start};
+use crate::common::{Held, by_libraries, companion, history, libraries, program, report, start};
 
 /// What a program that counts has done, by its own account.
 struct Told {
@@ -291,6 +291,48 @@ fn the_report_knows_more() {
         tried += 1;
     }
     assert!(tried > 0 && by_companion > 0, "{tried} runtimes, {by_companion} owners from the companion");
+}
+
+/// In a PID namespace, as containers have, the companion knows its threads by other ids than who looks from outside.
+#[test]
+fn owners_in_a_pid_namespace() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let enter = ["--pid", "--fork", "--kill-child"];
+    let permitted = std::process::Command::new("unshare").args(enter).arg("true").output();
+    if !permitted.as_ref().is_ok_and(|output| output.status.success()) {
+        Skip::because(format!("no PID namespace can be made: {permitted:?}")).show();
+        return;
+    }
+    let program = program.path.to_str().expect("a path of text");
+    let [pid, fork, kill] = enter;
+    let tool = by_libraries();
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let variables = [(tool.0, &*tool.1), ("KMP_BLOCKTIME", "0")];
+        let arguments = [pid, fork, kill, program];
+        let unshare = std::path::Path::new("unshare");
+        let Some(running) = Held::start(unshare, library.path(), &what, &variables, &arguments) else { continue };
+        let children = format!("/proc/{0}/task/{0}/children", running.pid());
+        let children = std::fs::read_to_string(children).expect("its children can be read");
+        let inside: i32 = children.trim().parse().expect("it has one child");
+        test_programs::await_all_blocked(inside, 3, true).expect("it comes to rest");
+        let told = told(&running);
+        let report = report(&inside.to_string());
+        let runtime = &report["runtimes"][0];
+        if !runtime["missing"].as_array().is_none_or(Vec::is_empty) {
+            running.end();
+            continue;
+        }
+        let lock = &runtime["locks"][0];
+        assert_eq!(lock["acquired"]["location"]["line"], told.held.2, "{what}: {lock}");
+        let owner = lock["owner"]["value"]["lwp"].as_i64().expect("its owner is known");
+        let ids = std::fs::read_to_string(format!("/proc/{inside}/task/{owner}/status")).expect("it is a thread of it");
+        let ids = ids.lines().find_map(|line| line.strip_prefix("NSpid:")).expect("its ids");
+        assert_eq!(ids.split_whitespace().last(), Some(&*told.held.0.to_string()), "{what}: {lock}, {ids}");
+        running.end();
+        tried += 1;
+    }
+    assert!(tried > 0, "no runtime was tried");
 }
 
 /// Programs that hang get the verdict they expect, with the owners of all locks.
