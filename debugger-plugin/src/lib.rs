@@ -119,7 +119,8 @@ impl Gdb {
     pub fn process(library: &Path, pid: u32, remote: bool) -> Gdb {
         let mut gdb = Gdb::new(library);
         if remote {
-            gdb.before.push(format!("target remote | gdbserver --once --attach - {pid}"));
+            // A shell that stays around it would be what gdb ends in its place.
+            gdb.before.push(format!("target remote | exec gdbserver --once --attach - {pid}"));
         } else {
             gdb.command.args(["-p", &pid.to_string()]);
         }

@@ -416,8 +416,9 @@ fn stopped(launch: &Launch, begun: Begun) -> anyhow::Result<Vec<String>> {
                 let script = format!("#!/bin/sh\nexec \"$@\" < {} > {}\n", input.display(), output.display());
                 std::fs::write(&wrapper, script)?;
                 std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755))?;
-                gdb = gdb
-                    .first(format!("target extended-remote | gdbserver --wrapper {} -- --multi -", wrapper.display()));
+                // A shell that stays around it would be what gdb ends in its place.
+                let server = format!("exec gdbserver --wrapper {} -- --multi -", wrapper.display());
+                gdb = gdb.first(format!("target extended-remote | {server}"));
                 gdb = gdb.first(format!("set remote exec-file {}", program.display()));
             }
             let run = match begun {
@@ -442,7 +443,13 @@ fn stopped(launch: &Launch, begun: Begun) -> anyhow::Result<Vec<String>> {
             return printed;
         }
     };
-    gdb.run(&STOPPING)
+    if begun == Begun::Launched {
+        return gdb.run(&STOPPING);
+    }
+    // gdbserver 13 does not end when its input does: gdb would wait for it before it kills it.
+    let mut printed = gdb.run(&[&STOPPING[..], &["monitor exit"]].concat())?;
+    printed.truncate(STOPPING.len());
+    Ok(printed)
 }
 
 #[test]
