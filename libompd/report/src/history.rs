@@ -4,13 +4,18 @@
 //! or overwritten, is recognised and counted instead of shown.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use ompd_runtime::companion::{self, Words};
+use ompd_runtime::names;
 use ompd_stack::{Cache, Code, CodePlace};
 use ompd_target::{Addr, OpenError, OpenOptions, Target, TargetKind};
 use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, Shape, State};
+use ompt_record::device::{
+    DeviceAt, DeviceRecord, DeviceState, ENTRY_POINTS, HAS_HOST_TIME, HAS_LOOKUP, HAS_TIME, MOST_PARTS, records,
+};
 use ompt_record::event::Event;
 use ompt_record::read::{Block, Memory};
 
@@ -39,8 +44,13 @@ pub struct History {
     pub now: Option<SystemTime>,
     /// Every thread that has events, in the order in which they began.
     pub threads: Vec<ThreadHistory>,
+    /// Devices the runtime has introduced, also those that are gone.
+    pub devices: Vec<DeviceHistory>,
     /// Where in the source the return addresses of the events are.
     pub places: HashMap<u64, CodePlace>,
+    /// What the program calls the locks and variables that events name by their addresses, as far as they have symbols (text of the
+    /// target).
+    pub names: HashMap<u64, String>,
     /// What is missing, and why.
     pub issues: Vec<String>,
 }
@@ -68,6 +78,43 @@ pub struct ThreadHistory {
     pub overwritten: u64,
     /// How many were being written when they were read.
     pub torn: u64,
+}
+
+/// A device, and what its trace says.
+#[derive(Debug)]
+pub struct DeviceHistory {
+    /// Its number.
+    pub number: i32,
+    /// What the runtime calls it; empty if it gave no name (text of the target).
+    pub type_name: String,
+    /// What becomes of it.
+    pub state: DeviceState,
+    /// The runtime gave a function to look up what the device offers.
+    pub has_lookup: bool,
+    /// What of it the device has, by name (OpenMP 5.2, table 19.4).
+    pub entry_points: Vec<&'static str>,
+    /// When it was introduced, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub began: u64,
+    /// What its own clock said then, in its own units.
+    pub device_time: Option<u64>,
+    /// The same moment in seconds of `omp_get_wtime`.
+    pub host_time: Option<f64>,
+    /// When it was finalised, if it was.
+    pub ended: Option<u64>,
+    /// How many records were ever written.
+    pub total: u64,
+    /// Those that were read, in the order of their delivery; more than one event of the ring each.
+    pub records: Vec<DeviceRecord>,
+    /// Whether earlier ones were there and have been overwritten, or were not asked for.
+    pub earlier: bool,
+    /// How many parts of records were read whose others are missing.
+    pub fragments: u64,
+    /// Buffers that it asked for and did not get: what happened then may be missing.
+    pub buffers_refused: u64,
+    /// Records that could not be made sense of.
+    pub invalid: u64,
+    /// Deliveries of which not all could be read.
+    pub cut: u64,
 }
 
 /// Why there is no history.
@@ -131,13 +178,26 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
     history.kind = Some(target.kind());
     history.now = (target.kind() == TargetKind::Live).then(SystemTime::now);
     let code = Code::of(target, &Cache::default());
+    let mut named = HashMap::new();
     for thread in &history.threads {
         for event in thread.events.iter().filter(|event| event.codeptr_ra != 0) {
             let place = history.places.entry(event.codeptr_ra);
             place.or_insert_with(|| code.of_return_address(Addr(event.codeptr_ra)));
         }
+        for address in thread.events.iter().filter_map(named_address) {
+            if let Entry::Vacant(entry) = named.entry(address) {
+                entry.insert(names::symbol(target, Addr(address)));
+            }
+        }
     }
+    history.names = named.into_iter().filter_map(|(address, name)| Some((address, name?))).collect();
     Ok(history)
+}
+
+/// The address by which an event names a lock or variable of the program.
+pub(crate) fn named_address(event: &Event) -> Option<u64> {
+    // What has to do with locks, and dependences.
+    matches!(event.kind, 17 | 18 | 24..=28).then_some(event.other).filter(|address| *address != 0)
 }
 
 /// Events that are read at most, of all threads together: a gigabyte.
@@ -186,6 +246,11 @@ fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
         });
     }
     threads.sort_by_key(|thread| thread.id);
+    let devices = block.devices(memory).unwrap_or_else(|_| {
+        issues.push("the table of devices cannot be read".to_owned());
+        Vec::new()
+    });
+    let devices = devices.iter().map(|device| of_device(block, memory, device, most, &mut room, &mut issues)).collect();
     History {
         kind: None,
         pid: header.pid,
@@ -198,9 +263,69 @@ fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
         began: (header.began, SystemTime::UNIX_EPOCH + Duration::from_nanos(header.began_realtime)),
         now: None,
         threads,
+        devices,
         places: HashMap::new(),
+        names: HashMap::new(),
         issues,
     }
+}
+
+fn of_device<M: Memory>(
+    block: &Block,
+    memory: &M,
+    device: &DeviceAt,
+    most: u64,
+    room: &mut u64,
+    issues: &mut Vec<String>,
+) -> DeviceHistory {
+    let values = &device.values;
+    let has = |bit: u64| values.capabilities & bit != 0;
+    let mut history = DeviceHistory {
+        number: device.number(),
+        type_name: device.type_name.clone(),
+        // A number that is no state may be there in a damaged block only.
+        state: DeviceState::from_number(values.state).unwrap_or(DeviceState::Free),
+        has_lookup: has(HAS_LOOKUP),
+        entry_points: ENTRY_POINTS.into_iter().filter(|name| device.has(name)).collect(),
+        began: values.began,
+        device_time: has(HAS_TIME).then_some(values.device_time),
+        host_time: has(HAS_HOST_TIME).then(|| f64::from_bits(values.host_time)),
+        ended: (values.ended != 0).then_some(values.ended),
+        total: values.records,
+        records: Vec::new(),
+        earlier: false,
+        fragments: 0,
+        buffers_refused: values.buffers_refused,
+        invalid: values.invalid,
+        cut: values.cut,
+    };
+    let ring = match block.device_ring(memory, device) {
+        Ok(Some(ring)) => ring,
+        // It has none, or another one has taken it over.
+        Ok(None) => {
+            history.earlier = history.total > 0;
+            return history;
+        }
+        Err(_) => {
+            issues.push(format!("the records of device {} cannot be read", device.number()));
+            return history;
+        }
+    };
+    // A record takes several events.
+    let wanted = most.saturating_mul(MOST_PARTS as u64).min(*room);
+    *room -= ring.values.head.min(block.shape.events).min(wanted);
+    match block.events(memory, ring, wanted) {
+        Ok(events) => {
+            let read = records(&events.events);
+            history.fragments = read.fragments + events.torn;
+            history.records = read.records;
+            let beyond = history.records.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+            history.records.drain(..beyond);
+            history.earlier = (history.records.len() as u64) < history.total;
+        }
+        Err(_) => issues.push(format!("the records of device {} cannot be read", device.number())),
+    }
+    history
 }
 
 impl History {

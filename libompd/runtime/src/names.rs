@@ -32,13 +32,6 @@ impl<'a> Namer<'a> {
         name
     }
 
-    /// `symbol` or `symbol+offset`; nothing where no symbol covers the address.
-    fn symbol(&self, addr: Addr) -> Option<String> {
-        let (symbol, distance) = self.target.module_at(addr)?.symbol_at(addr)?;
-        let name = demangle(&symbol.name);
-        Some(if distance == 0 { name } else { format!("{name}+{distance:#x}") })
-    }
-
     /// Names every function and every object waited for. `refine` may change a wait once its object has a name.
     pub(crate) fn name_all(&mut self, snapshot: &mut RuntimeSnapshot, refine: impl Fn(&mut Wait)) {
         for function in
@@ -49,10 +42,10 @@ impl<'a> Namer<'a> {
             }
         }
         for dependence in snapshot.tasks.iter_mut().flat_map(|t| &mut t.dependences) {
-            dependence.name = self.symbol(dependence.addr);
+            dependence.name = symbol(self.target, dependence.addr);
         }
         for lock in snapshot.locks.iter_mut().filter(|lock| lock.name.is_none()) {
-            lock.name = self.symbol(lock.object);
+            lock.name = symbol(self.target, lock.object);
         }
         for thread in &mut snapshot.threads {
             if let Fact::Known { value: Some(wait), .. } = &mut thread.wait {
@@ -64,6 +57,14 @@ impl<'a> Namer<'a> {
             }
         }
     }
+}
+
+/// What the program calls what is at an address: `symbol` or `symbol+offset`; nothing where no symbol covers it. To be asked when the
+/// process goes on again, since it looks into symbol tables.
+pub fn symbol(target: &dyn Target, addr: Addr) -> Option<String> {
+    let (symbol, distance) = target.module_at(addr)?.symbol_at(addr)?;
+    let name = demangle(&symbol.name);
+    Some(if distance == 0 { name } else { format!("{name}+{distance:#x}") })
 }
 
 /// Bytes of a name of the source. A mangled name refers to its own parts, and names a hundred bytes long can mean one that

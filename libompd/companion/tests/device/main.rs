@@ -458,3 +458,53 @@ fn at_the_end_all_is_delivered_and_written_to_the_file() -> Result<()> {
     assert_eq!(state(&found), Some(DeviceState::Stopped));
     Ok(())
 }
+
+/// `ompd-inspect history` shows devices, and what their records say, in every form it has.
+#[test]
+fn histories_show_devices() -> Result<()> {
+    use ompd_report::text::history::HistoryView;
+    use ompd_report::{history, json, text};
+    use ompd_target::{Live, OpenOptions};
+    for (modes, translated) in [(&[][..], true), (&["missing=ompt_translate_time"], false), (&["native"], true)] {
+        let mut simulator = start!(modes);
+        simulator.obey("wwf")?;
+        let found = simulator.found()?;
+        let records = found.records.context("the device has no ring")?.records;
+        let live = Live::open(simulator.pid(), &OpenOptions::default())?;
+        let history = history::of_target(&live, u64::MAX)?;
+        let [device] = &history.devices[..] else { panic!("one device, not {:?}", history.devices) };
+        assert_eq!(device.records, records, "{modes:?}");
+        assert_eq!((device.total, device.earlier), (records.len() as u64, false), "{modes:?}");
+        assert_eq!(device.host_time.is_some(), translated, "{modes:?}");
+
+        let shown = text::history::render(&history, HistoryView::ByThread, Some(200));
+        assert!(shown.contains("Device 5 (Nobody;simulator;1), traced"), "{shown}");
+        assert!(shown.contains(&format!("{0} of {0} records", records.len())), "{shown}");
+        if !modes.contains(&"native") {
+            assert!(shown.contains("teams asked for"), "{shown}");
+            assert_eq!(shown.contains(" ticks "), !translated, "{shown}");
+        }
+        let document = serde_json::to_value(json::history::history(&history))?;
+        let listed = document["devices"][0]["records"].as_array().context("records")?;
+        assert_eq!(listed.len(), records.len(), "{modes:?}");
+        for (listed, record) in listed.iter().zip(&records) {
+            assert_eq!(listed["time"].as_u64(), record.time, "{listed}");
+            assert_eq!(listed["host_op_id"].as_u64(), record.host_op_id, "{listed}");
+            assert_eq!(listed["host_time"].as_f64(), record.host_time, "{listed}");
+        }
+        // A few of the last: those of the device are counted as those of threads.
+        let few = history::of_target(&live, 3)?;
+        assert_eq!(few.devices[0].records, records[records.len() - 3..], "{modes:?}");
+        assert!(few.devices[0].earlier, "{modes:?}");
+
+        let trace: Value = serde_json::from_str(&text::trace::render(&history))?;
+        let events = trace["traceEvents"].as_array().context("events")?;
+        let track = (1_i64 << 32) + 5;
+        let on_track = events.iter().filter(|event| event["tid"] == track && event["ph"] != "M").count();
+        let placed = records.iter().filter(|record| record.host_time.is_some()).count();
+        assert_eq!(on_track, if translated { placed } else { 0 }, "{modes:?}");
+        assert_eq!(placed > 0, translated, "{modes:?}");
+        simulator.end()?;
+    }
+    Ok(())
+}

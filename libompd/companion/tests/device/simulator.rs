@@ -160,6 +160,11 @@ impl Simulator {
         Ok(answer)
     }
 
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.process.child.id().cast_signed()
+    }
+
     /// What the companion's block says now.
     pub fn found(&self) -> Result<Found> {
         let file = File::open(format!("/proc/{}/mem", self.process.child.id()))?;

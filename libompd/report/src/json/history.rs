@@ -3,12 +3,14 @@
 use std::time::SystemTime;
 
 use ompt_record::block::State;
+use ompt_record::device::{DeviceRecord, Form};
 use ompt_record::event::Event as Recorded;
 use ompt_record::ompt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::history::{self, ThreadHistory};
+use crate::history::{self, DeviceHistory, ThreadHistory, named_address};
+use crate::text::devices;
 use crate::text::history::{kind, words};
 
 /// Name and version of the format, the value of the key `schema`.
@@ -34,9 +36,85 @@ pub struct History {
     pub began_at: Option<f64>,
     /// Every thread that was recorded, in the order in which they began.
     pub threads: Vec<Thread>,
+    /// Devices that the runtime has introduced, also those that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub devices: Vec<Device>,
     /// What is missing, and why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub issues: Vec<String>,
+}
+
+/// A device and its trace.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Device {
+    /// Its number.
+    pub number: i32,
+    /// What the runtime calls it; empty if it gave no name.
+    pub type_name: String,
+    /// What becomes of it, in a word or two.
+    pub state: &'static str,
+    /// Which entry points for tracing its look-up function knows.
+    pub entry_points: Vec<&'static str>,
+    /// When it was introduced: nanoseconds of CLOCK_MONOTONIC.
+    pub began: u64,
+    /// What its own clock said then, in its own units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device_time: Option<u64>,
+    /// The same moment in seconds of `omp_get_wtime`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_time: Option<f64>,
+    /// When it was finalised, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+    /// How many records were ever written.
+    pub total: u64,
+    /// Whether there were earlier ones than those in `records`.
+    pub earlier: bool,
+    /// How many parts of records were read whose others are missing.
+    pub fragments: u64,
+    /// Buffers it asked for and did not get: records may be missing.
+    pub buffers_refused: u64,
+    /// Records that could not be made sense of.
+    pub invalid: u64,
+    /// Deliveries of which not all could be read.
+    pub cut: u64,
+    /// Records, in the order of their delivery.
+    pub records: Vec<Record>,
+}
+
+/// A record of a device. What it does not have is left out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Record {
+    /// When the companion got it: nanoseconds of CLOCK_MONOTONIC.
+    pub delivered: u64,
+    /// `ompt` or `native`.
+    pub form: &'static str,
+    /// The name of the callback that it belongs to; nothing of a native record without an abstract form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<&'static str>,
+    /// When it happened or began, in the device's units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<u64>,
+    /// When it ended, in the device's units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_time: Option<u64>,
+    /// `time` in seconds of `omp_get_wtime`, as the device translates it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_time: Option<f64>,
+    /// `end_time` in the same way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_end_time: Option<f64>,
+    /// The thread it names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<u64>,
+    /// The target region it names: `other` of the host's events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_id: Option<u64>,
+    /// The operation of the host it belongs to: `task` of the host's events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_op_id: Option<u64>,
+    /// The record in words.
+    pub text: String,
 }
 
 /// The events of one thread.
@@ -97,6 +175,9 @@ pub struct Event {
     /// The line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// What the program calls the lock or variable at the address in `other`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The event in words.
     pub text: String,
 }
@@ -117,7 +198,52 @@ pub fn history(history: &history::History) -> History {
         began: history.began.0,
         began_at: began_at.map(|at| at.as_secs_f64()),
         threads: history.threads.iter().map(|of| thread(history, of)).collect(),
+        devices: history.devices.iter().map(|of| device(history, of)).collect(),
         issues: history.issues.clone(),
+    }
+}
+
+fn device(history: &history::History, device: &DeviceHistory) -> Device {
+    Device {
+        number: device.number,
+        type_name: device.type_name.clone(),
+        state: devices::state(device.state),
+        entry_points: device.entry_points.clone(),
+        began: device.began,
+        device_time: device.device_time,
+        host_time: device.host_time.filter(finite),
+        ended: device.ended,
+        total: device.total,
+        earlier: device.earlier,
+        fragments: device.fragments,
+        buffers_refused: device.buffers_refused,
+        invalid: device.invalid,
+        cut: device.cut,
+        records: device.records.iter().map(|of| record(history, of)).collect(),
+    }
+}
+
+/// JSON has no other numbers.
+fn finite(number: &f64) -> bool {
+    number.is_finite()
+}
+
+fn record(history: &history::History, record: &DeviceRecord) -> Record {
+    Record {
+        delivered: record.delivered,
+        form: match record.form {
+            Form::Ompt => "ompt",
+            Form::Native => "native",
+        },
+        event: ompt::callback(record.kind).map(|callback| callback.name),
+        time: record.time,
+        end_time: record.end_time,
+        host_time: record.host_time.filter(finite),
+        host_end_time: record.host_end_time.filter(finite),
+        thread_id: record.thread_id,
+        target_id: record.target_id,
+        host_op_id: record.host_op_id,
+        text: devices::record_words(history, record),
     }
 }
 
@@ -151,6 +277,7 @@ fn event(history: &history::History, event: &Recorded) -> Event {
         function: place.and_then(|place| place.function.as_deref()).map(str::to_owned),
         file: place.and_then(|place| place.file.as_deref()).map(str::to_owned),
         line: place.and_then(|place| place.line),
-        text: words(event),
+        text: words(event, history),
+        name: named_address(event).and_then(|address| history.names.get(&address)).cloned(),
     }
 }

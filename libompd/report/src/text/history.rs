@@ -4,7 +4,7 @@ use ompt_record::block::State;
 use ompt_record::event::Event;
 use ompt_record::ompt;
 
-use super::{FAINT, HEADING, Page};
+use super::{FAINT, HEADING, Page, devices};
 use crate::escape::escape;
 use crate::history::{History, ThreadHistory};
 use crate::words::count;
@@ -38,6 +38,10 @@ pub fn render(history: &History, view: HistoryView, width: Option<u16>) -> Strin
             let rows = all.iter().map(|(thread, event)| row(history, newest, Some(thread), event)).collect();
             page.table(&["ago", "thread", "event", "where"], rows);
         }
+    }
+    for device in &history.devices {
+        page.blank();
+        devices::write(&mut page, history, device);
     }
     for issue in &history.issues {
         page.blank();
@@ -102,7 +106,7 @@ fn count_of_events(n: u64) -> String {
 fn row(history: &History, newest: u64, thread: Option<&ThreadHistory>, event: &Event) -> Vec<String> {
     let mut row = vec![span(u128::from(newest.saturating_sub(event.time)))];
     row.extend(thread.map(|thread| thread.id.to_string()));
-    row.push(words(event));
+    row.push(words(event, history));
     row.push(place(history, event.codeptr_ra));
     row
 }
@@ -127,7 +131,7 @@ pub fn place(history: &History, address: u64) -> String {
 }
 
 /// A time span in the largest unit that has it above one.
-fn span(nanoseconds: u128) -> String {
+pub fn span(nanoseconds: u128) -> String {
     let ns = nanoseconds as f64;
     match nanoseconds {
         0 => "0".to_owned(),
@@ -144,8 +148,9 @@ pub fn kind(number: u64) -> &'static str {
 }
 
 /// An event in a few words.
-pub fn words(event: &Event) -> String {
+pub fn words(event: &Event, history: &History) -> String {
     let Event { sub, flags, region, task, other, .. } = *event;
+    let variable = || history.names.get(&other).map_or_else(|| format!("{other:#x}"), |name| escape(name));
     let named = |name: Option<&str>, otherwise: &str| {
         name.map_or_else(|| format!("{otherwise} {sub}"), |n| n.replace('_', " "))
     };
@@ -186,16 +191,16 @@ pub fn words(event: &Event) -> String {
         },
         23 => begins(named(ompt::sync_region(sub), "synchronisation")),
         31 => begins("reduction".to_owned()),
-        17 => format!("lets go of {} {other:#x}", named(ompt::mutex(sub), "mutex")),
-        24 => format!("initialises {} {other:#x}", named(ompt::mutex(sub), "mutex")),
-        25 => format!("destroys {} {other:#x}", named(ompt::mutex(sub), "mutex")),
-        26 => format!("wants {} {other:#x}", named(ompt::mutex(sub), "mutex")),
-        27 => format!("has {} {other:#x}", named(ompt::mutex(sub), "mutex")),
+        17 => format!("lets go of {} {}", named(ompt::mutex(sub), "mutex"), variable()),
+        24 => format!("initialises {} {}", named(ompt::mutex(sub), "mutex"), variable()),
+        25 => format!("destroys {} {}", named(ompt::mutex(sub), "mutex"), variable()),
+        26 => format!("wants {} {}", named(ompt::mutex(sub), "mutex"), variable()),
+        27 => format!("has {} {}", named(ompt::mutex(sub), "mutex"), variable()),
         28 => match event.endpoint {
-            1 => format!("has nest lock {other:#x} once more"),
-            _ => format!("has nest lock {other:#x} once less"),
+            1 => format!("has nest lock {} once more", variable()),
+            _ => format!("has nest lock {} once less", variable()),
         },
-        18 => format!("task {task} depends: {} {other:#x}", named(ompt::dependence(sub), "type")),
+        18 => format!("task {task} depends: {} {}", named(ompt::dependence(sub), "type"), variable()),
         19 => format!("task {other} waits for task {task}"),
         20 => {
             let what = named(ompt::work(sub), "work");

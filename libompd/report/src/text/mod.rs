@@ -1,5 +1,6 @@
 //! The report for people. Unspecified on purpose: programs read `--json`.
 
+pub(crate) mod devices;
 mod doctor;
 mod flame;
 mod graph;

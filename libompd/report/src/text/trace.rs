@@ -3,8 +3,9 @@
 use ompt_record::event::Event;
 use serde_json::{Value, json};
 
+use super::devices;
 use super::history::{kind, place, words};
-use crate::history::{History, ThreadHistory};
+use crate::history::{DeviceHistory, History, ThreadHistory};
 
 /// How an event shows in a trace.
 enum Shape {
@@ -32,13 +33,50 @@ pub fn render(history: &History) -> String {
         }));
     }
     for (thread, event) in history.by_time() {
-        for shape in shapes(event) {
+        for shape in shapes(event, history) {
             all.push(entry(history, thread, event, shape));
         }
+    }
+    for device in &history.devices {
+        all.extend(of_device(history, device));
     }
     // One entry in each line: such files are looked at with text tools as well.
     let lines: Vec<String> = all.iter().map(Value::to_string).collect();
     format!("{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n{}\n]}}\n", lines.join(",\n"))
+}
+
+/// Tracks of devices have numbers that no thread of the kernel's has (pid_max(5)).
+const FIRST_DEVICE: i64 = 1 << 32;
+
+/// The records of a device that is known to have begun at some time of the host: both clocks were read when it was introduced. Without
+/// that, where its records belong is not known, and they are left out.
+fn of_device(history: &History, device: &DeviceHistory) -> Vec<Value> {
+    let Some(start) = device.host_time.filter(|start| start.is_finite()) else { return Vec::new() };
+    let track = FIRST_DEVICE + i64::from(device.number);
+    let introduced = device.began.saturating_sub(history.began.0) as f64 / 1e3;
+    let mut all = vec![json!({
+        "name": "thread_name", "ph": "M", "pid": history.pid, "tid": track, "args": {"name": devices::title(device)},
+    })];
+    for record in &device.records {
+        let Some(begin) = record.host_time.filter(|time| time.is_finite()) else { continue };
+        let words = devices::record_words(history, record);
+        let mut entry = json!({
+            "pid": history.pid, "tid": track, "ts": introduced + (begin - start) * 1e6, "name": words,
+            "args": {"where": place(history, record.what.map_or(0, |what| what.codeptr_ra))},
+        });
+        match record.host_end_time.map(|end| (end - begin) * 1e6).filter(|took| took.is_finite() && *took >= 0.0) {
+            Some(took) => {
+                entry["ph"] = "X".into();
+                entry["dur"] = took.into();
+            }
+            None => {
+                entry["ph"] = "i".into();
+                entry["s"] = "t".into();
+            }
+        }
+        all.push(entry);
+    }
+    all
 }
 
 fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape) -> Value {
@@ -46,7 +84,7 @@ fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape)
     let time = event.time.saturating_sub(history.began.0) as f64 / 1e3;
     let mut entry = json!({
         "pid": history.pid, "tid": thread.lwp, "ts": time,
-        "args": {"event": words(event), "where": place(history, event.codeptr_ra)},
+        "args": {"event": words(event, history), "where": place(history, event.codeptr_ra)},
     });
     let mut set = |key: &str, value: Value| entry[key] = value;
     match shape {
@@ -64,15 +102,16 @@ fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape)
         Shape::Moment => {
             set("ph", "i".into());
             set("s", "t".into());
-            set("name", words(event).into());
+            set("name", words(event, history).into());
         }
     }
     entry
 }
 
-fn shapes(event: &Event) -> Vec<Shape> {
+fn shapes(event: &Event, history: &History) -> Vec<Shape> {
     let task = |id: u64| format!("task {id}");
-    let lock = || format!("lock {:#x}", event.other);
+    let name = history.names.get(&event.other);
+    let lock = || name.map_or_else(|| format!("lock {:#x}", event.other), |name| format!("lock {name}"));
     let scope = |name: String| match event.endpoint {
         1 => Shape::Begin(name),
         2 => Shape::End,
