@@ -12,7 +12,7 @@ use ompd_target::{Addr, NativeThread};
 
 use crate::icvs::{self, Value};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
-use crate::space::{Aspect, Space, Subject, TaskKey};
+use crate::space::{Aspect, RegionKey, Space, Subject, TaskKey};
 use crate::states;
 use crate::types::{
     Address, AddressSpaceContext, AddressSpaceHandle, Callbacks, Device, FrameInfo, IcvId, ParallelHandle, Rc,
@@ -582,15 +582,20 @@ pub unsafe extern "C" fn ompd_get_state(
         }
         let thread = space.thread(key)?.1;
         let known = thread.state.get();
+        let kept = thread.ompt_state.get().filter(|kept| states::is_one(kept.number.into()));
         let waits =
             !matches!(known, None | Some(State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead));
         let number = match (known, thread.wait.value()) {
             (Some(State::WaitBarrier), Some(Some(wait))) => at_barrier(wait),
             (Some(state), _) => state.number().into(),
-            (None, _) => states::UNDEFINED,
+            // What the runtime keeps for tools is less than what can be derived, and better than nothing.
+            (None, _) => kept.map_or(states::UNDEFINED, |kept| kept.number.into()),
         };
         let number = states::in_version(number, version);
-        let object = thread.wait.value().and_then(Option::as_ref).filter(|_| waits).map_or(0, |wait| wait.object.0);
+        let object = match (known, kept) {
+            (None, Some(kept)) if states::is_wait_for_mutex(number) => kept.wait_id,
+            _ => thread.wait.value().and_then(Option::as_ref).filter(|_| waits).map_or(0, |wait| wait.object.0),
+        };
         // SAFETY: the debugger gives places for these, or NULL; it need not want the second.
         unsafe {
             put(state, number)?;
@@ -754,6 +759,11 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         let filed = match found {
             Handle::Thread(_, key) => {
                 space.ask(Subject::Thread(key), Aspect::Itself, |space| known(&space.thread(key)?.1.tool_data))
+            }
+            Handle::Region(_, key @ RegionKey::Outermost(thread)) => {
+                space.ask(Subject::Region(key), Aspect::Itself, |space| {
+                    known(&space.thread(thread)?.1.outermost_tool_data)
+                })
             }
             Handle::Region(_, key) => {
                 space.ask(Subject::Region(key), Aspect::Itself, |space| known(&space.team(key)?.2.tool_data))

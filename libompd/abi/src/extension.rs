@@ -374,6 +374,9 @@ fn origin_of(space: &Space, handle: Handle, item: c_int) -> Result<Result<ompd_r
                 () if is(Item::ThreadRegion) => source(&thread.team),
                 () if is(Item::ThreadNumber) => source(&thread.thread_num),
                 () if is(Item::ThreadTask) => source(&thread.task),
+                () if is(Item::ThreadState) && thread.state.get().is_none() && thread.ompt_state.get().is_some() => {
+                    source(&thread.ompt_state)
+                }
                 () if is(Item::ThreadState) => source(&thread.state),
                 () => return Err(Rc::BAD_INPUT),
             }

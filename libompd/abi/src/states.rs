@@ -53,6 +53,16 @@ pub(crate) fn in_version(number: Word, version: Word) -> Word {
     if of_version(version).any(|state| state.number == number) { number } else { 0x010 }
 }
 
+/// Whether there is such a state, in any version.
+pub(crate) fn is_one(number: Word) -> bool {
+    STATES.iter().any(|state| state.number == number)
+}
+
+/// Whether threads in this state wait for a lock or the like: only then a wait id means something (OpenMP 5.2, 19.4.4.29).
+pub(crate) fn is_wait_for_mutex(number: Word) -> bool {
+    (0x040..0x080).contains(&number)
+}
+
 /// The state enumerated after `current`, its name, and whether more follow; `None` if `current` is no state of this version.
 pub(crate) fn after(current: Word, version: Word) -> Option<(Word, &'static str, bool)> {
     let states: Vec<&Listed> = of_version(version).collect();

@@ -27,7 +27,7 @@ pub use tasks::{
 };
 pub use teams::{Barrier, Team};
 pub(crate) use threads::working;
-pub use threads::{Role, State, Thread};
+pub use threads::{OmptState, Role, State, Thread};
 pub use waits::{BarrierKind, Lock, LockKind, Owner, Wait, WaitKind};
 
 /// A value with its origin, or the reason why there is none.

@@ -128,4 +128,17 @@ pub struct Thread {
     pub placement: Placement,
     /// What an OMPT tool has filed with it; 0 where there is no tool, or it has filed nothing.
     pub tool_data: Fact<u64>,
+    /// Of an initial thread: what an OMPT tool has filed with the implicit parallel region around all others of its contention group.
+    pub outermost_tool_data: Fact<u64>,
+    /// What the runtime itself says it does, where it keeps that: while an OMPT tool is active.
+    pub ompt_state: Fact<OmptState>,
+}
+
+/// A state as `ompt_get_state` tells it. Runtimes keep less than can be derived: libomp 14 does not change it in `taskwait`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OmptState {
+    /// Its number, of OpenMP 5.x (`ompt_state_t`).
+    pub number: u32,
+    /// What it waits for (`ompt_wait_id_t`); means something in states of waiting for a mutex only.
+    pub wait_id: u64,
 }

@@ -79,6 +79,8 @@ impl Process {
             icvs: Icvs::unknown(WHY),
             placement: Placement::unknown(WHY),
             tool_data: Fact::unknown(WHY),
+            outermost_tool_data: Fact::unknown(WHY),
+            ompt_state: Fact::unknown(WHY),
         });
     }
 

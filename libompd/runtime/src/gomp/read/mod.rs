@@ -593,6 +593,8 @@ impl<'a> Reader<'a> {
         if let Some(why) = raw.unsettled.as_deref() {
             return Thread {
                 tool_data: Fact::unknown(NO_OMPT),
+                outermost_tool_data: Fact::unknown(NO_OMPT),
+                ompt_state: Fact::unknown(NO_OMPT),
                 lwp: Some(raw.lwp),
                 descriptor: raw.addr,
                 gtid: None,
@@ -633,6 +635,8 @@ impl<'a> Reader<'a> {
         };
         Thread {
             tool_data: Fact::unknown(NO_OMPT),
+            outermost_tool_data: Fact::unknown(NO_OMPT),
+            ompt_state: Fact::unknown(NO_OMPT),
             lwp: Some(raw.lwp),
             descriptor: raw.addr,
             gtid: None,

@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         }
         let own = [&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
         let more = [&s.current_task, &s.place, &s.first_place, &s.last_place, &s.ident];
-        let more = more.into_iter().chain([&s.def_allocator, &s.thread_tool_data]);
+        let more = more.into_iter().chain([&s.def_allocator, &s.thread_tool_data, &s.ompt_state, &s.ompt_wait_id]);
         let fields: Vec<&Slot> = own.into_iter().chain(more.filter(|_| focus.team)).collect();
         View::read_to(self.target, addr, s.size, &fields)
     }

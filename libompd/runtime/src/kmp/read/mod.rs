@@ -22,6 +22,7 @@ mod settings;
 mod tasks;
 mod waits;
 
+use super::schema::KmpInfo;
 use super::{Kmp, schema};
 use crate::bind::{Slot, View, Why};
 use crate::excerpt::NOT_LOOKED_FOR;
@@ -387,6 +388,20 @@ impl<'a> Reader<'a> {
         Ok(teams)
     }
 
+    /// What a tool has filed with the root team of an initial thread.
+    fn outermost_tool_data(&self, raw: &RawThread) -> Fact<u64> {
+        let s = &self.kmp.structs;
+        if raw.uber != Some(true) {
+            return Fact::unknown("it is not known to be the initial thread of its contention group");
+        }
+        let read = || {
+            let root = raw.view.ptr(&s.info.root)?;
+            let team = View::read(self.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+            Ok(self.target.read_u64(team.offset(s.team.parallel_tool_data.offset()?))?)
+        };
+        s.team.parallel_tool_data.fact(read())
+    }
+
     /// The initial thread of a root: the only member of its root team (`__kmp_initialize_root`).
     fn uber_of(&self, root: Addr) -> Result<Addr, Why> {
         let s = &self.kmp.structs;
@@ -680,6 +695,8 @@ impl<'a> Reader<'a> {
         };
         Thread {
             tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
+            outermost_tool_data: self.outermost_tool_data(raw),
+            ompt_state: ompt_state(&s.info, &raw.view),
             placement,
             lwp: raw.lwp,
             descriptor: raw.view.addr(),
@@ -692,6 +709,21 @@ impl<'a> Reader<'a> {
             wait,
             icvs,
         }
+    }
+}
+
+/// What the runtime keeps of the thread's state. Without a tool it keeps none, and all is zero, which is also the number of a state: only
+/// where something else shows that there is a tool does zero count.
+fn ompt_state(s: &KmpInfo, thread: &View) -> Fact<OmptState> {
+    let read = || {
+        let number = thread.count(&s.ompt_state)?;
+        let tool = number != 0 || thread.uint(&s.thread_tool_data)? != 0;
+        Ok::<_, Why>(tool.then_some(OmptState { number, wait_id: thread.uint(&s.ompt_wait_id)? }))
+    };
+    match read() {
+        Ok(Some(state)) => s.ompt_state.fact(Ok(state)),
+        Ok(None) => Fact::unknown("the runtime keeps no state: nothing shows that an OMPT tool is active"),
+        Err(why) => why.into(),
     }
 }
 
