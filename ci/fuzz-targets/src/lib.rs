@@ -7,6 +7,7 @@
 //! `ci/fuzz` runs them under libFuzzer, from the inputs that [`seeds`] makes. Each can be called without it, which is
 //! what the tests do: with the seeds, and with cut and damaged ones.
 
+pub mod block;
 pub mod calls;
 pub mod code;
 pub mod core;
@@ -24,7 +25,8 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 10] = [
+pub const TARGETS: [(&str, Check); 11] = [
+    ("block", block::check),
     ("calls", calls::check),
     ("code", code::check),
     ("core", core::check),

@@ -14,7 +14,7 @@ use ompd_target::ElfFile;
 
 use processes::List;
 
-use crate::{calls, code, dwarf, image, stack};
+use crate::{block, calls, code, dwarf, image, stack};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +121,7 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
         let family = shipped.classes.first().map_or("no", |profile| &profile.family);
         add("profile", format!("{family}-vocabulary"), vocabulary.to_text().into_bytes());
     }
+    add("block", "sample".to_owned(), block::sample());
     Ok(seeds)
 }
 

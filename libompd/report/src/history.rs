@@ -152,11 +152,16 @@ impl NoHistory {
 /// If there is nothing to read.
 pub fn history(target: &str, options: &OpenOptions, most: u64) -> Result<History, NoHistory> {
     if let Some(file) = BlockFile::open(Path::new(target)) {
-        let block = Block::open(&file, file.at).map_err(|why| NoHistory::Block(why.to_string()))?;
-        return Ok(read(&block, &file, most));
+        return file.history(most);
     }
     let held = open(target, options)?;
     of_target(&*held, most)
+}
+
+/// As [`history`], of the bytes of a file that the companion wrote; `None` if they do not begin as such a file does.
+pub fn of_bytes(bytes: Vec<u8>, most: u64) -> Option<Result<History, NoHistory>> {
+    let (at, _) = BlockFile::header(&bytes)?;
+    Some(BlockFile { bytes, at }.history(most))
 }
 
 /// As [`history`], of a target that is open.
@@ -369,14 +374,24 @@ impl BlockFile {
             std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
         let mut bytes = vec![0; Header::WORDS * size_of::<u64>()];
         file.read_exact(&mut bytes).ok()?;
-        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let header = HeaderValues::from_words(&words)?;
+        let (at, shape) = BlockFile::header(&bytes)?;
+        file.take(shape.size()).read_to_end(&mut bytes).ok()?;
+        Some(BlockFile { bytes, at })
+    }
+
+    /// Where the block was, and what its parts are, if this is the beginning of one.
+    fn header(bytes: &[u8]) -> Option<(u64, Shape)> {
+        let words = bytes.as_chunks::<8>().0.iter().take(Header::WORDS).map(|word| u64::from_le_bytes(*word));
+        let header = HeaderValues::from_words(&words.collect::<Vec<_>>())?;
         if [header.magic_first, header.magic_second] != MAGIC {
             return None;
         }
-        let shape = Shape::new(header.rings, header.events, header.regions, header.tasks)?;
-        file.take(shape.size()).read_to_end(&mut bytes).ok()?;
-        Some(BlockFile { bytes, at: header.address })
+        Some((header.address, Shape::new(header.rings, header.events, header.regions, header.tasks)?))
+    }
+
+    fn history(&self, most: u64) -> Result<History, NoHistory> {
+        let block = Block::open(self, self.at).map_err(|why| NoHistory::Block(why.to_string()))?;
+        Ok(read(&block, self, most))
     }
 }
 
