@@ -11,11 +11,11 @@ const MOST: u64 = 256;
 
 /// Reads the input as a file of the companion, as it is and with the check words of its events set right, and shows it in every form.
 pub fn check(data: &[u8]) {
-    show(data.to_vec());
-    show(with_sound_events(data));
+    show(data);
+    show(&with_sound_events(data));
 }
 
-fn show(bytes: Vec<u8>) {
+fn show(bytes: &[u8]) {
     let Some(Ok(read)) = history::of_bytes(bytes, MOST) else { return };
     for thread in &read.threads {
         assert!(
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn the_sample_says_all_that_it_has() {
-        let read = history::of_bytes(sample(), u64::MAX).expect("it begins as a file does").expect("it can be read");
+        let read = history::of_bytes(&sample(), u64::MAX).expect("it begins as a file does").expect("it can be read");
         let counts: Vec<_> = read.threads.iter().map(|thread| (thread.events.len(), thread.overwritten)).collect();
         assert_eq!(counts, [(38, 0), (50, 0)], "{:?}", read.issues);
         let records: Vec<_> = read.devices.iter().map(|device| (device.number, device.records.len())).collect();
         assert_eq!(records, [(5, 1), (5, 1)], "both entries name the same ring, of which nine events are read");
         let sound =
-            history::of_bytes(with_sound_events(&sample()), u64::MAX).expect("it begins so").expect("it can be read");
+            history::of_bytes(&with_sound_events(&sample()), u64::MAX).expect("it begins so").expect("it can be read");
         let same = sound.threads.iter().zip(&read.threads).all(|(sound, read)| sound.events == read.events);
         assert!(same, "what is whole stays as it is");
     }

@@ -12,7 +12,7 @@ use ompd_runtime::companion::{self, Words};
 use ompd_runtime::names;
 use ompd_stack::{Cache, Code, CodePlace};
 use ompd_target::{Addr, OpenError, OpenOptions, Target, TargetKind};
-use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, Shape, State};
+use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, State};
 use ompt_record::device::{
     DeviceAt, DeviceRecord, DeviceState, ENTRY_POINTS, HAS_HOST_TIME, HAS_LOOKUP, HAS_TIME, MOST_PARTS, records,
 };
@@ -159,9 +159,8 @@ pub fn history(target: &str, options: &OpenOptions, most: u64) -> Result<History
 }
 
 /// As [`history`], of the bytes of a file that the companion wrote; `None` if they do not begin as such a file does.
-pub fn of_bytes(bytes: Vec<u8>, most: u64) -> Option<Result<History, NoHistory>> {
-    let (at, _) = BlockFile::header(&bytes)?;
-    Some(BlockFile { bytes, at }.history(most))
+pub fn of_bytes(bytes: &[u8], most: u64) -> Option<Result<History, NoHistory>> {
+    Some(BlockFile::of(bytes)?.history(most))
 }
 
 /// As [`history`], of a target that is open.
@@ -359,34 +358,62 @@ impl History {
     }
 }
 
-/// A block that the companion wrote to a file: its bytes, from the beginning of the block on.
-struct BlockFile {
-    bytes: Vec<u8>,
+/// A block that the companion wrote to a file. It is read piece by piece: what the file says of its size, or its own size, which may be
+/// mostly holes, takes no memory.
+struct BlockFile<S> {
+    stored: S,
     /// Where the block was in the process.
     at: u64,
 }
 
-impl BlockFile {
-    /// The file, if it is one.
-    fn open(path: &Path) -> Option<BlockFile> {
-        use std::io::Read as _;
-        let mut file =
-            std::fs::File::open(path).ok().filter(|file| file.metadata().is_ok_and(|data| data.is_file()))?;
-        let mut bytes = vec![0; Header::WORDS * size_of::<u64>()];
-        file.read_exact(&mut bytes).ok()?;
-        let (at, shape) = BlockFile::header(&bytes)?;
-        file.take(shape.size()).read_to_end(&mut bytes).ok()?;
-        Some(BlockFile { bytes, at })
+/// Bytes that can be read here and there.
+trait Stored {
+    /// How many there are.
+    fn size(&self) -> std::io::Result<u64>;
+    /// Fills the buffer from a position on.
+    fn read_at(&self, buffer: &mut [u8], from: u64) -> std::io::Result<()>;
+}
+
+impl Stored for std::fs::File {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.metadata()?.len())
     }
 
-    /// Where the block was, and what its parts are, if this is the beginning of one.
-    fn header(bytes: &[u8]) -> Option<(u64, Shape)> {
-        let words = bytes.as_chunks::<8>().0.iter().take(Header::WORDS).map(|word| u64::from_le_bytes(*word));
-        let header = HeaderValues::from_words(&words.collect::<Vec<_>>())?;
-        if [header.magic_first, header.magic_second] != MAGIC {
+    fn read_at(&self, buffer: &mut [u8], from: u64) -> std::io::Result<()> {
+        std::os::unix::fs::FileExt::read_exact_at(self, buffer, from)
+    }
+}
+
+impl Stored for &[u8] {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], from: u64) -> std::io::Result<()> {
+        let from = usize::try_from(from).ok().and_then(|from| self.get(from..)?.get(..buffer.len()));
+        buffer.copy_from_slice(from.ok_or(std::io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+impl BlockFile<std::fs::File> {
+    /// The file, if it is one.
+    fn open(path: &Path) -> Option<BlockFile<std::fs::File>> {
+        // Before it is opened: a pipe that nobody writes to would keep who opens it.
+        if !std::fs::metadata(path).is_ok_and(|data| data.is_file()) {
             return None;
         }
-        Some((header.address, Shape::new(header.rings, header.events, header.regions, header.tasks)?))
+        BlockFile::of(std::fs::File::open(path).ok()?)
+    }
+}
+
+impl<S: Stored> BlockFile<S> {
+    /// What is stored, if it begins as such a file does.
+    fn of(stored: S) -> Option<BlockFile<S>> {
+        let file = BlockFile { stored, at: 0 };
+        let header = HeaderValues::from_words(&file.words(0, Header::WORDS).ok()?)?;
+        let is_block = [header.magic_first, header.magic_second] == MAGIC;
+        is_block.then_some(BlockFile { at: header.address, ..file })
     }
 
     fn history(&self, most: u64) -> Result<History, NoHistory> {
@@ -397,16 +424,62 @@ impl BlockFile {
 
 /// Why words are not in a file.
 #[derive(Debug, thiserror::Error)]
-#[error("the file ends before")]
-struct FileEnds;
+enum NotInFile {
+    #[error("the file ends before")]
+    Ends,
+    #[error("{0}")]
+    Unreadable(#[from] std::io::Error),
+}
 
-impl Memory for BlockFile {
-    type Error = FileEnds;
+impl<S: Stored> Memory for BlockFile<S> {
+    type Error = NotInFile;
 
-    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, FileEnds> {
-        let from = at.checked_sub(self.at).and_then(|from| usize::try_from(from).ok()).ok_or(FileEnds)?;
-        let to = count.checked_mul(size_of::<u64>()).and_then(|size| from.checked_add(size)).ok_or(FileEnds)?;
-        let bytes = self.bytes.get(from..to).ok_or(FileEnds)?;
+    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, NotInFile> {
+        let from = at.checked_sub(self.at).ok_or(NotInFile::Ends)?;
+        let size = count.checked_mul(size_of::<u64>()).ok_or(NotInFile::Ends)?;
+        let to = from.checked_add(size as u64).ok_or(NotInFile::Ends)?;
+        // Before memory is taken for them.
+        if to > self.stored.size()? {
+            return Err(NotInFile::Ends);
+        }
+        let mut bytes = vec![0; size];
+        self.stored.read_at(&mut bytes, from)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use ompt_record::block::Shape;
+
+    use super::*;
+
+    /// A file that says that it has all there can be, and is a single page and a hole.
+    #[test]
+    fn a_hole_takes_no_memory() {
+        let path = std::env::temp_dir().join(format!("ompt-record-hole-{}", std::process::id()));
+        let mut file = std::fs::File::create(&path).expect("a file");
+        let at = 0x7f00_0000_0000;
+        let words = [MAGIC[0], MAGIC[1], ompt_record::block::VERSION, at, 1 << 16, 1 << 20, 64, 64, 1, 17, 0, 1];
+        file.write_all(&words.map(u64::to_le_bytes).concat()).expect("it is written");
+        let size = Shape::new(1 << 16, 1 << 20, 64, 64).expect("a shape").size().min(1 << 43);
+        let grown = file.set_len(size);
+        let read =
+            BlockFile::open(&path).map(|file| (Block::open(&file, file.at).map(|block| block.shape.rings), file));
+        let _ = std::fs::remove_file(&path);
+        grown.expect("a hole");
+        let (rings, file) = read.expect("it is a block");
+        assert_eq!(rings.ok(), Some(1 << 16));
+        assert!(matches!(file.words(at, usize::MAX / 8), Err(NotInFile::Ends)));
+        assert!(matches!(file.words(at - 8, 1), Err(NotInFile::Ends)));
+        assert_eq!(file.words(at, 1).ok().as_deref(), Some(&MAGIC[..1]));
+        // A damaged shape is one, and no core.
+        std::fs::write(&path, [&MAGIC[..], &[0; 60]].concat().iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>())
+            .expect("another file");
+        let other = BlockFile::open(&path).map(|file| Block::open(&file, file.at).is_err());
+        let _ = std::fs::remove_file(&path);
+        assert_eq!(other, Some(true));
     }
 }
