@@ -201,8 +201,24 @@ impl Place {
         (!ring.is_null()).then(|| Place { ring: unsafe { &*ring } })
     }
 
+    /// That of the calling thread, found without the thread's own words: those of a library that was loaded later are allocated when a
+    /// thread first comes to them, and a signal handler may interrupt an allocation, in a thread that knows nothing of OpenMP.
+    pub fn own_in_handler() -> Option<Place> {
+        let (header, shape, lwp) = (header()?, shape()?, own_lwp());
+        let own = |ring: &&Ring| {
+            ring.state.load(Acquire) == RingState::Used as u64
+                && ring.kind.load(Relaxed) & DEVICE_RING == 0
+                && ring.lwp.load(Relaxed) == lwp
+        };
+        let mut rings = (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index));
+        rings.find(own).map(|ring| Place { ring })
+    }
+
     /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
     pub fn take(kind: c_int) -> Option<Place> {
+        // Of a library that was loaded later the thread's words are allocated when the thread first comes to one: now, and not in a
+        // callback that may interrupt an allocation, as it would be in a thread that gets no ring.
+        OWN.with(|own| own.set(null()));
         let pthread = {
             // SAFETY: it cannot fail, and only tells which thread this is.
             unsafe { libc::pthread_self() }
@@ -357,17 +373,32 @@ impl Place {
         }
         // An untied task has gone on on another thread, or whoever unlocks is not who locked.
         let (Some(header), Some(shape)) = (header(), shape()) else { return };
+        let epoch = epoch();
         for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
             for held in (Place { ring }).held() {
-                if held.wait_id.compare_exchange(wait_id, 0, AcqRel, Relaxed).is_ok() {
+                // What is from before a pause is nobody's any more, and not what is let go of now.
+                let now = held.epoch.load(Relaxed) == epoch;
+                if now && held.wait_id.compare_exchange(wait_id, 0, AcqRel, Relaxed).is_ok() {
                     return;
                 }
             }
         }
     }
 
+    /// Forgets that the thread has a lock that is initialised or destroyed: what it holds from now on is another one.
+    ///
+    /// The spec has no lock destroyed that is set, but programs do it. What other threads have is not looked for: all rings would have
+    /// to be gone through each time.
+    pub fn forget(self, wait_id: u64) {
+        for held in self.held().iter().filter(|held| held.wait_id.load(Relaxed) == wait_id) {
+            held.wait_id.store(0, Release);
+        }
+    }
+
     fn holds(self, wait_id: u64) -> Option<&'static Held> {
-        self.held().iter().find(|held| held.wait_id.load(Relaxed) == wait_id)
+        let epoch = epoch();
+        let same = |held: &&Held| held.wait_id.load(Relaxed) == wait_id && held.epoch.load(Relaxed) == epoch;
+        self.held().iter().find(same)
     }
 
     fn held(self) -> &'static [Held; HELD] {
@@ -585,4 +616,39 @@ pub fn own_lwp() -> u64 {
 /// Where the block begins; null if there is none.
 pub fn base() -> *const u8 {
     BLOCK.load(Acquire)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One test, since there is one block in a process.
+    #[test]
+    fn what_is_held() {
+        let shape = Shape::new(4, 64, 64, 64).expect("a shape");
+        assert!(begin(shape, 0, b"none"), "there is memory");
+        set_state(State::Recording);
+        let claim = || Place::claim(0, 0, 0).expect("a ring").0;
+        let (one, other) = (claim(), claim());
+
+        one.hold(8, 1, 0, 0);
+        set_state(State::Paused);
+        // Lets go of it, unseen.
+        set_state(State::Recording);
+        other.hold(8, 1, 0, 0);
+        one.let_go(8);
+        assert!(other.holds(8).is_none(), "what is let go of is what is held now");
+
+        one.hold(16, 1, 0, 0);
+        one.forget(16);
+        one.hold(16, 1, 0, 0);
+        one.let_go(16);
+        assert!(one.holds(16).is_none(), "a lock that was destroyed is not held");
+
+        assert!(Place::own_in_handler().is_none());
+        let own = Place::take(1).expect("a ring");
+        assert_eq!(Place::own_in_handler().map(Place::id), Some(own.id()));
+        own.leave();
+        assert!(Place::own_in_handler().is_none(), "it has ended");
+    }
 }

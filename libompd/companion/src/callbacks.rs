@@ -344,11 +344,15 @@ fn mutex(number: u8, kind: c_int, hint: c_uint, wait_id: u64, codeptr_ra: CodePt
 }
 
 unsafe extern "C" fn lock_init(kind: c_int, hint: c_uint, _implementation: c_uint, wait_id: u64, from: CodePtr) {
-    mutex(24, kind, hint, wait_id, from);
+    if let Some((place, _)) = mutex(24, kind, hint, wait_id, from) {
+        place.forget(wait_id);
+    }
 }
 
 unsafe extern "C" fn lock_destroy(kind: c_int, wait_id: u64, from: CodePtr) {
-    mutex(25, kind, 0, wait_id, from);
+    if let Some((place, _)) = mutex(25, kind, 0, wait_id, from) {
+        place.forget(wait_id);
+    }
 }
 
 unsafe extern "C" fn mutex_acquire(kind: c_int, hint: c_uint, _implementation: c_uint, wait_id: u64, from: CodePtr) {
@@ -608,7 +612,8 @@ unsafe extern "C" fn error(severity: c_int, _message: *const c_char, length: usi
 unsafe extern "C" fn control_tool(command: u64, modifier: u64, argument: *mut c_void, codeptr_ra: CodePtr) -> c_int {
     record(|| Event {
         kind: 11,
-        flags: u32::try_from(command).unwrap_or(u32::MAX),
+        // Programs give an `int`, of which runtimes make a word, with the sign.
+        flags: (command & u64::from(u32::MAX)) as u32,
         task: modifier,
         other: argument as u64,
         codeptr_ra: codeptr_ra as u64,

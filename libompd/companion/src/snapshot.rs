@@ -34,7 +34,7 @@ extern "C" fn handler(_signal: c_int) {
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: it is always there.
     let before = unsafe { *errno };
-    if let (Some(place), Some(entries)) = (Place::own(), Entries::get()) {
+    if let (Some(place), Some(entries)) = (Place::own_in_handler(), Entries::get()) {
         take(place, entries);
     }
     // SAFETY: as above.

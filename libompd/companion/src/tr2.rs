@@ -226,7 +226,7 @@ unsafe extern "C" fn mutex<const NUMBER: u64>(other: u64) {
 }
 
 unsafe extern "C" fn control<const NUMBER: u64>(command: u64, modifier: u64) {
-    let flags = u32::try_from(command).unwrap_or(u32::MAX);
+    let flags = (command & u64::from(u32::MAX)) as u32;
     write(Event { flags, task: modifier, ..const { template(NUMBER) } });
     control::obey(command, modifier);
 }

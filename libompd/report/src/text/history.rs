@@ -64,7 +64,7 @@ fn head(page: &mut Page, history: &History) {
     );
     page.wrapped(&format!("Process {}: ", history.pid), HEADING, &text, 4);
     if let Some((command, count)) = history.command {
-        let name = ompt::command(command).map_or_else(|| format!("command {command}"), str::to_owned);
+        let name = ompt::command(command).map_or_else(|| format!("command {}", command.cast_signed()), str::to_owned);
         let times = if count > 1 { format!(", the last of {count} commands") } else { String::new() };
         page.line(format_args!("The program told it: {name}{times}."));
     }
@@ -213,7 +213,7 @@ pub fn words(event: &Event, history: &History) -> String {
         30 => format!("cancel: {}", ompt::cancel_flags(flags).join(" ").replace('_', " ")),
         11 => match ompt::command(flags.into()) {
             Some(command) => format!("the program tells the tool: {command}"),
-            None => format!("the program tells the tool: command {flags}"),
+            None => format!("the program tells the tool: command {}", flags.cast_signed()),
         },
         8 | 33 => begins(format!("target: {} on device {}", named(ompt::target(sub), "kind"), flags.cast_signed())),
         9 | 34 => {
