@@ -14,7 +14,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
 use ompd_target::{OpenError, OpenOptions};
 
-use ompd_report::escape::escape;
+use ompd_report::escape::{escape, json as escape_json};
 use ompd_report::history::NoHistory;
 use ompd_report::text::history::HistoryView;
 use ompd_report::{inspection, json, text};
@@ -88,7 +88,7 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         let report = json::report(&inspection);
         let text =
             serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the report: {e}")))?;
-        write_all(&mut io::stdout().lock(), &(text + "\n"))
+        write_all(&mut io::stdout().lock(), &escape_json(&(text + "\n")))
     } else {
         let width = terminal_width();
         let mut text =
@@ -132,9 +132,10 @@ fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8
         let report = json::history::history(&history);
         let text =
             serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the history: {e}")))?;
-        write_all(&mut io::stdout().lock(), &(text + "\n"))
+        write_all(&mut io::stdout().lock(), &escape_json(&(text + "\n")))
     } else if args.trace {
-        write_all(&mut io::stdout().lock(), &text::trace::render(&history))
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        unless_closed(text::trace::write(&history, &mut out).and_then(|()| out.flush()))
     } else {
         let view = if args.by_time { HistoryView::ByTime } else { HistoryView::ByThread };
         let text = text::history::render(&history, view, terminal_width());
@@ -161,7 +162,12 @@ fn terminal_width() -> Option<u16> {
 
 /// A reader that has seen enough (`| head`) is no failure.
 fn write_all(out: &mut impl Write, text: &str) -> io::Result<()> {
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Whoever reads what is written may have seen enough.
+fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }

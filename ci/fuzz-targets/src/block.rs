@@ -33,7 +33,9 @@ fn show(bytes: &[u8]) {
     }
     let document = serde_json::to_string(&json::history::history(&read)).expect("it is JSON");
     serde_json::from_str::<serde_json::Value>(&document).expect("it is JSON that can be read");
-    serde_json::from_str::<serde_json::Value>(&text::trace::render(&read)).expect("a trace is JSON");
+    let mut trace = Vec::new();
+    text::trace::write(&read, &mut trace).expect("memory can be written to");
+    serde_json::from_slice::<serde_json::Value>(&trace).expect("a trace is JSON");
 }
 
 /// What no random change comes to: each event says that it is whole. `position` and `check` follow from where it lies.

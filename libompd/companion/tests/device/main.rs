@@ -497,7 +497,9 @@ fn histories_show_devices() -> Result<()> {
         assert_eq!(few.devices[0].records, records[records.len() - 3..], "{modes:?}");
         assert!(few.devices[0].earlier, "{modes:?}");
 
-        let trace: Value = serde_json::from_str(&text::trace::render(&history))?;
+        let mut trace = Vec::new();
+        text::trace::write(&history, &mut trace)?;
+        let trace: Value = serde_json::from_slice(&trace)?;
         let events = trace["traceEvents"].as_array().context("events")?;
         let track = (1_i64 << 32) + 5;
         let on_track = events.iter().filter(|event| event["tid"] == track && event["ph"] != "M").count();

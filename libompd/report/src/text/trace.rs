@@ -1,10 +1,14 @@
 //! A history for viewers of traces (Perfetto, Chrome's about:tracing): the JSON of the Trace Event Format.
 
+use std::collections::HashMap;
+use std::io::{self, Write};
+
 use ompt_record::event::Event;
 use serde_json::{Value, json};
 
 use super::devices;
 use super::history::{kind, place, words};
+use crate::escape::json as plain;
 use crate::history::{DeviceHistory, History, ThreadHistory};
 
 /// How an event shows in a trace.
@@ -20,29 +24,41 @@ enum Shape {
     Moment,
 }
 
-/// Renders a history as one JSON document.
-pub fn render(history: &History) -> String {
-    let mut all = vec![json!({
+/// Writes a history as one JSON document, entry by entry: a trace is a few hundred bytes for each event, and all of them together may be
+/// more than there is memory.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(history: &History, out: &mut dyn Write) -> io::Result<()> {
+    let name = json!({
         "name": "process_name", "ph": "M", "pid": history.pid,
         "args": {"name": format!("process {} ({})", history.pid, history.runtime)},
-    })];
+    });
+    // One entry in each line: such files are looked at with text tools as well.
+    write!(out, "{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n{}", plain(&name.to_string()))?;
     for thread in &history.threads {
         let name = format!("thread {} ({})", thread.id, kind(thread.kind));
-        all.push(json!({
+        let name = json!({
             "name": "thread_name", "ph": "M", "pid": history.pid, "tid": thread.lwp, "args": {"name": name},
-        }));
+        });
+        write!(out, ",\n{name}")?;
     }
-    for (thread, event) in history.by_time() {
-        for shape in shapes(event, history) {
-            all.push(entry(history, thread, event, shape));
+    let places = history.threads.iter().flat_map(|thread| (0..thread.events.len()).map(move |n| (thread, n)));
+    let mut places: Vec<_> = places.collect();
+    // Events of a thread stay in their order.
+    places.sort_by_key(|(thread, n)| thread.events[*n].time);
+    for (thread, n) in places {
+        let (event, at) = (&thread.events[n], |n: usize| thread.events.get(n));
+        for shape in shapes(n.checked_sub(1).and_then(at), event, at(n + 1), &history.names) {
+            write!(out, ",\n{}", plain(&entry(history, thread, event, shape).to_string()))?;
         }
     }
     for device in &history.devices {
-        all.extend(of_device(history, device));
+        for entry in of_device(history, device) {
+            write!(out, ",\n{}", plain(&entry.to_string()))?;
+        }
     }
-    // One entry in each line: such files are looked at with text tools as well.
-    let lines: Vec<String> = all.iter().map(Value::to_string).collect();
-    format!("{{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n{}\n]}}\n", lines.join(",\n"))
+    writeln!(out, "\n]}}")
 }
 
 /// Tracks of devices have numbers that no thread of the kernel's has (pid_max(5)).
@@ -108,9 +124,16 @@ fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape)
     entry
 }
 
-fn shapes(event: &Event, history: &History) -> Vec<Shape> {
+/// Whether a thread that wanted a lock (`wants`) got it by the event that follows: as a lock, or as a nest lock once more.
+fn gets(wants: &Event, event: &Event) -> bool {
+    let got = event.kind == 27 || (event.kind == 28 && event.endpoint == 1);
+    wants.kind == 26 && got && wants.other == event.other
+}
+
+/// What an event shows as, by those before and after it on its thread.
+fn shapes(before: Option<&Event>, event: &Event, after: Option<&Event>, names: &HashMap<u64, String>) -> Vec<Shape> {
     let task = |id: u64| format!("task {id}");
-    let name = history.names.get(&event.other);
+    let name = names.get(&event.other);
     let lock = || name.map_or_else(|| format!("lock {:#x}", event.other), |name| format!("lock {name}"));
     let scope = |name: String| match event.endpoint {
         1 => Shape::Begin(name),
@@ -138,9 +161,65 @@ fn shapes(event: &Event, history: &History) -> Vec<Shape> {
         31 => vec![scope("reduction".to_owned())],
         20 => vec![scope(ompt_record::ompt::work(event.sub).unwrap_or("work").replace('_', " "))],
         21 => vec![scope("masked".to_owned())],
-        26 => vec![Shape::Begin(format!("wait: {}", lock()))],
-        27 => vec![Shape::End, Shape::Async("b", "lock", event.other, lock())],
+        // A test of a lock that fails has no event, so that whatever follows shows it. One that is the last thing known of its
+        // thread is no wait either.
+        26 if after.map_or(!matches!(event.sub, 2 | 4), |after| gets(event, after)) => {
+            vec![Shape::Begin(format!("wait: {}", lock()))]
+        }
+        27 | 28 => {
+            let mut all = Vec::new();
+            if before.is_some_and(|before| gets(before, event)) {
+                all.push(Shape::End);
+            }
+            let nested = event.kind == 28;
+            all.push(if nested { Shape::Moment } else { Shape::Async("b", "lock", event.other, lock()) });
+            all
+        }
         17 => vec![Shape::Async("e", "lock", event.other, lock())],
         _ => vec![Shape::Moment],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phases(events: &[(u8, u8, u16, u64)]) -> String {
+        let events: Vec<Event> = events
+            .iter()
+            .map(|&(kind, endpoint, sub, other)| Event { kind, endpoint, sub, other, ..Event::default() })
+            .collect();
+        let at = |n: usize| events.get(n);
+        let all = (0..events.len())
+            .flat_map(|n| shapes(n.checked_sub(1).and_then(at), &events[n], at(n + 1), &HashMap::new()));
+        all.map(|shape| match shape {
+            Shape::Begin(_) => "B",
+            Shape::End => "E",
+            Shape::Async(phase, ..) => phase,
+            Shape::Moment => "i",
+        })
+        .collect()
+    }
+
+    #[test]
+    fn a_wait_ends_with_the_lock() {
+        assert_eq!(phases(&[(26, 0, 1, 8), (27, 0, 1, 8), (17, 0, 1, 8)]), "BEbe");
+        assert_eq!(phases(&[(26, 0, 3, 8), (28, 1, 0, 8), (28, 2, 0, 8)]), "BEii");
+        assert_eq!(phases(&[(26, 0, 1, 8)]), "B", "it waits");
+    }
+
+    /// Runtimes do not tell that a test of a lock has failed.
+    #[test]
+    fn what_was_not_got_leaves_nothing_open() {
+        assert_eq!(phases(&[(26, 0, 2, 8), (26, 0, 2, 8), (27, 0, 2, 8)]), "iBEb");
+        assert_eq!(phases(&[(26, 0, 1, 8), (17, 0, 1, 8)]), "ie", "LLVM 14 calls a test a lock");
+        assert_eq!(phases(&[(26, 0, 4, 8)]), "i");
+        assert_eq!(phases(&[(26, 0, 2, 8), (27, 0, 1, 9)]), "ib");
+    }
+
+    /// The beginning of a wait that was overwritten, or was torn, has no end.
+    #[test]
+    fn what_did_not_begin_does_not_end() {
+        assert_eq!(phases(&[(27, 0, 1, 8), (17, 0, 1, 8)]), "be");
     }
 }
