@@ -146,7 +146,7 @@ pub fn is_recording() -> bool {
 /// Has callbacks write from now on, or no more.
 pub fn set_state(state: State) {
     let Some(header) = header() else { return };
-    if state == State::Recording {
+    if state == State::Recording && !is_recording() {
         // What happened before is not known to have been followed by its end.
         header.epoch.fetch_add(1, Relaxed);
     }
@@ -644,6 +644,10 @@ mod tests {
         one.hold(16, 1, 0, 0);
         one.let_go(16);
         assert!(one.holds(16).is_none(), "a lock that was destroyed is not held");
+
+        one.hold(24, 1, 0, 0);
+        set_state(State::Recording);
+        assert!(one.holds(24).is_some(), "to be told to start without a pause forgets nothing");
 
         assert!(Place::own_in_handler().is_none());
         let own = Place::take(1).expect("a ring");

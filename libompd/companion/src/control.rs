@@ -8,7 +8,7 @@ use ompt_record::block::{PAGE, State};
 
 use crate::block::{self, header, set_state, shape};
 use crate::device;
-use crate::settings::Settings;
+use crate::settings::{Settings, say};
 
 /// `omp_control_tool_success`
 const SUCCESS: c_int = 0;
@@ -45,6 +45,16 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
     device::follow(next);
     set_state(next);
     SUCCESS
+}
+
+/// The runtime ends: writes the block for the last time. The program asked for nothing and gets no answer, so it is the user who is
+/// told if it cannot be written.
+pub fn flush_at_end() {
+    if !flush() {
+        let why = std::io::Error::last_os_error();
+        let file = FILE.get().map(|file| file.display().to_string()).unwrap_or_default();
+        say(&format!("OMPT_COMPANION_FILE={file}: it could not be written: {why}"));
+    }
 }
 
 /// Writes the block to the file, if one is wanted. What happens meanwhile may be torn, and is found to be.

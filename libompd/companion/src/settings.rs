@@ -82,8 +82,13 @@ fn number(name: &str, otherwise: u64, range: std::ops::RangeInclusive<u64>) -> u
 }
 
 fn refuse(name: &str, text: &OsStr, why: &str) {
+    say(&format!("{name}={}: {why}", text.display()));
+}
+
+/// Tells the user on standard error what does not go as wished.
+pub fn say(text: &str) {
     // A program whose standard error is closed has nobody to tell.
-    let _ = writeln!(std::io::stderr(), "ompt_companion: {name}={}: {why}", text.display());
+    let _ = writeln!(std::io::stderr(), "ompt_companion: {text}");
 }
 
 #[cfg(test)]

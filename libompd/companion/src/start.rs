@@ -14,7 +14,7 @@ use crate::block::{self, header, set_state};
 use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
-use crate::settings::Settings;
+use crate::settings::{Settings, say};
 use crate::{callbacks, device, snapshot};
 
 /// What the runtime said when it looked for tools.
@@ -50,6 +50,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     let runtime = RUNTIME.get().map_or(&[][..], Vec::as_slice);
     if !block::begin(settings.shape, OMP_VERSION.load(Relaxed), runtime) {
         // Without memory there is nothing to do here: the program goes on without a tool.
+        say("there is no memory to record into (a limit of addresses, as by `ulimit -v`?): nothing is recorded");
         return 0;
     }
     if !block::belongs_to(lookup) {
@@ -97,7 +98,7 @@ extern "C" fn finalize(_tool: *mut Data) {
     // What devices have not delivered yet would be lost.
     device::follow(State::Ended);
     set_state(State::Ended);
-    control::flush();
+    control::flush_at_end();
 }
 
 /// Registers all callbacks. Returns what the runtime answered for each, by number.

@@ -233,7 +233,7 @@ unsafe extern "C" fn control<const NUMBER: u64>(command: u64, modifier: u64) {
 
 unsafe extern "C" fn shutdown() {
     set_state(State::Ended);
-    control::flush();
+    control::flush_at_end();
 }
 
 /// The callbacks of all events, in the order of their numbers.

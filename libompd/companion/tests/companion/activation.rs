@@ -71,6 +71,39 @@ fn linked_in() {
     }
 }
 
+/// What goes wrong is told, since nobody would miss it before it is too late.
+#[test]
+fn what_goes_wrong_is_told() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let (name, companion) = crate::common::by_libraries();
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path().display().to_string();
+    for (library, what) in libraries() {
+        let run = |limit: &str, file: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("{limit} exec \"$0\"")]).arg(&program.path);
+            shell.env("LD_LIBRARY_PATH", library.path()).env(name, &companion).env("OMPT_COMPANION_FILE", file);
+            let done = shell.stdin(std::process::Stdio::null()).output().expect("a shell");
+            (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+        };
+        let (whole, text) = run("", "");
+        if !whole {
+            Skip::because(format!("{what}: {}", text.trim_end())).show();
+            continue;
+        }
+        assert_eq!(text, "", "{what}");
+        for (file, why) in [(directory.clone(), "directory"), (format!("{directory}/none/file"), "No such file")] {
+            let (whole, text) = run("", &file);
+            assert!(whole, "{what}: {text}");
+            let told = format!("ompt_companion: OMPT_COMPANION_FILE={file}: it could not be written: ");
+            assert!(text.starts_with(&told) && text.contains(why) && text.lines().count() == 1, "{what}: {text}");
+        }
+        // Less than the block takes.
+        let (_, text) = run("ulimit -v 250000;", "");
+        assert!(text.contains("ompt_companion: there is no memory"), "{what}: {text}");
+    }
+}
+
 /// What the runtime offers is written where the user wants to know how tools are started, and into the block.
 #[test]
 fn what_the_runtime_offers_is_told() {
