@@ -3,8 +3,8 @@
 
 use std::ffi::c_int;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, fence};
 
 use ompt_record::block::{LEVELS, Level, Snapshot, in_ring};
 
@@ -22,12 +22,44 @@ pub fn at_signal(signal: i32) -> bool {
     let handler: extern "C" fn(c_int) = handler;
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_RESTART;
+    // SAFETY: all of it is plain numbers, of which zero is one.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: the action is initialised, and its handler does only what handlers may.
-    unsafe {
+    let done = unsafe {
         libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(signal, &raw const action, null_mut()) == 0
+        libc::sigaction(signal, &raw const action, &raw mut before) == 0
+    };
+    // A runtime that begins again finds the companion's own.
+    if done && before.sa_sigaction != handler as libc::sighandler_t {
+        BEFORE.store(Box::into_raw(Box::new(before)), Release);
+    }
+    done
+}
+
+/// Has threads take no more: the runtime ends, and the library may be taken out of the process with it, as libiomp5 does when it is
+/// unloaded. Who was told of the signal before is told again; if that was nobody, it is ignored, since whoever sends it does not know
+/// that the runtime has gone.
+pub fn no_more(signal: i32) {
+    // SAFETY: all of it is plain numbers, of which zero is one.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a place for the answer.
+    let told = unsafe { libc::sigaction(signal, null(), &raw mut action) == 0 };
+    let handler: extern "C" fn(c_int) = handler;
+    // The program may have taken the signal for itself.
+    if told && action.sa_sigaction == handler as libc::sighandler_t {
+        let before = BEFORE.load(Acquire);
+        // SAFETY: what `at_signal` left there, and never takes back.
+        action = unsafe { before.as_ref() }.copied().unwrap_or(action);
+        if before.is_null() || action.sa_sigaction == libc::SIG_DFL {
+            action.sa_sigaction = libc::SIG_IGN;
+        }
+        // SAFETY: the action was the process's own before, or is to ignore the signal.
+        unsafe { libc::sigaction(signal, &raw const action, null_mut()) };
     }
 }
+
+/// What was to be done at the signal before.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
 extern "C" fn handler(_signal: c_int) {
     // SAFETY: where this thread's errno is.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 use ompt_record::block::State;
 use ompt_record::ompt::{self, ENTRY_POINTS};
@@ -20,6 +20,9 @@ use crate::{callbacks, device, snapshot};
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
 static RUNTIME: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+
+/// The signal at which threads take snapshots; 0 as long as there is none.
+static SNAPSHOT_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// In the place of an answer where nothing was asked.
 pub const NOT_ASKED: u8 = 15;
@@ -70,8 +73,10 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     if let Some(file) = settings.file {
         control::flush_to(file);
     }
-    if let Some(signal) = settings.snapshot_signal {
-        snapshot::at_signal(signal);
+    if let Some(signal) = settings.snapshot_signal
+        && snapshot::at_signal(signal)
+    {
+        SNAPSHOT_SIGNAL.store(signal, Relaxed);
     }
     know_forks();
     set_state(if settings.records { State::Recording } else { State::Paused });
@@ -95,6 +100,10 @@ unsafe extern "C" fn in_child() {
 }
 
 extern "C" fn finalize(_tool: *mut Data) {
+    let signal = SNAPSHOT_SIGNAL.load(Relaxed);
+    if signal != 0 {
+        snapshot::no_more(signal);
+    }
     // What devices have not delivered yet would be lost.
     device::follow(State::Ended);
     set_state(State::Ended);

@@ -71,6 +71,51 @@ fn linked_in() {
     }
 }
 
+/// A program that unloads the library it used OpenMP for, and gets the signal of snapshots afterwards: libiomp5 takes the companion
+/// along.
+#[test]
+fn the_signal_comes_after_the_runtime_has_gone() {
+    if program("recorded", &[]).is_none() {
+        return;
+    }
+    const PLUGIN: &str = "void work(void) {\n#pragma omp parallel num_threads(2)\n  {}\n}\n";
+    const HOST: &str = r#"#include <dlfcn.h>
+#include <signal.h>
+int main(int count, char **arguments) {
+  for (int n = 0; n < 2; n++) {
+    void *plugin = dlopen(arguments[1], RTLD_NOW);
+    if (!plugin) return 77;
+    ((void (*)(void))dlsym(plugin, "work"))();
+    raise(SIGUSR2);
+    dlclose(plugin);
+    raise(SIGUSR2);
+  }
+  return 0;
+}
+"#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let build = |name: &str, source: &str, arguments: &[&str]| {
+        let (file, made) = (directory.path().join(format!("{name}.c")), directory.path().join(name));
+        std::fs::write(&file, source).expect("it is written");
+        let done = Command::new("clang-14").arg(&file).arg("-o").arg(&made).args(arguments).output();
+        let done = done.expect("clang runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        made
+    };
+    let plugin = build("plugin.so", PLUGIN, &["-fopenmp", "-shared", "-fPIC"]);
+    let host = build("host", HOST, &["-ldl"]);
+    let (name, companion) = crate::common::by_libraries();
+    for (library, what) in libraries() {
+        let mut run = Command::new(&host);
+        run.arg(&plugin).env("LD_LIBRARY_PATH", library.path()).env(name, &companion);
+        let done = run.env("OMPT_COMPANION_SNAPSHOT", libc::SIGUSR2.to_string()).output().expect("it runs");
+        match done.status.code() {
+            Some(77) => Skip::because(format!("{what}: it cannot be loaded here")).show(),
+            _ => assert!(done.status.success(), "{what}: {} {}", done.status, String::from_utf8_lossy(&done.stderr)),
+        }
+    }
+}
+
 /// What goes wrong is told, since nobody would miss it before it is too late.
 #[test]
 fn what_goes_wrong_is_told() {
