@@ -81,11 +81,7 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     }
     // SAFETY: readable and writable from here on, zero, and large enough (asserted in `ompt_record::block`).
     let header = unsafe { &*block.cast::<Header>() };
-    let name = runtime.iter().copied().take(RUNTIME_NAME - 1);
-    for (n, byte) in name.enumerate() {
-        // SAFETY: behind the header, within the first page.
-        unsafe { block.add(size_of::<Header>() + n).write(byte) };
-    }
+    name_runtime(header, runtime);
     let values = [
         (&header.version, VERSION),
         (&header.address, block as u64),
@@ -115,6 +111,16 @@ pub fn begin(shape: Shape, omp_version: u32, runtime: &[u8]) -> bool {
     BLOCK.store(block, Release);
     ompt_companion_block.store(block as u64, Release);
     true
+}
+
+/// Writes how the runtime calls itself.
+fn name_runtime(header: &Header, runtime: &[u8]) {
+    let name = (&raw const *header).cast::<u8>().cast_mut();
+    let text = runtime.iter().copied().take(RUNTIME_NAME - 1).chain(std::iter::repeat(0)).take(RUNTIME_NAME);
+    for (n, byte) in text.enumerate() {
+        // SAFETY: behind the header, within the first page, where nobody else in the process reads or writes.
+        unsafe { name.add(size_of::<Header>() + n).write(byte) };
+    }
 }
 
 /// Makes pages of the reserved mapping readable, writable and part of cores. Returns whether they are.
@@ -467,10 +473,31 @@ fn epoch() -> u64 {
     header().map_or(0, |header| header.epoch.load(Relaxed))
 }
 
-/// Whether the runtime with this look-up function is the one that is recorded: the first that asks. Others are counted.
-pub fn belongs_to(lookup: Lookup) -> bool {
-    let Some(header) = header() else { return false };
+/// The runtime that is recorded has ended: the next one that asks takes its place.
+pub fn runtime_ends() {
+    VACANT.store(true, Release);
+}
+
+/// Whether the runtime that was recorded has ended.
+static VACANT: AtomicBool = AtomicBool::new(false);
+
+/// Whether the runtime with this look-up function is the one that is recorded: the first that asks, and one that comes after it has
+/// ended, as in a program that loads and unloads a library that uses OpenMP. Others are counted.
+pub fn belongs_to(lookup: Lookup, omp_version: u32, runtime: &[u8]) -> bool {
+    let (Some(header), Some(shape)) = (header(), shape()) else { return false };
     let lookup = lookup as usize as u64;
+    if VACANT.swap(false, AcqRel) {
+        // Threads that the other one knew may go on, but it tells no more of them.
+        for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
+            if ring.state.load(Relaxed) == RingState::Used as u64 && ring.kind.load(Relaxed) & DEVICE_RING == 0 {
+                (Place { ring }).give_up();
+            }
+        }
+        name_runtime(header, runtime);
+        header.omp_version.store(u64::from(omp_version), Relaxed);
+        header.lookup.store(lookup, Release);
+        return true;
+    }
     match header.lookup.compare_exchange(0, lookup, AcqRel, Acquire) {
         Ok(_) => true,
         Err(first) if first == lookup => true,

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, OsString, c_char, c_int, c_uint};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::{Mutex, Once, PoisonError};
 
 use ompt_record::block::State;
 use ompt_record::ompt::{self, ENTRY_POINTS};
@@ -19,7 +19,7 @@ use crate::{callbacks, device, snapshot};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
-static RUNTIME: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+static RUNTIME: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// The signal at which threads take snapshots; 0 as long as there is none.
 static SNAPSHOT_SIGNAL: AtomicI32 = AtomicI32::new(0);
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn ompt_start_tool(
     if !runtime_version.is_null() {
         // SAFETY: a string of the runtime's, as the caller says.
         let name = unsafe { CStr::from_ptr(runtime_version) };
-        RUNTIME.get_or_init(|| name.to_bytes().to_vec());
+        *RUNTIME.lock().unwrap_or_else(PoisonError::into_inner) = name.to_bytes().to_vec();
     }
     &raw const RESULT
 }
@@ -50,15 +50,16 @@ pub unsafe extern "C" fn ompt_start_tool(
 extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: *mut Data) -> c_int {
     let Some(lookup) = lookup else { return 0 };
     let settings = Settings::read();
-    let runtime = RUNTIME.get().map_or(&[][..], Vec::as_slice);
-    if !block::begin(settings.shape, OMP_VERSION.load(Relaxed), runtime) {
+    let (omp_version, runtime) = (OMP_VERSION.load(Relaxed), RUNTIME.lock().unwrap_or_else(PoisonError::into_inner));
+    if !block::begin(settings.shape, omp_version, &runtime) {
         // Without memory there is nothing to do here: the program goes on without a tool.
         say("there is no memory to record into (a limit of addresses, as by `ulimit -v`?): nothing is recorded");
         return 0;
     }
-    if !block::belongs_to(lookup) {
+    if !block::belongs_to(lookup, omp_version, &runtime) {
         return 0;
     }
+    stay();
     let entries = Entries::look_up(lookup);
     let answers = register(entries);
     if let Some(header) = header() {
@@ -82,6 +83,19 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     set_state(if settings.records { State::Recording } else { State::Paused });
     tell(entries, &answers);
     1
+}
+
+/// Keeps the library in the process. A runtime that is unloaded takes its tool along (libiomp5 does); the block would stay, and nobody
+/// would find it, nor use it again.
+fn stay() {
+    // SAFETY: all of it is plain numbers, of which zero is one.
+    let mut own: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: an address of this library, a place for the answer, and the name of a file that is loaded. It is only kept, not loaded.
+    unsafe {
+        if libc::dladdr((&raw const RESULT).cast(), &raw mut own) != 0 && !own.dli_fname.is_null() {
+            libc::dlopen(own.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+        }
+    }
 }
 
 /// Has the block say in the child of a fork that it is a copy.
@@ -108,6 +122,7 @@ extern "C" fn finalize(_tool: *mut Data) {
     device::follow(State::Ended);
     set_state(State::Ended);
     control::flush_at_end();
+    block::runtime_ends();
 }
 
 /// Registers all callbacks. Returns what the runtime answered for each, by number.

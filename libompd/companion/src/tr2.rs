@@ -38,7 +38,7 @@ pub unsafe fn tr2_initialize(lookup: Option<Lookup>, runtime_version: *const c_c
         // SAFETY: as the caller says.
         unsafe { CStr::from_ptr(runtime_version) }.to_bytes()
     };
-    if !block::begin(settings.shape, 0, name) || !block::belongs_to(lookup) {
+    if !block::begin(settings.shape, 0, name) || !block::belongs_to(lookup, 0, name) {
         return 0;
     }
     let entries = Entries::look_up(lookup);
@@ -234,6 +234,7 @@ unsafe extern "C" fn control<const NUMBER: u64>(command: u64, modifier: u64) {
 unsafe extern "C" fn shutdown() {
     set_state(State::Ended);
     control::flush_at_end();
+    block::runtime_ends();
 }
 
 /// The callbacks of all events, in the order of their numbers.
