@@ -556,7 +556,8 @@ static ompt_interface_fn_t lookup(const char *name) {
 
 static void host_offloads(void) {
     static char host[64], device[64];
-    target_data.value = data_op_id = kernel_id = 0;
+    /* The numbers of operations stay as the tool left them, as LLVM's runtime leaves them. */
+    target_data.value = 0;
     CALL(target_emi, ompt_target, ompt_scope_begin, DEVICE, NULL, &target_task, &target_data, host);
     CALL(target_data_op_emi, ompt_scope_begin, &target_task, &target_data, &data_op_id,
          ompt_target_data_transfer_to_device, host, -1, device, DEVICE, sizeof host, host);

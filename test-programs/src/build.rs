@@ -64,7 +64,7 @@ impl Opt {
     /// Not at all, and as far as most users go.
     pub const ALL: [Opt; 2] = [Opt::O0, Opt::O2];
 
-    fn flags(self) -> &'static [&'static str] {
+    pub(crate) fn flags(self) -> &'static [&'static str] {
         match self {
             Opt::O0 => &["-O0"],
             Opt::O2 => &["-O2"],
@@ -257,10 +257,15 @@ pub fn link_statically(program: &str, opt: Opt, flags: &[&str]) -> Result<Execut
         .map_err(|why| Skip::because(format!("{flags:?} does not link here: {why:#}")))
 }
 
-const WARNINGS: [&str; 4] = ["-g", "-Wall", "-Wextra", "-Werror"];
+pub(crate) const WARNINGS: [&str; 4] = ["-g", "-Wall", "-Wextra", "-Werror"];
 
 /// Runs a compiler that makes `path`, if this is older than one of the inputs.
-fn make(path: &Path, inputs: &[PathBuf], compiler: &str, arguments: impl FnOnce(&mut Command)) -> Result<()> {
+pub(crate) fn make(
+    path: &Path,
+    inputs: &[PathBuf],
+    compiler: &str,
+    arguments: impl FnOnce(&mut Command),
+) -> Result<()> {
     if is_newer(path, inputs)? {
         return Ok(());
     }
@@ -283,7 +288,7 @@ fn make(path: &Path, inputs: &[PathBuf], compiler: &str, arguments: impl FnOnce(
 }
 
 /// A file name for a key, different for different keys.
-fn file_name(key: &str) -> String {
+pub(crate) fn file_name(key: &str) -> String {
     let mut name = String::new();
     for c in key.chars() {
         match c {

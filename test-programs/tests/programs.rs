@@ -378,6 +378,7 @@ fn every_program_has_its_source() -> Result<()> {
             "recorded",
             "forked",
             "device_simulator",
+            "offloaded",
             "overheads",
             "empty_tool",
             "tr2_runtime",

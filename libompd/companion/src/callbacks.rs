@@ -529,18 +529,20 @@ unsafe extern "C" fn target_emi(
     });
 }
 
-/// Gives an operation on a device the number by which its record is found again, and tells it.
+/// Gives an operation on a device that begins the number by which its record is found again, and tells it; none in a
+/// pause.
+///
+/// The word is the tool's, and what is in it when an operation begins says nothing: LLVM's runtime has one for each
+/// thread, and it still holds the number of the operation before.
 ///
 /// # Safety
 /// `host_op_id` is null or the runtime's.
 unsafe fn operation(host_op_id: *mut u64, scope: c_int) -> u64 {
     // SAFETY: as the caller says.
     let Some(id) = (unsafe { host_op_id.as_mut() }) else { return 0 };
-    if scope != END
-        && *id == 0
-        && let Some(place) = Place::own()
-    {
-        *id = place.task_number();
+    if scope != END {
+        let place = if is_recording() { Place::own() } else { None };
+        *id = place.map_or(0, Place::task_number);
     }
     *id
 }
@@ -558,9 +560,6 @@ unsafe extern "C" fn target_data_op_emi(
     bytes: usize,
     codeptr_ra: CodePtr,
 ) {
-    if !is_recording() {
-        return;
-    }
     // SAFETY: the runtime's word.
     let task = unsafe { operation(host_op_id, scope) };
     record(|| Event {
@@ -577,9 +576,6 @@ unsafe extern "C" fn target_data_op_emi(
 }
 
 unsafe extern "C" fn target_submit_emi(scope: c_int, target: *const Data, host_op_id: *mut u64, teams: c_uint) {
-    if !is_recording() {
-        return;
-    }
     // SAFETY: the runtime's words.
     let (task, other) = unsafe { (operation(host_op_id, scope), word(target)) };
     record(|| Event { kind: 35, endpoint: endpoint(scope), flags: teams, task, other, ..Event::default() });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ompd_target::{Addr, Target};
 
 use crate::image::Cache;
+use crate::outlined;
 use crate::process::Process;
 
 /// Looks up addresses of code in the files of a process. What was looked up is remembered.
@@ -48,7 +49,10 @@ impl<'t> Code<'t> {
         let call = addr.back(1);
         let (module, offset) = self.process.module(addr).map_or((None, None), |(name, at)| (Some(name), Some(at)));
         let frames = self.process.source(call);
-        let innermost = frames.first();
+        // What compilers make to copy variables calls nothing of a runtime: where it is said to, code that was inlined
+        // into the body of a task, and has no line of its own, is taken for it.
+        let is_helper = |function: &Option<Arc<str>>| function.as_deref().is_some_and(outlined::is_helper);
+        let innermost = frames.iter().find(|frame| !is_helper(&frame.function)).or(frames.first());
         CodePlace {
             function: innermost.and_then(|frame| frame.function.clone()),
             file: innermost.and_then(|frame| frame.file.clone()),

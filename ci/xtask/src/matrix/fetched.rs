@@ -107,8 +107,8 @@ fn folders(home: &Path) -> Result<Vec<PathBuf>> {
         }
         level = next;
     }
-    // The Python of `ci/fetch python` is made of the same wheels.
-    found.retain(|folder| !folder.ends_with("venv"));
+    // The Python of `ci/fetch python` is made of the same wheels; the runtime of `ci/fetch offload` is Debian's too.
+    found.retain(|folder| !folder.ends_with("venv") && !folder.ends_with("offload"));
     found.sort();
     Ok(found)
 }

@@ -3,4 +3,5 @@
 mod activation;
 mod common;
 mod cores;
+mod offload;
 mod recording;
