@@ -42,6 +42,8 @@ const REPORT: &str = "libompd/companion/tests/companion/recording.rs::the_report
 const HELD: &str = "libompd/companion/tests/companion/recording.rs::what_is_held_is_remembered";
 const VERDICTS: &str = "libompd/companion/tests/companion/recording.rs::verdicts_know_the_owners";
 const FILE: &str = "libompd/companion/tests/companion/cores.rs::a_file";
+const OFFLOADED: &str = "libompd/companion/tests/companion/offload.rs::what_is_offloaded_is_recorded_once";
+const DEVICES: &str = "libompd/companion/tests/companion/offload.rs::devices_are_introduced_loaded_and_finalised";
 const NESTED: &str = "ompd-inspect/tests/inspect/history.rs::history_as_a_trace_is_nested";
 const TR2: &str = "libompd/companion-tr2/tests/tr2.rs::every_event_is_recorded_in_todays_terms";
 const TR2_FILE: &str = "libompd/companion-tr2/tests/tr2.rs::the_shutdown_writes_the_file";
@@ -63,7 +65,7 @@ const DEVICE_UNTRACED: &str =
     "libompd/companion/tests/device/main.rs::a_runtime_that_traces_nothing_is_asked_and_left_alone";
 const DEVICE_AGAIN: &str = "libompd/companion/tests/device/main.rs::a_device_goes_and_comes_again";
 
-/// What a device does was seen with a simulator only.
+/// Traces of a device were seen with a simulator only.
 const SIMULATED: &str = "with a device simulator: no runtime at hand does its part";
 
 const fn row(
@@ -134,7 +136,13 @@ pub const ROWS: &[Row] = &[
     row(27, "D5", "a word of the tool's with each of them", Works(&[FILED, ORACLE]), Works(&[ORACLE])),
     row(28, "TR2", "events that every runtime has to tell", Works(&[PLACES]), Works(&[OFFERED, TR2])),
     row(29, "TR2", "events for blaming: idle, waiting, letting go", Works(&[MOVES]), Works(&[RECORDED, NESTED, TR2])),
-    row(30, "TR2", "events for instrumentation: work, locks, flush, …", None, Works(&[RECORDED, CANCELLED, TR2])),
+    row(
+        30,
+        "TR2",
+        "events for instrumentation: work, locks, flush, …",
+        None,
+        Works(&[RECORDED, CANCELLED, OFFLOADED, TR2]),
+    ),
     row(
         31,
         "TR2",
@@ -177,14 +185,17 @@ pub const ROWS: &[Row] = &[
         Impossible("the runtimes record nothing of it that a debugger could read", &[NO_DEVICE]),
         Impossible("libomp's `ompt_get_target_info` always answers that there is nothing", &[]),
     ),
+    row(43, "D5", "devices come and go", Impossible("as the row above", &[NO_DEVICE]), Works(&[DEVICES, DEVICE_AGAIN])),
     row(
-        43,
+        44,
         "D5",
-        "devices come and go",
-        Impossible("as the row above", &[NO_DEVICE]),
-        Partly(SIMULATED, &[DEVICE_AGAIN]),
+        "look-up of a device's functions",
+        None,
+        Partly(
+            "LLVM's is asked, and knows none; with a device simulator for what others may know",
+            &[DEVICES, DEVICE_ENTRIES, DEVICE_UNTRACED],
+        ),
     ),
-    row(44, "D5", "look-up of a device's functions", None, Partly(SIMULATED, &[DEVICE_ENTRIES, DEVICE_UNTRACED])),
     row(45, "5.1", "processors of a device", None, Partly(SIMULATED, &[DEVICE_ENTRIES])),
     row(46, "5.1", "clock of a device", None, Partly(SIMULATED, &[DEVICE_ENTRIES])),
     row(47, "5.1", "translation of its times", None, Partly(SIMULATED, &[DEVICE_KINDS])),
