@@ -204,8 +204,8 @@ pub(crate) fn named_address(event: &Event) -> Option<u64> {
     matches!(event.kind, 17 | 18 | 24..=28).then_some(event.other).filter(|address| *address != 0)
 }
 
-/// Events that are read at most, of all threads together: a gigabyte.
-const MOST_EVENTS: u64 = 1 << 24;
+/// Events that are read at most, of all threads together: a quarter of a gigabyte, and some ten times that when it is all shown as JSON.
+const MOST_EVENTS: u64 = 1 << 22;
 
 fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {
     let header = &block.header;

@@ -217,7 +217,9 @@ pub fn words(event: &Event, history: &History) -> String {
         },
         8 | 33 => begins(format!("target: {} on device {}", named(ompt::target(sub), "kind"), flags.cast_signed())),
         9 | 34 => {
-            begins(format!("{}, {flags} bytes, operation {task}", named(ompt::target_data_op(sub), "data operation")))
+            // An event has room for no more than that.
+            let bytes = if flags == u32::MAX { "4 GiB or more".to_owned() } else { format!("{flags} bytes") };
+            begins(format!("{}, {bytes}, operation {task}", named(ompt::target_data_op(sub), "data operation")))
         }
         10 | 35 => begins(format!("kernel is submitted, {flags} teams, operation {task}")),
         12 => format!("device {} is initialised", flags.cast_signed()),
