@@ -41,8 +41,6 @@ pub enum Side {
     Partly(&'static str, &'static [&'static str]),
     /// It cannot work on the runtimes there are, for this reason; tests that show it.
     Impossible(&'static str, &'static [&'static str]),
-    /// It is not done, for this reason.
-    Missing(&'static str),
     /// There is nothing to do on this side.
     None,
 }
@@ -86,7 +84,6 @@ fn cell(side: &Side) -> Result<String> {
         Side::Works(tests) => (String::new(), *tests),
         Side::Partly(but, tests) => (format!("{but}. "), *tests),
         Side::Impossible(why, tests) => (format!("**impossible**: {why}. "), *tests),
-        Side::Missing(why) => (format!("**not done**: {why}"), &[][..]),
         Side::None => ("–".to_owned(), &[][..]),
     };
     let proven = matches!(side, Side::Works(_) | Side::Partly(..));

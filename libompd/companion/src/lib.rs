@@ -8,6 +8,7 @@
 //! handler that interrupts another one. Memory comes from the kernel when the tool is initialised and when a thread begins, and for
 //! the buffers of devices that are traced.
 
+mod advertise;
 mod block;
 mod callbacks;
 mod control;
@@ -19,6 +20,7 @@ mod snapshot;
 mod start;
 mod tr2;
 
+pub use advertise::{ompd_dll_locations, ompd_dll_locations_valid};
 pub use block::ompt_companion_block;
 pub use ompt::Lookup;
 pub use start::ompt_start_tool;

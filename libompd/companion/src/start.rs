@@ -15,7 +15,7 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{callbacks, device, snapshot};
+use crate::{advertise, callbacks, device, snapshot};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -60,6 +60,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
         return 0;
     }
     stay();
+    advertise::library();
     let entries = Entries::look_up(lookup);
     let answers = register(entries);
     if let Some(header) = header() {
@@ -88,13 +89,9 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
 /// Keeps the library in the process. A runtime that is unloaded takes its tool along (libiomp5 does); the block would stay, and nobody
 /// would find it, nor use it again.
 fn stay() {
-    // SAFETY: all of it is plain numbers, of which zero is one.
-    let mut own: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: an address of this library, a place for the answer, and the name of a file that is loaded. It is only kept, not loaded.
-    unsafe {
-        if libc::dladdr((&raw const RESULT).cast(), &raw mut own) != 0 && !own.dli_fname.is_null() {
-            libc::dlopen(own.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-        }
+    if let Some(own) = advertise::own_file() {
+        // SAFETY: the name of a file that is loaded. It is only kept, not loaded.
+        unsafe { libc::dlopen(own.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE) };
     }
 }
 

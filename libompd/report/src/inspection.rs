@@ -57,6 +57,8 @@ pub struct Inspection {
     pub unopened: Vec<String>,
     /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
     pub nameless: bool,
+    /// Files that can start an OMPT tool, other than the runtimes (text of the target).
+    pub tools: Vec<String>,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
     /// How long a live process was held, all stops of this look together.
@@ -353,9 +355,11 @@ fn finish(
                     file would do (--debug-dir)";
         Issue::new(path.as_str(), text)
     }));
+    let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     Inspection {
         kind: target.kind(),
         process: target.process().clone(),
+        tools: companion::tools(target, &bases),
         threads,
         waits_for: waits_for::judge(&snapshots, &os),
         os,

@@ -94,6 +94,9 @@ pub struct Report {
     /// Files with code of frames that have no source lines, each with the reason.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty", default)]
     pub without_lines: std::collections::BTreeMap<String, String>,
+    /// Files that can start an OMPT tool, other than the runtimes: they export `ompt_start_tool`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tools: Vec<String>,
     /// What went wrong.
     pub issues: Vec<Issue>,
 }
@@ -413,6 +416,7 @@ pub fn report(inspection: &Inspection) -> Report {
         remarks: verdicts::remarks(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
+        tools: inspection.tools.clone(),
         issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
     }
 }

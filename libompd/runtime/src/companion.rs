@@ -62,6 +62,13 @@ pub fn words(target: &dyn Target) -> Vec<Addr> {
     symbols.filter(|symbol| !symbol.tls).map(|symbol| symbol.addr).collect()
 }
 
+/// Files that can start an OMPT tool, in the order in which they are mapped, other than the runtimes themselves: at `runtimes` those
+/// begin, which have the function too.
+pub fn tools(target: &dyn Target, runtimes: &[Addr]) -> Vec<String> {
+    let starts = |module: &&Module| module.exports(START) && !runtimes.contains(&module.base());
+    target.modules().iter().filter(starts).map(|module| module.path.clone()).collect()
+}
+
 /// Finds the block of a process: `None` if no companion is in it, or one that has not begun. `words` is what [`words`] gave.
 ///
 /// # Errors

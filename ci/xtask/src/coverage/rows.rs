@@ -1,7 +1,7 @@
 //! The mechanisms, in the order of the documents.
 
 use super::Row;
-use super::Side::{Impossible, Missing, None, Partly, Works};
+use super::Side::{Impossible, None, Partly, Works};
 
 const STOPS: &str = "libompd/abi/tests/ompd/stops.rs::at_each_stop_the_handles_are_what_ompd_asks_for";
 const OWN_SYMBOLS: &str =
@@ -29,12 +29,15 @@ const IDLE: &str = "ompd-inspect/tests/inspect/stacks.rs::idle_threads";
 const LOCKS: &str = "libompd/runtime/tests/kmp.rs::locks_of_each_kind";
 const QUEUED: &str = "libompd/runtime/tests/gomp_state.rs::queued_tasks_are_listed_with_all_that_is_known_of_them";
 const PLUGIN: &str = "libompd/abi/tests/ompd/plugin.rs::llvms_plugin_works_on_a_process_and_on_a_core";
+const ADVERTISED: &str = "libompd/abi/tests/ompd/plugin.rs::llvms_plugin_finds_the_library_by_the_companion";
 const RUNTIMES: &str = "libompd/runtime/tests/analysis.rs::stripped_libomp";
 
 const PRELOADED: &str = "libompd/companion/tests/companion/activation.rs::preloaded";
 const DISABLED: &str = "libompd/companion/tests/companion/activation.rs::disabled";
 const LINKED: &str = "libompd/companion/tests/companion/activation.rs::linked_in";
 const OFFERED: &str = "libompd/companion/tests/companion/activation.rs::what_the_runtime_offers_is_told";
+const TOOLS: &str = "libompd/companion/tests/companion/activation.rs::the_tool_is_named";
+const GOES: &str = "libompd/companion/tests/companion/activation.rs::the_runtime_goes_and_comes_again";
 const FORK: &str = "libompd/companion/tests/companion/activation.rs::fork";
 const RECORDED: &str = "libompd/companion/tests/companion/recording.rs::everything_is_recorded_once";
 const CANCELLED: &str = "libompd/companion/tests/companion/recording.rs::cancellation_is_recorded";
@@ -105,7 +108,7 @@ pub const ROWS: &[Row] = &[
         16,
         "D5",
         "hook that starts a tool: linked, preloaded, named",
-        Missing("which tool is loaded is not said; the list of mapped files tells"),
+        Works(&[TOOLS]),
         Works(&[LINKED, PRELOADED, RECORDED]),
     ),
     row(
@@ -124,11 +127,20 @@ pub const ROWS: &[Row] = &[
         20,
         "TR2, V2",
         "asking which callback is registered",
-        Missing("the table of callbacks is not read"),
+        Partly(
+            "Of the companion, by what its block says. Of other tools impossible on stock runtimes: their table of callbacks has no name",
+            &[OFFERED],
+        ),
         Partly("It is there; the companion knows what it has registered", &[OFFERED]),
     ),
-    row(21, "D5", "finaliser", Missing("that a runtime has ended is not told"), Works(&[FILE])),
-    row(22, "TR2", "event of the runtime's shutdown", Missing("as the row above"), Works(&[FILE, TR2_FILE])),
+    row(
+        21,
+        "D5",
+        "finaliser",
+        Partly("By the companion's block, in the process and in a core", &[GOES]),
+        Works(&[FILE]),
+    ),
+    row(22, "TR2", "event of the runtime's shutdown", Partly("As the row above", &[GOES]), Works(&[FILE, TR2_FILE])),
     row(23, "TR2, V2", "fork", Works(&[GDB_FORK]), Works(&[FORK])),
     row(24, "TR2, D5", "states of threads", Works(&[ENUMERATIONS, ORACLE]), Works(&[ORACLE, TR2_STATES, DRAFT_STATES])),
     row(25, "TR2, V2, D5", "what a thread waits for", Works(&[LOCKS, ORACLE]), Works(&[HELD, REPORT])),
@@ -213,13 +225,7 @@ pub const ROWS: &[Row] = &[
     row(59, "D5", "which operation of the host a record is of", None, Partly(SIMULATED, &[DEVICE_OPERATIONS])),
     row(60, "D5", "dependences of tasks", Works(&[QUEUED]), Works(&[RECORDED])),
     row(61, "D5", "cancellation, nestable locks, life of locks, flush", None, Works(&[RECORDED, CANCELLED])),
-    row(
-        62,
-        "5.0",
-        "where the library for debuggers is",
-        Works(&[PLUGIN]),
-        Missing("the companion advertises no library"),
-    ),
+    row(62, "5.0", "where the library for debuggers is", Works(&[PLUGIN]), Works(&[ADVERTISED])),
     row(63, "TR2", "what an implementation has to have at least", Works(&[RUNTIMES]), Works(&[OFFERED])),
     row(
         64,

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a thread got told: by kernel id.
 type Inside = BTreeMap<i32, (SnapshotValues, Vec<LevelValues>)>;
 
-fn companion() -> PathBuf {
+pub fn companion() -> PathBuf {
     let own = std::env::current_exe().expect("where this test is");
     let file = own.parent().expect("a directory").join("libompt_companion.so");
     assert!(file.is_file(), "{} is missing", file.display());

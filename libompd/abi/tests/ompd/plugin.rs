@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::client::library;
-use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
 fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
@@ -56,30 +56,68 @@ fn check(text: &str) {
     assert!(frames.iter().all(|line| !line.contains("__kmp_")), "{text}");
 }
 
-#[test]
-fn llvms_plugin_works_on_a_process_and_on_a_core() {
-    let Some(plugin) = plugin() else { return skip("LLVM's plugin for gdb is not here; \"ci/fetch debian\" gets it") };
-    if let Err(reason) = Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library().map(drop)) {
-        return reason.show();
+/// The plugin, and whether it can be tried on this runtime; the reason is told.
+fn works(runtime: Runtime) -> Option<PathBuf> {
+    let Some(plugin) = plugin() else {
+        skip("LLVM's plugin for gdb is not here; \"ci/fetch debian\" gets it");
+        return None;
+    };
+    if let Err(reason) = Toolchain::Clang.check().and_then(|()| runtime.library().map(drop)) {
+        reason.show();
+        return None;
     }
     let module =
         Command::new("gdb").args(["-nx", "-batch", "-ex"]).arg(format!("source {}", plugin.display())).output();
     match module {
-        Ok(done) if String::from_utf8_lossy(&done.stdout).contains("support loaded") => {}
-        Ok(_) => return skip("this gdb's Python is not the one that the plugin was built for"),
-        Err(why) => return skip(&format!("gdb: {why}")),
+        Ok(done) if String::from_utf8_lossy(&done.stdout).contains("support loaded") => Some(plugin),
+        Ok(_) => {
+            skip("this gdb's Python is not the one that the plugin was built for");
+            None
+        }
+        Err(why) => {
+            skip(&format!("gdb: {why}"));
+            None
+        }
     }
+}
+
+/// Selects the thread that waits in the inner region.
+fn select(running: &Running) -> String {
+    let waiter = running.truth.with_role("inner waiter").next().expect("a waiter");
+    format!("python [t for t in gdb.selected_inferior().threads() if t.ptid[1] == {}][0].switch()", waiter.lwp)
+}
+
+/// The companion says where the library is, where the runtime has lost the names that would: the plugin finds it beside the companion.
+#[test]
+fn llvms_plugin_finds_the_library_by_the_companion() {
+    let Some(plugin) = works(Runtime::Libomp14) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let companion = directory.path().join("libompt_companion.so");
+    std::fs::copy(crate::oracle::companion(), &companion).expect("a copy");
+    std::os::unix::fs::symlink(library(), directory.path().join("libompd.so")).expect("a link");
+    let program = build("nested", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
+    let launch = Launch::new(&program, Runtime::Libomp14, Env::Settled);
+    let with = launch.clone().variable("OMP_TOOL_LIBRARIES", &companion.display().to_string());
+    let running = with.start().expect("it starts");
+    let nowhere = Path::new("/nonexistent");
+    let commands = [&*select(&running), "ompd init", "ompd icvs", "ompd parallel", "ompd bt on", "bt"];
+    check(&gdb(&["-p", &running.pid.to_string()], &plugin, nowhere, &commands));
+    // Without it the plugin does not work on this runtime, which has been stripped.
+    let without = launch.start().expect("it starts");
+    let text = gdb(&["-p", &without.pid.to_string()], &plugin, nowhere, &["ompd init"]);
+    assert!(text.contains("ompd_dll_locations"), "{text}");
+}
+
+#[test]
+fn llvms_plugin_works_on_a_process_and_on_a_core() {
+    let Some(plugin) = works(Runtime::Libiomp5) else { return };
     let directory = tempfile::tempdir().expect("a directory");
     // The name that the runtime says its library has.
     std::os::unix::fs::symlink(library(), directory.path().join("libiomp5_db.so")).expect("a link");
     let program = build("nested", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
     let running = Launch::new(&program, Runtime::Libiomp5, Env::Settled).start().expect("it starts");
     let pid = running.pid.to_string();
-    let select = format!(
-        "python [t for t in gdb.selected_inferior().threads() if t.ptid[1] == {}][0].switch()",
-        running.truth.with_role("inner waiter").next().expect("a waiter").lwp
-    );
-    let commands = [&*select, "ompd init", "ompd icvs", "ompd parallel", "ompd bt on", "bt"];
+    let commands = [&*select(&running), "ompd init", "ompd icvs", "ompd parallel", "ompd bt on", "bt"];
     check(&gdb(&["-p", &pid], &plugin, directory.path(), &commands));
     match running.gcore(directory.path()).expect("gcore runs") {
         Ok(core) => {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use ompt_record::block::State;
 use ompt_record::ompt::{CALLBACKS, ENTRY_POINTS};
 use test_programs::Skip;
 
@@ -17,6 +18,30 @@ fn preloaded() {
         let Some(running) = Held::start(&program.path, library.path(), &what, &variables, &[]) else { continue };
         assert_eq!(history(running.pid()).threads.len(), 3, "{what}");
         running.end();
+    }
+}
+
+/// `doctor` names the files that can start a tool, and says whether one is active.
+#[test]
+fn the_tool_is_named() {
+    use ompd_report::text;
+    let Some(program) = program("recorded", &[]) else { return };
+    let file = companion().display().to_string();
+    for (library, what) in libraries() {
+        for disabled in [false, true] {
+            let variables = [("LD_PRELOAD", &*file), ("OMP_TOOL", if disabled { "disabled" } else { "enabled" })];
+            let Some(running) = Held::start(&program.path, library.path(), &what, &variables, &[]) else { continue };
+            let inspection = crate::common::inspection(&running.pid().to_string());
+            assert_eq!(inspection.tools, [&*file], "{what}");
+            let how = text::How { width: Some(300), verbose: false, labels: Default::default() };
+            let told = text::plain(&text::render(&inspection, text::View::Doctor, how));
+            assert!(told.contains(&format!("{file} exports ompt_start_tool")), "{what}: {told}");
+            let states = inspection.runtimes[0].threads.iter().filter(|thread| thread.ompt_state.get().is_some());
+            let read = inspection.runtimes[0].instance.missing.is_empty();
+            assert_eq!(states.count(), if disabled || !read { 0 } else { 3 }, "{what}");
+            assert_eq!(told.contains("a tool is active in"), !disabled && read, "{what}: {told}");
+            running.end();
+        }
     }
 }
 
@@ -128,6 +153,9 @@ int main(int count, char **arguments) {
             .collect();
         assert_eq!(regions, [1, 2], "{what}");
         assert!(history.issues.is_empty(), "{what}: {:?}", history.issues);
+        // LLVM's stay loaded, and have not ended then.
+        let state = if what.ends_with("libiomp5.so") { State::Ended } else { State::Recording };
+        assert_eq!(history.state, state, "{what}");
         // Each thread has one ring that it is in.
         let mut own: Vec<u64> = history.threads.iter().filter(|of| of.ended.is_none()).map(|of| of.lwp).collect();
         own.sort_unstable();

@@ -47,8 +47,8 @@ pub fn history(pid: i32) -> History {
     of_target(&live, u64::MAX).expect("it has a history")
 }
 
-/// The whole report on a process or core, as `ompd-inspect --json` prints it.
-pub fn report(target: &str) -> serde_json::Value {
+/// What is read of a process or core.
+pub fn inspection(target: &str) -> inspection::Inspection {
     let wanted = inspection::Wanted {
         ignore: &[],
         locals: false,
@@ -56,6 +56,10 @@ pub fn report(target: &str) -> serde_json::Value {
         samples: 1,
         interval: std::time::Duration::ZERO,
     };
-    let inspection = inspection::inspect(target, &OpenOptions::default(), wanted).expect("it can be inspected");
-    serde_json::to_value(json::report(&inspection)).expect("it is JSON")
+    inspection::inspect(target, &OpenOptions::default(), wanted).expect("it can be inspected")
+}
+
+/// The whole report on a process or core, as `ompd-inspect --json` prints it.
+pub fn report(target: &str) -> serde_json::Value {
+    serde_json::to_value(json::report(&inspection(target))).expect("it is JSON")
 }

@@ -19,6 +19,28 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
         runtime_heading(page, snapshot);
         instance(page, snapshot);
     }
+    tools(page, inspection);
+}
+
+/// OMPT tools, as far as there is any sign of one.
+fn tools(page: &mut Page, inspection: &Inspection) {
+    let told = |snapshot: &&RuntimeSnapshot| snapshot.threads.iter().any(|thread| thread.ompt_state.get().is_some());
+    let active: Vec<&RuntimeSnapshot> = inspection.runtimes.iter().filter(told).collect();
+    if inspection.tools.is_empty() && active.is_empty() {
+        return;
+    }
+    page.blank();
+    page.styled(HEADING, "OMPT tools");
+    if inspection.tools.is_empty() {
+        item(page, "", "no file besides the runtimes exports ompt_start_tool");
+    }
+    for tool in &inspection.tools {
+        item(page, "", &format!("{} exports ompt_start_tool", escape(tool)));
+    }
+    for snapshot in active {
+        let name = snapshot.instance.path.rsplit('/').next().unwrap_or_default();
+        item(page, "", &format!("a tool is active in {}: the runtime keeps the states of its threads", escape(name)));
+    }
 }
 
 /// One line of the list: what it is about, and what there is to say.

@@ -23,7 +23,7 @@ structs! {
         spin_here: "th_spin_here", "nonzero while queued for a queuing lock";
         next_waiting: "th_next_waiting", "gtid + 1 of the next waiter of the same lock";
         def_allocator: "th_def_allocator", "`def-allocator-var`";
-        ompt_state: "ompt_thread_info.state", "what it does, kept while an OMPT tool is active; zero otherwise";
+        ompt_state: "ompt_thread_info.state", "what it does; means something only while an OMPT tool is active";
         ompt_wait_id: "ompt_thread_info.wait_id", "what it waits for, in states of waiting for a lock";
         thread_tool_data: "ompt_thread_info.thread_data.value", "what an OMPT tool has filed with the thread";
         place: "th_current_place", "place it is bound to; negative: to none, or to all";

@@ -712,17 +712,21 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the runtime keeps of the thread's state. Without a tool it keeps none, and all is zero, which is also the number of a state: only
-/// where something else shows that there is a tool does zero count.
+/// What the runtime keeps of the thread's state. Without a tool it keeps none, although there is one: zero, which is the number of a state
+/// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something.
 fn ompt_state(s: &KmpInfo, thread: &View) -> Fact<OmptState> {
     let read = || {
-        let number = thread.count(&s.ompt_state)?;
-        let tool = number != 0 || thread.uint(&s.thread_tool_data)? != 0;
-        Ok::<_, Why>(tool.then_some(OmptState { number, wait_id: thread.uint(&s.ompt_wait_id)? }))
+        if thread.uint(&s.thread_tool_data)? == 0 {
+            return Ok(None);
+        }
+        let (number, wait_id) = (thread.count(&s.ompt_state)?, thread.uint(&s.ompt_wait_id)?);
+        Ok::<_, Why>(Some(OmptState { number, wait_id }))
     };
     match read() {
         Ok(Some(state)) => s.ompt_state.fact(Ok(state)),
-        Ok(None) => Fact::unknown("the runtime keeps no state: nothing shows that an OMPT tool is active"),
+        Ok(None) => Fact::unknown(
+            "that the runtime keeps a state is not known: no OMPT tool has filed anything with the thread",
+        ),
         Err(why) => why.into(),
     }
 }
