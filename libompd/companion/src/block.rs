@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
 use ompt_record::block::{
-    Creation, DEVICE_RING, EVENT_WORDS, HELD, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState, Shape, State,
-    TASK_NUMBERS, VERSION, in_ring,
+    Creation, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState,
+    Shape, State, TASK_NUMBERS, VERSION, in_ring,
 };
 use ompt_record::event::Event;
 
@@ -332,26 +332,38 @@ impl Place {
 
     /// The number of a new task of this thread.
     pub fn task_number(self) -> u64 {
-        let number = add_one(&self.ring.next_task);
-        if !number.is_multiple_of(TASK_NUMBERS) {
-            return number;
+        // A signal handler may come in between and take numbers too: what it took is not taken again.
+        let next = &self.ring.next_task;
+        let mut number = next.load(Relaxed);
+        loop {
+            let (own, after) = match number.is_multiple_of(TASK_NUMBERS) {
+                false => (number, number + 1),
+                true => {
+                    // The first ones begin at `TASK_NUMBERS`: 0 is no number.
+                    let first = TASK_NUMBERS_FETCHED.0.fetch_add(TASK_NUMBERS, Relaxed) + TASK_NUMBERS;
+                    (first, first + 1)
+                }
+            };
+            match next.compare_exchange(number, after, Relaxed, Relaxed) {
+                Ok(_) => return own,
+                Err(taken) => number = taken,
+            }
         }
-        // The first ones begin at `TASK_NUMBERS`: 0 is no number.
-        let first = TASK_NUMBERS_FETCHED.0.fetch_add(TASK_NUMBERS, Relaxed) + TASK_NUMBERS;
-        self.ring.next_task.store(first + 1, Relaxed);
-        first
     }
 
     /// Remembers that the thread has a lock.
     pub fn hold(self, wait_id: u64, kind: c_int, codeptr_ra: u64, time: u64) {
         let epoch = epoch();
-        let free = |held: &&Held| held.wait_id.load(Relaxed) == 0 || held.epoch.load(Relaxed) != epoch;
+        // A signal handler may come in between and hold a lock too: the entry is one's own once the word in it says so.
+        let free = |held: &&Held| {
+            let there = held.wait_id.load(Relaxed);
+            let free = there == 0 || (there != HELD_CHANGING && held.epoch.load(Relaxed) != epoch);
+            free && held.wait_id.compare_exchange(there, HELD_CHANGING, AcqRel, Relaxed).is_ok()
+        };
         let Some(held) = self.held().iter().find(free) else {
             self.ring.held_beyond.fetch_add(1, Relaxed);
             return;
         };
-        held.wait_id.store(0, Relaxed);
-        fence(Release);
         held.codeptr_ra.store(codeptr_ra, Relaxed);
         held.time.store(time, Relaxed);
         held.kind.store(u64::try_from(kind).unwrap_or(0) | 1 << 32, Relaxed);

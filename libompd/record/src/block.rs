@@ -17,6 +17,9 @@ pub const PAGE: u64 = 4096;
 /// Locks whose holding is remembered for each thread; those beyond are counted in [`Ring::held_beyond`].
 pub const HELD: usize = 32;
 
+/// In the place of [`Held::wait_id`] while an entry is changed: no lock's.
+pub const HELD_CHANGING: u64 = u64::MAX;
+
 /// Nested tasks and regions of a thread that a [`Snapshot`] has.
 pub const LEVELS: usize = 8;
 
@@ -172,7 +175,7 @@ words! {
 words! {
     /// A lock, critical section or the like that a thread has.
     Held, HeldValues {
-        /// What it is called by the runtime (`ompt_wait_id_t`); 0 while the entry is free or being changed.
+        /// What it is called by the runtime (`ompt_wait_id_t`); 0 while the entry is free, [`HELD_CHANGING`] while it is being changed.
         wait_id,
         /// Where it was acquired: a return address.
         codeptr_ra,

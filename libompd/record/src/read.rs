@@ -4,9 +4,9 @@
 //! from four numbers, which are checked ([`Shape::new`]), and an event counts only if it is whole.
 
 use crate::block::{
-    Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, Header, HeaderValues, Held, HeldValues, LEVELS, Level,
-    LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues, State, VERSION,
-    in_ring,
+    Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,
+    LEVELS, Level, LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues,
+    State, VERSION, in_ring,
 };
 use crate::device::{DEVICES, Device, DeviceAt, DeviceState, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
 use crate::event::{Event, Missing};
@@ -169,8 +169,7 @@ impl Block {
         let mut unreadable = 0;
         let mut rings = Vec::new();
         for index in 0..self.header.rings_used {
-            let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS);
-            match words.ok().and_then(|words| RingValues::from_words(&words)) {
+            match self.ring(memory, index) {
                 Some(values) if values.kind & DEVICE_RING != 0 => {}
                 Some(values) if values.state == RingState::Used as u64 || values.state == RingState::Ended as u64 => {
                     rings.push(RingAt { index, values });
@@ -181,6 +180,29 @@ impl Block {
             }
         }
         (rings, unreadable)
+    }
+
+    /// What a ring begins with. While it is read it may be given to another thread, word by word: it counts if it says the same twice.
+    fn ring<M: Memory>(&self, memory: &M, index: u64) -> Option<RingValues> {
+        const TRIES: usize = 8;
+        let read = || {
+            let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS);
+            words.ok().and_then(|words| RingValues::from_words(&words))
+        };
+        let whose = |values: &RingValues| {
+            let RingValues { state, id, lwp, pthread, kind, began, first, .. } = *values;
+            [state, id, lwp, pthread, kind, began, first]
+        };
+        let mut before = read()?;
+        for _ in 0..TRIES {
+            let now = read()?;
+            if whose(&now) == whose(&before) {
+                return Some(now);
+            }
+            before = now;
+        }
+        // It goes from hand to hand: whose it is cannot be said.
+        Some(RingValues { state: RingState::Changing as u64, ..before })
     }
 
     /// The last events of a ring's thread, at most `most` of them.
@@ -228,7 +250,7 @@ impl Block {
         let at = self.at + self.shape.ring_at(ring.index) + in_ring::HELD_AT;
         let words = memory.words(at, HELD * Held::WORDS)?;
         let held = words.chunks(Held::WORDS).filter_map(HeldValues::from_words);
-        Ok(held.filter(|held| held.wait_id != 0 && held.epoch == self.header.epoch).collect())
+        Ok(held.filter(|held| ![0, HELD_CHANGING].contains(&held.wait_id) && held.epoch == self.header.epoch).collect())
     }
 
     /// What the runtime last said of a ring's thread when the thread asked it; `None` if it never did.

@@ -178,7 +178,7 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
         Some(Err(why)) => return Err(NoHistory::Block(why.to_string())),
         Some(Ok(block)) => block,
     };
-    let mut history = read(&block, &Words::of(target), most);
+    let mut history = read(&block, &Words::of_running(target), most);
     history.kind = Some(target.kind());
     history.now = (target.kind() == TargetKind::Live).then(SystemTime::now);
     let code = Code::of(target, &Cache::default());

@@ -11,7 +11,11 @@ use crate::model::{Fact, Issue, LockId, Owner, RuntimeSnapshot, Site};
 
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
-pub struct Words<'t>(&'t dyn Target);
+pub struct Words<'t> {
+    target: &'t dyn Target,
+    /// What was read before is read again.
+    anew: bool,
+}
 
 impl std::fmt::Debug for Words<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -20,9 +24,25 @@ impl std::fmt::Debug for Words<'_> {
 }
 
 impl<'t> Words<'t> {
-    /// Those of a target.
+    /// Those of a target that stands still.
     pub fn of(target: &'t dyn Target) -> Words<'t> {
-        Words(target)
+        Words { target, anew: false }
+    }
+
+    /// Those of a process that runs: each time they are asked for they are what they are then.
+    pub fn of_running(target: &'t dyn Target) -> Words<'t> {
+        Words { target, anew: true }
+    }
+
+    fn bytes(&self, at: Addr, count: u64) -> Result<Vec<u8>, ReadError> {
+        if self.anew {
+            let (bytes, done) = self.target.read_ranges(&[(at, count)]);
+            if done.first() == Some(&true) {
+                return Ok(bytes);
+            }
+        }
+        // Also to find out why it cannot be read.
+        self.target.read_vec(at, count)
     }
 }
 
@@ -30,7 +50,7 @@ impl Memory for Words<'_> {
     type Error = ReadError;
 
     fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, ReadError> {
-        let order = self.0.arch().byte_order;
+        let order = self.target.arch().byte_order;
         let mut words = Vec::new();
         // Rings may be larger than what is read at once.
         let most = usize::try_from(memory::MAX_READ).unwrap_or(usize::MAX) / size_of::<u64>();
@@ -38,7 +58,7 @@ impl Memory for Words<'_> {
         let mut left = count;
         while left > 0 {
             let now = left.min(most);
-            let bytes = self.0.read_vec(at, (now * size_of::<u64>()) as u64)?;
+            let bytes = self.bytes(at, (now * size_of::<u64>()) as u64)?;
             words.extend(bytes.as_chunks::<8>().0.iter().map(|word| number(order, word)));
             at = at.offset((now * size_of::<u64>()) as u64);
             left -= now;
