@@ -33,7 +33,8 @@ pub fn library() {
     let mut names = vec![LIBRARY.as_ptr(), null()];
     let beside =
         own_file().and_then(|own| Some(Path::new(OsStr::from_bytes(own.to_bytes())).parent()?.join("libompd.so")));
-    if let Some(beside) = beside.filter(|file| file.is_file())
+    // The debugger may be in another directory.
+    if let Some(beside) = beside.and_then(|file| file.canonicalize().ok()).filter(|file| file.is_file())
         && let Ok(beside) = CString::new(beside.into_os_string().into_vec())
     {
         names.insert(0, beside.into_raw());

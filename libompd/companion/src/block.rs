@@ -364,6 +364,7 @@ impl Place {
             self.ring.held_beyond.fetch_add(1, Relaxed);
             return;
         };
+        fence(Release);
         held.codeptr_ra.store(codeptr_ra, Relaxed);
         held.time.store(time, Relaxed);
         held.kind.store(u64::try_from(kind).unwrap_or(0) | 1 << 32, Relaxed);

@@ -245,6 +245,7 @@ fn what_is_held_is_remembered() {
                 assert_eq!(place.line, Some(told.held.2), "{what}");
             }
         }
+        assert_eq!(history.names.get(&told.held.1).map(String::as_str), Some("gate"), "{what}");
         // The region that is not over, and none that is.
         let region = history.by_time().iter().filter(|(_, e)| e.kind == PARALLEL_BEGIN).map(|(_, e)| e.region).max();
         let region = region.expect("a region");

@@ -198,12 +198,12 @@ pub fn history(history: &history::History) -> History {
         began: history.began.0,
         began_at: began_at.map(|at| at.as_secs_f64()),
         threads: history.threads.iter().map(|of| thread(history, of)).collect(),
-        devices: history.devices.iter().map(|of| device(history, of)).collect(),
+        devices: history.devices.iter().map(device).collect(),
         issues: history.issues.clone(),
     }
 }
 
-fn device(history: &history::History, device: &DeviceHistory) -> Device {
+fn device(device: &DeviceHistory) -> Device {
     Device {
         number: device.number,
         type_name: device.type_name.clone(),
@@ -219,7 +219,7 @@ fn device(history: &history::History, device: &DeviceHistory) -> Device {
         buffers_refused: device.buffers_refused,
         invalid: device.invalid,
         cut: device.cut,
-        records: device.records.iter().map(|of| record(history, of)).collect(),
+        records: device.records.iter().map(record).collect(),
     }
 }
 
@@ -228,7 +228,7 @@ fn finite(number: &f64) -> bool {
     number.is_finite()
 }
 
-fn record(history: &history::History, record: &DeviceRecord) -> Record {
+fn record(record: &DeviceRecord) -> Record {
     Record {
         delivered: record.delivered,
         form: match record.form {
@@ -243,7 +243,7 @@ fn record(history: &history::History, record: &DeviceRecord) -> Record {
         thread_id: record.thread_id,
         target_id: record.target_id,
         host_op_id: record.host_op_id,
-        text: devices::record_words(history, record),
+        text: devices::record_words(record),
     }
 }
 
@@ -277,7 +277,7 @@ fn event(history: &history::History, event: &Recorded) -> Event {
         function: place.and_then(|place| place.function.as_deref()).map(str::to_owned),
         file: place.and_then(|place| place.file.as_deref()).map(str::to_owned),
         line: place.and_then(|place| place.line),
-        text: words(event, history),
+        text: words(event, &history.names),
         name: named_address(event).and_then(|address| history.names.get(&address)).cloned(),
     }
 }

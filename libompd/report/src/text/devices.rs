@@ -1,5 +1,7 @@
 //! What devices wrote into their traces.
 
+use std::collections::HashMap;
+
 use ompt_record::device::{DeviceRecord, DeviceState, ENTRY_POINTS, Form, More};
 use ompt_record::ompt;
 
@@ -72,7 +74,7 @@ fn row(history: &History, device: &DeviceHistory, record: &DeviceRecord) -> Vec<
         (None, None) => String::new(),
     };
     let address = record.what.map_or(0, |what| what.codeptr_ra);
-    vec![began, took, record_words(history, record), place(history, address)]
+    vec![began, took, record_words(record), place(history, address)]
 }
 
 /// A span of the host's clock. What is negative or no number at all is shown as it is: devices say what they like.
@@ -82,7 +84,7 @@ fn seconds(seconds: f64) -> String {
 }
 
 /// A record in a few words.
-pub fn record_words(history: &History, record: &DeviceRecord) -> String {
+pub fn record_words(record: &DeviceRecord) -> String {
     let mut text = match (record.what, record.more) {
         (Some(what), Some(More::DataOperation { bytes, source, destination })) => {
             let operation = ompt::target_data_op(what.sub).unwrap_or("data operation").replace('_', " ");
@@ -91,7 +93,8 @@ pub fn record_words(history: &History, record: &DeviceRecord) -> String {
         (Some(what), Some(More::Kernel { granted_teams })) => {
             format!("kernel, {} teams asked for, {granted_teams} granted", what.flags)
         }
-        (Some(what), _) => words(&what, history),
+        // What a device calls a lock is its own: no name of the program's belongs to it.
+        (Some(what), _) => words(&what, &HashMap::new()),
         (None, _) => match record.form {
             Form::Native => "native record".to_owned(),
             Form::Ompt => format!("record of kind {}", record.kind),

@@ -1,5 +1,7 @@
 //! What threads did last.
 
+use std::collections::HashMap;
+
 use ompt_record::block::State;
 use ompt_record::event::Event;
 use ompt_record::ompt;
@@ -106,7 +108,7 @@ fn count_of_events(n: u64) -> String {
 fn row(history: &History, newest: u64, thread: Option<&ThreadHistory>, event: &Event) -> Vec<String> {
     let mut row = vec![span(u128::from(newest.saturating_sub(event.time)))];
     row.extend(thread.map(|thread| thread.id.to_string()));
-    row.push(words(event, history));
+    row.push(words(event, &history.names));
     row.push(place(history, event.codeptr_ra));
     row
 }
@@ -147,10 +149,10 @@ pub fn kind(number: u64) -> &'static str {
     u16::try_from(number).ok().and_then(ompt::thread).unwrap_or("of unknown type")
 }
 
-/// An event in a few words.
-pub fn words(event: &Event, history: &History) -> String {
+/// An event in a few words; `names` says what the program calls locks and variables.
+pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
     let Event { sub, flags, region, task, other, .. } = *event;
-    let variable = || history.names.get(&other).map_or_else(|| format!("{other:#x}"), |name| escape(name));
+    let variable = || names.get(&other).map_or_else(|| format!("{other:#x}"), |name| escape(name));
     let named = |name: Option<&str>, otherwise: &str| {
         name.map_or_else(|| format!("{otherwise} {sub}"), |n| n.replace('_', " "))
     };

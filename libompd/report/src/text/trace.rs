@@ -75,7 +75,7 @@ fn of_device(history: &History, device: &DeviceHistory) -> Vec<Value> {
     })];
     for record in &device.records {
         let Some(begin) = record.host_time.filter(|time| time.is_finite()) else { continue };
-        let words = devices::record_words(history, record);
+        let words = devices::record_words(record);
         let mut entry = json!({
             "pid": history.pid, "tid": track, "ts": introduced + (begin - start) * 1e6, "name": words,
             "args": {"where": place(history, record.what.map_or(0, |what| what.codeptr_ra))},
@@ -100,7 +100,7 @@ fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape)
     let time = event.time.saturating_sub(history.began.0) as f64 / 1e3;
     let mut entry = json!({
         "pid": history.pid, "tid": thread.lwp, "ts": time,
-        "args": {"event": words(event, history), "where": place(history, event.codeptr_ra)},
+        "args": {"event": words(event, &history.names), "where": place(history, event.codeptr_ra)},
     });
     let mut set = |key: &str, value: Value| entry[key] = value;
     match shape {
@@ -118,7 +118,7 @@ fn entry(history: &History, thread: &ThreadHistory, event: &Event, shape: Shape)
         Shape::Moment => {
             set("ph", "i".into());
             set("s", "t".into());
-            set("name", words(event, history).into());
+            set("name", words(event, &history.names).into());
         }
     }
     entry
