@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers, run by hand")]
 
 mod bench;
+mod compare_builds;
 mod coverage;
 mod layout;
 mod matrix;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Task {
     /// Measure what an inspection costs (start it with `ci/bench`).
     Bench(bench::Arguments),
+    /// Compare what two builds of `ompd-inspect` say (start it with `ci/compare-builds`).
+    CompareBuilds(compare_builds::Arguments),
     /// The table of what OMPT and OMPD describe, and what of it works.
     Coverage(coverage::Arguments),
     /// Layout profiles.
@@ -37,6 +40,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::CompareBuilds(arguments) => compare_builds::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
