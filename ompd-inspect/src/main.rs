@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
-use ompd_target::{OpenError, OpenOptions};
+use ompd_process::{OpenError, OpenOptions};
 
 use ompd_report::escape::{escape, json as escape_json};
 use ompd_report::history::NoHistory;

@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ompd::types::Word;
-use ompd_target::{Core, OpenOptions};
+use ompd_process::{Core, OpenOptions};
 use test_programs::{Env, Launch, Opt, Runtime, Skip, Toolchain, build};
 
 use debugger::{FAULTS, Plan, Subject};

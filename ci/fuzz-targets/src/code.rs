@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use ompd_layout::code::{self, CodeImage, Event, Limits, Slot};
-use ompd_target::Machine;
+use ompd_process::Machine;
 
 /// Where the image lies.
 const BASE: u64 = 0x1000;

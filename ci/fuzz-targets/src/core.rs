@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io::{Seek as _, SeekFrom, Write as _};
 
-use ompd_target::{Addr, Core, OpenOptions, Target, TargetExt};
+use ompd_process::{Addr, Core, OpenOptions, Target, TargetExt};
 use tempfile::NamedTempFile;
 
 /// Opens the input as a core, and looks at everything that it says is there.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, Debugged, Debugger, Machine, NativeThread, OpenOptions, ReadFault, Registers, Target as _,
     TargetExt as _,
 };

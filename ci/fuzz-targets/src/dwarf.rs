@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use ompd_layout::dwarf;
-use ompd_target::ByteOrder;
+use ompd_process::ByteOrder;
 
 /// The sections an input is made of, in its order.
 pub const SECTIONS: [&str; 8] = [

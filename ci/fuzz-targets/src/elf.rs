@@ -2,7 +2,7 @@
 
 use ompd_layout::code::{CodeImage, functions};
 use ompd_layout::dwarf;
-use ompd_target::{Addr, ElfFile};
+use ompd_process::{Addr, ElfFile};
 
 /// More than a file of the sizes tried here can tell apart.
 const MAX_FUNCTIONS: usize = 1 << 20;

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context as _, ensure};
 use ompd_layout::code::functions;
 use ompd_layout::profile::Profile;
-use ompd_target::ElfFile;
+use ompd_process::ElfFile;
 
 use processes::List;
 

@@ -6,12 +6,12 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_runtime::{Runtime, discover};
-use ompd_stack::{Cache, Report, Stacks, fold};
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
     TargetKind, Thread,
 };
+use ompd_runtime::{Runtime, discover};
+use ompd_stack::{Cache, Report, Stacks, fold};
 
 use crate::image;
 

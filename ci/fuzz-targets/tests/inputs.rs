@@ -1,7 +1,7 @@
 //! What `ci/fuzz` starts from works, and the targets survive it, whole, cut and damaged.
 
 use fuzz_targets::{TARGETS, seeds};
-use ompd_target::{Core, OpenOptions, Target};
+use ompd_process::{Core, OpenOptions, Target};
 
 fn all() -> Vec<seeds::Seed> {
     seeds::make().expect("seeds")
@@ -37,7 +37,7 @@ fn seeds_say_what_they_should() {
     for (target, schema) in [("elf", &ompd_runtime::gomp::schema::SCHEMA), ("elf", &ompd_runtime::kmp::schema::SCHEMA)]
     {
         let found = of(target).filter(|seed| {
-            let file = ompd_target::ElfFile::from_bytes(&seed.name, seed.bytes.clone()).expect("an ELF file");
+            let file = ompd_process::ElfFile::from_bytes(&seed.name, seed.bytes.clone()).expect("an ELF file");
             ompd_layout::dwarf::extract_elf(&file, schema).is_ok_and(|facts| facts.fields.len() >= 3)
         });
         assert!(found.count() > 0, "no seed has structs of {}", schema.family);

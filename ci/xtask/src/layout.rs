@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Facts, Schema};
+use ompd_process::elf::ElfFile;
 use ompd_runtime::model;
-use ompd_target::elf::ElfFile;
 
 /// What to do.
 #[derive(Subcommand)]

@@ -7,8 +7,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use ompd_process::{Addr, NativeThread};
 use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
-use ompd_target::{Addr, NativeThread};
 
 use crate::icvs::{self, Value};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};

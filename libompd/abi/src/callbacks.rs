@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use ompd_target::{Addr, Arch, Debugger, Machine, NativeThread, ReadFault, Registers};
+use ompd_process::{Addr, Arch, Debugger, Machine, NativeThread, ReadFault, Registers};
 
 use crate::types::{Address, AddressSpaceContext, Callbacks, Rc, Size, ThreadContext, TypeSizes, thread_id};
 

@@ -1,7 +1,7 @@
 //! The control variables as lines of text.
 
+use ompd_process::Target;
 use ompd_runtime::model::{Fact, Setting};
-use ompd_target::Target;
 
 use crate::space::Space;
 use crate::types::Rc;

@@ -415,7 +415,7 @@ fn origin_of(space: &Space, handle: Handle, item: c_int) -> Result<Result<ompd_r
 }
 
 /// The origin in words: which file, table or layout it was.
-fn detail(space: &Space, runtime: ompd_target::Addr, origin: ompd_runtime::Origin) -> String {
+fn detail(space: &Space, runtime: ompd_process::Addr, origin: ompd_runtime::Origin) -> String {
     let instance = space.runtimes.iter().map(|of| of.info()).find(|info| info.base == runtime);
     let reports = instance.into_iter().flat_map(|instance| &instance.origins);
     let details: Vec<&str> =

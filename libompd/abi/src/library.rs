@@ -281,7 +281,7 @@ pub(crate) unsafe fn put<T>(out: *mut T, value: T) -> Result<(), Rc> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ompd_target::Addr;
+    use ompd_process::Addr;
 
     /// Differences of more than 31 bits, and of those a multiple of 32 bits, are where a difference in an `int` is wrong.
     #[test]

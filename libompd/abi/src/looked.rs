@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::model::{RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
-use ompd_target::{Addr, NativeThread};
 
 use crate::space::{RegionKey, RuntimeKey, ThreadKey};
 use crate::types::Rc;

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 use ompd_report::inspection::{Inspection, Wanted, inspect_held};
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
@@ -12,7 +13,6 @@ use ompd_runtime::model::{
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
-use ompd_target::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 
 use crate::callbacks::{Asked, say};
 use crate::looked::{Hints, Looked, Members};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use ompd_process::Target;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, TaskId, TeamId};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
-use ompd_target::Target;
 
 use crate::space::{RegionKey, RuntimeKey, Space, TaskKey, ThreadKey};
 use crate::types::Rc;
@@ -171,7 +171,7 @@ impl Space {
     }
 
     /// The function that holds the code of a region, as far as the runtime or a stop tells.
-    pub(crate) fn region_function(&mut self, key: RegionKey) -> Result<ompd_target::Addr, Rc> {
+    pub(crate) fn region_function(&mut self, key: RegionKey) -> Result<ompd_process::Addr, Rc> {
         if matches!(key, RegionKey::Outermost(_)) {
             return Err(Rc::UNAVAILABLE);
         }

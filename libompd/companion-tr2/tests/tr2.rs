@@ -5,7 +5,7 @@ use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 
 use anyhow::{Context, Result, ensure};
-use ompd_target::{Live, OpenOptions, Target as _};
+use ompd_process::{Live, OpenOptions, Target as _};
 use ompt_record::block::{RingState, SYMBOL, State};
 use ompt_record::event::{Event, NOT_TOLD};
 use ompt_record::read::{Block, Memory, RingAt};
@@ -275,7 +275,7 @@ fn other_versions_get_no_tool() -> Result<()> {
 fn only_the_library_for_old_runtimes_has_the_old_name() -> Result<()> {
     let own = std::env::current_exe()?;
     let exports = |library: &str| -> Result<bool> {
-        let file = ompd_target::elf::ElfFile::open(&own.with_file_name(library))?;
+        let file = ompd_process::elf::ElfFile::open(&own.with_file_name(library))?;
         ensure!(file.exported_names().any(|name| name == SYMBOL), "{library} is no companion");
         Ok(file.exported_names().any(|name| name == "ompt_initialize"))
     };

@@ -41,7 +41,7 @@ mod x86;
 
 use std::fmt::Write as _;
 
-use ompd_target::Machine;
+use ompd_process::Machine;
 
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
 pub use image::{CodeImage, Slot, functions};

@@ -15,8 +15,8 @@ use gimli::{
     Abbreviations, AttributeValue as Value, DebugAbbrev, DebugAbbrevOffset, DebugAddrBase, DebugStrOffsetsBase, DwTag,
     DwarfFileType, EndianSlice, Operation, Reader as _, RunTimeEndian, Section as _, UnitType, constants as dw,
 };
-use ompd_target::ByteOrder;
-use ompd_target::elf::ElfFile;
+use ompd_process::ByteOrder;
+use ompd_process::elf::ElfFile;
 
 use crate::facts::{BitRange, Facts, Field};
 use crate::schema::{FieldSchema, Schema, StructSchema};

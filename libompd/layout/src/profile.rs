@@ -11,8 +11,8 @@ mod vocabulary;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, Origin, Source};

@@ -1,6 +1,6 @@
 //! One struct of the target, read in one go.
 
-use ompd_target::{Addr, ByteOrder, ReadError, ReadFault, Target, TargetExt};
+use ompd_process::{Addr, ByteOrder, ReadError, ReadFault, Target, TargetExt};
 
 use crate::facts::Field;
 

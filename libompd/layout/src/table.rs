@@ -6,7 +6,7 @@
 //! The variables are zero in the file and filled by `ompd_init` when the runtime starts, so they are read from the
 //! target. Fields that are bits of several are not in any of those lists.
 
-use ompd_target::{Module, ReadError, Target};
+use ompd_process::{Module, ReadError, Target};
 
 use crate::facts::{BitRange, Facts, Field};
 use crate::schema::{Schema, StructSchema};

@@ -10,8 +10,8 @@ use ompd_layout::code::{
     self, Callee, Chain, CodeError, CodeImage, Expr, Kind, Limits, Op, Run, StopReason, TlsSlot, functions,
     immediate_stores,
 };
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 
 fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let out = dir.join(format!("{compiler}{}.so", flags.concat()));

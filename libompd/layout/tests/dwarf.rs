@@ -9,8 +9,8 @@ use std::process::Command;
 
 use ompd_layout::dwarf::{self, DwarfError};
 use ompd_layout::{BitRange, Facts, FieldSchema, GlobalSchema, Schema, StructSchema};
-use ompd_target::ByteOrder;
-use ompd_target::elf::ElfFile;
+use ompd_process::ByteOrder;
+use ompd_process::elf::ElfFile;
 
 const fn field(name: &'static str) -> FieldSchema {
     FieldSchema { name, meaning: "" }

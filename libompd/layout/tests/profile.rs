@@ -5,7 +5,7 @@ use std::process::Command;
 
 use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, common, select};
 use ompd_layout::{BitRange, Facts, Field, Layout, Origin, Source};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 #[derive(Default, Clone)]
 struct Image {

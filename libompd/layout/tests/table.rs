@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use ompd_layout::{BitRange, Field, FieldSchema, Schema, StructSchema, table};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 
 const BIAS: u64 = 0x7f00_0000_0000;
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use ompd_process::ProcessInfo;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
-use ompd_target::ProcessInfo;
 
 use crate::words::{count, ranges};
 

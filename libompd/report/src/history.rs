@@ -8,10 +8,10 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use ompd_process::{Addr, OpenError, OpenOptions, Target, TargetKind};
 use ompd_runtime::companion::{self, Words};
 use ompd_runtime::names;
 use ompd_stack::{Cache, Code, CodePlace};
-use ompd_target::{Addr, OpenError, OpenOptions, Target, TargetKind};
 use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, State};
 use ompt_record::device::{
     DeviceAt, DeviceRecord, DeviceState, ENTRY_POINTS, HAS_HOST_TIME, HAS_LOOKUP, HAS_TIME, MOST_PARTS, records,

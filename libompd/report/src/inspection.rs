@@ -5,17 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ompd_process::core::Core;
+use ompd_process::live::Live;
+use ompd_process::{
+    Addr, Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind,
+};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::model::{Fact, Issue, RuntimeSnapshot, Site, SourceLine};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{self, Node, Verdict, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, Code, FrameVariables, Stacks};
-use ompd_target::core::Core;
-use ompd_target::live::Live;
-use ompd_target::{
-    Addr, Arch, ElfFile, Machine, Module, OpenError, OpenOptions, ProcessInfo, Syscall, Target, TargetKind,
-};
 
 use crate::progress::{self, Moved, Progress};
 

@@ -3,9 +3,9 @@
 //! Rules of the format: addresses are hex strings; a value is `{"value": …, "origin": …}` or `{"unknown": "why"}`;
 //! every key may be absent; enumerations may get new members; keys are only ever added.
 
+use ompd_process::{Addr, TargetKind};
 use ompd_runtime::model::{self, Fact, RuntimeSnapshot};
 use ompd_runtime::process;
-use ompd_target::{Addr, TargetKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use ompd_process::Addr;
 use ompd_runtime::model::*;
-use ompd_target::Addr;
 
 use crate::inspection::Inspection;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ompd_process::Addr;
 use ompd_runtime::model::*;
 use ompd_runtime::os::{Blocked, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
-use ompd_target::Addr;
 
 use crate::escape::escape;
 use crate::inspection::Inspection;

@@ -1,7 +1,7 @@
 //! Phrases the views share.
 
+use ompd_process::Addr;
 use ompd_runtime::model::*;
-use ompd_target::Addr;
 
 use crate::escape::escape;
 
@@ -225,7 +225,7 @@ mod tests {
     fn a_name_from_the_target_cannot_command_the_terminal() {
         let wait = Wait {
             name: Some("\u{1b}[2J".to_owned()),
-            ..Wait::new(WaitKind::Mutex, ompd_target::Addr(0x1000), ompd_runtime::Origin::Registers)
+            ..Wait::new(WaitKind::Mutex, ompd_process::Addr(0x1000), ompd_runtime::Origin::Registers)
         };
         assert_eq!(waiting(&wait), "waits for lock or critical: \\u{1b}[2J");
     }

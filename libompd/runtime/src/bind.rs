@@ -6,7 +6,7 @@
 use std::rc::Rc;
 
 use ompd_layout::{Field, Layout, Origin, Record, RecordRef};
-use ompd_target::{Addr, ReadError, Target};
+use ompd_process::{Addr, ReadError, Target};
 
 use crate::model::Fact;
 use crate::window::{self, Structs};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
+use ompd_process::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
 use ompt_record::block::{CreationValues, RingValues, SYMBOL, in_ring};
 use ompt_record::read::{Block, Memory, NoBlock};
 

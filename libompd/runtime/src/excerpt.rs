@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use crate::model::{Task, Team, Thread};
 

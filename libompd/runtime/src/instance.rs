@@ -4,8 +4,8 @@ use std::fmt;
 
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
 use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
 use crate::bind::Why;
 use crate::entry::Entry;

@@ -28,7 +28,7 @@ mod window;
 pub use instance::{Analysis, Runtime};
 pub use ompd_layout::Origin;
 
-use ompd_target::{ElfFile, Target};
+use ompd_process::{ElfFile, Target};
 
 /// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
 /// are renamed, and static programs carry theirs inside the executable.

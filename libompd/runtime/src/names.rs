@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 
-use ompd_target::{Addr, Target, TargetExt};
+use ompd_process::{Addr, Target, TargetExt};
 
 use crate::model::{CodeRef, Fact, RuntimeSnapshot, Wait};
 

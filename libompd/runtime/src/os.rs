@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use ompd_target::{Addr, Machine, Syscall, Target, TargetExt};
+use ompd_process::{Addr, Machine, Syscall, Target, TargetExt};
 use syscalls::x86_64::Sysno;
 
 /// What keeps one thread from executing code of its own.
@@ -85,7 +85,7 @@ pub fn threads(target: &dyn Target) -> Vec<OsThread> {
         _ => Blocked::No,
     };
     let signals = signals(target.process().handled_signals);
-    let of = |thread: &ompd_target::Thread| {
+    let of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(thread.lwp, call));

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use ompd_layout::Facts;
 use ompd_layout::profile::{ExportView, Vocabulary};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Module, Target};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Module, Target};
 
 use crate::instance::{self, FamilyOrigins};
 

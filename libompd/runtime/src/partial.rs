@@ -4,8 +4,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use ompd_layout::Origin;
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Live, Module, OpenOptions, Target};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
 
 use crate::instance::{self, FamilyOrigins, Runtime};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ompd_layout::code::{self, Expr, Limits, Run};
 use ompd_layout::{BitRange, Facts, Field, Schema};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 /// No struct of a runtime is larger; an offset beyond it was not an offset.
 const MAX_OFFSET: u64 = 0x4000;

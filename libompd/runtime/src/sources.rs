@@ -4,7 +4,7 @@
 //! `libgomp/env.c` and `openmp/runtime/src/kmp_settings.cpp` for what goes beyond it.
 
 use ompd_layout::Origin;
-use ompd_target::Environment;
+use ompd_process::Environment;
 
 use crate::model::{
     Allocator, Fact, Family, IcvSources, Icvs, ProcBind, Schedule, Scope, Setting, SettingValue, Source,

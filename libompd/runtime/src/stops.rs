@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use ompd_layout::Origin;
 use ompd_layout::code::{self, Callee, CodeImage, Limits, Operand, Run, Transfer, TransferKind};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Machine, Registers, Symbol};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Machine, Registers, Symbol};
 
 use crate::model::{TaskId, TeamId};
 

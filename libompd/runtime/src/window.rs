@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use ompd_layout::RecordRef;
-use ompd_target::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 
 use crate::bind::{Part, Why};
 

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use ompd_layout::profile::{Profile, Profiles};
 use ompd_layout::{Facts, Field};
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 use ompd_runtime::{Origin, analyse, gomp, kmp};
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
 
 /// Files below `folder` whose name starts with `name`, by path.
 fn files(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {

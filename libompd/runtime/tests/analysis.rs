@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use ompd_layout::{Facts, Field};
+use ompd_process::elf::ElfFile;
 use ompd_runtime::{Analysis, Origin, analyse};
-use ompd_target::elf::ElfFile;
 
 /// The runtime at `path`; `None`, with a line that says so, if this machine does not have it.
 fn runtime(path: &Path) -> Option<Analysis> {

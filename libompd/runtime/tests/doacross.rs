@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use ompd_process::{Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Live, OpenOptions};
 use test_programs::{Opt, Skip, Toolchain, build};
 
 #[path = "common/held.rs"]

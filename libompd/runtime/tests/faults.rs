@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
+use ompd_process::core::Core;
+use ompd_process::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 use ompd_runtime::model::{Fact, Owner, RuntimeSnapshot, TeamId, WaitKind};
 use ompd_runtime::{Runtime, discover};
-use ompd_target::core::Core;
-use ompd_target::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 use test_programs::{Env, Opt, Running, build, combinations};
 
 /// What to do to the reads of a target.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use ompd_process::elf::ElfFile;
+use ompd_process::{
+    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
+};
 use ompd_runtime::discover;
 use ompd_runtime::model::{
     DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RuntimeSnapshot, Task, TaskId, TaskState,
     TaskgroupId, WaitKind,
-};
-use ompd_target::elf::ElfFile;
-use ompd_target::{
-    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
 };
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use ompd_process::{Addr, Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use ompd_target::{Addr, Live, OpenOptions};
 use test_programs::{Opt, Skip, Toolchain, build};
 
 #[path = "common/held.rs"]

@@ -1,10 +1,10 @@
 //! Control variables that are lists, of processes whose memory is not what a runtime leaves there.
 
-use ompd_runtime::discover;
-use ompd_runtime::model::*;
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
 };
+use ompd_runtime::discover;
+use ompd_runtime::model::*;
 use test_programs::{Env, Launch, Opt, build, combinations};
 
 /// A process in whose memory some bytes are others.

@@ -1,9 +1,9 @@
 //! Whose instructions a thread executes: the runtime's, or those of the program and the C library, in libraries and in
 //! programs that have everything built in.
 
+use ompd_process::live::Live;
+use ompd_process::{OpenOptions, Target};
 use ompd_runtime::discover;
-use ompd_target::live::Live;
-use ompd_target::{OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Runtime, Skip, Toolchain, Wait, build};
 
 #[test]
@@ -33,7 +33,7 @@ fn code_that_waits_is_the_runtimes_and_code_that_reads_is_not() {
             *(if waits { &mut waiting } else { &mut elsewhere }) += 1;
         }
         assert!(waiting > 0 && elsewhere > 0, "{:?}", running.truth.threads);
-        assert!(!runtime.owns_code(&live, ompd_target::Addr(0)));
+        assert!(!runtime.owns_code(&live, ompd_process::Addr(0)));
         live.resume();
         running.release().expect("it goes on to its end");
     }

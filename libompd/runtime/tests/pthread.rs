@@ -1,8 +1,8 @@
 //! Threads are told apart by `pthread_t`, which is not the thread pointer on every machine.
 
+use ompd_process::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind, Thread};
 use ompd_runtime::discover;
 use ompd_runtime::excerpt::{Focus, Known, Tasks};
-use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind, Thread};
 use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
 
 /// A process as on a machine where thread pointers lie above the C library's descriptors.

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use ompd_process::{Addr, ElfFile};
 use ompd_runtime::stops::{StopEvent, Stops};
 use ompd_runtime::stops_of;
-use ompd_target::{Addr, ElfFile};
 use test_programs::{Opt, Runtime, Toolchain, build};
 
 fn skip(reason: &str) {

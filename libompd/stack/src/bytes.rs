@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use ompd_target::ElfFile;
+use ompd_process::ElfFile;
 
 /// The contents of one section: where they lie in the mapped file, or a copy where they had to be decompressed.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, OpKind, Register};
 use ompd_layout::code::dwarf_register;
-use ompd_target::{Addr, ElfFile, Machine, Target, TargetExt};
+use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::image::{Image, Images};
 use crate::unwind::RegisterSet;

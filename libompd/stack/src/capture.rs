@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use ompd_target::{Addr, Registers, Target, TargetExt, TargetKind};
+use ompd_process::{Addr, Registers, Target, TargetExt, TargetKind};
 
 use crate::unwind::End;
 

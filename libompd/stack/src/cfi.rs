@@ -15,7 +15,7 @@ use gimli::{
     FrameDescriptionEntry, RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindOffset, UnwindSection,
     Vendor,
 };
-use ompd_target::{ByteOrder, ElfFile, GENERAL, Machine};
+use ompd_process::{ByteOrder, ElfFile, GENERAL, Machine};
 
 use crate::bytes::Bytes;
 use crate::image::Counts;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ompd_target::{Addr, Target};
+use ompd_process::{Addr, Target};
 
 use crate::image::Cache;
 use crate::outlined;

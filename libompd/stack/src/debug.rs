@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use addr2line::Context;
 use gimli::RunTimeEndian;
-use ompd_target::{ByteOrder, ElfFile};
+use ompd_process::{ByteOrder, ElfFile};
 
 use crate::bytes::Bytes;
 use crate::image::Counts;

@@ -200,7 +200,7 @@ pub fn dot(root: &Node) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ompd_target::Addr;
+    use ompd_process::Addr;
 
     use super::same_reading;
     use crate::logical::{LogicalFrame, Via};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_target::{Addr, BuildId, ElfFile, Module, Target};
+use ompd_process::{Addr, BuildId, ElfFile, Module, Target};
 
 use crate::calls::CallSites;
 use crate::cfi::CallFrames;

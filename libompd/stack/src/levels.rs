@@ -4,9 +4,9 @@
 //! as long as it is their number 0 as well. So the calls on the stack and the levels the runtime keeps are two accounts of
 //! the same thing, and only where they agree is a level given a call.
 
+use ompd_process::Addr;
 use ompd_runtime::entry::Role;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, TeamId, Thread};
-use ompd_target::Addr;
 
 use crate::physical::{Owner, Physical};
 use crate::process::Process;

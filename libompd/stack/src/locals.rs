@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gimli::Dwarf;
-use ompd_target::{Addr, Machine, Target};
+use ompd_process::{Addr, Machine, Target};
 
 use crate::capture::Stacks;
 use crate::image::{Cache, Images};

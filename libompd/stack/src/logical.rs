@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use ompd_process::Addr;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TeamId};
-use ompd_target::Addr;
 
 use crate::names;
 use crate::outlined;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use ompd_process::Addr;
 use ompd_runtime::entry::{Entry, Role};
-use ompd_target::Addr;
 
 use crate::outlined;
 use crate::process::Process;

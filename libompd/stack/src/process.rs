@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use ompd_process::{Addr, Target};
 use ompd_runtime::Runtime;
-use ompd_target::{Addr, Target};
 
 use crate::calls;
 use crate::debug::SourceFrame;
@@ -191,7 +191,7 @@ impl<'t> Process<'t> {
 
 /// The C library and what belongs to it: what makes threads, and what calls `main`. A program may export the name of either:
 /// with a sanitizer built into it, it does.
-fn is_system(module: &ompd_target::Module) -> bool {
+fn is_system(module: &ompd_process::Module) -> bool {
     let name = module.name();
     if module.file.as_ref().is_ok_and(|file| file.is_program()) {
         return false;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use ompd_process::{Addr, Target};
 use ompd_runtime::Runtime;
 use ompd_runtime::model::{RuntimeSnapshot, TaskId, TaskKind};
-use ompd_target::{Addr, Target};
 
 use crate::capture::Stacks;
 use crate::image::Cache;

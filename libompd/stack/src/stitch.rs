@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use ompd_process::Addr;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
 use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId};
-use ompd_target::Addr;
 
 use crate::levels::{self, Level};
 use crate::physical::{Owner, Physical};

@@ -6,7 +6,7 @@
 //! of the runtime's functions and variables of the program live in them.
 
 use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
-use ompd_target::{Addr, GENERAL, Machine, Registers, Target, TargetExt};
+use ompd_process::{Addr, GENERAL, Machine, Registers, Target, TargetExt};
 
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};

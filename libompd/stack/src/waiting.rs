@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use ompd_process::Addr;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Entry, Role};
 use ompd_runtime::model::{
     BarrierKind, Fact, LockKind, RuntimeSnapshot, SourceLine, TaskKind, TeamId, Thread, Wait, WaitKind,
 };
-use ompd_target::Addr;
 
 use crate::physical::{Owner, Physical, Segment};
 use crate::process::Process;

@@ -290,7 +290,7 @@ fn damaged_debug_information() {
     };
     running.release().expect("the program goes on to its end");
     let sound = std::fs::read(&executable.path).expect("the executable");
-    let file = ompd_target::ElfFile::open(&executable.path).expect("an ELF file");
+    let file = ompd_process::ElfFile::open(&executable.path).expect("an ELF file");
     let sections = [".debug_info", ".debug_loclists", ".debug_abbrev", ".debug_rnglists"];
     let places: Vec<_> = sections.iter().filter_map(|name| Some(file.section_place(name)?.1)).collect();
     assert!(places.len() >= 3, "{places:?}");

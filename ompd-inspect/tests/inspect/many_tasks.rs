@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
+use ompd_process::core::Core;
+use ompd_process::{Addr, TargetExt as _};
 use ompd_runtime::discover;
-use ompd_target::core::Core;
-use ompd_target::{Addr, TargetExt as _};
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations};
 
@@ -175,7 +175,7 @@ fn a_link_that_leads_astray() {
         let target = path.to_str().expect("a plain path");
         let (good, status) = report(target);
         assert_eq!(status, 0, "{runtime:?}");
-        let core = Core::open(&path, &ompd_target::OpenOptions::default()).expect("the core opens");
+        let core = Core::open(&path, &ompd_process::OpenOptions::default()).expect("the core opens");
         let link = link_of(&core, &good, runtime.is_kmp());
         let was = core.read_u64(link.at).expect("the core has it");
         drop(core);

@@ -13,7 +13,7 @@ use crate::common::{bounded, command, texts};
 use nix::sys::ptrace;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, gettid};
-use ompd_target::ElfFile;
+use ompd_process::ElfFile;
 use serde_json::Value;
 use test_programs::{
     Env, Executable, Launch, Opt, Running, Runtime, Skip, Toolchain, build, crash_core, thread_states,

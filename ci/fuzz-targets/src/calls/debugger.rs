@@ -12,7 +12,7 @@ use ompd::extra;
 use ompd::types::{
     Address, AddressSpaceContext, Callbacks, Rc, Size, ThreadContext, ThreadIdKind, TypeSizes, thread_id,
 };
-use ompd_target::{Addr, Core, Target as _};
+use ompd_process::{Addr, Core, Target as _};
 
 /// Callbacks of one call of the library. An honest debugger is asked some thousand times when a process is opened.
 const MOST_CALLBACKS: u64 = 2_000_000;
@@ -94,7 +94,7 @@ impl Subject {
 
     /// Kernel ids of its threads, and what their thread pointers are.
     pub fn threads(&self) -> Vec<(u64, u64)> {
-        let pointer = |thread: &ompd_target::Thread| thread.thread_pointer().map_or(0, |at| at.0);
+        let pointer = |thread: &ompd_process::Thread| thread.thread_pointer().map_or(0, |at| at.0);
         self.core.threads().iter().map(|thread| (thread.lwp as u64, pointer(thread))).collect()
     }
 

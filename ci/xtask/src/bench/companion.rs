@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use debugger_plugin::{Release, releases};
-use ompd_target::{Live, OpenOptions, Target as _};
+use ompd_process::{Live, OpenOptions, Target as _};
 use ompt_record::block::SYMBOL;
 use ompt_record::read::{Block, Memory};
 use test_programs::{Executable, Opt, Process, Skip, Toolchain, build, mapped_files};

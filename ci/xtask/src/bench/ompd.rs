@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use ompd_target::{Live, OpenOptions, Target};
+use ompd_process::{Live, OpenOptions, Target};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, await_all_blocked, build};
 
 use super::{Limit, built_beside, median_and_least};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use ompd_process::elf::ElfFile;
 use ompd_runtime::{Origin, analyse};
-use ompd_target::elf::ElfFile;
 use test_programs::Runtime;
 
 use super::{Limit, median_and_least};

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ompd_layout::profile::{Comparison, ExportView};
 use ompd_layout::{Facts, Source};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 use super::{Family, count, open};
 

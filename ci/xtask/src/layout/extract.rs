@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use ompd_layout::profile::{Build, Comparison, ExportView, Fingerprint, Profile};
 use ompd_layout::{Facts, Origin, Source, dwarf};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 use super::store::Store;
 use super::{Family, count, open};

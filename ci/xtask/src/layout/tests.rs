@@ -8,7 +8,7 @@ use std::process::Command;
 use clap::Parser;
 use ompd_layout::profile::{Fingerprint, Profile, select};
 use ompd_layout::{Facts, Field};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 use test_programs::Runtime;
 
 use super::store::{Store, VOCABULARY};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 
 /// One fetched runtime.
 pub struct Fetched {

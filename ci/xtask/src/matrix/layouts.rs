@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use ompd_layout::profile::{self, Profile};
 use ompd_layout::{Facts, Layout, Origin, Source};
+use ompd_process::elf::ElfFile;
 use ompd_runtime::Analysis;
 use ompd_runtime::model::Family;
-use ompd_target::elf::ElfFile;
 
 /// Where the truth about a layout is from.
 pub enum Truth {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 use ompd_runtime::model::Family;
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
 use serde_json::Value;
 use test_programs::{
     Comparison, Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, compare, compare_stacks, mapped_files,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use crate::debugger::{Held, Session, out, take};
 use ompd::api::*;
 use ompd::types::*;
-use ompd_target::Addr;
+use ompd_process::Addr;
 use test_programs::{Api, Env, Kind, Launch, Opt, Running, Runtime, Toolchain, Truth, Wait, build, combinations};
 
 /// How a comparison went.

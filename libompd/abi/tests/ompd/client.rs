@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use ompd::types::*;
-use ompd_target::{Live, OpenOptions, Target};
+use ompd_process::{Live, OpenOptions, Target};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
 /// The shared library, which cargo puts where it puts this test.
@@ -268,7 +268,7 @@ fn structures_are_laid_out_as_the_header_says() {
 
 #[test]
 fn it_exports_the_interface_and_needs_no_openmp_itself() {
-    let library = ompd_target::ElfFile::open(&library()).expect("the library");
+    let library = ompd_process::ElfFile::open(&library()).expect("the library");
     let mut exported: Vec<&str> = library.exported_names().collect();
     exported.sort_unstable();
     let named = RETURNS.iter().map(|(name, _)| *name).filter(|name| *name != "allocated");

@@ -10,7 +10,7 @@ use nix::libc;
 use ompd::api::*;
 use ompd::extra;
 use ompd::types::*;
-use ompd_target::{Addr, Core, Live, OpenOptions, Target};
+use ompd_process::{Addr, Core, Live, OpenOptions, Target};
 
 /// What is held.
 pub struct Held {

@@ -3,7 +3,7 @@
 use crate::debugger::{Held, Session, out};
 use ompd::api::*;
 use ompd::types::*;
-use ompd_target::Addr;
+use ompd_process::Addr;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
 /// Each defect, and the test that shows that it is not here.

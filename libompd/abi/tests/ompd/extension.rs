@@ -114,7 +114,7 @@ fn every_event_has_a_place_or_a_reason_and_each_place_is_code_of_the_runtime() {
             }
         }
         for point in all.iter().filter(|p| p.point != 0) {
-            use ompd_target::{Addr, TargetExt};
+            use ompd_process::{Addr, TargetExt};
             let module = target.module_at(Addr(point.address.address)).expect("a module");
             assert_eq!(Path::new(&module.path).canonicalize().expect("a file"), library);
             assert_eq!(point.origin, if point.own == 1 { Origin::Symbol } else { Origin::Code });

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use ompd::api::*;
 use ompd::types::*;
+use ompd_process::{Live, OpenOptions};
 use ompd_runtime::companion::{Words, find, words};
-use ompd_target::{Live, OpenOptions};
 use ompt_record::block::{LevelValues, SnapshotValues};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, can_build};
 

@@ -2,7 +2,7 @@
 
 use object::Object as _;
 use object::read::NameOrOrdinal;
-use ompd_target::ElfFile;
+use ompd_process::ElfFile;
 
 use crate::client::library;
 

@@ -4,7 +4,7 @@ use crate::answers::check_all;
 use crate::debugger::{Held, Session, out, refused};
 use ompd::api::*;
 use ompd::types::*;
-use ompd_target::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, combinations};
 
 /// What a debugger has while its process runs.

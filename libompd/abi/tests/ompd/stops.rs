@@ -10,7 +10,7 @@ use ompd::extension::{
     ompdx_set_stop, ompdx_stop_points,
 };
 use ompd::types::*;
-use ompd_target::{Addr, Target, TargetExt};
+use ompd_process::{Addr, Target, TargetExt};
 use test_programs::{Env, Launch, Opt, Process, Runtime, Toolchain, build, combinations};
 
 use crate::debugger::{Held, Session, out};

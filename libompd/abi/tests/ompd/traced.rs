@@ -7,7 +7,7 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Registers, Target, TargetKind, Thread,
 };
 

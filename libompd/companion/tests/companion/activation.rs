@@ -48,8 +48,8 @@ fn the_tool_is_named() {
 /// `OMP_TOOL=disabled` leaves the program alone, whatever else is set.
 #[test]
 fn disabled() {
+    use ompd_process::{Live, OpenOptions};
     use ompd_report::history::{NoHistory, of_target};
-    use ompd_target::{Live, OpenOptions};
     let Some(program) = program("recorded", &[]) else { return };
     let file = companion().display().to_string();
     for (library, what) in libraries() {
@@ -206,7 +206,7 @@ fn what_the_runtime_offers_is_told() {
     for (library, what) in libraries() {
         let Some(running) = start(&program, library.path(), &what, &variables) else { continue };
         let text = running.output();
-        let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
+        let live = ompd_process::Live::open(running.pid(), &ompd_process::OpenOptions::default()).expect("it is there");
         let block = ompd_runtime::companion::find(&live, &ompd_runtime::companion::words(&live))
             .expect("a companion")
             .expect("a block");

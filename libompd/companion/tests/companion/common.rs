@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use ompd_process::{Live, OpenOptions};
 use ompd_report::history::{History, of_target};
 use ompd_report::{inspection, json};
-use ompd_target::{Live, OpenOptions};
 use test_programs::{Executable, Opt, Toolchain, build, can_build};
 
 #[path = "../../../runtime/tests/common/held.rs"]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use ompd_process::{Live, OpenOptions};
 use ompd_report::history::{History, ThreadHistory, history as history_of};
 use ompd_runtime::companion::{Words, find, words};
-use ompd_target::{Live, OpenOptions};
 use ompt_record::device::{DeviceAt, DeviceState, HAS_LOOKUP};
 use ompt_record::event::Event;
 use test_programs::{Offloading, Opt, mapped_files};

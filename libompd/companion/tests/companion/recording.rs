@@ -230,7 +230,7 @@ fn what_is_held_is_remembered() {
         test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
         let told = told(&running);
         let history = history(running.pid());
-        let live = ompd_target::Live::open(running.pid(), &ompd_target::OpenOptions::default()).expect("it is there");
+        let live = ompd_process::Live::open(running.pid(), &ompd_process::OpenOptions::default()).expect("it is there");
         let block = find(&live, &words(&live)).expect("a companion").expect("a block");
         let words = Words::of(&live);
         let (rings, unreadable) = block.rings(&words);

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 
 /// A pointer-sized word that the loader fills in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use ompd_target::Machine;
+use ompd_process::Machine;
 
 use super::arm64::Arm64;
 use super::engine;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
-use ompd_target::Machine;
+use ompd_process::Machine;
 
 use super::arm64::Arm64;
 use super::engine::{InstructionSet, Stub};

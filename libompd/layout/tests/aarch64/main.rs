@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use ompd_layout::code::{self, CodeImage, Event, ImmediateStore, Limits, Run, Slot, StopReason, immediate_stores};
-use ompd_target::Machine;
+use ompd_process::Machine;
 use words::*;
 
 /// Where the function under test lies; its neighbours are further on.

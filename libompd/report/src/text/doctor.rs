@@ -81,7 +81,7 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
 }
 
 /// The chain of modules that brought the runtime in.
-fn needed(by: &ompd_target::NeededBy) -> String {
+fn needed(by: &ompd_process::NeededBy) -> String {
     let chain: Vec<String> = by.chain.iter().map(|name| escape(name)).collect();
     let chain = chain.join(" → ");
     match (&by.doubt, by.loaded_at_start, by.chain.len()) {

@@ -30,10 +30,10 @@ use crate::escape::escape;
 use crate::inspection::Inspection;
 use crate::remarks;
 use crate::words::{self, runtime_names};
+use ompd_process::{Addr, TargetKind};
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
-use ompd_target::{Addr, TargetKind};
 
 pub use view::{Form, Graph, StackView, View};
 

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
-use ompd_target::{Addr, Module, Target};
+use ompd_process::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
 use crate::excerpt::{Excerpt, Focus};

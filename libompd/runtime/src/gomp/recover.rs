@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use ompd_layout::code::{Call, Callee, Chain, Expr, Kind, Run, Store, TlsSlot};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 use super::schema::{
     AFFINITY_FORMAT, ATOMIC_LOCK, AVAILABLE_CPUS, CANCEL, DEF_ALLOCATOR, DEFAULT_LOCK, GLOBAL_ICV, MAX_ACTIVE_LEVELS,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use ompd_layout::Origin;
 use ompd_layout::code::{self, Call, CodeImage, Event, Expr, Kind as ExprKind, Limits, Operand, Run, TransferKind};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Target};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Target};
 
 use super::Gomp;
 use super::recover::{Recipes, internal};
@@ -600,7 +600,7 @@ pub(crate) fn encountering(snapshot: &RuntimeSnapshot, implicit: TaskId) -> Resu
 
 /// What a call through a register or memory is about to call.
 fn called(target: &dyn Target, operand: Operand, registers: Values<'_>) -> Option<Addr> {
-    use ompd_target::TargetExt;
+    use ompd_process::TargetExt;
     match operand {
         Operand::Register(register) => registers(register).map(Addr),
         Operand::Memory { base, offset } => target.read_ptr(Addr(registers(base)?).offset(offset)).ok(),

@@ -3,7 +3,7 @@
 //! `LIBOMP_USE_DEBUGGER`). It is initialised data, and made for a debugger to read.
 
 use ompd_layout::Facts;
-use ompd_target::ByteOrder;
+use ompd_process::ByteOrder;
 
 use super::schema::{SCHEMA, THREADS, THREADS_CAPACITY};
 

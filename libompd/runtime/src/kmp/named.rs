@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ompd_target::{Addr, Machine, Target, TargetExt};
+use ompd_process::{Addr, Machine, Target, TargetExt};
 
 use super::Kmp;
 use super::stops::{around_serialized, encountering};

@@ -6,7 +6,7 @@
 
 use ompd_layout::Field;
 use ompd_layout::code::{self, Call, Callee, Expr, ImmediateStore, Op, Store};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 use super::schema::{
     AFFINITY_FORMAT, ALL_NTH, AVAIL_PROC, CANCEL, LIBRARY, LOCK_TABLE, MAX_TASK_PRIORITY, NTEAMS, SCHEMA, STACKSIZE,

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use ompd_layout::code::{self, Call, Callee, CodeImage, Event, Expr, Limits, Run, TransferKind};
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, Target};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, Target};
 
 use super::Kmp;
 use crate::model::{RuntimeSnapshot, TaskId};

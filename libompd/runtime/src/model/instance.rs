@@ -1,7 +1,7 @@
 //! What is known of a runtime before anything is stopped.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, BuildId, NeededBy};
+use ompd_process::{Addr, BuildId, NeededBy};
 
 use super::Issue;
 

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use ompd_layout::Origin;
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 mod icvs;
 mod instance;

@@ -1,6 +1,6 @@
 //! Tasks, their dependences and task groups.
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::{CodeRef, Fact, Site, SourceLine, TaskId, TaskgroupId, TeamId};
 

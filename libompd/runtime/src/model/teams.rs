@@ -1,6 +1,6 @@
 //! Teams and their barriers.
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::{CodeRef, Fact, SourceLine, TeamId};
 

@@ -1,7 +1,7 @@
 //! Threads and their states.
 
 use ompd_layout::Origin;
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::{Fact, Icvs, Placement, TaskId, Team, TeamId, Wait};
 

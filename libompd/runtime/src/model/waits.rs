@@ -1,7 +1,7 @@
 //! Waits, and the locks waited for.
 
 use ompd_layout::Origin;
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::{Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
 

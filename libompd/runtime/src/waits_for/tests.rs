@@ -1,7 +1,7 @@
 //! Verdicts on snapshots made by hand.
 
 use ompd_layout::Origin;
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::*;
 use crate::model::*;

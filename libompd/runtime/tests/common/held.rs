@@ -4,9 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
+use ompd_process::{Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::model::RuntimeSnapshot;
-use ompd_target::{Live, OpenOptions};
 use test_programs::Skip;
 
 /// Directories in which `libomp.so.5` and `libgomp.so.1` are the runtime to try, and what it is.

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ompd_target::Machine;
-use ompd_target::elf::ElfFile;
+use ompd_process::Machine;
+use ompd_process::elf::ElfFile;
 use test_programs::{Runtime, Skip, Toolchain};
 
 /// A libgomp by the folder of its `libgomp.so.1`.

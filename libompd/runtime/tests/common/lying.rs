@@ -1,6 +1,6 @@
 //! Memory that cannot be trusted.
 
-use ompd_target::{Addr, Arch, Live, Module, ProcessInfo, ReadError, Target, TargetKind};
+use ompd_process::{Addr, Arch, Live, Module, ProcessInfo, ReadError, Target, TargetKind};
 
 /// A process whose memory lies, in a way that depends on the address.
 pub struct Lying<'a> {
@@ -18,7 +18,7 @@ impl Target for Lying<'_> {
     fn modules(&self) -> &[Module] {
         self.inner.modules()
     }
-    fn threads(&self) -> &[ompd_target::Thread] {
+    fn threads(&self) -> &[ompd_process::Thread] {
         self.inner.threads()
     }
     fn process(&self) -> &ProcessInfo {

@@ -1,7 +1,7 @@
 //! Where the value of a variable is.
 
 use gimli::{AttributeValue, EvaluationResult, Expression, Location, Piece, RunTimeEndian, UnitOffset, ValueType};
-use ompd_target::{Addr, ByteOrder};
+use ompd_process::{Addr, ByteOrder};
 
 use super::entries::{Entries, Place, Unit};
 use super::scope::Where;
@@ -236,7 +236,7 @@ fn unusable(error: &gimli::Error) -> Reason {
 
 /// On both machines the general registers come first.
 fn lost_register(register: u16) -> Reason {
-    match usize::from(register) < ompd_target::GENERAL {
+    match usize::from(register) < ompd_process::GENERAL {
         true => "in a register that a called function may have changed".to_owned(),
         false => "in a register that is not read".to_owned(),
     }

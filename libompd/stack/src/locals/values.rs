@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ompd_target::{Addr, ByteOrder};
+use ompd_process::{Addr, ByteOrder};
 
 use super::location::{Content, ReadBytes};
 use super::types::{Kind, SHOWN, Type};

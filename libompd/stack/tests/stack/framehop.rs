@@ -7,8 +7,8 @@
 
 use ::framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use ::framehop::{ExplicitModuleSectionInfo, Unwinder as _};
+use ompd_process::Target as _;
 use ompd_stack::End;
-use ompd_target::Target as _;
 
 use crate::support::{Look, Places, have, places, skip};
 
@@ -37,7 +37,7 @@ fn by_framehop(look: &Look) -> (Vec<u64>, Option<String>) {
     }
     let registers = look.live.threads()[0].registers.as_ref().expect("registers");
     let start = UnwindRegsX86_64::new(registers.pc.0, registers.sp.0, registers.fp.0);
-    let mut read = |addr| look.stacks.read_u64(&look.live, ompd_target::Addr(addr)).map_err(drop);
+    let mut read = |addr| look.stacks.read_u64(&look.live, ompd_process::Addr(addr)).map_err(drop);
     let mut cache = CacheX86_64::<_>::new();
     let mut frames = unwinder.iter_frames(registers.pc.0, start, &mut cache, &mut read);
     let mut found = Vec::new();

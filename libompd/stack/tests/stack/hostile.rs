@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use ompd_stack::{Cache, End, Report, Stacks, source_name};
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
     TargetKind, Thread,
 };
+use ompd_stack::{Cache, End, Report, Stacks, source_name};
 
 /// Where the image is loaded, and how far it goes.
 const BIAS: u64 = 0x4000_0000;

@@ -1,7 +1,7 @@
 //! Places in which a process is hard to stop: the registers are made up, the stack is real.
 
+use ompd_process::{Addr, ElfFile, Target as _, Thread};
 use ompd_stack::{Backtrace, End};
-use ompd_target::{Addr, ElfFile, Target as _, Thread};
 
 use crate::support::{Look, Places, places};
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use ompd_process::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind, Thread};
 use ompd_stack::{Backtrace, Cache, Report, Stacks};
-use ompd_target::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind, Thread};
 use tempfile::TempDir;
 
 /// Says why a test does nothing.

@@ -4,7 +4,7 @@
 //! iteration posted last, plus one, as one number made of the counters of the nest (`gomp_doacross_init`,
 //! `GOMP_doacross_post` and `GOMP_doacross_wait` in ordered.c). A doacross loop always goes from 0 on in steps of 1.
 
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::Reader;
 use super::loops::Extent;

@@ -1,6 +1,6 @@
 //! A look at a single thread: it is found by its thread pointer, and thread 0 of its team bears out that the team lives.
 
-use ompd_target::{Addr, Target};
+use ompd_process::{Addr, Target};
 
 use super::Reader;
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Target, TargetExt};
+use ompd_process::{Addr, Target, TargetExt};
 
 use super::{RawThread, Reader};
 use crate::bind::{View, Why};

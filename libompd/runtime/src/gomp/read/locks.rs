@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::Reader;
 use crate::bind::{View, Why};

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::Reader;
 use crate::bind::{View, Why};

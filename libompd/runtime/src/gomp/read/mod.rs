@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ompd_target::{Addr, Environment, Machine, Registers, Target, TargetExt};
+use ompd_process::{Addr, Environment, Machine, Registers, Target, TargetExt};
 
 mod doacross;
 mod focus;

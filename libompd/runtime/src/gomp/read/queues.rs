@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use ompd_target::{Addr, Target, TargetExt};
+use ompd_process::{Addr, Target, TargetExt};
 
 use super::tasks::kind;
 use super::{RawThread, Reader, known};

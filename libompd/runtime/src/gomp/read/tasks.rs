@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::{NO_OMPT, Place, RawGroup, RawThread, Reader};
 use crate::bind::{View, Why};

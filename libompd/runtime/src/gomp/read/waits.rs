@@ -1,7 +1,7 @@
 //! What a thread waits for.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine, Registers, TargetExt};
+use ompd_process::{Addr, Machine, Registers, TargetExt};
 
 use super::tasks::SEM_COUNT;
 use super::{Place, RawTeam, RawThread, Reader};

@@ -8,7 +8,7 @@ mod walk;
 
 use std::collections::{BTreeMap, HashMap};
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use self::walk::{Graph, NodeId, Walk};
 use super::Reader;

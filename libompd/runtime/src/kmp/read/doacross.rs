@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::Reader;
 use crate::bind::{View, Why};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ompd_target::{Addr, Registers, TargetExt};
+use ompd_process::{Addr, Registers, TargetExt};
 
 use super::{Idle, RawThread, Reader, idle};
 use crate::bind::{Slot, View, Why};
@@ -27,7 +27,7 @@ impl<'a> Reader<'a> {
     /// See [`Runtime::excerpt`](crate::Runtime::excerpt).
     pub(in crate::kmp) fn excerpt(
         kmp: &'a Kmp,
-        target: &'a dyn ompd_target::Target,
+        target: &'a dyn ompd_process::Target,
         focus: &Focus<'_>,
     ) -> Option<Excerpt> {
         let mut reader = Reader::new(kmp, target);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::Reader;
 use crate::bind::{View, Why};

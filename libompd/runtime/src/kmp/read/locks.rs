@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Machine, Registers, TargetExt};
+use ompd_process::{Addr, Machine, Registers, TargetExt};
 
 use super::super::schema;
 use super::{Idle, RawThread, Reader};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ompd_target::Addr;
+use ompd_process::Addr;
 
 use super::super::schema::Structs;
 use super::Reader;

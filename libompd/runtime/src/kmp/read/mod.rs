@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Environment, Registers, Target, TargetExt};
+use ompd_process::{Addr, Environment, Registers, Target, TargetExt};
 
 mod depends;
 mod doacross;
@@ -219,8 +219,8 @@ impl<'a> Reader<'a> {
                        kernel's threads is which of the runtime's";
             self.issue("threads", why);
         }
-        let of = |t: &ompd_target::Thread| Some(t.thread_pointer()?.back(distance?));
-        let by_pthread: HashMap<Addr, &ompd_target::Thread> =
+        let of = |t: &ompd_process::Thread| Some(t.thread_pointer()?.back(distance?));
+        let by_pthread: HashMap<Addr, &ompd_process::Thread> =
             self.target.threads().iter().filter_map(|t| Some((of(t)?, t))).collect();
         let entries = self.thread_entries(table, capacity.min(limits::THREADS), all);
         View::prefetch(self.target, s.size, entries.iter().map(|(_, addr)| *addr));

@@ -1,7 +1,7 @@
 //! Control variables of the process as a whole. None of them can be set by a call of OpenMP's, but for the numbers of teams and the
 //! format of affinities.
 
-use ompd_target::{Addr, Target, TargetExt};
+use ompd_process::{Addr, Target, TargetExt};
 
 use super::Reader;
 use crate::kmp::Kmp;

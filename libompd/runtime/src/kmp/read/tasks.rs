@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ompd_target::{Addr, TargetExt};
+use ompd_process::{Addr, TargetExt};
 
 use super::{Idle, Reader};
 use crate::bind::{Part, Slot, View, Why};

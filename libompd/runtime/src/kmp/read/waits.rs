@@ -1,7 +1,7 @@
 //! What a thread waits for, and whether it waits for its next region.
 
 use ompd_layout::Origin;
-use ompd_target::{Addr, Registers, TargetExt};
+use ompd_process::{Addr, Registers, TargetExt};
 
 use super::{Barriers, Idle, Reader};
 use crate::bind::{Slot, View, Why};

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
 
-use ompd_target::{Addr, Target};
+use ompd_process::{Addr, Target};
 
 use super::super::Reader;
 use super::Kind;

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::support::{self, Subject};
-use ompd_target::{Live, NeededBy, OpenOptions, Target, needed_by};
+use ompd_process::{Live, NeededBy, OpenOptions, Target, needed_by};
 
 /// A library that needs libgomp.
 fn library() -> &'static Path {

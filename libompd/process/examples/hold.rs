@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::process::ExitCode;
 
-use ompd_target::{Live, OpenOptions, Target};
+use ompd_process::{Live, OpenOptions, Target};
 
 fn main() -> ExitCode {
     let Some(pid) = std::env::args().nth(1).and_then(|p| p.parse().ok()) else {

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use crate::support::{self, Subject};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use ompd_target::{Addr, Live, OpenError, OpenOptions, ReadFault, SymbolOrigin, Target, TargetExt};
+use ompd_process::{Addr, Live, OpenError, OpenOptions, ReadFault, SymbolOrigin, Target, TargetExt};
 
 fn open(pid: i32) -> Live {
     Live::open(pid, &OpenOptions::default()).expect("open")

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use crate::support;
-use ompd_target::{Addr, Arch, ByteOrder, Core, Machine, OpenError, OpenOptions, ReadFault, Target, TargetExt};
+use ompd_process::{Addr, Arch, ByteOrder, Core, Machine, OpenError, OpenOptions, ReadFault, Target, TargetExt};
 
 /// Appends integers of a machine to bytes.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Files written to wear a reader out: a few bytes that refer to the same bytes over and over.
 
-use ompd_target::{Core, ElfFile, OpenOptions, Target};
+use ompd_process::{Core, ElfFile, OpenOptions, Target};
 
 use crate::support;
 

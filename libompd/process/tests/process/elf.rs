@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use crate::support;
-use ompd_target::elf::ElfFile;
-use ompd_target::{Addr, BuildId, SymbolOrigin};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Addr, BuildId, SymbolOrigin};
 
 /// Builds the library once.
 fn library() -> &'static Path {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::support::{self, Subject};
-use ompd_target::{
+use ompd_process::{
     Addr, Arch, Debugged, Debugger, Live, NativeThread, OpenOptions, ReadFault, Registers, Target, TargetExt,
 };
 
@@ -106,19 +106,19 @@ fn a_file_that_is_gone_is_put_together_from_memory() {
     let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
     let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
     let rebuilt = module.file.as_ref().expect("put together");
-    let whole = ompd_target::ElfFile::open(support::subject()).expect("the same file elsewhere");
+    let whole = ompd_process::ElfFile::open(support::subject()).expect("the same file elsewhere");
     assert_eq!(rebuilt.build_id(), whole.build_id());
     assert_eq!(rebuilt.needed(), whole.needed());
     assert!(!whole.exported_names().collect::<Vec<_>>().is_empty() || whole.needed().len() == 1);
     assert_eq!(rebuilt.exported_names().collect::<Vec<_>>(), whole.exported_names().collect::<Vec<_>>());
-    let kinds = |file: &ompd_target::ElfFile| -> Vec<_> {
+    let kinds = |file: &ompd_process::ElfFile| -> Vec<_> {
         file.relocations().iter().map(|(at, r)| (*at, r.kind, r.symbol.clone())).collect()
     };
     assert!(!kinds(&whole).is_empty());
     assert_eq!(kinds(rebuilt), kinds(&whole));
     for range in whole.executable_ranges() {
         let code =
-            |file: &ompd_target::ElfFile| file.bytes_at(range.start, range.end - range.start).map(<[u8]>::to_vec);
+            |file: &ompd_process::ElfFile| file.bytes_at(range.start, range.end - range.start).map(<[u8]>::to_vec);
         assert_eq!(code(rebuilt), code(&whole));
     }
     // Without the symbol table it is call frame information that tells where a function is.
@@ -144,8 +144,8 @@ fn packed_relocations_of_a_file_that_is_gone_are_told_where_they_are_as_they_wer
     let debugged = debugged(Holder::of(subject.pid(), &[]), &[]);
     let module = debugged.modules().iter().find(|m| m.contains(Addr(subject.main))).expect("module of the program");
     let rebuilt = module.file.as_ref().expect("put together");
-    let whole = ompd_target::ElfFile::open(&kept).expect("the same file elsewhere");
-    let reloc = |file: &ompd_target::ElfFile, at: u64| file.relocations().get(&at).map(|r| (r.kind, r.addend));
+    let whole = ompd_process::ElfFile::open(&kept).expect("the same file elsewhere");
+    let reloc = |file: &ompd_process::ElfFile, at: u64| file.relocations().get(&at).map(|r| (r.kind, r.addend));
     let (fixed, table) = (whole.symbol("fixed").expect("fixed").addr.0, whole.symbol("table").expect("table").addr.0);
     for n in 0..200 {
         let truth = reloc(&whole, fixed + 8 * n).expect("every element is relocated");
@@ -208,7 +208,7 @@ fn linked_statically(way: &str) -> Option<std::path::PathBuf> {
 
 /// The modules by base, path and kind of file.
 fn modules(target: &dyn Target) -> Vec<(Addr, String, Option<bool>)> {
-    let names = |m: &ompd_target::Module| m.file.as_ref().ok().map(|file| file.has_names());
+    let names = |m: &ompd_process::Module| m.file.as_ref().ok().map(|file| file.has_names());
     target.modules().iter().map(|m| (m.base(), m.path.clone(), names(m))).collect()
 }
 
@@ -374,7 +374,7 @@ fn thread_pointers_of_aarch64_lie_behind_the_descriptors() {
         process.put(HEADS[0], &[DESCRIPTORS[0].0 + LINKS, DESCRIPTORS[0].0 + LINKS]);
         process.put(HEADS[1], &[DESCRIPTORS[1].0 + LINKS, DESCRIPTORS[2].0 + LINKS]);
         let debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
-        assert_eq!(debugged.arch().machine, ompd_target::Machine::Aarch64);
+        assert_eq!(debugged.arch().machine, ompd_process::Machine::Aarch64);
         let natives: Vec<(u64, u64)> = debugged.natives().iter().map(|n| (n.pthread.0, n.lwp as u64)).collect();
         assert_eq!(natives, DESCRIPTORS);
         let pointers: Vec<Option<Addr>> = debugged.threads().iter().map(|thread| thread.thread_pointer()).collect();

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use crate::support;
-use ompd_target::elf::ElfFile;
-use ompd_target::{
+use ompd_process::elf::ElfFile;
+use ompd_process::{
     Addr, Arch, ByteOrder, Machine, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread,
 };
 

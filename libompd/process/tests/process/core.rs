@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::support::{self, Subject};
 use nix::libc;
-use ompd_target::{Addr, Core, Live, OpenError, OpenOptions, ReadFault, Registers, Target, TargetExt};
+use ompd_process::{Addr, Core, Live, OpenError, OpenOptions, ReadFault, Registers, Target, TargetExt};
 
 /// A core by `gcore` with what the live process looked like; `None` with the reason printed.
 fn gcore(subject: &Subject, name: &str) -> Option<PathBuf> {
@@ -72,7 +72,7 @@ fn waiting(target: &dyn Target, subject: &Subject) -> Vec<(i32, Registers)> {
 struct Look {
     threads: Vec<(i32, Registers)>,
     text: Vec<(Addr, Vec<u8>)>,
-    modules: Vec<(String, u64, Option<ompd_target::BuildId>)>,
+    modules: Vec<(String, u64, Option<ompd_process::BuildId>)>,
 }
 
 fn look(subject: &Subject) -> Look {

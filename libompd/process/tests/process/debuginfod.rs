@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{self, Subject};
-use ompd_target::elf::ElfFile;
+use ompd_process::elf::ElfFile;
 
 /// A stripped program, its debug file, and a program that answers for a server.
 struct Server {

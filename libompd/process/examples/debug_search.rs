@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ompd_target::{Core, Live, OpenError, OpenOptions, Target};
+use ompd_process::{Core, Live, OpenError, OpenOptions, Target};
 
 fn main() -> ExitCode {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
