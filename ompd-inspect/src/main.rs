@@ -12,12 +12,13 @@ use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
+use ompd_inspection::history::NoHistory;
+use ompd_inspection::{Wanted, inspect};
 use ompd_process::{OpenError, OpenOptions};
 
 use ompd_report::escape::{escape, json as escape_json};
-use ompd_report::history::NoHistory;
 use ompd_report::text::history::HistoryView;
-use ompd_report::{inspection, json, text};
+use ompd_report::{json, text};
 
 use args::{Cli, Color};
 
@@ -76,14 +77,14 @@ fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
     let open = open_options(options);
     let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let wanted = inspection::Wanted {
+    let wanted = Wanted {
         ignore: &ignore,
         locals: cli.locals(),
         verdicts: options.json || view.has_verdicts(),
         samples: options.samples,
         interval: options.interval,
     };
-    let inspection = inspection::inspect(target, &open, wanted).map_err(|error| not_opened(target, error))?;
+    let inspection = inspect(target, &open, wanted).map_err(|error| not_opened(target, error))?;
     let shown = if options.json {
         let report = json::report(&inspection);
         let text =
@@ -116,7 +117,7 @@ fn open_options(options: &args::Options) -> OpenOptions {
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
-    let history = ompd_report::history::history(&args.target, &open_options(options), args.most(options.json));
+    let history = ompd_inspection::history::history(&args.target, &open_options(options), args.most(options.json));
     let history = history.map_err(|error| match error {
         NoHistory::Target(error) => not_opened(&args.target, error),
         other => {

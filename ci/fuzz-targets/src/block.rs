@@ -1,7 +1,8 @@
 //! Blocks of an OMPT companion, as in a file or a core that somebody has changed.
 
+use ompd_inspection::history;
 use ompd_report::text::history::HistoryView;
-use ompd_report::{history, json, text};
+use ompd_report::{json, text};
 use ompt_record::block::{EVENT_WORDS, Header, HeaderValues, MAGIC, Ring, RingValues, Shape, State, VERSION, in_ring};
 use ompt_record::device::{DEVICES, Device, DeviceRecord, DeviceState, ENTRY_SIZE, More, TABLE_AT};
 use ompt_record::event::Event;

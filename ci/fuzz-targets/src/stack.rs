@@ -10,6 +10,7 @@ use ompd_process::{
     Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
     TargetKind, Thread,
 };
+use ompd_report::text::tree;
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, fold};
 
@@ -108,8 +109,8 @@ pub(crate) fn look_at(target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache:
     assert!(frames <= MOST_FRAMES, "{frames} frames");
     let threads: usize = fold::fold(&report.logical, |_| String::new()).iter().map(|row| row.threads.len()).sum();
     assert_eq!(threads, report.logical.len(), "each stack is in one row");
-    let tree = fold::tree(&report.logical, |_| Some(String::new()));
-    let _ = (fold::folded(&tree), fold::dot(&tree));
+    let tree = tree::tree(&report.logical, |_| Some(String::new()));
+    let _ = (tree::folded(&tree), tree::dot(&tree));
     for (index, snapshot) in snapshots.iter().enumerate() {
         for task in 0..snapshot.tasks.len().min(64) {
             let _ = report.task_frames(&snapshots, index, ompd_runtime::model::TaskId(task));

@@ -1,7 +1,7 @@
 //! Why a process cannot be looked at, in words: OMPD has but a code for it, and a callback for texts.
 
+use ompd_inspection::nameless;
 use ompd_process::{DebuggedError, Target};
-use ompd_report::inspection::nameless;
 
 /// Where separate debug files are looked for, as far as a debugger's user can do something about it.
 const REMEDY: &str = "its separate debug file would do, beside it or below /usr/lib/debug";

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ompd_inspection::{Inspection, Wanted, inspect_held};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
-use ompd_report::inspection::{Inspection, Wanted, inspect_held};
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
 use ompd_runtime::model::{
     DeeperItems, Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId,

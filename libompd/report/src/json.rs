@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::crowding;
-use crate::inspection::Inspection;
+use ompd_inspection::Inspection;
 
 pub mod history;
 mod icvs;

@@ -1,17 +1,13 @@
-//! One inspection of a process or core file: what its OpenMP threads, teams and tasks do, what waits for what, the verdicts and
-//! remarks on it in words, all of it as JSON, and the tables for people.
+//! What an inspection found, for people and for programs: verdicts and remarks in words, tables, pictures, JSON.
 //!
-//! Nothing here prints: [`inspection`] reads ([`history`] what a companion has recorded), [`json`] makes the report for programs, and [`tell`], [`remarks`] and [`words`] say
-//! things to people in the same words wherever they are shown.
+//! Nothing here reads a target or prints: [`json`] makes the document for programs, [`text`] the pages for people, and [`tell`],
+//! [`remarks`] and [`words`] say things in the same words wherever they are shown.
 
 #![forbid(unsafe_code)]
 
 pub mod crowding;
 pub mod escape;
-pub mod history;
-pub mod inspection;
 pub mod json;
-pub mod progress;
 pub mod remarks;
 pub mod tell;
 pub mod text;

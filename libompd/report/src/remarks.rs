@@ -9,9 +9,9 @@ use ompd_runtime::process;
 use ompd_stack::End;
 
 use crate::crowding::{listed, spins};
-use crate::inspection::Inspection;
 use crate::words::runtime_names;
 use crate::words::{self, count};
+use ompd_inspection::Inspection;
 
 /// One remark. Text of the target is escaped.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use ompd_runtime::os::{Blocked, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
 
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 /// A verdict in words. Text of the target is escaped.
 #[derive(Debug)]

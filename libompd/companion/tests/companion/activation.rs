@@ -48,8 +48,8 @@ fn the_tool_is_named() {
 /// `OMP_TOOL=disabled` leaves the program alone, whatever else is set.
 #[test]
 fn disabled() {
+    use ompd_inspection::history::{NoHistory, of_target};
     use ompd_process::{Live, OpenOptions};
-    use ompd_report::history::{NoHistory, of_target};
     let Some(program) = program("recorded", &[]) else { return };
     let file = companion().display().to_string();
     for (library, what) in libraries() {

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use ompd_inspection as inspection;
+use ompd_inspection::history::{History, of_target};
 use ompd_process::{Live, OpenOptions};
-use ompd_report::history::{History, of_target};
-use ompd_report::{inspection, json};
+use ompd_report::json;
 use test_programs::{Executable, Opt, Toolchain, build, can_build};
 
 #[path = "../../../runtime/tests/common/held.rs"]

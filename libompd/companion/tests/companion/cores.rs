@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use ompd_inspection::history::{History, history};
 use ompd_process::OpenOptions;
-use ompd_report::history::{History, history};
 use test_programs::Skip;
 
 use crate::common::{Held, companion, libraries, program, start};

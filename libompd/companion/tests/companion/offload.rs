@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
+use ompd_inspection::history::{History, ThreadHistory, history as history_of};
 use ompd_process::{Live, OpenOptions};
-use ompd_report::history::{History, ThreadHistory, history as history_of};
 use ompd_runtime::companion::{Words, find, words};
 use ompt_record::device::{DeviceAt, DeviceState, HAS_LOOKUP};
 use ompt_record::event::Event;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ompd_report::history::{History, ThreadHistory};
+use ompd_inspection::history::{History, ThreadHistory};
 use ompt_record::event::Event;
 use test_programs::{
     Case, Env, HANGS, Launch, Opt, Runtime, Skip, Toolchain, build, can_build, combinations, compare_verdicts,

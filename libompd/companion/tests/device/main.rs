@@ -462,9 +462,10 @@ fn at_the_end_all_is_delivered_and_written_to_the_file() -> Result<()> {
 /// `ompd-inspect history` shows devices, and what their records say, in every form it has.
 #[test]
 fn histories_show_devices() -> Result<()> {
+    use ompd_inspection::history;
     use ompd_process::{Live, OpenOptions};
     use ompd_report::text::history::HistoryView;
-    use ompd_report::{history, json, text};
+    use ompd_report::{json, text};
     for (modes, translated) in [(&[][..], true), (&["missing=ompt_translate_time"], false), (&["native"], true)] {
         let mut simulator = start!(modes);
         simulator.obey("wwf")?;

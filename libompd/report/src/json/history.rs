@@ -9,9 +9,9 @@ use ompt_record::ompt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::history::{self, DeviceHistory, ThreadHistory, named_address};
 use crate::text::devices;
 use crate::text::history::{kind, words};
+use ompd_inspection::history::{self, DeviceHistory, ThreadHistory, named_address};
 
 /// Name and version of the format, the value of the key `schema`.
 pub const SCHEMA: &str = "ompd-inspect-history/1";

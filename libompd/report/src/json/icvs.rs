@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Known, copied, known};
-use crate::inspection::Inspection;
+use ompd_inspection::Inspection;
 
 /// Internal control variables of a task.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::progress;
+use ompd_inspection::progress;
 
 /// What has changed between the first and the last look.
 #[derive(Debug, Serialize, JsonSchema)]

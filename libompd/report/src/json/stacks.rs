@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hex;
-use crate::inspection::Inspection;
+use ompd_inspection::Inspection;
 
 /// One thread's stack as its source reads.
 #[derive(Debug, Serialize, JsonSchema)]

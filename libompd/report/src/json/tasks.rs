@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Code, Known, Location, code, copied, hex, known, location};
-use crate::inspection::Inspection;
+use ompd_inspection::Inspection;
 
 /// One task.
 #[derive(Debug, Serialize, JsonSchema)]

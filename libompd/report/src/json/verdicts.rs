@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::inspection::Inspection;
 use crate::remarks;
 use crate::tell;
+use ompd_inspection::Inspection;
 
 /// One hang.
 #[derive(Debug, Serialize, JsonSchema)]

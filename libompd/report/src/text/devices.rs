@@ -8,7 +8,7 @@ use ompt_record::ompt;
 use super::history::{place, span, words};
 use super::{FAINT, HEADING, Page};
 use crate::escape::escape;
-use crate::history::{DeviceHistory, History};
+use ompd_inspection::history::{DeviceHistory, History};
 
 /// A section on one device.
 pub(super) fn write(page: &mut Page, history: &History, device: &DeviceHistory) {

@@ -8,8 +8,8 @@ use ompd_runtime::model::*;
 
 use super::{ALARM, HEADING, Page, runtime_heading};
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 /// Column at which what a line says begins.
 const INDENT: usize = 13;

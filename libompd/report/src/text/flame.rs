@@ -1,7 +1,7 @@
 //! The tree of all stacks as a flame graph: a box for each frame, as wide as the threads that pass through it are many, its
 //! callees above it.
 
-use ompd_stack::fold::Node;
+use super::tree::Node;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Text, Title};
 

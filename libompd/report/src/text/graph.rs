@@ -7,8 +7,8 @@ use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::tell;
+use ompd_inspection::Inspection;
 
 use crate::words;
 

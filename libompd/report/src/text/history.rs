@@ -8,8 +8,8 @@ use ompt_record::ompt;
 
 use super::{FAINT, HEADING, Page, devices};
 use crate::escape::escape;
-use crate::history::{History, ThreadHistory};
 use crate::words::count;
+use ompd_inspection::history::{History, ThreadHistory};
 
 /// How to show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

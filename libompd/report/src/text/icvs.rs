@@ -9,8 +9,8 @@ use ompd_runtime::model::*;
 use super::{HEADING, Page, TIE, runtime_heading};
 use crate::crowding::{self, listed};
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {

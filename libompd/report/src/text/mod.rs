@@ -14,6 +14,7 @@ mod tasks;
 mod teams;
 mod threads;
 pub mod trace;
+pub mod tree;
 mod verdicts;
 mod view;
 mod waiting;
@@ -27,9 +28,9 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::remarks;
 use crate::words::{self, runtime_names};
+use ompd_inspection::Inspection;
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::is_named_like_a_runtime;
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};

@@ -3,9 +3,9 @@
 use anstyle::Style;
 
 use super::{HEADING, Page};
-use crate::inspection::Inspection;
-use crate::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
 use crate::words;
+use ompd_inspection::Inspection;
+use ompd_inspection::progress::{NOTHING, Progress, TeamProgress, ThreadProgress};
 
 pub fn render(page: &mut Page, inspection: &Inspection, progress: &Progress) {
     let seconds = progress.elapsed.as_secs_f64();

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use ompd_runtime::model::*;
-use ompd_stack::fold::{self, Node, Row};
+use ompd_stack::fold::{self, Row};
 use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 
-use super::Graph;
-
-use super::{FAINT, HEADING, Page, flame};
+use super::tree::{self, Node, describe};
+use super::{FAINT, Graph, HEADING, Page, flame};
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 /// Frames of one stack that are shown before the middle is cut, without `-v`.
 const SHOWN: usize = 60;
@@ -98,7 +97,7 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
 /// function.
 pub fn innermost(stack: &LogicalStack) -> Option<(i32, String)> {
     let frame = stack.frames.iter().find(|frame| frame.lwp == Some(stack.lwp) && frame.line.is_some())?;
-    Some((stack.lwp, escape(&fold::describe(frame).0)))
+    Some((stack.lwp, escape(&describe(frame).0)))
 }
 
 fn is_waiting(inspection: &Inspection, lwp: i32) -> bool {
@@ -159,7 +158,7 @@ fn frames(page: &mut Page, stack: &LogicalStack, variables: Option<&[Arc<FrameVa
         .map(|(index, line)| match line {
             Line::Frame(frame) => {
                 let frame = &stack.frames[*frame];
-                let (what, place) = fold::describe(frame);
+                let (what, place) = describe(frame);
                 (index, mark(frame, stack) + &escape(&what), escape(&place))
             }
             Line::Repeats(times, length) => {
@@ -309,8 +308,8 @@ pub fn graph(page: &Page, inspection: &Inspection, format: Graph) -> String {
     let root = tree(page, inspection, false);
     let safe = |text: String| text.lines().map(|line| escape(line) + "\n").collect();
     match format {
-        Graph::Dot => safe(fold::dot(&root)),
-        Graph::Folded => safe(fold::folded(&root)),
+        Graph::Dot => safe(tree::dot(&root)),
+        Graph::Folded => safe(tree::folded(&root)),
         Graph::Svg => flame::draw(&root),
     }
 }
@@ -318,7 +317,7 @@ pub fn graph(page: &Page, inspection: &Inspection, format: Graph) -> String {
 /// The tree of all stacks.
 fn tree(page: &Page, inspection: &Inspection, with_idle: bool) -> Node {
     let stacks = &inspection.stacks.logical;
-    fold::tree(stacks, |index| {
+    tree::tree(stacks, |index| {
         Some(doing(page, inspection, &stacks[index])).filter(|_| with_idle || !stacks[index].idle)
     })
 }

@@ -3,8 +3,8 @@
 use ompd_runtime::model::*;
 
 use super::{Page, runtime_heading, teams, waiting};
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for snapshot in &inspection.runtimes {

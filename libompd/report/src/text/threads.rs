@@ -4,8 +4,8 @@ use ompd_runtime::model::*;
 
 use super::Page;
 use crate::escape::escape;
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     if snapshot.threads.is_empty() {

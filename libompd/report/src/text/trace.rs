@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::devices;
 use super::history::{kind, place, words};
 use crate::escape::json as plain;
-use crate::history::{DeviceHistory, History, ThreadHistory};
+use ompd_inspection::history::{DeviceHistory, History, ThreadHistory};
 
 /// How an event shows in a trace.
 enum Shape {

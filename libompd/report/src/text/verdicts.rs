@@ -4,8 +4,8 @@ use anstyle::Style;
 use ompd_runtime::waits_for::{Certainty, Verdict};
 
 use super::{ALARM, FAINT, Page};
-use crate::inspection::Inspection;
 use crate::tell;
+use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection) {
     for verdict in &inspection.waits_for.verdicts {

@@ -5,8 +5,8 @@ use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
 use super::{FAINT, HEADING, Page, TIE};
-use crate::inspection::Inspection;
 use crate::words;
+use ompd_inspection::Inspection;
 
 /// Where the members of a team are, by thread number.
 struct Standing {

@@ -4,8 +4,8 @@ use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::{HEADING, Page, verdicts, waiting};
-use crate::inspection::Inspection;
 use crate::{tell, words};
+use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, inspection: &Inspection, lwp: i32) {
     let mut known = false;

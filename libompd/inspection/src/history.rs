@@ -19,7 +19,7 @@ use ompt_record::device::{
 use ompt_record::event::Event;
 use ompt_record::read::{Block, Memory};
 
-use crate::inspection::open;
+use crate::open;
 
 /// The events of the threads of a process.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
 }
 
 /// The address by which an event names a lock or variable of the program.
-pub(crate) fn named_address(event: &Event) -> Option<u64> {
+pub fn named_address(event: &Event) -> Option<u64> {
     // What has to do with locks, and dependences.
     matches!(event.kind, 17 | 18 | 24..=28).then_some(event.other).filter(|address| *address != 0)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ompd_process::Addr;
 use ompd_runtime::model::*;
 
-use crate::inspection::Inspection;
+use crate::Inspection;
 
 /// Processor time that a thread may use without having got on: being stopped and let go costs it some tens of microseconds.
 pub const NOTHING: Duration = Duration::from_millis(1);

@@ -1,0 +1,145 @@
+//! One inspection of a process or core file: opened, stopped, read, looked at again until it is certain, and what it means.
+//!
+//! [`inspect`] does it all for a process id or a core file, [`inspect_held`] for what a debugger holds. [`Inspection`] is the
+//! result: what consumers show in words, tables or documents. [`history`] reads what an OMPT companion has recorded.
+//! Nothing here renders.
+
+#![forbid(unsafe_code)]
+
+pub mod history;
+mod look;
+mod open;
+pub mod progress;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ompd_process::core::Core;
+use ompd_process::{OpenError, OpenOptions, ProcessInfo, Target, TargetKind};
+use ompd_runtime::model::{Issue, RuntimeSnapshot};
+use ompd_runtime::os;
+use ompd_runtime::waits_for::WaitsFor;
+use ompd_runtime::{Origin, Runtime, companion, discover};
+use ompd_stack::{Cache, FrameVariables};
+
+use crate::progress::Progress;
+
+pub use open::{nameless, open};
+
+/// A thread of the operating system.
+#[derive(Debug, Clone)]
+pub struct OsThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Its name, where recorded (text of the target).
+    pub name: Option<String>,
+    /// Name of the system call it was blocked in.
+    pub blocked_in: Option<String>,
+    /// The signal that ended the process, if this thread received it.
+    pub signal: Option<i32>,
+    /// True if no runtime of the process knows it.
+    pub foreign: bool,
+}
+
+/// Everything found.
+#[derive(Debug)]
+pub struct Inspection {
+    /// Live process or core file.
+    pub kind: TargetKind,
+    /// The process.
+    pub process: ProcessInfo,
+    /// Every thread, in LWP order.
+    pub threads: Vec<OsThread>,
+    /// Every OpenMP runtime.
+    pub runtimes: Vec<RuntimeSnapshot>,
+    /// What the kernel kept each thread waiting for.
+    pub os: Vec<os::OsThread>,
+    /// What waits for what, and the verdicts.
+    pub waits_for: WaitsFor,
+    /// Every thread's stack.
+    pub stacks: ompd_stack::Report,
+    /// The variables of the frames of each of `stacks.logical`, if they were asked for.
+    pub locals: Option<Vec<Vec<Arc<FrameVariables>>>>,
+    /// Mapped files that could not be looked at (text of the target).
+    pub unopened: Vec<String>,
+    /// A static program without any symbols is among the mapped files: nobody can tell what is built into it.
+    pub nameless: bool,
+    /// Files that can start an OMPT tool, other than the runtimes (text of the target).
+    pub tools: Vec<String>,
+    /// Trouble with the target as a whole.
+    pub issues: Vec<Issue>,
+    /// How long a live process was held, all stops of this look together.
+    pub pause: Option<Duration>,
+    /// How many those were.
+    pub stops: u32,
+    /// Processor time each thread of a live process had used by then, by LWP.
+    pub cpu: HashMap<i32, Duration>,
+    /// What has changed since the first look, if there was more than one.
+    pub progress: Option<Progress>,
+}
+
+impl Inspection {
+    /// All issues: of the target, of layouts, of walks.
+    pub fn all_issues(&self) -> impl Iterator<Item = &Issue> {
+        let runtimes = self.runtimes.iter().flat_map(|r| r.instance.issues.iter().chain(&r.issues));
+        self.issues.iter().chain(runtimes)
+    }
+
+    /// True if a runtime was found and nothing went wrong.
+    pub fn complete(&self) -> bool {
+        !self.runtimes.is_empty() && self.all_issues().next().is_none()
+    }
+}
+
+/// What to read, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Layouts are found without these origins.
+    pub ignore: &'a [Origin],
+    /// The variables of the program, which nothing else of an inspection shows.
+    pub locals: bool,
+    /// Whether it hangs, which takes more than one look.
+    pub verdicts: bool,
+    /// How often to look at a live process.
+    pub samples: u32,
+    /// Time between two looks.
+    pub interval: Duration,
+}
+
+/// Opens and reads the target: a number is a process, anything else a core file.
+///
+/// # Errors
+/// The target could not be opened or stopped at all.
+pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+    match open::process_id(target) {
+        Some(pid) => watch::inspect_live(pid?, options, wanted),
+        None => inspect_core(Path::new(target), options, wanted),
+    }
+}
+
+fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+    if wanted.samples > 1 {
+        return Err(OpenError::Io {
+            what: "a core file does not change: --samples is for running processes".to_owned(),
+            source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
+        });
+    }
+    let core = Core::open(path, options)?;
+    let runtimes = discover(&core, wanted.ignore);
+    Ok(inspect_held(&core, &runtimes, wanted, &Cache::default()))
+}
+
+/// Reads a target that stands still by itself: a core, or what a debugger holds. The origins that `wanted` leaves out count for
+/// nothing here, as the runtimes are there already.
+pub fn inspect_held(
+    target: &dyn Target,
+    runtimes: &[Box<dyn Runtime>],
+    wanted: Wanted<'_>,
+    cache: &Cache,
+) -> Inspection {
+    let read = look::read(target, runtimes, &companion::words(target));
+    look::finish(target, runtimes, read, wanted, cache)
+}

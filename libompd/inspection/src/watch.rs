@@ -1,0 +1,112 @@
+//! A live process: stopped, read and looked at again until a verdict is confirmed.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use ompd_process::live::Live;
+use ompd_process::{Addr, OpenError, OpenOptions};
+use ompd_runtime::waits_for::{self, Node, Verdict};
+use ompd_runtime::{Runtime, companion, discover};
+use ompd_stack::Cache;
+
+use crate::progress::{self, Moved};
+use crate::{Inspection, Wanted, look};
+
+/// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls
+/// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
+const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
+
+/// Whatever does not change while the process runs is read before the stop, names are looked up after it.
+pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+    let live = Live::open(pid, options)?;
+    let runtimes = discover(&live, wanted.ignore);
+    let companion = companion::words(&live);
+    let mut watch = Watch { live, runtimes, companion, wanted, cache: Cache::default() };
+    let (began, first) = watch.look(Live::stop)?;
+    let (mut at, mut before, mut last) = (began, None, None);
+    // Whoever moves to and fro has moved all the same.
+    let mut meanwhile = Moved::default();
+    for _ in 1..wanted.samples {
+        std::thread::sleep(wanted.interval.saturating_sub(at.elapsed()));
+        let (now, look) = watch.look(Live::stop)?;
+        meanwhile.add(&progress::compare(last.as_ref().unwrap_or(&first), &look, now - at), &look);
+        before = last.replace(look);
+        at = now;
+    }
+    let Some(mut last) = last else { return watch.settled(first) };
+    let before = before.as_ref().unwrap_or(&first);
+    last.waits_for.verdicts.retain(|verdict| has(before, verdict));
+    if last.waits_for.verdicts.is_empty() {
+        last = watch.settled(last)?;
+    }
+    let mut progress = progress::compare(&first, &last, at - began);
+    meanwhile.tell(&mut progress, &last);
+    last.progress = Some(progress);
+    Ok(last)
+}
+
+/// A process that is looked at any number of times.
+struct Watch<'a> {
+    live: Live,
+    runtimes: Vec<Box<dyn Runtime>>,
+    /// Where companions say where their blocks are.
+    companion: Vec<Addr>,
+    wanted: Wanted<'a>,
+    cache: Cache,
+}
+
+impl Watch<'_> {
+    /// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
+    fn look(
+        &mut self,
+        stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
+    ) -> Result<(Instant, Inspection), OpenError> {
+        let live = &mut self.live;
+        let began = Instant::now();
+        stop(live)?;
+        let mut read = look::read(live, &self.runtimes, &self.companion);
+        let pause = live.resume().unwrap_or_else(|| began.elapsed());
+        read.pause = Some(pause);
+        read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
+        Ok((began, look::finish(live, &self.runtimes, read, self.wanted, &self.cache)))
+    }
+
+    /// What never goes on is still there at a second stop: a verdict that two looks do not agree on must not be told. And who waits
+    /// without sleeping may be met in an instant that tells nothing, so that a process of which not a single thread is seen to get
+    /// on is looked at again.
+    fn settled(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
+        if !self.wanted.verdicts {
+            return Ok(first);
+        }
+        let mut earlier: Vec<Inspection> = Vec::new();
+        let mut latest = first;
+        loop {
+            let told = |verdict: &Verdict| earlier.iter().any(|look| has(look, verdict));
+            let confirmed = latest.waits_for.verdicts.iter().any(told);
+            let open = !latest.waits_for.verdicts.is_empty() || waits_for::may_be_stuck(&latest.runtimes, &latest.os);
+            let Some(wait) = BETWEEN_LOOKS.get(earlier.len()).filter(|_| open && !confirmed) else {
+                latest.waits_for.verdicts.retain(told);
+                return Ok(latest);
+            };
+            std::thread::sleep(Duration::from_millis(*wait));
+            let (_, mut next) = self.look(Live::stop_again)?;
+            next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
+            next.stops = latest.stops + 1;
+            earlier.push(std::mem::replace(&mut latest, next));
+        }
+    }
+}
+
+/// True if a look has the same verdict.
+fn has(look: &Inspection, verdict: &Verdict) -> bool {
+    look.waits_for.verdicts.iter().any(|own| stuck_threads(own) == stuck_threads(verdict))
+}
+
+/// What has to be the same of a verdict at two stops: its kind, and the threads it is about.
+fn stuck_threads(verdict: &Verdict) -> (&'static str, &'static str, Vec<i32>) {
+    let threads = verdict.core.iter().filter_map(|node| match node {
+        Node::Thread(lwp) => Some(*lwp),
+        _ => None,
+    });
+    (verdict.certainty.word(), verdict.situation.word(), threads.collect())
+}

@@ -1,0 +1,139 @@
+//! All stacks as one tree, and the tree in the formats of other programs.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use ompd_stack::{LogicalFrame, LogicalStack};
+
+/// A frame in words: the function, or the construct and the function it stands in; then where.
+pub fn describe(frame: &LogicalFrame) -> (String, String) {
+    let unnamed = match &frame.module {
+        Some((module, offset)) => Some(format!("{module}+{offset:#x}")),
+        None => frame.addr.map(|addr| addr.to_string()),
+    };
+    let what = match (&frame.construct, &frame.function, unnamed) {
+        (Some(construct), Some(function), _) if construct.called => {
+            format!("{function}, called for #pragma omp {}", construct.name)
+        }
+        (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name),
+        (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name),
+        (Some(construct), None, None) => format!("#pragma omp {}", construct.name),
+        (None, Some(function), _) => function.to_string(),
+        (None, None, Some(address)) => address,
+        (None, None, None) => "?".to_owned(),
+    };
+    let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
+    let construct = frame.construct.as_ref().and_then(|c| Some((base(c.file.as_deref()?), c.line?, c.begins)));
+    let here = frame.file.as_deref().map(base).zip(frame.line);
+    let place = match (here, construct) {
+        (Some((file, line)), Some((_, from, true))) if line != from => format!("{file}:{line} (from line {from})"),
+        (Some((file, line)), Some((_, at, false))) if line != at => format!("{file}:{line} (directive: line {at})"),
+        (Some((file, line)), _) | (None, Some((file, line, _))) => format!("{file}:{line}"),
+        (None, None) => String::new(),
+    };
+    (what, place)
+}
+
+/// One frame of a tree of stacks, outermost frames at the root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// The frame in words, or what the threads do there.
+    pub label: String,
+    /// True if `label` says what threads do, and not where they are.
+    pub doing: bool,
+    /// Indices of the stacks that pass here.
+    pub threads: Vec<usize>,
+    /// What lies further in.
+    pub children: Vec<Node>,
+}
+
+/// All stacks as one tree. `doing` says what a thread does at the innermost place of its stack; those it says nothing of are
+/// left out.
+pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> Option<String>) -> Node {
+    // A flat list with indices: stacks may be deeper than this program's own.
+    struct Flat {
+        label: String,
+        doing: bool,
+        threads: Vec<usize>,
+        children: Vec<usize>,
+    }
+    let mut nodes = vec![Flat { label: String::new(), doing: false, threads: Vec::new(), children: Vec::new() }];
+    let mut known: HashMap<(usize, String), usize> = HashMap::new();
+    for (index, stack) in stacks.iter().enumerate() {
+        let Some(at_end) = doing(index) else { continue };
+        let mut at = 0;
+        nodes[0].threads.push(index);
+        let frames = stack.frames.iter().rev().take(MAX_DEPTH).map(|frame| {
+            let (what, place) = describe(frame);
+            (if place.is_empty() { what } else { format!("{what} {place}") }, false)
+        });
+        let beyond = (stack.frames.len() > MAX_DEPTH).then(|| ("(deeper)".to_owned(), true));
+        for (label, doing) in frames.chain(beyond).chain([(at_end, true)]) {
+            let next = nodes.len();
+            let child = *known.entry((at, label.clone())).or_insert(next);
+            if child == next {
+                nodes.push(Flat { label, doing, threads: Vec::new(), children: Vec::new() });
+                nodes[at].children.push(child);
+            }
+            nodes[child].threads.push(index);
+            at = child;
+        }
+    }
+    // Children come after their parents in the list: from its end on, each is complete when it is taken.
+    let mut made: Vec<Option<Node>> = Vec::new();
+    made.resize_with(nodes.len(), || None);
+    for index in (0..nodes.len()).rev() {
+        let flat = &mut nodes[index];
+        let children = flat.children.iter().filter_map(|child| made[*child].take()).collect();
+        made[index] = Some(Node {
+            label: std::mem::take(&mut flat.label),
+            doing: flat.doing,
+            threads: std::mem::take(&mut flat.threads),
+            children,
+        });
+    }
+    made.into_iter().next().flatten().unwrap_or_default()
+}
+
+/// Frames of a tree from its root on; what lies further in is cut. Whoever walks a tree may do so by recursion.
+pub const MAX_DEPTH: usize = 256;
+
+/// One line for each way through the tree, frames separated by semicolons, and the number of threads: the format flame graph
+/// tools read.
+pub fn folded(root: &Node) -> String {
+    let mut out = String::new();
+    let mut open: Vec<(&Node, String)> = root.children.iter().rev().map(|child| (child, String::new())).collect();
+    while let Some((node, path)) = open.pop() {
+        // A semicolon would end the frame, a line end the whole line.
+        let label: String = node.label.chars().map(|c| if c == ';' || c.is_control() { ',' } else { c }).collect();
+        let path = if path.is_empty() { label } else { format!("{path};{label}") };
+        let further: usize = node.children.iter().map(|child| child.threads.len()).sum();
+        let here = node.threads.len() - further.min(node.threads.len());
+        if here > 0 {
+            let _ = writeln!(out, "{path} {here}");
+        }
+        open.extend(node.children.iter().rev().map(|child| (child, path.clone())));
+    }
+    out
+}
+
+/// The tree in the language of Graphviz.
+pub fn dot(root: &Node) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ");
+    let mut out = String::from("digraph stacks {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n");
+    let mut open: Vec<(&Node, Option<usize>)> = root.children.iter().rev().map(|child| (child, None)).collect();
+    let mut next = 0;
+    while let Some((node, parent)) = open.pop() {
+        let style = if node.doing { ", style=rounded" } else { "" };
+        let count = node.threads.len();
+        let threads = if count == 1 { "thread" } else { "threads" };
+        let _ = writeln!(out, "  n{next} [label=\"{}\\n{count} {threads}\"{style}];", quoted(&node.label));
+        if let Some(parent) = parent {
+            let _ = writeln!(out, "  n{parent} -> n{next};");
+        }
+        open.extend(node.children.iter().rev().map(|child| (child, Some(next))));
+        next += 1;
+    }
+    out.push_str("}\n");
+    out
+}
