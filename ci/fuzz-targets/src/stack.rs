@@ -95,9 +95,9 @@ fn module(file: &Arc<ElfFile>, bias: u64, extent: u64) -> Module {
 
 /// Looks at all stacks of the target, and at them in every form they are shown in.
 pub(crate) fn look_at(target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache: &Cache) -> usize {
-    let mut snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
+    let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
     let stacks = Stacks::capture(target);
-    let report = Report::of(target, runtimes, &mut snapshots, &stacks, cache);
+    let report = Report::of(target, runtimes, &snapshots, &stacks, cache);
     assert_eq!(report.logical.len(), target.threads().len());
     for stack in &report.logical {
         if let Some(physical) = report.physical(stack.lwp) {
@@ -112,8 +112,8 @@ pub(crate) fn look_at(target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache:
     let tree = tree::tree(&report.logical, |_| Some(String::new()));
     let _ = (tree::folded(&tree), tree::dot(&tree));
     for (index, snapshot) in snapshots.iter().enumerate() {
-        for task in 0..snapshot.tasks.len().min(64) {
-            let _ = report.task_frames(&snapshots, index, ompd_runtime::model::TaskId(task));
+        for (id, task) in snapshot.tasks.iter().enumerate().take(64) {
+            let _ = report.task_frames(index, ompd_runtime::model::TaskId(id), task);
         }
     }
     frames

@@ -576,12 +576,15 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        let known = |space: &Space| Ok(space.thread(key)?.1.state.get().is_some());
+        let known = |space: &Space| {
+            let (looked, thread) = space.thread(key)?;
+            Ok(thread.state(looked.teams).get().is_some())
+        };
         if !space.ask(Subject::Thread(key), Aspect::State, known)? {
             space.enrich();
         }
-        let thread = space.thread(key)?.1;
-        let known = thread.state.get();
+        let (looked, thread) = space.thread(key)?;
+        let known = thread.state(looked.teams).get();
         let kept = thread.ompt_state.get().filter(|kept| states::is_one(kept.number.into()));
         let waits =
             !matches!(known, None | Some(State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead));

@@ -366,7 +366,8 @@ fn origin_of(space: &Space, handle: Handle, item: c_int) -> Result<Result<ompd_r
     let is = |wanted: Item| item == wanted as c_int;
     Ok(match handle {
         Handle::Thread(_, key) => {
-            let thread = space.thread(key)?.1;
+            let (looked, thread) = space.thread(key)?;
+            let state = thread.state(looked.teams);
             if let Some(why) = space.trouble_at_stop(key).filter(|_| is(Item::ThreadRegion) || is(Item::ThreadTask)) {
                 return Ok(Err(why));
             }
@@ -374,10 +375,10 @@ fn origin_of(space: &Space, handle: Handle, item: c_int) -> Result<Result<ompd_r
                 () if is(Item::ThreadRegion) => source(&thread.team),
                 () if is(Item::ThreadNumber) => source(&thread.thread_num),
                 () if is(Item::ThreadTask) => source(&thread.task),
-                () if is(Item::ThreadState) && thread.state.get().is_none() && thread.ompt_state.get().is_some() => {
+                () if is(Item::ThreadState) && state.get().is_none() && thread.ompt_state.get().is_some() => {
                     source(&thread.ompt_state)
                 }
-                () if is(Item::ThreadState) => source(&thread.state),
+                () if is(Item::ThreadState) => source(&state),
                 () => return Err(Rc::BAD_INPUT),
             }
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
-use ompd_runtime::model::{RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
+use ompd_runtime::model::{RawSnapshot, RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
 
 use crate::space::{RegionKey, RuntimeKey, ThreadKey};
 use crate::types::Rc;
@@ -105,7 +105,7 @@ pub(crate) struct Hints {
 
 impl Hints {
     /// After a look at the whole process.
-    pub(crate) fn of(snapshot: &RuntimeSnapshot, natives: &[NativeThread]) -> Hints {
+    pub(crate) fn of(snapshot: &RawSnapshot, natives: &[NativeThread]) -> Hints {
         let mut hints = Hints::default();
         let pthreads: HashMap<i32, Addr> = natives.iter().map(|native| (native.lwp, native.pthread)).collect();
         for thread in &snapshot.threads {

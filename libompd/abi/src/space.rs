@@ -1,15 +1,17 @@
 //! One address space of a debugger: a process or a core file, with the OpenMP runtimes in it.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
+use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
+use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DeeperItems, Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Setting, Task, TaskId,
-    TaskKind, Team, TeamId, Thread,
+    DeeperItems, Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, RawSnapshot, Role, RuntimeSnapshot, Setting, Task,
+    TaskId, TaskKind, Team, TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
@@ -127,7 +129,11 @@ enum Seen {
     Nothing,
     /// Of one runtime, what a question needs.
     Excerpt(RuntimeKey, Box<Excerpt>),
-    Whole(Vec<RuntimeSnapshot>),
+    /// Of all: what was read, and what all evidence asked for so far makes of it.
+    Whole {
+        raw: Vec<RawSnapshot>,
+        snapshots: Vec<RuntimeSnapshot>,
+    },
 }
 
 impl std::fmt::Debug for Space {
@@ -224,7 +230,7 @@ impl Space {
             self.target.forget();
         }
         self.stop = stop;
-        same && matches!(self.seen, Seen::Whole(_))
+        same && matches!(self.seen, Seen::Whole { .. })
     }
 
     fn look_at_all(&mut self) {
@@ -238,14 +244,15 @@ impl Space {
     pub(crate) fn read(&mut self) {
         self.stacks = None;
         self.inspection = None;
-        let mut snapshots: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
+        let raw: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
         let natives = self.target.natives();
-        self.hints = snapshots.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
-        self.settings = snapshots.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
-        let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
+        self.hints = raw.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
+        self.settings = raw.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
+        let threads = raw.iter().flat_map(|snapshot| &snapshot.threads);
         self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
-        self.find_stops(&mut snapshots);
-        self.seen = Seen::Whole(snapshots);
+        let raw = self.find_stops(raw);
+        let snapshots = raw.iter().cloned().map(RuntimeSnapshot::from).collect();
+        self.seen = Seen::Whole { raw, snapshots };
     }
 
     /// Everything there is to tell of this moment. What is known of the process has to be of now.
@@ -383,7 +390,7 @@ impl Space {
     /// The runtime that questions about the whole process are about: that with the most threads in teams, and of several such
     /// the first. Of the whole process, which has to be known.
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
-        let Seen::Whole(snapshots) = &self.seen else { return Err(Rc::ERROR) };
+        let Seen::Whole { snapshots, .. } = &self.seen else { return Err(Rc::ERROR) };
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();
         let most = snapshots.iter().map(busy).max().unwrap_or(0);
         snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
@@ -421,7 +428,7 @@ impl Space {
                 tasks: &excerpt.tasks,
                 members: Members::Listed(&excerpt.members),
             }),
-            Seen::Whole(snapshots) => {
+            Seen::Whole { snapshots, .. } => {
                 let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
                 Ok(Looked {
                     runtime,
@@ -462,7 +469,7 @@ impl Space {
         let lwp = match looked.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
             Some(Some(lwp)) => Some(lwp),
             found => match &self.seen {
-                Seen::Whole(_) => found.ok_or(Rc::UNAVAILABLE)?,
+                Seen::Whole { .. } => found.ok_or(Rc::UNAVAILABLE)?,
                 // The runtime tells of it without its having been looked at.
                 _ => {
                     let known =
@@ -667,9 +674,12 @@ impl Space {
     pub(crate) fn enrich(&mut self) {
         let known = |target: &Debugged<Asked>| target.threads().iter().any(|t| t.registers.is_ok());
         if self.stacks.is_none() && known(&self.target) {
-            let Seen::Whole(snapshots) = &mut self.seen else { return };
+            let Seen::Whole { raw, snapshots } = &mut self.seen else { return };
             let stacks = Stacks::capture(&self.target);
-            let report = Report::of(&self.target, &self.runtimes, snapshots, &stacks, &self.cache);
+            let report = Report::of(&self.target, &self.runtimes, raw, &stacks, &self.cache);
+            let evidence =
+                Evidence { stacks: &report.evidence, companion: None, outside: &HashSet::new(), names: None };
+            *snapshots = merge(raw.clone(), &evidence);
             self.stacks = Some(report);
         }
     }
@@ -712,10 +722,11 @@ impl Space {
         if self.task(key)?.1.kind.get() == Some(TaskKind::Initial) {
             return report.initial_frames(lwp).ok_or(Rc::UNAVAILABLE);
         }
-        let Seen::Whole(snapshots) = &self.seen else { return Err(Rc::ERROR) };
+        let Seen::Whole { snapshots, .. } = &self.seen else { return Err(Rc::ERROR) };
         let runtime = snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
         let task = snapshots[runtime].tasks.iter().position(|t| t.descriptor == key.descriptor);
         let task = TaskId(task.ok_or(Rc::STALE_HANDLE)?);
-        report.task_frames(snapshots, runtime, task).ok_or(Rc::UNAVAILABLE)
+        let model = snapshots[runtime].task(task).ok_or(Rc::STALE_HANDLE)?;
+        report.task_frames(runtime, task, model).ok_or(Rc::UNAVAILABLE)
     }
 }

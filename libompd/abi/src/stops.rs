@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ompd_process::Target;
-use ompd_runtime::model::{Fact, RuntimeSnapshot, TaskId, TeamId};
+use ompd_runtime::merge::with_stop;
+use ompd_runtime::model::{Fact, RawSnapshot, TaskId, TeamId};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
 
 use crate::space::{RegionKey, RuntimeKey, Space, TaskKey, ThreadKey};
@@ -98,16 +99,16 @@ impl Space {
         self.stops.told.clear();
     }
 
-    /// Finds the threads that are at places to stop at, and adds to the snapshots what is only known there.
-    pub(crate) fn find_stops(&mut self, snapshots: &mut [RuntimeSnapshot]) {
+    /// Finds the threads that are at places to stop at: the snapshots of the runtimes, with what is only known there.
+    pub(crate) fn find_stops(&mut self, snapshots: Vec<RawSnapshot>) -> Vec<RawSnapshot> {
         self.stops.at.clear();
         if self.stops.given.is_empty() {
-            return;
+            return snapshots;
         }
-        for (index, runtime) in self.runtimes.iter().enumerate() {
+        let mut found = Vec::with_capacity(snapshots.len());
+        for (runtime, mut snapshot) in self.runtimes.iter().zip(snapshots) {
             let base = runtime.info().base;
-            let Some(snapshot) = snapshots.get_mut(index) else { continue };
-            let key = |snapshot: &RuntimeSnapshot, lwp| {
+            let key = |snapshot: &RawSnapshot, lwp| {
                 let thread = snapshot.thread_by_lwp(lwp)?;
                 Some(ThreadKey { runtime: base, descriptor: thread.descriptor, lwp: thread.lwp })
             };
@@ -120,7 +121,8 @@ impl Space {
                     let at = point.registers.iter().position(|register| *register == number)?;
                     values.get(at).copied()
                 };
-                let holds = runtime.at_stop(&self.target, snapshot, lwp, point, &value);
+                let mut holds = runtime.at_stop(&self.target, &snapshot, lwp, point, &value);
+                snapshot = with_lacking(snapshot, &mut holds);
                 self.stops.at.insert(*thread, (*id, holds));
             }
             for thread in self.target.threads() {
@@ -130,15 +132,18 @@ impl Space {
                 // An equivalent place rather than OMPD's symbol.
                 let numbered = (1..).zip(&self.stops.given).filter(here);
                 let Some((id, (_, point))) = numbered.min_by_key(|(_, (_, point))| point.own) else { continue };
-                if key(snapshot, thread.lwp).is_some_and(|known| self.stops.told.contains_key(&known)) {
+                if key(&snapshot, thread.lwp).is_some_and(|known| self.stops.told.contains_key(&known)) {
                     continue;
                 }
-                let holds = runtime.at_stop(&self.target, snapshot, thread.lwp, point, &stops::values(registers));
-                if let Some(known) = key(snapshot, thread.lwp) {
+                let mut holds = runtime.at_stop(&self.target, &snapshot, thread.lwp, point, &stops::values(registers));
+                snapshot = with_lacking(snapshot, &mut holds);
+                if let Some(known) = key(&snapshot, thread.lwp) {
                     self.stops.at.insert(known, (id, holds));
                 }
             }
+            found.push(snapshot);
         }
+        found
     }
 
     /// The region of a thread that is at a place where it is not as it is read otherwise.
@@ -182,6 +187,14 @@ impl Space {
         }
         self.enrich();
         known(self)?.ok_or(Rc::UNAVAILABLE)
+    }
+}
+
+/// The snapshot with what it lacks of a stop.
+fn with_lacking(snapshot: RawSnapshot, holds: &mut Result<AtStop, String>) -> RawSnapshot {
+    match holds {
+        Ok(holds) => with_stop(snapshot, std::mem::take(&mut holds.lacking)),
+        Err(_) => snapshot,
     }
 }
 

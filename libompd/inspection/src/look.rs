@@ -1,19 +1,23 @@
 //! One look: what is read while the target stands still, and what is made of it afterwards.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ompd_process::{Addr, Arch, Machine, Syscall, Target};
 use ompd_runtime::companion::{self, Remembered};
-use ompd_runtime::model::{Fact, Issue, RuntimeSnapshot, Site, SourceLine};
-use ompd_runtime::{Origin, Runtime, os, waits_for};
-use ompd_stack::{Cache, Code, Stacks};
+use ompd_runtime::evidence::Evidence;
+use ompd_runtime::merge::merge;
+use ompd_runtime::model::{Issue, RawSnapshot, SourceLine};
+use ompd_runtime::names::FileNames;
+use ompd_runtime::{Runtime, os, waits_for};
+use ompd_stack::{Cache, Code, LogicalStack, Stacks};
 
 use crate::{Inspection, OsThread, Wanted, nameless};
 
 /// What was read in one stop.
 pub(crate) struct Read {
-    snapshots: Vec<RuntimeSnapshot>,
+    snapshots: Vec<RawSnapshot>,
     stacks: Stacks,
     os: Vec<os::OsThread>,
     remembered: Remembered,
@@ -31,44 +35,24 @@ pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], words: &[
     Read { snapshots, stacks, os: os::threads(target), remembered, pause: None, cpu: HashMap::new() }
 }
 
-/// Threads that wait in a call of a runtime.
-fn waiting(snapshots: &[RuntimeSnapshot]) -> HashSet<i32> {
-    let threads = snapshots.iter().flat_map(|snapshot| &snapshot.threads);
-    threads.filter(|t| matches!(t.wait, Fact::Known { value: Some(_), .. })).filter_map(|t| t.lwp).collect()
-}
-
 /// Whether a thread is in no call of a runtime, as its whole stack shows.
-fn is_outside(report: &ompd_stack::Report, lwp: i32) -> bool {
-    let stack = report.logical.iter().find(|stack| stack.lwp == lwp);
-    stack.is_some_and(|stack| stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete())
+fn is_outside(stack: &LogicalStack) -> bool {
+    stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete()
 }
 
-/// Looks up where in the source things were done.
-fn find_sites(target: &dyn Target, cache: &Cache, snapshots: &mut [RuntimeSnapshot]) {
-    let sites = snapshots.iter_mut().flat_map(|s| {
-        let locks = s.locks.iter_mut().filter_map(|lock| lock.acquired.as_mut());
-        locks.chain(s.tasks.iter_mut().filter_map(|task| task.created.as_mut()))
-    });
-    let mut sites = sites.peekable();
-    if sites.peek().is_none() {
-        return;
-    }
-    let code = Code::of(target, cache);
-    let mut known: HashMap<Addr, Option<SourceLine>> = HashMap::new();
-    for Site { code: at, location } in sites {
-        let found = known.entry(*at).or_insert_with(|| {
-            let place = code.of_return_address(*at);
-            let (file, line) = place.file.zip(place.line)?;
-            let function = place.function.map(|name| name.to_string()).unwrap_or_default();
-            Some(SourceLine { file: file.to_string(), function, line })
-        });
-        location.clone_from(found);
-    }
-    for task in snapshots.iter_mut().flat_map(|snapshot| &mut snapshot.tasks) {
-        // The call that generates a task stands where its construct does.
-        if let (None, Some(Site { location: Some(line), .. })) = (task.location.value(), &task.created) {
-            task.location = Fact::known(line.clone(), Origin::Companion);
-        }
+/// Lines of calls, by debug information. Nothing is opened before the first is asked for.
+struct Lines<'t> {
+    target: &'t dyn Target,
+    cache: &'t Cache,
+    code: OnceCell<Code<'t>>,
+}
+
+impl Lines<'_> {
+    fn line(&self, returns_to: Addr) -> Option<SourceLine> {
+        let place = self.code.get_or_init(|| Code::of(self.target, self.cache)).of_return_address(returns_to);
+        let (file, line) = place.file.zip(place.line)?;
+        let function = place.function.map(|name| name.to_string()).unwrap_or_default();
+        Some(SourceLine { file: file.to_string(), function, line })
     }
 }
 
@@ -80,20 +64,24 @@ pub(crate) fn finish(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let Read { mut snapshots, stacks, mut os, remembered, pause, cpu } = read;
+    let Read { snapshots, stacks, mut os, remembered, pause, cpu } = read;
     os::find_yielding(target, &mut os);
     let stacks = &stacks;
-    let report = ompd_stack::Report::of(target, runtimes, &mut snapshots, stacks, cache);
-    let waiting = waiting(&snapshots);
-    remembered.tell(&mut snapshots, |lwp| waiting.contains(&lwp) || is_outside(&report, lwp));
-    find_sites(target, cache, &mut snapshots);
+    let report = ompd_stack::Report::of(target, runtimes, &snapshots, stacks, cache);
+    let lines = Lines { target, cache, code: OnceCell::new() };
+    let line = |returns_to| lines.line(returns_to);
+    let names = FileNames::of(target, runtimes, &line);
+    let evidence = Evidence {
+        stacks: &report.evidence,
+        companion: Some(&remembered),
+        outside: &report.logical.iter().filter(|stack| is_outside(stack)).map(|stack| stack.lwp).collect(),
+        names: Some(&names),
+    };
+    let snapshots = merge(snapshots, &evidence);
     let locals = wanted.locals.then(|| {
         let locals = report.locals(target, stacks, cache);
         (0..report.logical.len()).map(|stack| locals.of(stack)).collect()
     });
-    for (runtime, snapshot) in runtimes.iter().zip(&mut snapshots) {
-        runtime.name(target, snapshot);
-    }
     let known: HashSet<i32> = snapshots.iter().flat_map(|s| s.threads.iter().filter_map(|t| t.lwp)).collect();
     let mut threads: Vec<OsThread> = target
         .threads()

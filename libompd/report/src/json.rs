@@ -471,7 +471,7 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
         notes: crowding::notes(&inspection.process, snapshot),
         icvs: snapshot.settings.iter().map(icvs::setting).collect(),
         pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
-        threads: snapshot.threads.iter().map(|t| thread(inspection, t)).collect(),
+        threads: snapshot.threads.iter().map(|t| thread(inspection, snapshot, t)).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
         tasks: (0..snapshot.tasks.len()).map(|id| tasks::task(inspection, index, model::TaskId(id))).collect(),
         more_tasks: snapshot.more_tasks.iter().map(tasks::more).collect(),
@@ -503,7 +503,7 @@ fn code(code: &model::CodeRef) -> Code {
     Code { addr: hex(code.addr), name: code.name.clone() }
 }
 
-fn thread(inspection: &Inspection, thread: &model::Thread) -> Thread {
+fn thread(inspection: &Inspection, snapshot: &RuntimeSnapshot, thread: &model::Thread) -> Thread {
     Thread {
         lwp: thread.lwp,
         descriptor: hex(thread.descriptor),
@@ -512,7 +512,7 @@ fn thread(inspection: &Inspection, thread: &model::Thread) -> Thread {
         thread_num: copied(&thread.thread_num),
         team: known(&thread.team, |team| team.map(|t| t.0)),
         task: known(&thread.task, |t| t.0),
-        state: known(&thread.state, |s| State { number: s.number(), name: s.name() }),
+        state: known(&thread.state(&snapshot.teams), |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
         icvs: icvs::of(&thread.icvs),
         icv_sources: icvs::sources(&thread.icvs.sources),

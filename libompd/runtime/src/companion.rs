@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use ompd_layout::Origin;
 use ompd_process::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
 use ompt_record::block::{CreationValues, RingValues, SYMBOL, in_ring};
 use ompt_record::read::{Block, Memory, NoBlock};
 
-use crate::model::{Fact, Issue, LockId, Owner, RuntimeSnapshot, Site};
+use crate::model::RawSnapshot;
 
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
@@ -155,17 +154,19 @@ pub struct Remembered {
     trouble: Option<String>,
 }
 
+/// A thread that is said to have a lock.
 #[derive(Debug, Clone, Copy)]
-struct Holder {
-    lwp: i32,
-    codeptr_ra: u64,
+pub(crate) struct Holder {
+    pub(crate) lwp: i32,
+    /// Where it was acquired: the return address of the call; 0 if that is not known.
+    pub(crate) codeptr_ra: u64,
     /// More than one thread is said to have it: one of them is just letting go of it.
-    disputed: bool,
+    pub(crate) disputed: bool,
 }
 
 impl Remembered {
     /// Reads it of a process that stands still. `words` is what [`words`] gave.
-    pub fn read(target: &dyn Target, words: &[Addr], snapshots: &[RuntimeSnapshot]) -> Remembered {
+    pub fn read(target: &dyn Target, words: &[Addr], snapshots: &[RawSnapshot]) -> Remembered {
         let mut all = Remembered::default();
         let block = match find(target, words) {
             None => return all,
@@ -213,55 +214,26 @@ impl Remembered {
         all
     }
 
-    /// Adds it to what was read of the runtimes.
-    ///
-    /// A runtime tells its tools of a lock once it has it, and once it has let go of it. Between the two a thread has or has not
-    /// what is said of it; so a thread counts as owner only if it is `settled`: it waits, or is in no call of the runtime.
-    pub fn tell(self, snapshots: &mut [RuntimeSnapshot], settled: impl Fn(i32) -> bool) {
-        let site = |code: u64| (code != 0).then_some(Site { code: Addr(code), location: None });
-        if let (Some(why), Some(first)) = (&self.trouble, snapshots.first_mut()) {
-            first.issues.push(Issue::new("companion", why));
-        }
-        for snapshot in snapshots.iter_mut().filter(|snapshot| self.runtime == Some(snapshot.instance.base)) {
-            for task in &mut snapshot.tasks {
-                let creation = task.tool_data.get().and_then(|id| self.tasks.get(&id));
-                task.created = creation.and_then(|creation| site(creation.codeptr_ra));
-            }
-            for (id, lock) in snapshot.locks.iter_mut().enumerate() {
-                let named = lock.variable_word.and_then(|word| self.variables.get(&word));
-                let Some((wait_id, holder)) = self.held.get_key_value(named.unwrap_or(&lock.object.0)) else {
-                    continue;
-                };
-                if lock.object.0 != *wait_id {
-                    // The variable that names it is what the program knows it by.
-                    lock.object = Addr(*wait_id);
-                    lock.name = None;
-                    for wait in snapshot.threads.iter_mut().filter_map(|thread| thread.wait.value_mut()?.as_mut()) {
-                        if wait.lock == Some(LockId(id)) {
-                            wait.object = lock.object;
-                            wait.name = None;
-                        }
-                    }
-                }
-                if holder.disputed || !settled(holder.lwp) || lock.held.get() == Some(false) {
-                    continue;
-                }
-                match lock.owner.get() {
-                    // It is the one the runtime says, whose number it has.
-                    Some(Some(Owner::Thread(lwp))) if lwp == holder.lwp => lock.acquired = site(holder.codeptr_ra),
-                    // Of a nest lock the runtime names the task.
-                    Some(Some(Owner::Task(_))) => lock.acquired = site(holder.codeptr_ra),
-                    Some(other) => {
-                        let text =
-                            format!("the companion says that thread {} has it, the runtime: {other:?}", holder.lwp);
-                        snapshot.issues.push(Issue::new(format!("lock {}", lock.object), text));
-                    }
-                    None => {
-                        lock.owner = Fact::known(Some(Owner::Thread(holder.lwp)), Origin::Companion);
-                        lock.acquired = site(holder.codeptr_ra);
-                    }
-                }
-            }
-        }
+    /// Why there is nothing, although there is a companion.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Where the runtime begins that tells the companion.
+    pub(crate) fn runtime(&self) -> Option<Addr> {
+        self.runtime
+    }
+
+    /// Where a task comes from, by what is filed with it.
+    pub(crate) fn creation(&self, id: u64) -> Option<CreationValues> {
+        self.tasks.get(&id).copied()
+    }
+
+    /// The variable that names a lock, and the thread that has it. `word` is what the variable holds, where the runtime
+    /// keeps the lock elsewhere.
+    pub(crate) fn holder(&self, object: Addr, word: Option<u32>) -> Option<(Addr, Holder)> {
+        let named = word.and_then(|word| self.variables.get(&word));
+        let (wait_id, holder) = self.held.get_key_value(named.unwrap_or(&object.0))?;
+        Some((Addr(*wait_id), *holder))
     }
 }

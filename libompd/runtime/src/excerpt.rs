@@ -4,7 +4,7 @@ use std::fmt;
 
 use ompd_process::Addr;
 
-use crate::model::{Task, Team, Thread};
+use crate::model::{RawTask, RawTeam, RawThread, Task, Team, Thread};
 
 /// What [`Runtime::excerpt`](crate::Runtime::excerpt) is to look at.
 #[derive(Clone)]
@@ -84,6 +84,19 @@ pub struct Excerpt {
     pub members: Vec<Option<Vec<Addr>>>,
     /// The tasks asked for.
     pub tasks: Vec<Task>,
+}
+
+impl Excerpt {
+    /// What was read, with no other evidence.
+    pub(crate) fn of(
+        thread: RawThread,
+        members: Vec<Option<Vec<Addr>>>,
+        teams: Vec<RawTeam>,
+        tasks: Vec<RawTask>,
+    ) -> Excerpt {
+        let (teams, tasks) = (teams.into_iter().map(Team::from), tasks.into_iter().map(Task::from));
+        Excerpt { thread: thread.into(), teams: teams.collect(), members, tasks: tasks.collect() }
+    }
 }
 
 /// Why something is unknown that a whole snapshot may have.

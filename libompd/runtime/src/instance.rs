@@ -1,5 +1,6 @@
 //! Finding the runtimes of a process and the layout of each.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
@@ -9,9 +10,10 @@ use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, n
 
 use crate::bind::Why;
 use crate::entry::Entry;
+use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::model::{
-    DeeperItems, Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RuntimeSnapshot, Setting,
+    DeeperItems, Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -26,7 +28,7 @@ pub trait Runtime: fmt::Debug {
     fn info(&self) -> &InstanceInfo;
 
     /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
-    fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot;
+    fn snapshot(&self, target: &dyn Target) -> RawSnapshot;
 
     /// Reads a single thread, and as little as possible beside it. `None` where that does not tell all that a whole snapshot would, or
     /// where no snapshot has shown yet that the layout fits: then one has to be made.
@@ -34,7 +36,7 @@ pub trait Runtime: fmt::Debug {
     /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt>;
 
-    /// A control variable of the process as a whole, by the name it has in [`RuntimeSnapshot::settings`], with as few reads as that
+    /// A control variable of the process as a whole, by the name it has in [`Recorded::settings`](crate::model::Recorded::settings), with as few reads as that
     /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
 
@@ -53,8 +55,12 @@ pub trait Runtime: fmt::Debug {
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
 
-    /// Names addresses by symbols, and with that tells apart waits only a name distinguishes. Needs no stop.
-    fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot);
+    /// How names tell apart what memory does not.
+    fn naming(&self) -> Naming;
+
+    /// The variables of named criticals, by the address of their lock, where the variable is not the lock itself; of those
+    /// locks that are `wanted`. Needs no stop.
+    fn criticals(&self, target: &dyn Target, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical>;
 
     /// True if the instruction at `addr` (an address of the target) belongs to the runtime. In a program that has the
     /// runtime built in, the symbols have to say so: false also where they leave it open.
@@ -75,7 +81,7 @@ pub trait Runtime: fmt::Debug {
     /// Where a debugger can stop the process when something begins or ends. What is found once is kept. Reads no memory.
     fn stops(&self, target: &dyn Target) -> &Stops;
 
-    /// What holds of a thread that is at such a place (one of [`Runtime::stops`]); what the snapshot lacks is added to it, as the
+    /// What holds of a thread that is at such a place (one of [`Runtime::stops`]), and what the snapshot lacks there, as the
     /// region that begins. `registers` are those of the thread.
     ///
     /// # Errors
@@ -83,7 +89,7 @@ pub trait Runtime: fmt::Debug {
     fn at_stop(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         point: &StopPoint,
         registers: Values<'_>,
@@ -499,10 +505,7 @@ impl SelfCheck {
 
 /// The snapshot to show: `first`, unless what it met in memory speaks against its profile; then `plain`, which does
 /// without.
-pub(crate) fn checked(
-    first: (RuntimeSnapshot, SelfCheck),
-    plain: Option<impl FnOnce() -> RuntimeSnapshot>,
-) -> RuntimeSnapshot {
+pub(crate) fn checked(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce() -> RawSnapshot>) -> RawSnapshot {
     let (mut snapshot, check) = first;
     let Some(broken) = check.failure() else { return snapshot };
     let Some(plain) = plain else {

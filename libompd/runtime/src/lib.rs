@@ -7,11 +7,13 @@
 mod bind;
 pub mod companion;
 pub mod entry;
+pub mod evidence;
 pub mod excerpt;
 pub mod gomp;
 mod instance;
 pub mod kmp;
 mod limits;
+pub mod merge;
 pub mod model;
 pub mod names;
 pub mod os;

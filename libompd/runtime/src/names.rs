@@ -1,61 +1,69 @@
-//! Naming addresses after the stop, from the symbol tables of the mapped files.
+//! Names of addresses, from the symbol tables of the mapped files.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
 use ompd_process::{Addr, Target, TargetExt};
 
-use crate::model::{CodeRef, Fact, RuntimeSnapshot, Wait};
+use crate::Runtime;
+use crate::evidence::{Critical, Names, Naming};
+use crate::model::SourceLine;
 
-/// Remembers what it has looked up: a thousand threads run a handful of functions.
-pub(crate) struct Namer<'a> {
-    target: &'a dyn Target,
-    known: HashMap<Addr, Option<String>>,
+/// What the files of a target say of addresses. What is looked up once is kept: a thousand threads run a handful of functions.
+pub struct FileNames<'t> {
+    target: &'t dyn Target,
+    runtimes: &'t [Box<dyn Runtime>],
+    /// The line of a call, by the address it returns to.
+    line: &'t dyn Fn(Addr) -> Option<SourceLine>,
+    code: RefCell<HashMap<Addr, Option<String>>>,
+    lines: RefCell<HashMap<Addr, Option<SourceLine>>>,
 }
 
-impl<'a> Namer<'a> {
-    pub(crate) fn new(target: &'a dyn Target) -> Self {
-        Namer { target, known: HashMap::new() }
+impl fmt::Debug for FileNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileNames").field("runtimes", &self.runtimes.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'t> FileNames<'t> {
+    /// Those of the files that are mapped; `line` knows debug information.
+    pub fn of(
+        target: &'t dyn Target,
+        runtimes: &'t [Box<dyn Runtime>],
+        line: &'t dyn Fn(Addr) -> Option<SourceLine>,
+    ) -> FileNames<'t> {
+        FileNames { target, runtimes, line, code: RefCell::default(), lines: RefCell::default() }
+    }
+}
+
+impl Names for FileNames<'_> {
+    fn code(&self, addr: Addr) -> Option<String> {
+        let name = || {
+            let module = self.target.module_at(addr)?;
+            Some(match module.symbol_at(addr) {
+                Some((symbol, 0)) => demangle(&symbol.name),
+                Some((symbol, distance)) => format!("{}+{distance:#x}", demangle(&symbol.name)),
+                None => format!("{}+{:#x}", module.name(), addr.0.wrapping_sub(module.bias)),
+            })
+        };
+        self.code.borrow_mut().entry(addr).or_insert_with(name).clone()
     }
 
-    /// `symbol`, `symbol+offset`, or `module+offset` where no symbol covers the address.
-    pub(crate) fn name(&mut self, addr: Addr) -> Option<String> {
-        if let Some(known) = self.known.get(&addr) {
-            return known.clone();
-        }
-        let name = self.target.module_at(addr).map(|module| match module.symbol_at(addr) {
-            Some((symbol, 0)) => demangle(&symbol.name),
-            Some((symbol, distance)) => format!("{}+{distance:#x}", demangle(&symbol.name)),
-            None => format!("{}+{:#x}", module.name(), addr.0.wrapping_sub(module.bias)),
-        });
-        self.known.insert(addr, name.clone());
-        name
+    fn object(&self, addr: Addr) -> Option<String> {
+        symbol(self.target, addr)
     }
 
-    /// Names every function and every object waited for. `refine` may change a wait once its object has a name.
-    pub(crate) fn name_all(&mut self, snapshot: &mut RuntimeSnapshot, refine: impl Fn(&mut Wait)) {
-        for function in
-            snapshot.teams.iter_mut().map(|t| &mut t.function).chain(snapshot.tasks.iter_mut().map(|t| &mut t.function))
-        {
-            if let Fact::Known { value: CodeRef { addr, name }, .. } = function {
-                *name = self.name(*addr);
-            }
-        }
-        for dependence in snapshot.tasks.iter_mut().flat_map(|t| &mut t.dependences) {
-            dependence.name = symbol(self.target, dependence.addr);
-        }
-        for lock in snapshot.locks.iter_mut().filter(|lock| lock.name.is_none()) {
-            lock.name = symbol(self.target, lock.object);
-        }
-        for thread in &mut snapshot.threads {
-            if let Fact::Known { value: Some(wait), .. } = &mut thread.wait {
-                if wait.name.is_none() {
-                    wait.name = self.name(wait.object);
-                }
-                refine(wait);
-                thread.state = wait.kind.state_fact(wait.origin);
-            }
-        }
+    fn line(&self, returns_to: Addr) -> Option<SourceLine> {
+        self.lines.borrow_mut().entry(returns_to).or_insert_with(|| (self.line)(returns_to)).clone()
+    }
+
+    fn criticals(&self, runtime: usize, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
+        self.runtimes.get(runtime).map(|runtime| runtime.criticals(self.target, wanted)).unwrap_or_default()
+    }
+
+    fn naming(&self, runtime: usize) -> Naming {
+        self.runtimes.get(runtime).map(|runtime| runtime.naming()).unwrap_or_default()
     }
 }
 

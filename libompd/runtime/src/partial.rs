@@ -9,7 +9,7 @@ use ompd_process::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Owner, RuntimeSnapshot, TaskId, TaskgroupId, TeamId};
+use crate::model::{Owner, RawSnapshot, TaskId, TaskgroupId, TeamId};
 use crate::recover::Recovered;
 use crate::{gomp, kmp};
 
@@ -42,7 +42,7 @@ fn all_but_one(image: &ElfFile, origins: &FamilyOrigins) -> Recovered {
 }
 
 /// What is known of each object, by address: ids depend on what else was found.
-fn known(s: &RuntimeSnapshot) -> BTreeMap<(Addr, &'static str), String> {
+fn known(s: &RawSnapshot) -> BTreeMap<(Addr, &'static str), String> {
     let mut all = BTreeMap::new();
     let mut file = |at: Addr, what, value: Option<String>| {
         if let Some(value) = value.filter(|_| !at.is_null()) {
@@ -219,9 +219,8 @@ fn contradicted(
     let why = &wrong.issues.first().expect("an issue").text;
     assert!(why.contains(&format!("is not used: {failing}")), "{why}");
     // What the code tells is still there, and the same.
-    let numbers = |s: &RuntimeSnapshot| -> Vec<_> {
-        s.threads.iter().map(|t| (t.lwp, t.thread_num.get(), t.team.get())).collect()
-    };
+    let numbers =
+        |s: &RawSnapshot| -> Vec<_> { s.threads.iter().map(|t| (t.lwp, t.thread_num.get(), t.team.get())).collect() };
     assert_eq!(numbers(&right), numbers(&wrong));
     assert!(!wrong.instance.missing.is_empty());
     assert!(wrong.instance.origins.iter().all(|o| o.origin != Origin::Profile || o.values == 0));

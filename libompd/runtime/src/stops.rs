@@ -13,6 +13,7 @@ use ompd_layout::code::{self, Callee, CodeImage, Limits, Operand, Run, Transfer,
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Machine, Registers, Symbol};
 
+use crate::model::RawTeam;
 use crate::model::{TaskId, TeamId};
 
 /// What begins or ends where a debugger stops.
@@ -171,6 +172,29 @@ pub struct AtStop {
     pub region: Option<TeamId>,
     /// The task that met it, or the one that begins or ends; the reason if it is not known.
     pub task: Option<Result<TaskId, String>>,
+    /// What a snapshot of the memory does not show yet: [`merge::with_stop`](crate::merge::with_stop) adds it.
+    pub lacking: Vec<Lacking>,
+}
+
+/// What holds at a stop, and the runtime's memory does not show yet.
+#[derive(Debug, Clone)]
+pub enum Lacking {
+    /// Which thread of the kernel's the descriptor is of.
+    Lwp {
+        /// Address of the descriptor.
+        descriptor: Addr,
+        /// The thread.
+        lwp: i32,
+    },
+    /// A team that no thread knows yet. It comes last in the snapshot.
+    Team(Box<RawTeam>),
+    /// The function of a task.
+    Function {
+        /// The task.
+        task: TaskId,
+        /// Where its function begins.
+        begins: Addr,
+    },
 }
 
 /// The values of registers by their DWARF numbers, as far as they are known.

@@ -4,7 +4,10 @@ use std::cell::Cell;
 
 use ompd_process::core::Core;
 use ompd_process::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_runtime::evidence::Evidence;
+use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Fact, Owner, RuntimeSnapshot, TeamId, WaitKind};
+use ompd_runtime::names::FileNames;
 use ompd_runtime::{Runtime, discover};
 use test_programs::{Env, Opt, Running, build, combinations};
 
@@ -80,11 +83,8 @@ impl Target for Harmed<'_> {
 }
 
 fn snapshots(runtimes: &[Box<dyn Runtime>], target: &dyn Target) -> Vec<RuntimeSnapshot> {
-    let mut all: Vec<_> = runtimes.iter().map(|r| r.snapshot(target)).collect();
-    for (runtime, snapshot) in runtimes.iter().zip(&mut all) {
-        runtime.name(target, snapshot);
-    }
-    all
+    let raw = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
+    merge(raw, &Evidence::of_names(&FileNames::of(target, runtimes, &|_| None)))
 }
 
 /// Everything said, without addresses of reads: two equal looks give equal text.

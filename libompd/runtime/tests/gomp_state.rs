@@ -8,10 +8,13 @@ use ompd_process::{
     Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
 };
 use ompd_runtime::discover;
+use ompd_runtime::evidence::Evidence;
+use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RuntimeSnapshot, Task, TaskId, TaskState,
-    TaskgroupId, WaitKind,
+    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task, TaskId,
+    TaskState, TaskgroupId, WaitKind,
 };
+use ompd_runtime::names::FileNames;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
 #[path = "common/libgomp.rs"]
@@ -43,11 +46,11 @@ fn look<T>(running: &Running, also: impl FnOnce(&Live) -> T) -> (RuntimeSnapshot
     let runtimes = discover(&live, &[]);
     let [runtime] = &runtimes[..] else { panic!("{} runtimes", runtimes.len()) };
     live.stop().expect("the process stops");
-    let mut snapshot = runtime.snapshot(&live);
+    let raw = runtime.snapshot(&live);
     let also = also(&live);
     live.resume();
-    runtime.name(&live, &mut snapshot);
-    (snapshot, also)
+    let names = FileNames::of(&live, &runtimes, &|_| None);
+    (merge(vec![raw], &Evidence::of_names(&names)).remove(0), also)
 }
 
 /// The address of a variable of the program.
@@ -363,7 +366,7 @@ fn corrupted_queues_are_told_and_do_no_harm() {
     live.stop().expect("the process stops");
     let good = runtime.snapshot(&live);
     assert!(good.issues.is_empty(), "{:?}", good.issues);
-    let in_state = |s: &RuntimeSnapshot, state| s.tasks.iter().filter(|t| t.state.get() == Some(state)).count();
+    let in_state = |s: &RawSnapshot, state| s.tasks.iter().filter(|t| t.state.get() == Some(state)).count();
     let ready: Vec<Addr> =
         good.tasks.iter().filter(|t| t.state.get() == Some(TaskState::Ready)).map(|t| t.descriptor).collect();
     assert!(ready.len() > 5, "{ready:?}");
@@ -381,7 +384,7 @@ fn corrupted_queues_are_told_and_do_no_harm() {
             assert_eq!(in_state(&bad, state), in_state(&good, state), "{astray:#x}: {state:?}");
         }
         assert_eq!(format!("{:?}", bad.threads), format!("{:?}", good.threads), "{astray:#x}");
-        let counted = |task: &&Task| task.unfinished_children.get().is_some_and(|n| n > 5);
+        let counted = |task: &&RawTask| task.unfinished_children.get().is_some_and(|n| n > 5);
         assert!(!bad.tasks.iter().any(|task| counted(&task)), "{astray:#x}: children of half a list");
     }
     // A list of dependent tasks without end: no more is believed than tasks there are.

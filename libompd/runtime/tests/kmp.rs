@@ -6,7 +6,10 @@ use std::path::Path;
 
 use ompd_process::{Addr, Live, OpenOptions};
 use ompd_runtime::discover;
+use ompd_runtime::evidence::Evidence;
+use ompd_runtime::merge::merge;
 use ompd_runtime::model::*;
+use ompd_runtime::names::FileNames;
 use test_programs::{Opt, Skip, Toolchain, build};
 
 #[path = "common/held.rs"]
@@ -215,9 +218,10 @@ fn locks_of_each_kind() {
             let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be opened");
             let runtimes = discover(&live, &[]);
             live.stop().expect("it can be stopped");
-            let mut s = runtimes[0].snapshot(&live);
+            let raw = runtimes[0].snapshot(&live);
             live.resume();
-            runtimes[0].name(&live, &mut s);
+            let names = FileNames::of(&live, &runtimes, &|_| None);
+            let s = merge(vec![raw], &Evidence::of_names(&names)).remove(0);
             check_locks(&running.truth, &s, (kind, checks), &what);
             running.release().expect("it goes on");
         }

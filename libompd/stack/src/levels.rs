@@ -6,7 +6,7 @@
 
 use ompd_process::Addr;
 use ompd_runtime::entry::Role;
-use ompd_runtime::model::{Fact, RuntimeSnapshot, TeamId, Thread};
+use ompd_runtime::model::{Fact, RawSnapshot, RawThread, TeamId};
 
 use crate::physical::{Owner, Physical};
 use crate::process::Process;
@@ -26,7 +26,7 @@ pub(crate) struct Level {
 
 /// The regions around a thread, as far as it is itself the thread that opened them: innermost first, the last one being
 /// that in which another thread is number 0, if there is one.
-pub(crate) fn levels(snapshot: &RuntimeSnapshot, thread: &Thread) -> Vec<Level> {
+pub(crate) fn levels(snapshot: &RawSnapshot, thread: &RawThread) -> Vec<Level> {
     let mut found = Vec::new();
     let (mut team, mut number) = (thread.team.flat(), thread.thread_num.get());
     while let (Some(id), Some(own)) = (team, number) {
@@ -56,7 +56,7 @@ pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<(usize, bool)> {
 
 /// Gives each of `levels` (those in which the thread is number 0) the call that opened it, where that is certain.
 pub(crate) fn assign(
-    snapshot: &RuntimeSnapshot,
+    snapshot: &RawSnapshot,
     physical: &Physical,
     levels: &[Level],
     forks: &[(usize, bool)],
@@ -72,7 +72,7 @@ pub(crate) fn assign(
     let fits = |level: &Level, fork: usize| {
         let body = fork.checked_sub(1).map(|s| &physical.segments[s]).filter(|s| s.region && !s.interrupts);
         let body = body.and_then(|s| s.begins);
-        let known = snapshot.team(level.team).and_then(|t| t.function.value()).map(|f| f.addr);
+        let known = snapshot.team(level.team).and_then(|t| t.function.get());
         match (body, known) {
             (Some(body), Some(known)) => body == known,
             _ => true,
@@ -150,7 +150,7 @@ fn align(
 }
 
 /// True if a runtime made the thread and it waits for its next region.
-pub(crate) fn is_idle(thread: &Thread) -> bool {
+pub(crate) fn is_idle(thread: &RawThread) -> bool {
     matches!(thread.role, Fact::Known { value: ompd_runtime::model::Role::IdleWorker, .. })
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ompd_process::Addr;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
-use ompd_runtime::model::{Fact, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TeamId};
+use ompd_runtime::merge::{self, RegionCode, TaskCode};
+use ompd_runtime::model::{Fact, RawSnapshot, SourceLine, TaskId, TaskKind, TeamId};
 
 use crate::names;
 use crate::outlined;
@@ -172,7 +173,9 @@ enum Position {
 
 pub(crate) struct Walker<'p, 't> {
     pub(crate) process: &'p Process<'t>,
-    pub(crate) snapshots: &'p [RuntimeSnapshot],
+    pub(crate) snapshots: &'p [RawSnapshot],
+    /// The code of the regions and tasks of each runtime.
+    pub(crate) code: &'p [merge::Code],
     pub(crate) threads: &'p [Physical],
     pub(crate) found: &'p Found,
     pub(crate) left: FramesLeft,
@@ -221,6 +224,14 @@ impl Walker<'_, '_> {
         }
         borrow_names(&mut stack.frames);
         stack
+    }
+
+    fn region(&self, runtime: usize, team: TeamId) -> Option<&RegionCode> {
+        self.code.get(runtime)?.teams.get(team.0)
+    }
+
+    fn task(&self, runtime: usize, task: TaskId) -> Option<&TaskCode> {
+        self.code.get(runtime)?.tasks.get(task.0)
     }
 
     fn is_idle(&self, lwp: i32) -> bool {
@@ -604,17 +615,16 @@ impl Walker<'_, '_> {
         let segment = &physical.segments[index];
         let next = physical.segments.get(index + 1).filter(|_| !segment.interrupts)?;
         let Owner::Runtime(runtime) = next.owner else { return None };
-        let snapshot = &self.snapshots[runtime];
         let described = || {
             let start = segment.begins.or_else(|| self.absent_start(thread, index))?;
             Some((stitch::construct_line(self.process, start)?, true))
         };
         let (name, line) = if segment.region {
-            let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| snapshot.team(level.team));
+            let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| self.region(runtime, level.team));
             let name = team.and_then(|t| t.construct.get()).or_else(|| next.entry.map(|e| e.construct));
             (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
         } else if segment.task && next.entry.is_none_or(|e| e.role != Role::Other) {
-            let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| snapshot.task(*id));
+            let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| self.task(runtime, *id));
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|_| next.generates());
             (generating.map_or("task", |e| e.construct), task.and_then(|t| located(&t.location)))
@@ -627,11 +637,10 @@ impl Walker<'_, '_> {
     /// Where the function of a body begins that has left the stack by a jump, as the runtime tells.
     fn absent_start(&self, thread: usize, index: usize) -> Option<Addr> {
         let region = self.found.regions.get(&(thread, index));
-        let team = region.and_then(|(runtime, level)| self.snapshots[*runtime].team(level.team));
+        let team = region.and_then(|(runtime, level)| self.region(*runtime, level.team));
         let task = self.found.task_at.get(&(thread, index));
-        let task = task.and_then(|(runtime, id)| self.snapshots[*runtime].task(*id));
-        let function = team.map(|team| &team.function).or_else(|| task.map(|task| &task.function))?;
-        function.value().map(|function| function.addr)
+        let task = task.and_then(|(runtime, id)| self.task(*runtime, *id));
+        team.map(|team| &team.function).or_else(|| task.map(|task| &task.function))?.get()
     }
 
     /// Appends the body of a construct that has left the stack by a jump to the segment's outermost function.
@@ -646,17 +655,16 @@ impl Walker<'_, '_> {
     }
 
     fn emit_region(&self, stack: &mut LogicalStack, runtime: usize, team: TeamId, via: Via) {
-        let Some(team) = self.snapshots[runtime].team(team) else { return };
-        let function = team.function.value();
+        let Some(team) = self.region(runtime, team) else { return };
+        let function = team.function.get();
         let line = located(&team.location);
-        let line = line.or_else(|| Some((stitch::construct_line(self.process, function?.addr)?, true)));
-        self.emit_absent(stack, team.construct.get().unwrap_or("parallel"), function.map(|f| f.addr), line, via);
+        let line = line.or_else(|| Some((stitch::construct_line(self.process, function?)?, true)));
+        self.emit_absent(stack, team.construct.get().unwrap_or("parallel"), function, line, via);
     }
 
     fn emit_task(&self, stack: &mut LogicalStack, runtime: usize, task: TaskId, via: Via) {
-        let Some(task) = self.snapshots[runtime].task(task) else { return };
-        let function = task.function.value().map(|f| f.addr);
-        self.emit_absent(stack, "task", function, located(&task.location), via);
+        let Some(task) = self.task(runtime, task) else { return };
+        self.emit_absent(stack, "task", task.function.get(), located(&task.location), via);
     }
 
     /// A construct whose body is on no stack.

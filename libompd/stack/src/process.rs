@@ -21,8 +21,6 @@ use crate::unwind::Frame;
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
-    /// Where it begins, in the target.
-    pub(crate) start: Addr,
 }
 
 /// A process with its runtimes, and what has been looked up so far: threads share nearly all their frames.
@@ -78,7 +76,7 @@ impl<'t> Process<'t> {
             return known.clone();
         }
         let found = self.images.at(addr).and_then(|image| image.module.symbol_at(addr));
-        let found = found.map(|(symbol, _)| Rc::new(Function { name: symbol.name.into(), start: symbol.addr }));
+        let found = found.map(|(symbol, _)| Rc::new(Function { name: symbol.name.into() }));
         self.symbols.borrow_mut().insert(addr, found.clone());
         found
     }

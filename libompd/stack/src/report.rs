@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ompd_process::{Addr, Target};
 use ompd_runtime::Runtime;
-use ompd_runtime::model::{RuntimeSnapshot, TaskId, TaskKind};
+use ompd_runtime::evidence::StackEvidence;
+use ompd_runtime::merge;
+use ompd_runtime::model::{RawSnapshot, RawTask, TaskId, TaskKind};
 
 use crate::capture::Stacks;
 use crate::image::Cache;
@@ -22,6 +24,8 @@ pub struct Report {
     pub logical: Vec<LogicalStack>,
     /// Files with code of frames that have no source lines, each with the reason.
     pub without_lines: BTreeMap<Arc<str>, String>,
+    /// What they say of each runtime, in the order of the snapshots.
+    pub evidence: Vec<StackEvidence>,
     pub(crate) threads: Vec<Physical>,
     found: Found,
 }
@@ -40,14 +44,14 @@ pub struct TaskFrames {
 }
 
 impl Report {
-    /// Follows all stacks, and adds to the snapshots what only stacks tell: the functions of regions and tasks, where their
-    /// constructs stand and which they are. The process need not be stopped any more.
+    /// Follows all stacks, and gathers what only stacks tell of the runtimes: the functions of regions and tasks, where their
+    /// constructs stand and which they are, and the calls threads wait in. The process need not be stopped any more.
     ///
     /// `snapshots` are those of `runtimes`, in the same order, made in the stop in which `stacks` were captured.
     pub fn of(
         target: &dyn Target,
         runtimes: &[Box<dyn Runtime>],
-        snapshots: &mut [RuntimeSnapshot],
+        snapshots: &[RawSnapshot],
         stacks: &Stacks,
         cache: &Cache,
     ) -> Report {
@@ -68,15 +72,16 @@ impl Report {
             })
             .collect();
         let found = stitch::find(&process, snapshots, &threads);
-        stitch::enrich(&process, snapshots, &threads, &found);
-        let walker =
-            Walker { process: &process, snapshots, threads: &threads, found: &found, left: Default::default() };
+        let evidence = stitch::evidence(&process, snapshots, &threads, &found);
+        let code: Vec<_> = snapshots.iter().zip(&evidence).map(|(raw, stacks)| merge::code(raw, stacks)).collect();
+        let (threads_of, left) = (&threads, Default::default());
+        let walker = Walker { process: &process, snapshots, code: &code, threads: threads_of, found: &found, left };
         let logical: Vec<LogicalStack> = (0..threads.len()).map(|index| walker.walk(index)).collect();
         let frames = logical.iter().flat_map(|stack| &stack.frames);
         let places: BTreeSet<Addr> =
             frames.filter(|f| f.line.is_none() && f.lwp.is_some()).filter_map(|f| f.addr).collect();
         let without_lines = places.into_iter().filter_map(|addr| process.without_lines(addr)).collect();
-        Report { logical, without_lines, threads, found }
+        Report { logical, without_lines, evidence, threads, found }
     }
 
     /// The frames of a thread as they are on its stack, those of runtimes included.
@@ -103,10 +108,9 @@ impl Report {
         })
     }
 
-    /// Where a task of the runtime with this index borders on the runtime; `None` if it has no frame of its own on any stack,
+    /// Where a task of the runtime with this index, which is `model`, borders on the runtime; `None` if it has no frame of its own on any stack,
     /// or which it is could not be told.
-    pub fn task_frames(&self, snapshots: &[RuntimeSnapshot], runtime: usize, task: TaskId) -> Option<TaskFrames> {
-        let model = snapshots.get(runtime)?.task(task)?;
+    pub fn task_frames(&self, runtime: usize, task: TaskId, model: &RawTask) -> Option<TaskFrames> {
         let (thread, segment, outermost) = match model.kind.get()? {
             TaskKind::Implicit => {
                 let (thread, segment) = *self.found.bodies.get(&(runtime, model.team.flat()?, model.member?))?;

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ompd_process::Addr;
-use ompd_runtime::Origin;
 use ompd_runtime::entry::Role;
-use ompd_runtime::model::{CodeRef, Fact, Issue, RuntimeSnapshot, SourceLine, TaskId, TaskKind, TaskState, TeamId};
+use ompd_runtime::evidence::{Fork, StackEvidence, TaskOnStack};
+use ompd_runtime::merge;
+use ompd_runtime::model::{Fact, RawSnapshot, RawTask, RawThread, SourceLine, TaskId, TaskKind, TaskState, TeamId};
 
 use crate::levels::{self, Level};
 use crate::physical::{Owner, Physical};
@@ -39,7 +40,7 @@ pub(crate) struct Found {
 const MAX_STEPS: usize = 1 << 20;
 
 /// Finds them.
-pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads: &[Physical]) -> Found {
+pub(crate) fn find(process: &Process<'_>, snapshots: &[RawSnapshot], threads: &[Physical]) -> Found {
     let by_lwp: HashMap<i32, usize> = threads.iter().enumerate().map(|(index, t)| (t.lwp, index)).collect();
     let mut found = Found::default();
     for (runtime, snapshot) in snapshots.iter().enumerate() {
@@ -60,11 +61,11 @@ pub(crate) fn find(process: &Process<'_>, snapshots: &[RuntimeSnapshot], threads
 }
 
 fn find_regions(
-    snapshot: &RuntimeSnapshot,
+    snapshot: &RawSnapshot,
     runtime: usize,
     physical: &Physical,
     index: usize,
-    thread: &ompd_runtime::model::Thread,
+    thread: &RawThread,
     found: &mut Found,
 ) {
     let levels = levels::levels(snapshot, thread);
@@ -130,14 +131,8 @@ fn task_segments(
         .collect()
 }
 
-fn find_tasks(
-    process: &Process<'_>,
-    snapshot: &RuntimeSnapshot,
-    runtime: usize,
-    threads: &[Physical],
-    found: &mut Found,
-) {
-    let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.value()).map(|f| f.addr);
+fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, threads: &[Physical], found: &mut Found) {
+    let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.get());
     let explicit = |id: &TaskId| snapshot.task(*id).and_then(|t| t.kind.get()).is_some_and(TaskKind::is_explicit);
     let functions: BTreeSet<Addr> =
         (0..snapshot.tasks.len()).map(TaskId).filter(explicit).filter_map(function).collect();
@@ -219,7 +214,7 @@ fn find_tasks(
 }
 
 /// True for explicit tasks that have been begun and are not over: the one a thread executes, and those that wait beneath.
-fn begun(snapshot: &RuntimeSnapshot, id: TaskId) -> bool {
+fn begun(snapshot: &RawSnapshot, id: TaskId) -> bool {
     snapshot.task(id).is_some_and(|t| {
         t.kind.get().is_some_and(TaskKind::is_explicit)
             && !matches!(t.state.get(), Some(TaskState::Ready | TaskState::Detached))
@@ -228,7 +223,7 @@ fn begun(snapshot: &RuntimeSnapshot, id: TaskId) -> bool {
 
 /// Which of `tasks`, all with the same function, is which of `places`: certain if there is one of each, or if all lie on one
 /// stack and descend from each other, since a task begins after those it descends from.
-fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<TaskId>) -> Vec<(Place, TaskId)> {
+fn match_suspended(snapshot: &RawSnapshot, places: &[Place], tasks: Vec<TaskId>) -> Vec<(Place, TaskId)> {
     if places.len() != tasks.len() || places.iter().any(|p| p.0 != places[0].0) {
         return Vec::new();
     }
@@ -252,84 +247,57 @@ fn match_suspended(snapshot: &RuntimeSnapshot, places: &[Place], tasks: Vec<Task
     chain.map_or_else(Vec::new, |chain| places.iter().copied().zip(chain).collect())
 }
 
-/// Adds to the snapshots what only stacks tell: functions of regions and of tasks, where their constructs stand, and which
-/// they are.
-pub(crate) fn enrich(process: &Process<'_>, snapshots: &mut [RuntimeSnapshot], threads: &[Physical], found: &Found) {
-    let mut bodies: BTreeMap<(usize, TeamId), Vec<Addr>> = BTreeMap::new();
+/// What only stacks tell of each runtime: functions of regions and of tasks, where their constructs stand, and what threads
+/// have called.
+pub(crate) fn evidence(
+    process: &Process<'_>,
+    snapshots: &[RawSnapshot],
+    threads: &[Physical],
+    found: &Found,
+) -> Vec<StackEvidence> {
+    let mut all: Vec<StackEvidence> = snapshots.iter().map(|_| StackEvidence::default()).collect();
     for ((runtime, team, _), (thread, segment)) in &found.bodies {
         if let Some(start) = threads[*thread].segments[*segment].begins {
-            bodies.entry((*runtime, *team)).or_default().push(start);
+            all[*runtime].bodies.entry(*team).or_default().push(start);
         }
     }
     for ((thread, segment), (runtime, level)) in &found.regions {
         if let Some(start) = threads[*thread].segments[*segment].vanished {
-            bodies.entry((*runtime, level.team)).or_default().push(start);
-        }
-    }
-    for ((runtime, team), starts) in bodies {
-        let snapshot = &mut snapshots[runtime];
-        let Some(team) = snapshot.teams.get_mut(team.0).filter(|t| t.function.value().is_none()) else { continue };
-        if starts.iter().all(|start| *start == starts[0]) {
-            team.function = Fact::known(named(process, starts[0]), Origin::Stack);
-        } else {
-            team.function = Fact::unknown("the stacks of its members contradict each other");
-            let text = "its members execute different functions as the body of the region: it is not shown";
-            snapshot.issues.push(Issue::new(format!("team {}", team.descriptor), text));
+            all[*runtime].bodies.entry(level.team).or_default().push(start);
         }
     }
     for ((runtime, team), (thread, segment)) in &found.forks {
-        let Some(team) = snapshots[*runtime].teams.get_mut(team.0) else { continue };
         let physical = &threads[*thread];
-        if let Some(entry) = physical.segments[*segment].entry {
-            team.construct = Fact::known(entry.construct, Origin::Stack);
-        }
-        let unplaced = physical.segments[*segment].entry.is_some_and(|e| e.unplaced);
-        let line = match physical.segments.get(segment + 1) {
-            _ if unplaced => team.function.value().and_then(|f| construct_line(process, f.addr)),
-            Some(outer) => line_at(process, physical.backtrace.frames[outer.frames.start].lookup()),
-            None => None,
-        };
-        if let Some(line) = line.filter(|_| team.location.value().is_none()) {
-            team.location = Fact::known(line, Origin::Dwarf);
-        }
+        let entry = physical.segments[*segment].entry;
+        let outer = physical.segments.get(segment + 1).filter(|_| !entry.is_some_and(|entry| entry.unplaced));
+        let line = outer.and_then(|outer| line_at(process, physical.backtrace.frames[outer.frames.start].lookup()));
+        all[*runtime].forks.insert(*team, Fork { entry, line });
     }
     for ((runtime, id), (thread, segment)) in &found.tasks {
-        let start = threads[*thread].segments[*segment].begins;
-        let Some(task) = snapshots[*runtime].tasks.get_mut(id.0) else { continue };
-        task.stack = Some(threads[*thread].lwp);
-        if let Some(start) = start.filter(|_| task.function.value().is_none()) {
-            task.function = Fact::known(named(process, start), Origin::Stack);
-        }
+        let begins = threads[*thread].segments[*segment].begins;
+        all[*runtime].tasks.insert(*id, TaskOnStack { lwp: threads[*thread].lwp, begins });
     }
-    for (runtime, snapshot) in snapshots.iter_mut().enumerate() {
-        waiting::explain(process, snapshot, runtime, threads);
-        let teams: Vec<(Fact<CodeRef>, Fact<SourceLine>)> =
-            snapshot.teams.iter().map(|t| (t.function.clone(), t.location.clone())).collect();
-        for task in &mut snapshot.tasks {
-            match (task.kind.get(), task.team.flat()) {
-                (Some(TaskKind::Implicit), Some(team)) if task.function.value().is_none() => {
-                    if let Some((function, location)) = teams.get(team.0).filter(|(f, _)| f.value().is_some()) {
-                        task.function = function.clone();
-                        if task.location.value().is_none() {
-                            task.location = location.clone();
-                        }
-                    }
-                }
-                (Some(kind), _) if kind.is_explicit() && task.location.value().is_none() => {
-                    if let Some(line) = task.function.value().and_then(|f| construct_line(process, f.addr)) {
-                        task.location = Fact::known(line, Origin::Dwarf);
-                    }
-                }
-                _ => {}
-            }
-        }
+    for (runtime, (snapshot, evidence)) in snapshots.iter().zip(&mut all).enumerate() {
+        evidence.calls = waiting::calls(process, snapshot, runtime, threads);
+        evidence.begins = begins(process, snapshot, evidence);
     }
+    all
 }
 
-fn named(process: &Process<'_>, start: Addr) -> CodeRef {
-    let name = process.symbol(start).filter(|s| s.start == start).map(|s| crate::names::source_name(&s.name, None));
-    let name = name.or_else(|| process.module(start).map(|(module, offset)| format!("{module}+{offset:#x}")));
-    CodeRef { addr: start, name }
+/// Lines at which the code of bodies begins, of those functions for which nothing else says where their construct stands.
+fn begins(process: &Process<'_>, snapshot: &RawSnapshot, evidence: &StackEvidence) -> HashMap<Addr, SourceLine> {
+    let unplaced = |id: &TeamId| evidence.forks.get(id).and_then(|fork| fork.entry).is_some_and(|e| e.unplaced);
+    let teams = (0..).map(TeamId).zip(&snapshot.teams).filter(|(id, team)| unplaced(id) && !is_placed(&team.location));
+    let regions = teams.filter_map(|(id, team)| merge::region_function(team, id, evidence).get());
+    let explicit = |task: &RawTask| task.kind.get().is_some_and(TaskKind::is_explicit) && !is_placed(&task.location);
+    let tasks = (0..).map(TaskId).zip(&snapshot.tasks).filter(|(_, task)| explicit(task));
+    let tasks = tasks.filter_map(|(id, task)| merge::task_function(task, id, evidence).get());
+    let functions: BTreeSet<Addr> = regions.chain(tasks).collect();
+    functions.into_iter().filter_map(|start| Some((start, construct_line(process, start)?))).collect()
+}
+
+fn is_placed(location: &Fact<SourceLine>) -> bool {
+    location.value().is_some()
 }
 
 /// The line at `addr`, with the innermost function there.

@@ -119,7 +119,7 @@ pub struct Taskgroup {
 
 pub fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task {
     let task = &inspection.runtimes[runtime].tasks[id.0];
-    let frames = inspection.stacks.task_frames(&inspection.runtimes, runtime, id);
+    let frames = inspection.stacks.task_frames(runtime, id, task);
     Task {
         descriptor: hex(task.descriptor),
         kind: known(&task.kind, |k| k.word()),

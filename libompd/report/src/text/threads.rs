@@ -73,13 +73,14 @@ fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
         None => page.doing(thread),
     });
     let elsewhere = page.elsewhere(snapshot, thread);
+    let state = thread.state(&snapshot.teams);
     let lines = [
         ("role", words::at_length(&thread.role.clone().map(|role| role.word().to_owned()))),
         ("team", words::at_length(&team)),
         ("number", words::at_length(&thread.thread_num.clone().map(|n| n.to_string()))),
         ("level", words::at_length(&thread.icvs.levels.clone().map(|n| n.to_string()))),
         ("task", words::at_length(&task)),
-        ("state", words::at_length(&thread.state.clone().map(|s| format!("{} ({:#x})", s.name(), s.number())))),
+        ("state", words::at_length(&state.map(|s| format!("{} ({:#x})", s.name(), s.number())))),
         ("doing", words::at_length(&wait)),
     ];
     for (name, text) in lines.into_iter().chain(elsewhere.map(|text| ("nested", text))) {

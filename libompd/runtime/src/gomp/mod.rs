@@ -11,6 +11,7 @@ pub mod schema;
 pub(crate) mod stops;
 
 use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,10 +20,10 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
+use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, LockKind, RuntimeSnapshot, Setting, Wait, WaitKind};
-use crate::names::Namer;
+use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
@@ -198,7 +199,7 @@ impl Runtime for Gomp {
         &self.info
     }
 
-    fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
+    fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
         let first = read::Reader::snapshot(self, target);
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
@@ -232,15 +233,13 @@ impl Runtime for Gomp {
         Fact::unknown("what libgomp implements only its compiler says")
     }
 
-    fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
-        let mut namer = Namer::new(target);
-        namer.name_all(snapshot, name_critical);
-        for dependence in snapshot.tasks.iter_mut().flat_map(|task| &mut task.dependences) {
-            if dependence.name.is_none() && !dependence.addr.is_null() {
-                dependence.name = namer.name(dependence.addr);
-            }
-        }
-        name_locks(snapshot);
+    fn naming(&self) -> Naming {
+        Naming { critical_of, locks_by_waits: true, dependences_by_module: true }
+    }
+
+    /// Of libgomp's criticals the variable is the lock.
+    fn criticals(&self, _target: &dyn Target, _wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
+        HashMap::new()
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
@@ -273,7 +272,7 @@ impl Runtime for Gomp {
     fn at_stop(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         point: &StopPoint,
         registers: Values<'_>,
@@ -292,24 +291,7 @@ impl Runtime for Gomp {
     }
 }
 
-/// What the waits for a lock have shown of it.
-fn name_locks(snapshot: &mut RuntimeSnapshot) {
-    for wait in snapshot.threads.iter().filter_map(|thread| thread.wait.value().and_then(Option::as_ref)) {
-        let Some(lock) = wait.lock.and_then(|id| snapshot.locks.get_mut(id.0)) else { continue };
-        if lock.name.is_none() {
-            lock.name.clone_from(&wait.name);
-        }
-        if wait.kind == WaitKind::Critical {
-            lock.kind = Fact::known(LockKind::Critical, wait.origin);
-        }
-    }
-}
-
 /// GCC makes a variable `.gomp_critical_user_NAME` for each named `critical` (gcc/omp-low.cc).
-fn name_critical(wait: &mut Wait) {
-    let Some(name) = wait.name.as_deref() else { return };
-    if let Some(critical) = name.trim_start_matches('.').strip_prefix("gomp_critical_user_") {
-        wait.name = Some(format!("critical ({critical})"));
-        wait.kind = WaitKind::Critical;
-    }
+fn critical_of(symbol: &str) -> Option<&str> {
+    symbol.trim_start_matches('.').strip_prefix("gomp_critical_user_")
 }

@@ -12,9 +12,11 @@ use super::Gomp;
 use super::recover::{Recipes, internal};
 use crate::bind::View;
 use crate::limits;
-use crate::model::{CodeRef, Fact, RuntimeSnapshot, TaskId, Team, TeamId};
+use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
 use crate::recover::unanimous;
-use crate::stops::{AtStop, Branches, Found, Kind, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register};
+use crate::stops::{
+    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+};
 
 /// What `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)` is given, by number.
 const FUNCTION: u8 = 0;
@@ -466,7 +468,7 @@ impl Gomp {
     pub(super) fn hold(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         point: &StopPoint,
         registers: Values<'_>,
@@ -476,8 +478,9 @@ impl Gomp {
         let current = || task.get().ok_or_else(|| task.why().unwrap_or("unknown").to_owned());
         match point.kind {
             Kind::TeamStart => {
-                let region = self.newborn(target, snapshot, lwp, registers)?;
-                Ok(AtStop { region: Some(region), ..AtStop::default() })
+                let team = self.newborn(target, snapshot, lwp, registers)?;
+                let lacking = vec![Lacking::Team(Box::new(team))];
+                Ok(AtStop { region: Some(TeamId(snapshot.teams.len())), lacking, ..AtStop::default() })
             }
             Kind::TeamEnd => {
                 let level = self.level_of(target, thread.descriptor)?;
@@ -490,13 +493,9 @@ impl Gomp {
                 Ok(AtStop { task: Some(met), ..AtStop::default() })
             }
             Kind::TaskCall(operand) => {
-                if let (Some(function), Ok(id)) =
-                    (operand.and_then(|operand| called(target, operand, registers)), current())
-                    && let Some(task) = snapshot.tasks.get_mut(id.0)
-                {
-                    task.function = Fact::known(CodeRef::new(function), Origin::Registers);
-                }
-                Ok(AtStop::default())
+                let function = operand.and_then(|operand| called(target, operand, registers));
+                let lacking = function.zip(current().ok()).map(|(begins, task)| Lacking::Function { task, begins });
+                Ok(AtStop { lacking: lacking.into_iter().collect(), ..AtStop::default() })
             }
             Kind::TaskReturn => {
                 let id = current()?;
@@ -520,10 +519,10 @@ impl Gomp {
     fn newborn(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         registers: Values<'_>,
-    ) -> Result<TeamId, String> {
+    ) -> Result<RawTeam, String> {
         let argument = |number| {
             let register = argument_register(target.arch().machine, number)?;
             registers(register).map(Addr)
@@ -545,8 +544,7 @@ impl Gomp {
             *first = Some(lwp);
         }
         let grown = |level: u32| level.saturating_add(1);
-        let function = argument(FUNCTION).map(CodeRef::new);
-        let team = Team {
+        Ok(RawTeam {
             descriptor: addr,
             size: s.nthreads.fact(Ok(size)),
             level: of_thread.level.fact(level.map(grown)),
@@ -554,45 +552,20 @@ impl Gomp {
             parent: thread.team.clone(),
             primary_num: of_thread.team_id.fact(number),
             serialized: s.nthreads.fact(Ok(size == 1)),
-            function: match function {
+            function: match argument(FUNCTION) {
                 Some(function) => Fact::known(function, Origin::Registers),
                 None => Fact::unknown("libgomp does not store the function of a region"),
             },
             location: Fact::unknown("libgomp does not store source positions"),
-            construct: Fact::unknown("the call that opened the region was not seen"),
             members,
             barrier: Fact::unknown("the region has not begun"),
             tool_data: Fact::unknown("libgomp has no OMPT"),
-        };
-        forget(snapshot, addr);
-        snapshot.teams.push(team);
-        Ok(TeamId(snapshot.teams.len() - 1))
-    }
-}
-
-/// Takes out of the snapshot what threads that are still leaving an ended team have made of its memory, in which there is a new
-/// one now: nobody can be in that yet.
-fn forget(snapshot: &mut RuntimeSnapshot, addr: Addr) {
-    const WHY: &str = "its team has ended, and the memory of that is a team that begins";
-    let Some(old) = snapshot.teams.iter().position(|team| team.descriptor == addr) else { return };
-    let stale = |team: &Fact<Option<TeamId>>| team.flat() == Some(TeamId(old));
-    for thread in snapshot.threads.iter_mut().filter(|thread| stale(&thread.team)) {
-        thread.team = Fact::unknown(WHY);
-        thread.thread_num = Fact::unknown(WHY);
-        thread.task = Fact::unknown(WHY);
-    }
-    for task in snapshot.tasks.iter_mut().filter(|task| stale(&task.team)) {
-        task.team = Fact::unknown(WHY);
-    }
-    if let Some(team) = snapshot.teams.get_mut(old) {
-        team.descriptor = Addr::NULL;
-        team.level = Fact::unknown(WHY);
-        team.members.clear();
+        })
     }
 }
 
 /// The task that met the construct of which this is an implicit task.
-pub(crate) fn encountering(snapshot: &RuntimeSnapshot, implicit: TaskId) -> Result<TaskId, String> {
+pub(crate) fn encountering(snapshot: &RawSnapshot, implicit: TaskId) -> Result<TaskId, String> {
     let task = snapshot.task(implicit).ok_or("the task was not read")?;
     let unknown = || task.generating.why().unwrap_or("its implicit task was generated by none").to_owned();
     task.generating.flat().ok_or_else(unknown)

@@ -22,11 +22,11 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 use crate::entry::{self, Entry};
+use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::gomp;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, Lock, LockKind, RuntimeSnapshot, Setting, WaitKind};
-use crate::names::Namer;
+use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
@@ -182,7 +182,7 @@ impl Runtime for Kmp {
         &self.info
     }
 
-    fn snapshot(&self, target: &dyn Target) -> RuntimeSnapshot {
+    fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
         let first = read::Reader::snapshot(self, target);
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
@@ -222,26 +222,31 @@ impl Runtime for Kmp {
         }
     }
 
-    fn name(&self, target: &dyn Target, snapshot: &mut RuntimeSnapshot) {
-        let criticals = name_criticals(target, snapshot);
-        for lock in &mut snapshot.locks {
-            if let Some((variable, name)) = criticals.get(&lock.object) {
-                // The lock is behind the variable, or the variable itself.
-                lock.object = *variable;
-                lock.name = Some(format!("critical ({name})"));
-                if let Some(origin) = lock.held.origin() {
-                    lock.kind = Fact::known(LockKind::Critical, origin);
+    fn naming(&self) -> Naming {
+        Naming::default()
+    }
+
+    /// The compiler makes a variable `.gomp_critical_user_NAME.var` (clang; without `.var` GCC) for each critical; on first
+    /// use the runtime leaves a pointer to an entry of its lock table in it (`__kmpc_critical_with_hint`), whose first member
+    /// points to the lock. Of some kinds of locks the variable is the lock.
+    fn criticals(&self, target: &dyn Target, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
+        let mut criticals = HashMap::new();
+        if wanted.is_empty() {
+            return criticals;
+        }
+        for module in target.modules() {
+            let Ok(file) = &module.file else { continue };
+            for symbol in file.symbols_with_prefix(CRITICAL_PREFIX).filter(|s| !s.tls) {
+                let variable = symbol.addr.offset(module.bias);
+                let behind = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry)).ok();
+                let lock = [Some(variable), behind].into_iter().flatten().find(|lock| wanted.contains(lock));
+                if let Some(lock) = lock {
+                    let name = symbol.name.trim_start_matches(CRITICAL_PREFIX).trim_end_matches(".var").to_owned();
+                    criticals.insert(lock, Critical { variable, name });
                 }
             }
         }
-        Namer::new(target).name_all(snapshot, |wait| {
-            if let Some((_, name)) = criticals.get(&wait.object) {
-                wait.name = Some(format!("critical ({name})"));
-                if wait.kind == WaitKind::Mutex {
-                    wait.kind = WaitKind::Critical;
-                }
-            }
-        });
+        criticals
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
@@ -271,7 +276,7 @@ impl Runtime for Kmp {
     fn at_stop(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         point: &StopPoint,
         registers: Values<'_>,
@@ -296,33 +301,6 @@ impl Runtime for Kmp {
             _ => false,
         }
     }
-}
-
-/// Variables and names of criticals, by address of their lock. The compiler makes a variable `.gomp_critical_user_NAME.var`
-/// (clang; without `.var` GCC) for each; on first use the runtime leaves a pointer to an entry of its lock table in it
-/// (`__kmpc_critical_with_hint`), whose first member points to the lock. Of some kinds of locks the variable is the lock.
-fn name_criticals(target: &dyn Target, snapshot: &RuntimeSnapshot) -> HashMap<Addr, (Addr, String)> {
-    let waits = snapshot.threads.iter().filter_map(|t| t.wait.value().and_then(Option::as_ref));
-    let waits = waits.filter(|w| matches!(w.kind, WaitKind::Critical | WaitKind::Mutex)).map(|w| w.object);
-    let critical = |lock: &&Lock| lock.kind.get().is_none_or(|kind| kind == LockKind::Critical);
-    let wanted: HashSet<Addr> = waits.chain(snapshot.locks.iter().filter(critical).map(|l| l.object)).collect();
-    let mut names = HashMap::new();
-    if wanted.is_empty() {
-        return names;
-    }
-    for module in target.modules() {
-        let Ok(file) = &module.file else { continue };
-        for symbol in file.symbols_with_prefix(CRITICAL_PREFIX).filter(|s| !s.tls) {
-            let variable = symbol.addr.offset(module.bias);
-            let behind = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry)).ok();
-            let lock = [Some(variable), behind].into_iter().flatten().find(|lock| wanted.contains(lock));
-            if let Some(lock) = lock {
-                let name = symbol.name.trim_start_matches(CRITICAL_PREFIX).trim_end_matches(".var");
-                names.insert(lock, (variable, name.to_owned()));
-            }
-        }
-    }
-    names
 }
 
 /// Prefix of the variables compilers make for named criticals (clang/lib/CodeGen/CGOpenMPRuntime.cpp, gcc/omp-low.cc).

@@ -9,9 +9,9 @@ use super::Kmp;
 use super::stops::{around_serialized, encountering};
 use crate::bind::{View, Why};
 use crate::limits;
-use crate::model::{CodeRef, Fact, RuntimeSnapshot, TaskId, Team, TeamId};
+use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
 use crate::owner::Owner;
-use crate::stops::{AtStop, StopEvent, Values};
+use crate::stops::{AtStop, Lacking, StopEvent, Values};
 
 /// The DWARF number of the register that leads to where a function just called will return to.
 pub(crate) fn return_register(machine: Machine) -> Option<u16> {
@@ -38,7 +38,7 @@ impl Kmp {
     pub(super) fn hold_named(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         event: StopEvent,
         registers: Values<'_>,
@@ -53,10 +53,7 @@ impl Kmp {
             return not_counted("the runtime passes through here a second time for programs built by GCC");
         }
         match event {
-            StopEvent::ParallelBegin if caller.contains("__kmp_fork_call") => {
-                let (region, task) = self.newborn(target, snapshot, lwp)?;
-                Ok(AtStop { region: Some(region), task: Some(task), not_counted: None })
-            }
+            StopEvent::ParallelBegin if caller.contains("__kmp_fork_call") => self.newborn(target, snapshot, lwp),
             StopEvent::ParallelBegin if caller.contains("__ompt_lw_taskteam_link") => {
                 Ok(AtStop { task: Some(around_serialized(snapshot, lwp)?), ..AtStop::default() })
             }
@@ -65,7 +62,7 @@ impl Kmp {
                 let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
                 let region = snapshot.teams.iter().rposition(|team| team.descriptor == raw.team);
                 let region = TeamId(region.ok_or("the team that ends was not read")?);
-                Ok(AtStop { region: Some(region), task: Some(task_at(snapshot, raw.task)), not_counted: None })
+                Ok(AtStop { region: Some(region), task: Some(task_at(snapshot, raw.task)), ..AtStop::default() })
             }
             StopEvent::ParallelEnd => Ok(AtStop::default()),
             StopEvent::TaskEnd if !caller.contains("__kmp_invoke_task") && !caller.contains("_if0") => {
@@ -76,7 +73,7 @@ impl Kmp {
         }
     }
 
-    fn raw(&self, target: &dyn Target, snapshot: &RuntimeSnapshot, lwp: i32) -> Result<Raw, Why> {
+    fn raw(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<Raw, Why> {
         let unknown = || Why::Inconsistent("the runtime does not know the thread".to_owned());
         let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;
         let s = &self.structs.info;
@@ -90,12 +87,7 @@ impl Kmp {
     /// It is found as that of the threads that were got for it, if there are any yet: it has the source position of the construct,
     /// which the thread has as well, and the thread's team does not. A team of new threads, and one that is the thread's already,
     /// cannot be told from the region around it, and neither can those of programs built by GCC, which hands over no position.
-    fn newborn(
-        &self,
-        target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
-        lwp: i32,
-    ) -> Result<(TeamId, Result<TaskId, String>), String> {
+    fn newborn(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<AtStop, String> {
         let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
         let s = &self.structs;
         let mut found: Vec<View> = Vec::new();
@@ -126,7 +118,7 @@ impl Kmp {
         let team = view.addr();
         let task = self.encountering(target, snapshot, team, raw.task);
         if let Some(known) = snapshot.teams.iter().rposition(|known| known.descriptor == team) {
-            return Ok((TeamId(known), task));
+            return Ok(AtStop { region: Some(TeamId(known)), task: Some(task), ..AtStop::default() });
         }
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread")?;
         let (slots, parent) = (&s.team, thread.team.clone());
@@ -137,13 +129,11 @@ impl Kmp {
             *first = Some(lwp);
         }
         let function = match view.ptr(&slots.pkfn) {
-            Ok(function) if self.territory.owner(target, function) == Owner::Other => {
-                slots.pkfn.fact(Ok(CodeRef::new(function)))
-            }
+            Ok(function) if self.territory.owner(target, function) == Owner::Other => slots.pkfn.fact(Ok(function)),
             Ok(_) => Fact::unknown("the runtime does not know the function of the program yet"),
             Err(why) => why.into(),
         };
-        snapshot.teams.push(Team {
+        let team = RawTeam {
             descriptor: team,
             size: slots.nproc.fact(size),
             level: slots.level.fact(view.count(&slots.level)),
@@ -153,19 +143,19 @@ impl Kmp {
             serialized: slots.serialized.fact(Ok(false)),
             function,
             location: Fact::unknown("the region has not begun"),
-            construct: Fact::unknown("the call that opened the region was not seen"),
             members,
             barrier: Fact::unknown("the region has not begun"),
             tool_data: Fact::unknown("the region has not begun"),
-        });
-        Ok((TeamId(snapshot.teams.len() - 1), task))
+        };
+        let (region, lacking) = (TeamId(snapshot.teams.len()), vec![Lacking::Team(Box::new(team))]);
+        Ok(AtStop { region: Some(region), task: Some(task), lacking, not_counted: None })
     }
 
     /// The current task, unless it is the implicit one of the new team already.
     fn encountering(
         &self,
         target: &dyn Target,
-        snapshot: &RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         team: Addr,
         current: Addr,
     ) -> Result<TaskId, String> {
@@ -185,7 +175,7 @@ struct Raw {
     ident: Addr,
 }
 
-fn task_at(snapshot: &RuntimeSnapshot, addr: Addr) -> Result<TaskId, String> {
+fn task_at(snapshot: &RawSnapshot, addr: Addr) -> Result<TaskId, String> {
     let found = snapshot.tasks.iter().position(|task| task.descriptor == addr);
     found.map(TaskId).ok_or_else(|| "the thread's task was not read".to_owned())
 }

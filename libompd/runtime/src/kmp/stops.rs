@@ -8,8 +8,10 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Target};
 
 use super::Kmp;
-use crate::model::{RuntimeSnapshot, TaskId};
-use crate::stops::{AtStop, Branches, Found, Kind, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register};
+use crate::model::{RawSnapshot, TaskId};
+use crate::stops::{
+    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+};
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
 const NO_NUMBER: u32 = -2i32 as u32;
@@ -440,13 +442,14 @@ impl Kmp {
     pub(super) fn hold(
         &self,
         target: &dyn Target,
-        snapshot: &mut RuntimeSnapshot,
+        snapshot: &RawSnapshot,
         lwp: i32,
         point: &StopPoint,
         registers: Values<'_>,
     ) -> Result<AtStop, String> {
         if point.kind == Kind::Launch && snapshot.thread_by_lwp(lwp).is_none() {
-            introduce(target, snapshot, lwp, registers)?;
+            let lacking = vec![introduce(target, snapshot, lwp, registers)?];
+            return Ok(AtStop { lacking, ..AtStop::default() });
         }
         if point.kind == Kind::Named {
             return self.hold_named(target, snapshot, lwp, point.event, registers);
@@ -462,16 +465,16 @@ impl Kmp {
             Kind::TaskReturn => {
                 let task = snapshot.task(current()?).ok_or("the task was not read")?;
                 let function = task.function.value().ok_or("whether the task has a function is not known")?;
-                function.addr.is_null().then(|| "the task has no function".to_owned())
+                function.is_null().then(|| "the task has no function".to_owned())
             }
             _ => None,
         };
-        Ok(AtStop { not_counted, region: None, task })
+        Ok(AtStop { not_counted, task, ..AtStop::default() })
     }
 }
 
 /// The task that met the construct of a serialized region which the thread is in.
-pub(super) fn around_serialized(snapshot: &RuntimeSnapshot, lwp: i32) -> Result<Result<TaskId, String>, String> {
+pub(super) fn around_serialized(snapshot: &RawSnapshot, lwp: i32) -> Result<Result<TaskId, String>, String> {
     let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
     let current = thread.task.get().ok_or_else(|| thread.task.why().unwrap_or("unknown").to_owned());
     let region = thread.team.flat().and_then(|id| snapshot.team(id));
@@ -482,21 +485,16 @@ pub(super) fn around_serialized(snapshot: &RuntimeSnapshot, lwp: i32) -> Result<
 }
 
 /// A thread that has just begun: the one that made it has not filed its `pthread_t` yet. `__kmp_launch_thread (this_thr)`.
-fn introduce(
-    target: &dyn Target,
-    snapshot: &mut RuntimeSnapshot,
-    lwp: i32,
-    registers: Values<'_>,
-) -> Result<(), String> {
+fn introduce(target: &dyn Target, snapshot: &RawSnapshot, lwp: i32, registers: Values<'_>) -> Result<Lacking, String> {
     let register = argument_register(target.arch().machine, 0);
     let descriptor = register.and_then(registers).map(Addr).ok_or("registers are not known")?;
-    let thread = snapshot.threads.iter_mut().find(|thread| thread.descriptor == descriptor && thread.lwp.is_none());
-    thread.ok_or("the runtime does not list the thread yet")?.lwp = Some(lwp);
-    snapshot.threads.sort_by_key(|t| (t.lwp.is_none(), t.lwp, t.gtid));
-    Ok(())
+    let mut new = snapshot.threads.iter().filter(|thread| thread.descriptor == descriptor && thread.lwp.is_none());
+    new.next()
+        .map(|_| Lacking::Lwp { descriptor, lwp })
+        .ok_or_else(|| "the runtime does not list the thread yet".to_owned())
 }
 
 /// The task that met the construct of which this is an implicit task.
-pub(super) fn encountering(snapshot: &RuntimeSnapshot, implicit: TaskId) -> Result<TaskId, String> {
+pub(super) fn encountering(snapshot: &RawSnapshot, implicit: TaskId) -> Result<TaskId, String> {
     crate::gomp::stops::encountering(snapshot, implicit)
 }

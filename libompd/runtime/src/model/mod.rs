@@ -4,6 +4,7 @@
 //! Ids ([`TeamId`], [`TaskId`]) index into the [`RuntimeSnapshot`] they come from and mean nothing elsewhere.
 
 use std::fmt;
+use std::ops::Deref;
 
 use ompd_layout::Origin;
 use ompd_process::Addr;
@@ -23,12 +24,13 @@ pub use icvs::{
 pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
 pub use tasks::{
-    DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, Task, TaskKind, TaskState, Taskgroup,
+    DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, RawDependence, RawTask, Task, TaskKind, TaskState,
+    Taskgroup,
 };
-pub use teams::{Barrier, Team};
-pub(crate) use threads::working;
-pub use threads::{OmptState, Role, State, Thread};
-pub use waits::{BarrierKind, Lock, LockKind, Owner, Wait, WaitKind};
+pub use teams::{Barrier, RawTeam, Team};
+pub(crate) use threads::IN_TASKYIELD;
+pub use threads::{OmptState, RawThread, Role, State, Thread};
+pub use waits::{BarrierKind, Lock, LockKind, Owner, RawLock, Wait, WaitKind};
 
 /// A value with its origin, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +196,78 @@ pub struct Pool {
     pub threads: Vec<Option<i32>>,
 }
 
-/// What one runtime instance was doing at the stop.
+/// What one runtime instance was doing at the stop, as it was read. Nobody changes it: what others know is [`evidence`],
+/// and [`merge`] puts both together.
+///
+/// [`evidence`]: crate::evidence
+/// [`merge`]: crate::merge
+#[derive(Debug, Clone)]
+pub struct RawSnapshot {
+    /// The instance.
+    pub instance: InstanceInfo,
+    /// Its threads, in LWP order; those the process does not have come last.
+    pub threads: Vec<RawThread>,
+    /// Its teams, parents before children.
+    pub teams: Vec<RawTeam>,
+    /// Tasks met: current ones, their ancestors, queued ones, and those that wait for dependences.
+    pub tasks: Vec<RawTask>,
+    /// Locks that threads wait for, and those known to be held.
+    pub locks: Vec<RawLock>,
+    /// What nothing else adds to.
+    pub recorded: Recorded,
+    /// Trouble met on the way.
+    pub issues: Vec<Issue>,
+}
+
+/// What of a runtime only the runtime itself tells.
+#[derive(Debug, Clone, Default)]
+pub struct Recorded {
+    /// Tasks that are not listed but counted.
+    pub more_tasks: Vec<MoreTasks>,
+    /// A thread in `taskwait` executes children of its task, and of other tasks only such with a priority.
+    pub taskwait_runs_children_only: bool,
+    /// Task groups that the tasks are in.
+    pub taskgroups: Vec<Taskgroup>,
+    /// Worksharing regions that members of teams are in, as far as the runtime records them.
+    pub loops: Vec<Loop>,
+    /// Sets of threads it keeps for its regions.
+    pub pools: Vec<Pool>,
+    /// Control variables of the process as a whole; those of tasks are with the threads.
+    pub settings: Vec<Setting>,
+}
+
+impl RawSnapshot {
+    /// The team with this id.
+    pub fn team(&self, id: TeamId) -> Option<&RawTeam> {
+        self.teams.get(id.0)
+    }
+
+    /// The task with this id.
+    pub fn task(&self, id: TaskId) -> Option<&RawTask> {
+        self.tasks.get(id.0)
+    }
+
+    /// The task group with this id.
+    pub fn taskgroup(&self, id: TaskgroupId) -> Option<&Taskgroup> {
+        self.taskgroups.get(id.0)
+    }
+
+    /// The thread with this kernel thread id.
+    pub fn thread_by_lwp(&self, lwp: i32) -> Option<&RawThread> {
+        let index = self.threads.binary_search_by_key(&(false, Some(lwp)), |t| (t.lwp.is_none(), t.lwp)).ok()?;
+        self.threads.get(index)
+    }
+}
+
+impl Deref for RawSnapshot {
+    type Target = Recorded;
+
+    fn deref(&self) -> &Recorded {
+        &self.recorded
+    }
+}
+
+/// What one runtime instance was doing at the stop, by all evidence.
 #[derive(Debug, Clone)]
 pub struct RuntimeSnapshot {
     /// The instance.
@@ -205,43 +278,38 @@ pub struct RuntimeSnapshot {
     pub teams: Vec<Team>,
     /// Tasks met: current ones, their ancestors, queued ones, and those that wait for dependences.
     pub tasks: Vec<Task>,
-    /// Tasks that are not listed but counted.
-    pub more_tasks: Vec<MoreTasks>,
-    /// A thread in `taskwait` executes children of its task, and of other tasks only such with a priority.
-    pub taskwait_runs_children_only: bool,
-    /// Task groups that those tasks are in.
-    pub taskgroups: Vec<Taskgroup>,
     /// Locks that threads wait for, and those known to be held.
     pub locks: Vec<Lock>,
-    /// Worksharing regions that members of teams are in, as far as the runtime records them.
-    pub loops: Vec<Loop>,
-    /// Sets of threads it keeps for its regions.
-    pub pools: Vec<Pool>,
-    /// Control variables of the process as a whole; those of tasks are with the threads.
-    pub settings: Vec<Setting>,
+    /// What nothing was added to.
+    pub recorded: Recorded,
     /// Trouble met on the way.
     pub issues: Vec<Issue>,
 }
 
-impl RuntimeSnapshot {
-    /// Nothing but the instance.
-    pub(crate) fn of(instance: InstanceInfo) -> RuntimeSnapshot {
+impl Deref for RuntimeSnapshot {
+    type Target = Recorded;
+
+    fn deref(&self) -> &Recorded {
+        &self.recorded
+    }
+}
+
+impl From<RawSnapshot> for RuntimeSnapshot {
+    /// The snapshot with no other evidence than what was read.
+    fn from(raw: RawSnapshot) -> RuntimeSnapshot {
         RuntimeSnapshot {
-            instance,
-            threads: Vec::new(),
-            teams: Vec::new(),
-            tasks: Vec::new(),
-            more_tasks: Vec::new(),
-            taskwait_runs_children_only: false,
-            taskgroups: Vec::new(),
-            locks: Vec::new(),
-            loops: Vec::new(),
-            pools: Vec::new(),
-            settings: Vec::new(),
-            issues: Vec::new(),
+            instance: raw.instance,
+            threads: raw.threads.into_iter().map(Thread::from).collect(),
+            teams: raw.teams.into_iter().map(Team::from).collect(),
+            tasks: raw.tasks.into_iter().map(Task::from).collect(),
+            locks: raw.locks.into_iter().map(Lock::from).collect(),
+            recorded: raw.recorded,
+            issues: raw.issues,
         }
     }
+}
 
+impl RuntimeSnapshot {
     /// The team with this id.
     pub fn team(&self, id: TeamId) -> Option<&Team> {
         self.teams.get(id.0)

@@ -1,5 +1,7 @@
 //! Tasks, their dependences and task groups.
 
+use std::ops::Deref;
+
 use ompd_process::Addr;
 
 use super::{CodeRef, Fact, Site, SourceLine, TaskId, TaskgroupId, TeamId};
@@ -62,29 +64,25 @@ impl TaskState {
     }
 }
 
-/// One task.
+/// One task as its runtime has it.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct RawTask {
     /// Address of the runtime's descriptor (`gomp_task`, `kmp_taskdata`).
     pub descriptor: Addr,
     /// Its kind.
     pub kind: Fact<TaskKind>,
     /// Where it is in its life.
     pub state: Fact<TaskState>,
-    /// Its function; for implicit tasks the region's.
-    pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
+    /// Its function, where the runtime records it.
+    pub function: Fact<Addr>,
+    /// Where its construct stands in the source, where the runtime records it.
     pub location: Fact<SourceLine>,
-    /// Where it was generated, as an OMPT companion has recorded it.
-    pub created: Option<Site>,
     /// The generating task; `Known(None)` for tasks without one (or whose generating task has finished).
     pub generating: Fact<Option<TaskId>>,
     /// Team it belongs to; `Known(None)` for initial tasks.
     pub team: Fact<Option<TeamId>>,
     /// Executing thread (LWP), while it runs.
     pub thread: Option<i32>,
-    /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
-    pub stack: Option<i32>,
     /// For an implicit task: the number of the member of its team whose task it is, where known.
     pub member: Option<u32>,
     /// `final` clause in force.
@@ -101,7 +99,7 @@ pub struct Task {
     /// a task that has not ended is fulfilled.
     pub event: Fact<Option<Event>>,
     /// What its `depend` clauses name, as far as the runtime still keeps it: both forget a task's list once it is over.
-    pub dependences: Vec<Dependence>,
+    pub dependences: Vec<RawDependence>,
     /// How many tasks it depends on that are not over.
     pub unmet: Fact<u32>,
     /// Those of them that were found.
@@ -112,6 +110,45 @@ pub struct Task {
     pub tool_data: Fact<u64>,
     /// The frames the runtime has noted for OMPT tools.
     pub ompt_frames: Fact<OmptFrames>,
+}
+
+/// One task: as it was read, and what all evidence says of its code.
+#[derive(Debug, Clone)]
+pub struct Task {
+    pub(crate) raw: RawTask,
+    /// Its function; for implicit tasks the region's.
+    pub function: Fact<CodeRef>,
+    /// Where its construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
+    pub location: Fact<SourceLine>,
+    /// Where it was generated, as an OMPT companion has recorded it.
+    pub created: Option<Site>,
+    /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
+    pub stack: Option<i32>,
+    /// What its `depend` clauses name, as far as the runtime still keeps it: both forget a task's list once it is over.
+    pub dependences: Vec<Dependence>,
+}
+
+impl Deref for Task {
+    type Target = RawTask;
+
+    fn deref(&self) -> &RawTask {
+        &self.raw
+    }
+}
+
+impl From<RawTask> for Task {
+    /// The task with no other evidence than what was read.
+    fn from(raw: RawTask) -> Task {
+        let dependences = raw.dependences.iter();
+        Task {
+            function: raw.function.clone().map(CodeRef::new),
+            location: raw.location.clone(),
+            created: None,
+            stack: None,
+            dependences: dependences.map(|raw| Dependence { raw: raw.clone(), name: None }).collect(),
+            raw,
+        }
+    }
 }
 
 /// Frames of a task as the runtime notes them for OMPT tools (`ompt_frame_t`; OpenMP 5.2, 19.4.4.28). Without a tool it notes none.
@@ -132,20 +169,18 @@ pub struct OmptFrame {
     pub flags: u32,
 }
 
-impl Task {
+impl RawTask {
     /// A task of which nothing is known but where it is, for `why`.
-    pub(crate) fn unknown(descriptor: Addr, why: &str) -> Task {
-        Task {
+    pub(crate) fn unknown(descriptor: Addr, why: &str) -> RawTask {
+        RawTask {
             descriptor,
             kind: Fact::unknown(why),
             state: Fact::unknown(why),
             function: Fact::unknown(why),
             location: Fact::unknown(why),
-            created: None,
             generating: Fact::unknown(why),
             team: Fact::unknown(why),
             thread: None,
-            stack: None,
             member: None,
             is_final: Fact::unknown(why),
             tied: Fact::unknown(why),
@@ -197,15 +232,29 @@ impl DependKind {
     }
 }
 
-/// One item of a `depend` clause.
+/// One item of a `depend` clause as the runtime has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dependence {
+pub struct RawDependence {
     /// Address of the storage; NULL stands for `omp_all_memory`.
     pub addr: Addr,
     /// Kind.
     pub kind: Fact<DependKind>,
+}
+
+/// One item of a `depend` clause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependence {
+    pub(crate) raw: RawDependence,
     /// Name of the storage, where a symbol covers it.
     pub name: Option<String>,
+}
+
+impl Deref for Dependence {
+    type Target = RawDependence;
+
+    fn deref(&self) -> &RawDependence {
+        &self.raw
+    }
 }
 
 /// One `taskgroup` that some task met is in.

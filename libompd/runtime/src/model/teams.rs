@@ -1,12 +1,14 @@
 //! Teams and their barriers.
 
+use std::ops::Deref;
+
 use ompd_process::Addr;
 
 use super::{CodeRef, Fact, SourceLine, TeamId};
 
-/// One team: the threads executing one parallel region.
+/// One team as its runtime has it: the threads executing one parallel region.
 #[derive(Debug, Clone)]
-pub struct Team {
+pub struct RawTeam {
     /// Address of the runtime's descriptor (`gomp_team`, `kmp_team`). Serialized regions of libomp share one.
     pub descriptor: Addr,
     /// Members (`omp_get_num_threads`).
@@ -21,18 +23,48 @@ pub struct Team {
     pub primary_num: Fact<u32>,
     /// True if the region is executed by one thread.
     pub serialized: Fact<bool>,
-    /// The function the region's body was outlined into.
-    pub function: Fact<CodeRef>,
-    /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
+    /// The function the region's body was outlined into, where the runtime records it.
+    pub function: Fact<Addr>,
+    /// Where the construct stands in the source, where the runtime records it.
     pub location: Fact<SourceLine>,
-    /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
-    pub construct: Fact<&'static str>,
     /// LWP of each member by thread number, as far as found.
     pub members: Vec<Option<i32>>,
     /// Progress of the team's barrier.
     pub barrier: Fact<Barrier>,
     /// What an OMPT tool has filed with the region; 0 where there is no tool, or it has filed nothing.
     pub tool_data: Fact<u64>,
+}
+
+/// One team: as it was read, and what all evidence says of the construct it executes.
+#[derive(Debug, Clone)]
+pub struct Team {
+    pub(crate) raw: RawTeam,
+    /// The function the region's body was outlined into.
+    pub function: Fact<CodeRef>,
+    /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
+    pub location: Fact<SourceLine>,
+    /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
+    pub construct: Fact<&'static str>,
+}
+
+impl Deref for Team {
+    type Target = RawTeam;
+
+    fn deref(&self) -> &RawTeam {
+        &self.raw
+    }
+}
+
+impl From<RawTeam> for Team {
+    /// The team with no other evidence than what was read.
+    fn from(raw: RawTeam) -> Team {
+        Team {
+            function: raw.function.clone().map(CodeRef::new),
+            location: raw.location.clone(),
+            construct: Fact::unknown("the call that opened the region was not seen"),
+            raw,
+        }
+    }
 }
 
 /// A team's barrier: the one all barriers inside its region use in turn, and the one at its end.

@@ -1,5 +1,7 @@
 //! Threads and their states.
 
+use std::ops::Deref;
+
 use ompd_layout::Origin;
 use ompd_process::Addr;
 
@@ -88,22 +90,9 @@ impl State {
     }
 }
 
-/// The state of a thread that does not wait: inside or outside a region of more than one thread.
-pub(crate) fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<State> {
-    match team {
-        Fact::Known { value: None, .. } => Fact::known(State::WorkSerial, origin),
-        Fact::Known { value: Some(id), .. } => match teams.get(id.0).and_then(|t| t.active_level.get()) {
-            Some(0) => Fact::known(State::WorkSerial, origin),
-            Some(_) => Fact::known(State::WorkParallel, origin),
-            None => Fact::unknown("the active level of its team is not known"),
-        },
-        Fact::Unknown { why } => Fact::unknown(why),
-    }
-}
-
-/// One OpenMP thread of one runtime instance.
+/// One OpenMP thread as its runtime instance has it.
 #[derive(Debug, Clone)]
-pub struct Thread {
+pub struct RawThread {
     /// Kernel thread id; `None` for a thread the runtime lists but the process no longer has (after `fork`).
     pub lwp: Option<i32>,
     /// Address of the runtime's own descriptor (`gomp_thread`, `kmp_info`).
@@ -118,9 +107,7 @@ pub struct Thread {
     pub team: Fact<Option<TeamId>>,
     /// Task it executes now.
     pub task: Fact<TaskId>,
-    /// Thread state, derived from what follows.
-    pub state: Fact<State>,
-    /// What it waits for, if it waits for something of the runtime's; `Known(None)`: it is not blocked in the runtime.
+    /// What it waits for, as far as memory and registers show; `Known(None)`: it is not blocked in the runtime.
     pub wait: Fact<Option<Wait>>,
     /// Control variables in force for the task it executes.
     pub icvs: Icvs,
@@ -132,6 +119,58 @@ pub struct Thread {
     pub outermost_tool_data: Fact<u64>,
     /// What the runtime itself says it does, where it keeps that: while an OMPT tool is active.
     pub ompt_state: Fact<OmptState>,
+}
+
+/// One OpenMP thread of one runtime instance: as it was read, and what it waits for by all evidence.
+#[derive(Debug, Clone)]
+pub struct Thread {
+    pub(crate) raw: RawThread,
+    /// What it waits for, if it waits for something of the runtime's; `Known(None)`: it is not blocked in the runtime.
+    pub wait: Fact<Option<Wait>>,
+}
+
+impl Deref for Thread {
+    type Target = RawThread;
+
+    fn deref(&self) -> &RawThread {
+        &self.raw
+    }
+}
+
+impl From<RawThread> for Thread {
+    /// The thread with no other evidence than what was read.
+    fn from(raw: RawThread) -> Thread {
+        Thread { wait: raw.wait.clone(), raw }
+    }
+}
+
+impl Thread {
+    /// Its state (OpenMP 5.2, section 19.4.4.27): that of its wait, or whether it works inside a region of `teams`.
+    pub fn state(&self, teams: &[Team]) -> Fact<State> {
+        match (&self.wait, &self.role) {
+            (Fact::Known { value: Some(wait), .. }, _) => wait.kind.state_fact(wait.origin),
+            (_, Fact::Known { value: Role::IdleWorker, origin }) => Fact::known(State::Idle, *origin),
+            (Fact::Known { value: None, origin }, _) => working(&self.team, teams, *origin),
+            (Fact::Unknown { why }, _) if why == IN_TASKYIELD => Fact::unknown("it is in taskyield"),
+            (Fact::Unknown { why }, _) => Fact::unknown(why),
+        }
+    }
+}
+
+/// Why nothing is said of the wait of a thread in `taskyield`.
+pub(crate) const IN_TASKYIELD: &str = "it is in taskyield, which waits for nothing, and may be executing no task";
+
+/// The state of a thread that does not wait: inside or outside a region of more than one thread.
+fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<State> {
+    match team {
+        Fact::Known { value: None, .. } => Fact::known(State::WorkSerial, origin),
+        Fact::Known { value: Some(id), .. } => match teams.get(id.0).and_then(|t| t.active_level.get()) {
+            Some(0) => Fact::known(State::WorkSerial, origin),
+            Some(_) => Fact::known(State::WorkParallel, origin),
+            None => Fact::unknown("the active level of its team is not known"),
+        },
+        Fact::Unknown { why } => Fact::unknown(why),
+    }
 }
 
 /// A state as `ompt_get_state` tells it. Runtimes keep less than can be derived: libomp 14 does not change it in `taskwait`.

@@ -1,5 +1,7 @@
 //! Waits, and the locks waited for.
 
+use std::ops::Deref;
+
 use ompd_layout::Origin;
 use ompd_process::Addr;
 
@@ -216,29 +218,65 @@ pub enum Owner {
     Gone(u64),
 }
 
-/// A lock that some thread waits for, or that is known to be held.
+/// A lock that some thread waits for, or that is known to be held, as its runtime has it.
 #[derive(Debug, Clone)]
-pub struct Lock {
-    /// Address of the lock variable where it is known, else of the runtime's own object.
+pub struct RawLock {
+    /// Address of the lock variable where the runtime knows it, else of its own object.
     pub object: Addr,
     /// Its kind.
     pub kind: Fact<LockKind>,
-    /// Name, where a symbol covers it or the runtime names it.
+    /// Name, where the runtime itself gives it one.
     pub name: Option<String>,
     /// Source line the runtime recorded for it (of a `critical`).
     pub location: Option<SourceLine>,
-    /// Whether it is held; `Known(None)`: it is free.
+    /// Who holds it, where the runtime records it; `Known(None)`: it is free.
     pub owner: Fact<Option<Owner>>,
     /// Whether it is held, known also where the owner is not.
     pub held: Fact<bool>,
     /// What the program's variable holds to name it, where the runtime keeps the lock itself elsewhere: a word of 32 bits.
     pub variable_word: Option<u32>,
-    /// Where its owner has acquired it; no runtime records that, an OMPT companion does.
-    pub acquired: Option<Site>,
     /// How often its owner has set a nest lock.
     pub depth: Option<u32>,
     /// Threads (LWP) that wait for it, in their order where the runtime queues them.
     pub waiters: Vec<i32>,
     /// The runtime queues its waiters: `waiters` are all, in the order in which they get it.
     pub queued: bool,
+}
+
+/// A lock: as it was read, and what all evidence says of its variable and owner.
+#[derive(Debug, Clone)]
+pub struct Lock {
+    pub(crate) raw: RawLock,
+    /// Address of the lock variable where it is known, else of the runtime's own object.
+    pub object: Addr,
+    /// Its kind.
+    pub kind: Fact<LockKind>,
+    /// Name, where a symbol covers it or the runtime names it.
+    pub name: Option<String>,
+    /// Who holds it; `Known(None)`: it is free.
+    pub owner: Fact<Option<Owner>>,
+    /// Where its owner has acquired it; no runtime records that, an OMPT companion does.
+    pub acquired: Option<Site>,
+}
+
+impl Deref for Lock {
+    type Target = RawLock;
+
+    fn deref(&self) -> &RawLock {
+        &self.raw
+    }
+}
+
+impl From<RawLock> for Lock {
+    /// The lock with no other evidence than what was read.
+    fn from(raw: RawLock) -> Lock {
+        Lock {
+            object: raw.object,
+            kind: raw.kind.clone(),
+            name: raw.name.clone(),
+            owner: raw.owner.clone(),
+            acquired: None,
+            raw,
+        }
+    }
 }

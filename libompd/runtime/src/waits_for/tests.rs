@@ -16,7 +16,7 @@ fn fact<T>(value: T) -> Fact<T> {
 
 /// A process of one runtime, whose threads are numbered from 1 in the order in which they are added.
 struct Process {
-    snapshot: RuntimeSnapshot,
+    snapshot: RawSnapshot,
     os: Vec<OsThread>,
 }
 
@@ -35,7 +35,16 @@ impl Process {
             missing: Vec::new(),
             issues: Vec::new(),
         };
-        Process { snapshot: RuntimeSnapshot::of(instance), os: Vec::new() }
+        let snapshot = RawSnapshot {
+            instance,
+            threads: Vec::new(),
+            teams: Vec::new(),
+            tasks: Vec::new(),
+            locks: Vec::new(),
+            recorded: Recorded::default(),
+            issues: Vec::new(),
+        };
+        Process { snapshot, os: Vec::new() }
     }
 
     /// A thread of which no runtime knows.
@@ -66,7 +75,7 @@ impl Process {
     }
 
     fn thread(&mut self, lwp: i32, team: Option<TeamId>, member: Option<(u32, TaskId)>, wait: Option<Wait>) {
-        self.snapshot.threads.push(Thread {
+        self.snapshot.threads.push(RawThread {
             lwp: Some(lwp),
             descriptor: Addr::NULL,
             gtid: None,
@@ -74,7 +83,6 @@ impl Process {
             thread_num: member.map_or(Fact::unknown(WHY), |(number, _)| fact(number)),
             team: fact(team),
             task: member.map_or(Fact::unknown(WHY), |(_, task)| fact(task)),
-            state: Fact::unknown(WHY),
             wait: fact(wait),
             icvs: Icvs::unknown(WHY),
             placement: Placement::unknown(WHY),
@@ -85,7 +93,7 @@ impl Process {
     }
 
     fn team(&mut self) -> TeamId {
-        self.snapshot.teams.push(Team {
+        self.snapshot.teams.push(RawTeam {
             descriptor: Addr::NULL,
             size: Fact::unknown(WHY),
             level: fact(1),
@@ -95,7 +103,6 @@ impl Process {
             serialized: fact(false),
             function: Fact::unknown(WHY),
             location: Fact::unknown(WHY),
-            construct: Fact::unknown(WHY),
             members: Vec::new(),
             barrier: Fact::unknown(WHY),
             tool_data: Fact::unknown(WHY),
@@ -104,24 +111,23 @@ impl Process {
     }
 
     fn task(&mut self, team: TeamId, kind: TaskKind, state: TaskState) -> TaskId {
-        self.snapshot.tasks.push(Task {
+        self.snapshot.tasks.push(RawTask {
             kind: fact(kind),
             state: fact(state),
             team: fact(Some(team)),
-            created: None,
             generating: fact(None),
             tied: fact(true),
             priority: fact(0),
             event: fact(None),
             taskgroup: fact(None),
             unfinished_children: fact(0),
-            ..Task::unknown(Addr::NULL, WHY)
+            ..RawTask::unknown(Addr::NULL, WHY)
         });
         TaskId(self.snapshot.tasks.len() - 1)
     }
 
     fn lock(&mut self, owner: Fact<Option<Owner>>) -> LockId {
-        self.snapshot.locks.push(Lock {
+        self.snapshot.locks.push(RawLock {
             object: Addr::NULL,
             kind: fact(LockKind::Lock),
             name: None,
@@ -129,7 +135,6 @@ impl Process {
             owner,
             held: fact(true),
             variable_word: None,
-            acquired: None,
             depth: None,
             waiters: Vec::new(),
             queued: false,
@@ -142,7 +147,7 @@ impl Process {
     }
 
     fn judge(&self) -> Vec<(Certainty, Situation, Vec<i32>)> {
-        let found = judge(std::slice::from_ref(&self.snapshot), &self.os);
+        let found = judge(&[self.snapshot.clone().into()], &self.os);
         let threads = |nodes: &[Node]| {
             let lwps = nodes.iter().filter_map(|node| match node {
                 Node::Thread(lwp) => Some(*lwp),
@@ -184,7 +189,7 @@ fn two_locks_and_who_only_waits_for_them() {
     // Whoever else runs makes no difference.
     p.foreign(Blocked::No);
     assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
-    let found = judge(std::slice::from_ref(&p.snapshot), &p.os);
+    let found = judge(&[p.snapshot.clone().into()], &p.os);
     assert_eq!(found.verdicts[0].held_up, [3]);
 }
 
@@ -328,7 +333,7 @@ fn a_turn_that_has_come() {
         let team = p.team();
         p.member(team, FUTEX, wait(WaitKind::Ordered, team));
         p.member(team, FUTEX, holder(team));
-        p.snapshot.loops.push(Loop {
+        p.snapshot.recorded.loops.push(Loop {
             team,
             kind: Fact::unknown(WHY),
             schedule: Fact::unknown(WHY),

@@ -6,7 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::discover;
+use ompd_runtime::evidence::Evidence;
+use ompd_runtime::merge::merge;
 use ompd_runtime::model::RuntimeSnapshot;
+use ompd_runtime::names::FileNames;
 use test_programs::Skip;
 
 /// Directories in which `libomp.so.5` and `libgomp.so.1` are the runtime to try, and what it is.
@@ -107,10 +110,10 @@ impl Held {
         let runtimes = discover(&live, &[]);
         assert_eq!(runtimes.len(), 1, "{what}: {runtimes:?}");
         live.stop().expect("it can be stopped");
-        let mut snapshot = runtimes[0].snapshot(&live);
+        let raw = runtimes[0].snapshot(&live);
         live.resume();
-        runtimes[0].name(&live, &mut snapshot);
-        snapshot
+        let names = FileNames::of(&live, &runtimes, &|_| None);
+        merge(vec![raw], &Evidence::of_names(&names)).remove(0)
     }
 
     /// Lets it go on to its end, whatever that is.

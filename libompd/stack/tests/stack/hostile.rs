@@ -81,7 +81,7 @@ impl Process {
     }
 
     fn report(&self) -> Report {
-        Report::of(self, &[], &mut [], &Stacks::capture(self), &Cache::default())
+        Report::of(self, &[], &[], &Stacks::capture(self), &Cache::default())
     }
 }
 

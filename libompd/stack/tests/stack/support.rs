@@ -120,7 +120,7 @@ pub struct Look {
 
 impl Look {
     pub fn report(&self, cache: &Cache) -> Report {
-        Report::of(&self.live, &[], &mut [], &self.stacks, cache)
+        Report::of(&self.live, &[], &[], &self.stacks, cache)
     }
 
     /// The stack of its only thread.
@@ -133,7 +133,7 @@ impl Look {
     pub fn with(&self, thread: Thread) -> Backtrace {
         let lwp = thread.lwp;
         let moved = Moved { look: self, threads: vec![thread] };
-        let report = Report::of(&moved, &[], &mut [], &self.stacks, &Cache::default());
+        let report = Report::of(&moved, &[], &[], &self.stacks, &Cache::default());
         report.physical(lwp).expect("a stack").clone()
     }
 }

@@ -71,7 +71,7 @@ impl Reader<'_> {
         share: &View,
         schedule: LoopSchedule,
         extent: &Extent,
-        team: &Team,
+        team: &RawTeam,
     ) -> Result<Option<Doacross>, Why> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         let record = share.ptr(&s.doacross)?;

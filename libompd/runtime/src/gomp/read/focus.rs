@@ -59,12 +59,12 @@ impl<'a> Reader<'a> {
         }
         let mut teams = reader.make_teams();
         reader.threads.truncate(1);
-        let thread = reader.make_threads(&teams).pop()?;
+        let thread = reader.make_threads().pop()?;
         for team in &mut teams {
             team.members.clear();
         }
         let whole = reader.issues.is_empty() && reader.check.failure().is_none();
-        whole.then(|| Excerpt { thread, members: vec![None; teams.len()], teams, tasks: reader.tasks })
+        whole.then(|| Excerpt::of(thread, vec![None; teams.len()], teams, reader.tasks))
     }
 
     /// True if the teams around a thread's own are not looked at.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::{RawThread, Reader};
+use super::{GompThread, Reader};
 use crate::bind::{View, Why};
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
@@ -27,7 +27,7 @@ const MAX_PLACES: u64 = MAX_SET * 8;
 const MAX_LISTED: usize = 1 << 20;
 
 impl Reader<'_> {
-    pub(super) fn icvs_of(&self, raw: &RawThread, task: &Fact<TaskId>) -> Icvs {
+    pub(super) fn icvs_of(&self, raw: &GompThread, task: &Fact<TaskId>) -> Icvs {
         let s = &self.gomp.structs;
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
@@ -306,7 +306,7 @@ impl Reader<'_> {
     }
 
     /// Where a thread is to run: `thr->place` counts from 1, and `place_partition_len` is not set before places are used.
-    pub(super) fn placement_of(&self, raw: &RawThread) -> Placement {
+    pub(super) fn placement_of(&self, raw: &GompThread) -> Placement {
         let s = &self.gomp.structs.thread;
         let table = match self.places() {
             Ok(table) => table,

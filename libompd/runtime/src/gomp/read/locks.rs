@@ -18,7 +18,7 @@ impl Reader<'_> {
         let next = LockId(self.locks.len());
         let id = *self.lock_ids.entry(object).or_insert(next);
         if id == next {
-            self.locks.push(Lock {
+            self.locks.push(RawLock {
                 object,
                 kind: match kind {
                     WaitKind::Critical => Fact::known(LockKind::Critical, origin),
@@ -30,7 +30,6 @@ impl Reader<'_> {
                 owner: Fact::unknown(NO_OWNER),
                 held: Fact::unknown("not read"),
                 variable_word: None,
-                acquired: None,
                 depth: None,
                 waiters: Vec::new(),
                 queued: false,
@@ -41,7 +40,7 @@ impl Reader<'_> {
     }
 
     /// What the locks themselves say, and what follows for those that wait.
-    pub(super) fn finish_locks(&mut self, threads: &mut [Thread]) {
+    pub(super) fn finish_locks(&mut self, threads: &mut [RawThread]) {
         let by_icv: HashMap<Addr, TaskId> =
             self.icv_addrs.iter().filter(|(_, icv)| !icv.is_null()).map(|(task, icv)| (*icv, *task)).collect();
         let mut locks = std::mem::take(&mut self.locks);
@@ -74,7 +73,6 @@ impl Reader<'_> {
             };
             if lock.kind.get() == Some(LockKind::NestLock) && wait.kind == WaitKind::Mutex {
                 wait.kind = WaitKind::Lock;
-                thread.state = wait.kind.state_fact(*origin);
             }
         }
         self.locks = locks;

@@ -47,7 +47,7 @@ impl Extent {
 
 impl Reader<'_> {
     /// The loops of all teams, those of one team by address.
-    pub(super) fn loops(&mut self, teams: &[Team], threads: &[Thread]) -> Vec<Loop> {
+    pub(super) fn loops(&mut self, teams: &[RawTeam], threads: &[RawThread]) -> Vec<Loop> {
         let s = &self.gomp.structs.thread;
         // Members that are in it, and those that are if it is not over.
         let mut shares: BTreeMap<(TeamId, Addr), (Vec<u32>, Vec<u32>)> = BTreeMap::new();
@@ -92,7 +92,7 @@ impl Reader<'_> {
     fn loop_at(
         &self,
         id: TeamId,
-        team: &Team,
+        team: &RawTeam,
         share: Addr,
         (inside, perhaps): (Vec<u32>, Vec<u32>),
         ordered: bool,
@@ -217,7 +217,7 @@ impl Reader<'_> {
     }
 
     /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`).
-    fn turn(&self, view: &View, team: &Team) -> Result<Option<u32>, Why> {
+    fn turn(&self, view: &View, team: &RawTeam) -> Result<Option<u32>, Why> {
         let s = &self.gomp.structs.work_share;
         if view.u32(&s.ordered_num_used)? == 0 {
             return Ok(None);

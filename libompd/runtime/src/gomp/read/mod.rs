@@ -27,7 +27,7 @@ use crate::model::*;
 use crate::sources;
 
 /// A `gomp_thread` that has been used.
-struct RawThread {
+struct GompThread {
     lwp: i32,
     addr: Addr,
     view: View,
@@ -44,7 +44,7 @@ struct RawThread {
 }
 
 /// A `gomp_team` reached from some thread.
-struct RawTeam {
+struct GompTeam {
     view: View,
     level: u32,
     active_level: u32,
@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// A `gomp_taskgroup` reached from some task.
-struct RawGroup {
+struct GompTaskgroup {
     addr: Addr,
     view: View,
     parent: Fact<Option<TaskgroupId>>,
@@ -85,20 +85,20 @@ struct RawGroup {
 pub(super) struct Reader<'a> {
     gomp: &'a Gomp,
     target: &'a dyn Target,
-    threads: Vec<RawThread>,
-    teams: BTreeMap<Addr, RawTeam>,
+    threads: Vec<GompThread>,
+    teams: BTreeMap<Addr, GompTeam>,
     team_ids: HashMap<Addr, TeamId>,
     team_order: Vec<Addr>,
     pools: BTreeMap<Addr, View>,
     pool_threads: Vec<Pool>,
-    tasks: Vec<Task>,
+    tasks: Vec<RawTask>,
     task_ids: HashMap<Addr, TaskId>,
     icv_addrs: HashMap<TaskId, Addr>,
     more_tasks: Vec<MoreTasks>,
-    groups: Vec<RawGroup>,
+    groups: Vec<GompTaskgroup>,
     group_ids: HashMap<Addr, TaskgroupId>,
     places: HashMap<Addr, Place>,
-    locks: Vec<Lock>,
+    locks: Vec<RawLock>,
     lock_ids: HashMap<Addr, LockId>,
     /// Control variables as the runtime began with them, and its table of places: read once, when first asked for.
     initial: OnceCell<Option<Icvs>>,
@@ -117,7 +117,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// What was read, and how it agrees with what has to be so.
-    pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
+    pub(super) fn snapshot(gomp: &'a Gomp, target: &'a dyn Target) -> (RawSnapshot, SelfCheck) {
         let mut reader = Reader::new(gomp, target);
         reader.read_threads();
         reader.read_pools();
@@ -127,30 +127,15 @@ impl<'a> Reader<'a> {
         reader.read_tasks();
         reader.collect_places();
         let teams = reader.make_teams();
-        let mut threads = reader.make_threads(&teams);
+        let mut threads = reader.make_threads();
         reader.finish_locks(&mut threads);
         let taskgroups = reader.make_taskgroups();
         let loops = reader.loops(&teams, &threads);
         let settings = reader.settings();
         let Reader { tasks, more_tasks, locks, pool_threads: pools, issues, check, .. } = reader;
         // GOMP_taskwait looks at the queue of children, and at that of the team for what has a higher priority.
-        let of = RuntimeSnapshot { taskwait_runs_children_only: true, ..RuntimeSnapshot::of(gomp.info.clone()) };
-        (
-            RuntimeSnapshot {
-                threads,
-                teams,
-                tasks,
-                more_tasks,
-                taskgroups,
-                locks,
-                loops,
-                pools,
-                settings,
-                issues,
-                ..of
-            },
-            check,
-        )
+        let recorded = Recorded { more_tasks, taskwait_runs_children_only: true, taskgroups, loops, pools, settings };
+        (RawSnapshot { instance: gomp.info.clone(), threads, teams, tasks, locks, recorded, issues }, check)
     }
 
     fn new(gomp: &'a Gomp, target: &'a dyn Target) -> Reader<'a> {
@@ -238,7 +223,7 @@ impl<'a> Reader<'a> {
         lwp: i32,
         registers: Result<Registers, String>,
         addr: Addr,
-    ) -> Result<Option<RawThread>, Why> {
+    ) -> Result<Option<GompThread>, Why> {
         let s = &self.gomp.structs.thread;
         let view = View::read(self.target, addr, s.size)?;
         // Setting a lock leaves nothing in it.
@@ -247,7 +232,7 @@ impl<'a> Reader<'a> {
         if view.all_zero() && !registers.as_ref().is_ok_and(in_runtime) {
             return Ok(None);
         }
-        Ok(Some(RawThread {
+        Ok(Some(GompThread {
             lwp,
             addr,
             team: view.ptr(&s.team)?,
@@ -395,7 +380,7 @@ impl<'a> Reader<'a> {
                         if self.focused.is_none() {
                             self.prefetch_tasks(addr, &view);
                         }
-                        self.teams.insert(addr, RawTeam { view, level, active_level: active });
+                        self.teams.insert(addr, GompTeam { view, level, active_level: active });
                         if self.stays_inside() {
                             break;
                         }
@@ -458,7 +443,7 @@ impl<'a> Reader<'a> {
     /// True if the team knows the thread as its member of that number: by the address of its `ordered` semaphore
     /// (`gomp_team_start`, `gomp_thread_start`). Memory of an ended team may hold a new one, to which a thread that is
     /// still leaving does not belong.
-    fn lists(&self, team: &RawTeam, thread: &RawThread) -> Result<bool, Why> {
+    fn lists(&self, team: &GompTeam, thread: &GompThread) -> Result<bool, Why> {
         let s = &self.gomp.structs;
         if thread.team_id == 0 {
             return Ok(true);
@@ -527,9 +512,9 @@ impl<'a> Reader<'a> {
         self.team_ids.get(&addr).copied()
     }
 
-    fn make_teams(&mut self) -> Vec<Team> {
+    fn make_teams(&mut self) -> Vec<RawTeam> {
         let s = &self.gomp.structs;
-        let mut teams: Vec<Team> = Vec::with_capacity(self.team_order.len());
+        let mut teams: Vec<RawTeam> = Vec::with_capacity(self.team_order.len());
         for addr in &self.team_order {
             let raw = &self.teams[addr];
             let parent = match raw.view.ptr(&s.team.prev_team) {
@@ -540,7 +525,7 @@ impl<'a> Reader<'a> {
                 Err(why) => why.into(),
             };
             let size = raw.view.u32(&s.team.nthreads);
-            teams.push(Team {
+            teams.push(RawTeam {
                 tool_data: Fact::unknown(NO_OMPT),
                 descriptor: *addr,
                 members: vec![None; size.as_ref().copied().unwrap_or(0) as usize],
@@ -552,7 +537,6 @@ impl<'a> Reader<'a> {
                 primary_num: s.team.prev_team_id.fact(raw.view.u32(&s.team.prev_team_id)),
                 function: Fact::unknown("libgomp does not store the function of a region"),
                 location: Fact::unknown("libgomp does not store source positions"),
-                construct: Fact::unknown("the call that opened the region was not seen"),
                 barrier: self.barrier_of(raw),
             });
         }
@@ -580,18 +564,18 @@ impl<'a> Reader<'a> {
         teams
     }
 
-    fn make_threads(&mut self, teams: &[Team]) -> Vec<Thread> {
+    fn make_threads(&mut self) -> Vec<RawThread> {
         let raws = std::mem::take(&mut self.threads);
-        let threads = raws.iter().map(|raw| self.make_thread(raw, teams)).collect();
+        let threads = raws.iter().map(|raw| self.make_thread(raw)).collect();
         self.threads = raws;
         threads
     }
 
-    fn make_thread(&mut self, raw: &RawThread, teams: &[Team]) -> Thread {
+    fn make_thread(&mut self, raw: &GompThread) -> RawThread {
         let gomp = self.gomp;
         let s = &gomp.structs;
         if let Some(why) = raw.unsettled.as_deref() {
-            return Thread {
+            return RawThread {
                 tool_data: Fact::unknown(NO_OMPT),
                 outermost_tool_data: Fact::unknown(NO_OMPT),
                 ompt_state: Fact::unknown(NO_OMPT),
@@ -602,7 +586,6 @@ impl<'a> Reader<'a> {
                 thread_num: Fact::unknown(why),
                 team: Fact::unknown(why),
                 task: Fact::unknown(why),
-                state: Fact::unknown(why),
                 wait: Fact::unknown(why),
                 icvs: Icvs::unknown(why),
                 placement: Placement::unknown(why),
@@ -626,14 +609,13 @@ impl<'a> Reader<'a> {
             Err(why) => why.into(),
         };
         let wait = self.wait_of(raw);
-        let state = self.state_of(raw, &team, teams, &wait);
         // An idle worker's level and number are those of its last region.
         let number = if raw.idle {
             Fact::unknown("an idle worker is in no team")
         } else {
             s.thread.team_id.fact(Ok(raw.team_id))
         };
-        Thread {
+        RawThread {
             tool_data: Fact::unknown(NO_OMPT),
             outermost_tool_data: Fact::unknown(NO_OMPT),
             ompt_state: Fact::unknown(NO_OMPT),
@@ -649,14 +631,13 @@ impl<'a> Reader<'a> {
                 None => self.placement_of(raw),
             },
             task,
-            state,
             wait,
         }
     }
 
     /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost. Where a team on the way
     /// is not known, neither is this.
-    fn role(&self, raw: &RawThread) -> Result<Role, Why> {
+    fn role(&self, raw: &GompThread) -> Result<Role, Why> {
         if raw.idle {
             return Ok(Role::IdleWorker);
         }
@@ -675,21 +656,6 @@ impl<'a> Reader<'a> {
             (number, team) = (outer.view.u32(&s.prev_team_id)?, outer.view.ptr(&s.prev_team)?);
         }
         Err(Why::Inconsistent("the chain of enclosing teams has no end".to_owned()))
-    }
-
-    fn state_of(
-        &self,
-        raw: &RawThread,
-        team: &Fact<Option<TeamId>>,
-        teams: &[Team],
-        wait: &Fact<Option<Wait>>,
-    ) -> Fact<State> {
-        match wait {
-            Fact::Known { value: Some(wait), origin } => wait.kind.state_fact(*origin),
-            _ if raw.idle => self.gomp.structs.pool.last_team.fact(Ok(State::Idle)),
-            Fact::Known { value: None, origin } => working(team, teams, *origin),
-            Fact::Unknown { why } => Fact::unknown(why),
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use ompd_process::{Addr, Target, TargetExt};
 
 use super::tasks::kind;
-use super::{RawThread, Reader, known};
+use super::{GompThread, Reader, known};
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::*;
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
     /// Everything that is not over and was not met by following the threads.
     pub(super) fn read_queues(&mut self) {
         let mut walk = Walk::new(self.target);
-        let apart = |t: &RawThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
+        let apart = |t: &GompThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
         if self.lost_team || !self.knows_all_threads() || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
         {
             walk.incomplete = Some("some team could not be read".to_owned());
@@ -397,7 +397,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What the `depend` clauses of a task name. Only deferred tasks have a record of it.
-    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<Dependence>, Why> {
+    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<RawDependence>, Why> {
         let s = &self.gomp.structs;
         let read = |walk: &mut Walk<'_>| {
             let (count, first) = (view.uint(&s.task.depend_count)?, task.offset(s.task.depend.offset()?));
@@ -413,7 +413,7 @@ impl<'a> Reader<'a> {
                         2 => Ok(DependKind::InOutSet),
                         other => Err(Why::Inconsistent(format!("{other} is no kind of dependence"))),
                     });
-                    Ok(Dependence { addr: entry.ptr(&s.depend.addr)?, kind: s.depend.is_in.fact(kind), name: None })
+                    Ok(RawDependence { addr: entry.ptr(&s.depend.addr)?, kind: s.depend.is_in.fact(kind) })
                 })
                 .collect::<Result<Vec<_>, Why>>()
         };
@@ -469,7 +469,7 @@ impl<'a> Reader<'a> {
         for (index, addr) in self.team_order.iter().enumerate() {
             let view = &self.teams[addr].view;
             let (Ok(count), Ok(0)) = (view.u32(&s.task_count), view.u32(&s.task_lock)) else { continue };
-            let own = |task: &&Task| {
+            let own = |task: &&RawTask| {
                 task.team.flat() == Some(TeamId(index))
                     && task.kind.get() == Some(TaskKind::Explicit)
                     && task.state.get() != Some(TaskState::Blocked)

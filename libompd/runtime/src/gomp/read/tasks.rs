@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
-use super::{NO_OMPT, Place, RawGroup, RawThread, Reader};
+use super::{GompTaskgroup, GompThread, NO_OMPT, Place, Reader};
 use crate::bind::{View, Why};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::limits;
@@ -134,7 +134,7 @@ impl Reader<'_> {
     fn implicit_tasks(&mut self) {
         let s = &self.gomp.structs;
         let (Ok(size), Ok(first)) = (s.task.size.get(), s.team.implicit_task.offset()) else { return };
-        let busy = |t: &&RawThread| !t.idle && t.view.ptr(&s.thread.task).is_ok_and(|task| !task.is_null());
+        let busy = |t: &&GompThread| !t.idle && t.view.ptr(&s.thread.task).is_ok_and(|task| !task.is_null());
         let members: Vec<(Addr, u32)> = self.threads.iter().filter(busy).map(|t| (t.team, t.team_id)).collect();
         for (team, number) in members {
             let own = team.offset(first).offset(size.wrapping_mul(number.into()));
@@ -181,19 +181,18 @@ impl Reader<'_> {
     pub(super) fn add_initial_task(&mut self, lwp: i32) -> TaskId {
         let slot = self.gomp.structs.thread.task;
         let id = TaskId(self.tasks.len());
-        self.tasks.push(Task {
+        self.tasks.push(RawTask {
             descriptor: Addr::NULL,
             kind: slot.fact(Ok(TaskKind::Initial)),
             state: slot.fact(Ok(TaskState::Running)),
             function: Fact::unknown("an initial task has no function of its own"),
             location: Fact::unknown("libgomp does not store source positions"),
-            created: None,
             generating: slot.fact(Ok(None)),
             team: slot.fact(Ok(None)),
             thread: Some(lwp),
             member: None,
             is_final: slot.fact(Ok(false)),
-            ..Task::unknown(Addr::NULL, "libgomp keeps no record of this task")
+            ..RawTask::unknown(Addr::NULL, "libgomp keeps no record of this task")
         });
         id
     }
@@ -245,7 +244,7 @@ impl Reader<'_> {
         let function = match kind {
             TaskKind::Explicit => match view.ptr(&s.fn_) {
                 Ok(addr) if addr.is_null() => Fact::unknown("a target task: it has no host function"),
-                Ok(addr) => s.fn_.fact(Ok(CodeRef::new(addr))),
+                Ok(addr) => s.fn_.fact(Ok(addr)),
                 Err(why) => why.into(),
             },
             TaskKind::Undeferred => Fact::unknown("libgomp does not store the function of an undeferred task"),
@@ -261,7 +260,7 @@ impl Reader<'_> {
         self.icv_addrs.insert(id, icv);
         let implicit_kind = matches!(kind, TaskKind::Implicit | TaskKind::Initial);
         const CLAUSE: &str = "libgomp does not keep this clause";
-        self.tasks.push(Task {
+        self.tasks.push(RawTask {
             descriptor: addr,
             kind: match kind {
                 TaskKind::Implicit if implicit.is_none() && team.value().is_none() => {
@@ -275,11 +274,9 @@ impl Reader<'_> {
             },
             function,
             location: Fact::unknown("libgomp does not store source positions"),
-            created: None,
             generating: Fact::unknown("not read"),
             team,
             thread: None,
-            stack: None,
             member: implicit.map(|(_, member)| member),
             is_final: s.final_task.fact(view.flag(&s.final_task)),
             // Implicit tasks are tied and not mergeable by definition.
@@ -292,7 +289,7 @@ impl Reader<'_> {
             unmet: self.unmet_of(&view, raw_kind),
             predecessors: Vec::new(),
             unfinished_children: Fact::unknown("not counted"),
-            ..Task::unknown(addr, NO_OMPT)
+            ..RawTask::unknown(addr, NO_OMPT)
         });
         self.task_ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {
@@ -359,7 +356,7 @@ impl Reader<'_> {
                         self.places.insert(sem, Place { group: Some(id), ..Place::of(WaitKind::Taskgroup) });
                     }
                     let parent = Fact::unknown("the taskgroup around it could not be read");
-                    self.groups.push(RawGroup { addr: at, view, parent, team: team.clone() });
+                    self.groups.push(GompTaskgroup { addr: at, view, parent, team: team.clone() });
                     if let Some(inner) = inner {
                         self.groups[inner.0].parent = s.prev.fact(Ok(Some(id)));
                     }
@@ -384,7 +381,7 @@ impl Reader<'_> {
 
     pub(super) fn make_taskgroups(&self) -> Vec<Taskgroup> {
         let s = &self.gomp.structs.taskgroup;
-        let make = |group: &RawGroup| Taskgroup {
+        let make = |group: &GompTaskgroup| Taskgroup {
             descriptor: group.addr,
             parent: group.parent.clone(),
             unfinished: s.num_children.fact(group.view.uint(&s.num_children)),

@@ -4,7 +4,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
 use super::tasks::SEM_COUNT;
-use super::{Place, RawTeam, RawThread, Reader};
+use super::{GompTeam, GompThread, Place, Reader};
 use crate::bind::{View, Why};
 use crate::model::*;
 use crate::owner::Owner;
@@ -91,7 +91,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn barrier_of(&self, team: &RawTeam) -> Fact<Barrier> {
+    pub(super) fn barrier_of(&self, team: &GompTeam) -> Fact<Barrier> {
         let s = &self.gomp.structs.team;
         let read = || {
             let size = team.view.u32(&s.barrier_total)?;
@@ -138,7 +138,7 @@ impl Reader<'_> {
 
     /// libgomp's threads sleep in futex calls made by libgomp's own code, so the address they gave the kernel names
     /// what they wait for. A futex call from elsewhere (libc) is the program's own business.
-    pub(super) fn wait_of(&mut self, raw: &RawThread) -> Fact<Option<Wait>> {
+    pub(super) fn wait_of(&mut self, raw: &GompThread) -> Fact<Option<Wait>> {
         let origin = Origin::Registers;
         if self.target.arch().machine != Machine::X86_64 {
             // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
@@ -200,7 +200,7 @@ impl Reader<'_> {
         Some(Word { addr: Addr(poll.addr), expected: poll.expected, asleep: false })
     }
 
-    fn wait_for(&mut self, raw: &RawThread, word: Word, origin: Origin) -> Fact<Option<Wait>> {
+    fn wait_for(&mut self, raw: &GompThread, word: Word, origin: Origin) -> Fact<Option<Wait>> {
         let object = word.addr;
         let gomp = self.gomp;
         let s = &gomp.structs;

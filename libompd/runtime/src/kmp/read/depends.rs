@@ -222,7 +222,7 @@ impl Reader<'_> {
                 Kind::ByLock(_) => Fact::unknown("the runtime keeps the kind of the last set only"),
                 Kind::Other(number) => Fact::unknown(format!("its kind is told as {number}")),
             };
-            self.tasks[index].dependences.push(Dependence { addr: found.storage, kind, name: None });
+            self.tasks[index].dependences.push(RawDependence { addr: found.storage, kind });
         }
         for task in &mut self.tasks {
             task.dependences.sort_by_key(|d| d.addr);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ompd_process::{Addr, Registers, TargetExt};
 
-use super::{Idle, RawThread, Reader, idle};
+use super::{Idle, KmpThread, Reader, idle};
 use crate::bind::{Slot, View, Why};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::kmp::{Kmp, schema};
@@ -59,11 +59,11 @@ impl<'a> Reader<'a> {
             task.state = Fact::unknown(NOT_LOOKED_FOR);
         }
         let teams = reader.make_teams();
-        let thread = reader.make_threads(&teams).pop()?;
+        let thread = reader.make_threads().pop()?;
         let members = teams.iter().map(|team| reader.listed(team, focus.enclosing)).collect();
         let short = reader.focused.as_ref().is_none_or(|focused| focused.short);
         let whole = !short && reader.issues.is_empty() && reader.check.failure().is_none();
-        whole.then_some(Excerpt { thread, teams, members, tasks: reader.tasks })
+        whole.then(|| Excerpt::of(thread, members, teams, reader.tasks))
     }
 
     /// Files the thread, if it is one and it can be told whether it is idle.
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         let gtid = view.count(&s.info.ds_gtid)?;
         self.by_addr.insert(own, 0);
         self.by_gtid.insert(gtid, 0);
-        self.threads.push(RawThread { gtid, lwp, team, idle: is_idle, uber, registers: Some(registers), view });
+        self.threads.push(KmpThread { gtid, lwp, team, idle: is_idle, uber, registers: Some(registers), view });
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Members of a team by number; of those around the thread's own only if they are wanted.
-    fn listed(&self, team: &Team, wanted: bool) -> Option<Vec<Addr>> {
+    fn listed(&self, team: &RawTeam, wanted: bool) -> Option<Vec<Addr>> {
         let own = self.threads.first().is_some_and(|thread| thread.team == team.descriptor);
         let focused = self.focused.as_ref().filter(|_| own).map(|focused| focused.members.clone());
         focused.or_else(|| self.members(self.teams.get(&team.descriptor).filter(|_| wanted)?).ok())

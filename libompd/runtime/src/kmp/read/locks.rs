@@ -6,7 +6,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
 use super::super::schema;
-use super::{Idle, RawThread, Reader};
+use super::{Idle, KmpThread, Reader};
 use crate::bind::{Slot, View, Why};
 use crate::limits;
 use crate::model::*;
@@ -68,7 +68,7 @@ struct Entry {
 impl Reader<'_> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
     /// (`__kmp_acquire_queuing_lock_timed_template`).
-    pub(super) fn queued_for_lock(&self, thread: &RawThread) -> Result<bool, Why> {
+    pub(super) fn queued_for_lock(&self, thread: &KmpThread) -> Result<bool, Why> {
         Ok(matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here)?)
     }
 
@@ -206,7 +206,7 @@ impl Reader<'_> {
             None if entry.nest => Fact::unknown("its owner is just taking it or giving it up"),
             None => Fact::unknown("libomp's locks of this kind do not record their owner"),
         };
-        self.locks.push(Lock {
+        self.locks.push(RawLock {
             object: entry.lock,
             kind: by.fact(Ok(kind)),
             name,
@@ -215,7 +215,6 @@ impl Reader<'_> {
             held: by.fact(Ok(held)),
             // `KMP_INIT_I_LOCK`: the index, above a bit that is clear; of a critical its variable holds a pointer.
             variable_word: u32::try_from(entry.index << 1).ok().filter(|_| !critical),
-            acquired: None,
             depth: None,
             waiters: Vec::new(),
             queued: false,

@@ -40,7 +40,7 @@ enum Barriers {
 }
 
 /// One entry of `__kmp_threads`.
-struct RawThread {
+struct KmpThread {
     gtid: u32,
     view: View,
     lwp: Option<i32>,
@@ -77,7 +77,7 @@ struct Region {
 pub(super) struct Reader<'a> {
     kmp: &'a Kmp,
     target: &'a dyn Target,
-    threads: Vec<RawThread>,
+    threads: Vec<KmpThread>,
     by_addr: BTreeMap<Addr, usize>,
     by_gtid: HashMap<u32, usize>,
     /// Every thread of the runtime, and of the process, was found.
@@ -87,7 +87,7 @@ pub(super) struct Reader<'a> {
     region_ids: HashMap<Region, TeamId>,
     /// The innermost region of each team that stands for any.
     innermost: HashMap<Addr, TeamId>,
-    tasks: Vec<Task>,
+    tasks: Vec<RawTask>,
     task_ids: HashMap<Addr, TaskId>,
     task_views: Vec<View>,
     lines: HashMap<Addr, Fact<SourceLine>>,
@@ -95,7 +95,7 @@ pub(super) struct Reader<'a> {
     /// Waits for dependences, by the task that waits.
     depend_waits: HashMap<TaskId, depends::DependenceWait>,
     loops: Vec<Loop>,
-    locks: Vec<Lock>,
+    locks: Vec<RawLock>,
     /// Some thread is in the queue of a lock.
     lock_awaited: bool,
     queued: queues::Queued,
@@ -117,7 +117,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// What was read, and how it agrees with what has to be so.
-    pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> (RuntimeSnapshot, SelfCheck) {
+    pub(super) fn snapshot(kmp: &'a Kmp, target: &'a dyn Target) -> (RawSnapshot, SelfCheck) {
         let mut reader = Reader::new(kmp, target);
         if let Err(why) = reader.read_threads() {
             reader.issue("threads", why);
@@ -131,25 +131,14 @@ impl<'a> Reader<'a> {
         reader.read_locks();
         reader.read_loops();
         let teams = reader.make_teams();
-        let threads = reader.make_threads(&teams);
+        let threads = reader.make_threads();
         // Free threads serve whichever contention group asks first, so all are one pool.
         let settings = reader.settings();
         let pool = Pool { threads: reader.threads.iter().map(|t| t.lwp).collect() };
         let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
         let Reader { tasks, more_tasks, groups: taskgroups, locks, loops, issues, check, .. } = reader;
-        let snapshot = RuntimeSnapshot {
-            threads,
-            teams,
-            tasks,
-            more_tasks,
-            taskgroups,
-            locks,
-            loops,
-            pools,
-            settings,
-            issues,
-            ..RuntimeSnapshot::of(kmp.info.clone())
-        };
+        let recorded = Recorded { more_tasks, taskwait_runs_children_only: false, taskgroups, loops, pools, settings };
+        let snapshot = RawSnapshot { instance: kmp.info.clone(), threads, teams, tasks, locks, recorded, issues };
         (snapshot, check)
     }
 
@@ -251,7 +240,7 @@ impl<'a> Reader<'a> {
             let os = by_pthread.get(&pthread);
             self.by_addr.insert(addr, self.threads.len());
             self.by_gtid.insert(gtid as u32, self.threads.len());
-            self.threads.push(RawThread {
+            self.threads.push(KmpThread {
                 gtid: gtid as u32,
                 lwp: os.map(|t| t.lwp),
                 team: view.ptr(&s.team)?,
@@ -329,7 +318,7 @@ impl<'a> Reader<'a> {
     /// True if the thread is in the team it points to, and that team lives: its thread 0 is in it, directly or through
     /// regions nested in it. When a region ends, thread 0 goes back to the enclosing team (`__kmp_join_call`); the others
     /// keep pointing to the team they may be needed for again.
-    fn is_member(&self, thread: &RawThread, seen: &mut SeenTeams) -> Result<bool, Why> {
+    fn is_member(&self, thread: &KmpThread, seen: &mut SeenTeams) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         let (team, number) = (thread.team, thread.view.count(&s.info.ds_tid)?);
         if team.is_null() {
@@ -367,7 +356,7 @@ impl<'a> Reader<'a> {
     }
 
     /// True if the team has the thread as its member of this number.
-    fn lists(&self, team: &View, number: u32, thread: &RawThread) -> Result<bool, Why> {
+    fn lists(&self, team: &View, number: u32, thread: &KmpThread) -> Result<bool, Why> {
         let s = &self.kmp.structs.team;
         if number >= team.count(&s.nproc)? {
             return Ok(false);
@@ -389,7 +378,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What a tool has filed with the root team of an initial thread.
-    fn outermost_tool_data(&self, raw: &RawThread) -> Fact<u64> {
+    fn outermost_tool_data(&self, raw: &KmpThread) -> Fact<u64> {
         let s = &self.kmp.structs;
         if raw.uber != Some(true) {
             return Fact::unknown("it is not known to be the initial thread of its contention group");
@@ -545,7 +534,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn make_teams(&mut self) -> Vec<Team> {
+    fn make_teams(&mut self) -> Vec<RawTeam> {
         let kmp = self.kmp;
         let s = &kmp.structs.team;
         let mut teams = Vec::with_capacity(self.regions.len());
@@ -572,7 +561,7 @@ impl<'a> Reader<'a> {
             } else {
                 Fact::unknown("the runtime keeps one source position for serialized regions nested in each other")
             };
-            teams.push(Team {
+            teams.push(RawTeam {
                 // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
                 tool_data: match view.count(&s.serialized) {
                     Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
@@ -592,7 +581,6 @@ impl<'a> Reader<'a> {
                 primary_num: s.master_tid.fact(if outermost { view.count(&s.master_tid) } else { Ok(0) }),
                 function: self.region_function(region.team),
                 location,
-                construct: Fact::unknown("the call that opened the region was not seen"),
                 barrier: self.barrier_of(&view),
             });
         }
@@ -630,13 +618,13 @@ impl<'a> Reader<'a> {
         s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { inside: None, passed, at_end: None, size }))
     }
 
-    fn make_threads(&mut self, teams: &[Team]) -> Vec<Thread> {
-        let mut threads: Vec<Thread> = (0..self.threads.len()).map(|i| self.make_thread(i, teams)).collect();
+    fn make_threads(&mut self) -> Vec<RawThread> {
+        let mut threads: Vec<RawThread> = (0..self.threads.len()).map(|i| self.make_thread(i)).collect();
         threads.sort_by_key(|t| (t.lwp.is_none(), t.lwp, t.gtid));
         threads
     }
 
-    fn make_thread(&mut self, index: usize, teams: &[Team]) -> Thread {
+    fn make_thread(&mut self, index: usize) -> RawThread {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let wait = match &self.focused {
@@ -680,11 +668,6 @@ impl<'a> Reader<'a> {
             (None, Fact::Known { value: None, .. }) => s.info.team.fact(Ok(0)),
             (None, _) => s.info.ds_tid.fact(raw.view.count(&s.info.ds_tid)),
         };
-        let state = match &wait {
-            Fact::Known { value: Some(wait), origin } => wait.kind.state_fact(*origin),
-            Fact::Known { value: None, origin } => working(&team, teams, *origin),
-            Fact::Unknown { why } => Fact::unknown(why),
-        };
         let icvs = match why_none {
             Some(why) => Icvs::unknown(why),
             None => self.icvs_of(&raw.view, &task, raw.team),
@@ -693,7 +676,7 @@ impl<'a> Reader<'a> {
             Some(why) => Placement::unknown(why),
             None => self.placement_of(&raw.view),
         };
-        Thread {
+        RawThread {
             tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
             outermost_tool_data: self.outermost_tool_data(raw),
             ompt_state: ompt_state(&s.info, &raw.view),
@@ -705,7 +688,6 @@ impl<'a> Reader<'a> {
             thread_num,
             team,
             task,
-            state,
             wait,
             icvs,
         }

@@ -124,7 +124,7 @@ impl Reader<'_> {
     /// from one whose number is known, since its thread executes it, follow the numbers of the others.
     pub(super) fn number_implicit(&mut self) {
         let Ok(size) = self.kmp.structs.taskdata.size.get() else { return };
-        let implicit = |task: &Task| task.kind.get() == Some(TaskKind::Implicit);
+        let implicit = |task: &RawTask| task.kind.get() == Some(TaskKind::Implicit);
         for (task, member) in self.encountering() {
             self.tasks[task.0].member.get_or_insert(member);
         }
@@ -148,7 +148,7 @@ impl Reader<'_> {
     /// (`t_master_tid`).
     fn encountering(&self) -> Vec<(TaskId, u32)> {
         let s = &self.kmp.structs.team;
-        let met = |task: &Task| {
+        let met = |task: &RawTask| {
             let region = self.regions.get(task.team.flat()?.0)?;
             let outermost = self.regions_of(region.team).first() == Some(region);
             let team = self.teams.get(&region.team).filter(|_| outermost)?;
@@ -245,7 +245,7 @@ impl Reader<'_> {
         let function = match &part {
             Some(part) => {
                 let routine = part.as_ref().map_err(Clone::clone).and_then(|task| task.ptr(&s.task.routine));
-                s.task.routine.fact(routine.map(CodeRef::new))
+                s.task.routine.fact(routine)
             }
             None if kind == TaskKind::Initial => Fact::unknown("an initial task has no function of its own"),
             None => self.region_function(team),
@@ -278,7 +278,7 @@ impl Reader<'_> {
             Err(why) => why.into(),
         };
         let id = TaskId(self.tasks.len());
-        let task = Task {
+        let task = RawTask {
             kind: s.flags.tasktype.fact(Ok(kind)),
             state,
             function,
@@ -296,7 +296,7 @@ impl Reader<'_> {
             unfinished_children,
             tool_data: s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
             ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
-            ..Task::unknown(addr, "not read")
+            ..RawTask::unknown(addr, "not read")
         };
         self.tasks.push(task);
         self.task_ids.insert(addr, id);
@@ -346,10 +346,10 @@ impl Reader<'_> {
     /// The function a region's body was outlined into. For code made by GCC the microtask is a wrapper inside the
     /// runtime, and its first argument is the function (`__kmp_GOMP_microtask_wrapper`). Serialized regions entered
     /// without `__kmpc_fork_call` leave the field as it was, so for them it says nothing.
-    pub(super) fn region_function(&self, team: Addr) -> Fact<CodeRef> {
+    pub(super) fn region_function(&self, team: Addr) -> Fact<Addr> {
         let s = &self.kmp.structs.team;
         let Some(view) = self.teams.get(&team) else { return Fact::unknown("the team could not be read") };
-        let read = || -> Result<Fact<CodeRef>, Why> {
+        let read = || -> Result<Fact<Addr>, Why> {
             if view.count(&s.serialized)? > 0 {
                 return Ok(Fact::unknown("the runtime does not maintain the function of a serialized region"));
             }
@@ -358,7 +358,7 @@ impl Reader<'_> {
                 return Ok(Fact::unknown("the runtime has not set the function of the region"));
             }
             match self.kmp.territory.owner(self.target, pkfn) {
-                Owner::Other => return Ok(s.pkfn.fact(Ok(CodeRef::new(pkfn)))),
+                Owner::Other => return Ok(s.pkfn.fact(Ok(pkfn))),
                 Owner::Unclear => {
                     return Ok(Fact::unknown("whether the region's microtask is the runtime's is not known"));
                 }
@@ -368,7 +368,7 @@ impl Reader<'_> {
                 return Ok(Fact::unknown("the region's microtask is the runtime's own"));
             }
             let argv = view.ptr(&s.argv)?;
-            Ok(s.argv.fact(Ok(CodeRef::new(self.target.read_ptr(argv)?))))
+            Ok(s.argv.fact(Ok(self.target.read_ptr(argv)?)))
         };
         read().unwrap_or_else(Fact::from)
     }

@@ -226,7 +226,7 @@ impl Reader<'_> {
 
     /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. Who gathers, the primary and in a large team
     /// other members as well, goes on once the word of the thread it waits for is ahead of the team's.
-    fn barrier_over(&self, raw: &super::RawThread, wait: &Wait) -> Result<bool, Why> {
+    fn barrier_over(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
         if primary || self.gathers(raw, wait)? {
@@ -272,7 +272,7 @@ impl Reader<'_> {
     }
 
     /// True if the thread sleeps until another one has arrived: that one's word is what it waits for.
-    fn gathers(&self, raw: &super::RawThread, wait: &Wait) -> Result<bool, Why> {
+    fn gathers(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Why> {
         let slept_on = self.slept_on(&raw.view)?;
         let own = |word: Addr| {
             let size = self.kmp.structs.info.size.get();
@@ -284,7 +284,7 @@ impl Reader<'_> {
 
     /// True if a member of the thread's team has made tasks that are not over: until they are, nobody is let go
     /// (`__kmp_execute_tasks_template`).
-    fn has_children(&self, raw: &super::RawThread) -> Result<bool, Why> {
+    fn has_children(&self, raw: &super::KmpThread) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
             let task = self.task_ids.get(&other.view.ptr(&s.info.current_task)?);
@@ -299,7 +299,7 @@ impl Reader<'_> {
     }
 
     /// True if the primary of the thread's team, having gathered everyone, sleeps until all tasks are over.
-    fn primary_waits_for_tasks(&self, raw: &super::RawThread) -> Result<bool, Why> {
+    fn primary_waits_for_tasks(&self, raw: &super::KmpThread) -> Result<bool, Why> {
         let s = &self.kmp.structs;
         for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
             if other.view.count(&s.info.ds_tid)? != 0 {

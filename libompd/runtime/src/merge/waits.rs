@@ -1,0 +1,187 @@
+//! What threads wait for, by memory and by the calls on their stacks.
+
+use super::*;
+use crate::entry::Role;
+use crate::evidence::RuntimeCall;
+
+/// What each thread of a runtime waits for.
+pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence) -> Vec<Fact<Option<Wait>>> {
+    let mut waits: Vec<Fact<Option<Wait>>> = raw.threads.iter().map(|thread| thread.wait.clone()).collect();
+    let mut found: Vec<(usize, Wait)> = Vec::new();
+    for (index, thread) in raw.threads.iter().enumerate() {
+        let Some(call) = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp)) else { continue };
+        let task_wait = |kind| matches!(kind, WaitKind::Taskwait | WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup);
+        let in_taskyield = call.entry.is_some_and(|entry| entry.construct == "taskyield");
+        match &mut waits[index] {
+            // libomp leaves the mark of a taskwait there, and it ends whatever others do.
+            Fact::Known { value: Some(wait), .. } if task_wait(wait.kind) && in_taskyield => {
+                waits[index] = Fact::unknown(IN_TASKYIELD);
+            }
+            Fact::Known { value: Some(wait), .. } => refine(wait, call),
+            Fact::Known { value: None, .. } => {}
+            Fact::Unknown { .. } => found.extend(by_call(raw, thread, call).map(|wait| (index, wait))),
+        }
+    }
+    for (index, mut wait) in found {
+        let thread = &raw.threads[index];
+        let task = thread.task.get().and_then(|id| raw.task(id)).map(|task| task.descriptor);
+        let team = wait.team.and_then(|id| raw.team(id)).map(|team| team.descriptor);
+        wait.object = team.or(task).unwrap_or(Addr::NULL);
+        wait.over = over(raw, &waits, thread, &wait);
+        waits[index] = Fact::known(Some(wait), Origin::Stack);
+    }
+    waits
+}
+
+/// What the call tells of a wait that was read.
+fn refine(wait: &mut Wait, call: &RuntimeCall) {
+    wait.kind = refined(wait.kind, call);
+    if wait.kind == WaitKind::Taskwait {
+        wait.taskgroup = None;
+    }
+    if wait.kind == WaitKind::RegionEnd {
+        wait.barrier = None;
+    }
+    place(call, wait);
+}
+
+/// Where the program made the call, and which it is.
+fn place(call: &RuntimeCall, wait: &mut Wait) {
+    // The call that opened the region is on the stack of its thread 0 as long as a body that ended in a jump waits.
+    if let Some(entry) = call.entry.filter(|entry| !entry.role.opens() && wait.call.is_none()) {
+        wait.call = Some(entry.construct);
+    }
+    name_barrier(call.entry, wait);
+    if wait.location.is_none() && wait.kind != WaitKind::Pool {
+        wait.location.clone_from(&call.line);
+    } else if wait.barrier.is_some() && call.entry.is_some_and(|e| e.construct == "barrier") {
+        // What a thread recorded when it arrived gives way to a barrier in a task that it has executed there since.
+        let differs = |line: &&SourceLine| wait.location.as_ref().is_some_and(|recorded| !same_line(recorded, line));
+        if let Some(line) = call.line.as_ref().filter(differs) {
+            wait.location = Some(line.clone());
+            wait.barrier =
+                Some(Fact::unknown("the runtime's record is of another barrier, in a task it executed here"));
+        }
+    }
+}
+
+/// The same line, however much of the path is in each of the names.
+fn same_line(one: &SourceLine, other: &SourceLine) -> bool {
+    let file = |line: &SourceLine| line.file.rsplit('/').next().map(str::to_owned);
+    one.line == other.line && file(one) == file(other)
+}
+
+/// Which kind of barrier a thread waits at, where the call tells.
+fn name_barrier(entry: Option<Entry>, wait: &mut Wait) {
+    let (Some(barrier), Some(entry)) = (&mut wait.barrier, entry) else { return };
+    let kind = match entry.construct {
+        "end of for" => BarrierKind::Loop,
+        "end of sections" => BarrierKind::Sections,
+        "single" | "copyprivate" => BarrierKind::Single,
+        "reduction" | "end of worksharing" => BarrierKind::Implicit,
+        _ => return,
+    };
+    *barrier = Fact::known(kind, Origin::Stack);
+}
+
+/// The kind of a wait, as far as the call tells more than the runtime's data.
+fn refined(kind: WaitKind, call: &RuntimeCall) -> WaitKind {
+    match (kind, call.entry.map(|entry| entry.construct)) {
+        (WaitKind::Mutex, Some("omp_set_lock" | "omp_set_nest_lock")) => WaitKind::Lock,
+        (WaitKind::Mutex, Some("critical")) => WaitKind::Critical,
+        (WaitKind::Mutex, Some("atomic")) => WaitKind::Atomic,
+        (WaitKind::TaskwaitOrTaskgroup, Some("taskwait")) => WaitKind::Taskwait,
+        (WaitKind::TaskwaitOrTaskgroup, Some("taskgroup")) => WaitKind::Taskgroup,
+        // The body is over: what called it waits now, in the thread's first function or in the call that opened the region.
+        // A body that ended in a jump to the barrier would be known to have vanished.
+        (WaitKind::Barrier, None) if call.base && !call.vanished => WaitKind::RegionEnd,
+        (WaitKind::Barrier, Some(_)) if call.entry.is_some_and(|e| e.role.opens()) && !call.vanished => {
+            WaitKind::RegionEnd
+        }
+        _ => kind,
+    }
+}
+
+/// A wait that leaves no trace in memory: a thread that is inside a call which returns only after such a wait, and executes
+/// no task there.
+fn by_call(raw: &RawSnapshot, thread: &RawThread, call: &RuntimeCall) -> Option<Wait> {
+    let (team, entry) = (thread.team.flat()?, call.entry?);
+    let kind = match entry.construct {
+        "taskwait" => WaitKind::Taskwait,
+        "taskwait depend" => WaitKind::Dependences,
+        "taskgroup" => WaitKind::Taskgroup,
+        "ordered" => WaitKind::Ordered,
+        "ordered depend(sink)" => WaitKind::Sink,
+        "barrier" => WaitKind::Barrier,
+        construct
+            if entry.role == Role::RunsTasks && construct.starts_with("end of ") && construct != END_SERIALIZED =>
+        {
+            WaitKind::Barrier
+        }
+        _ if entry.role.opens() && call.ends_region => WaitKind::RegionEnd,
+        _ => return None,
+    };
+    let at_barrier = matches!(kind, WaitKind::Barrier | WaitKind::RegionEnd);
+    // A thread that has an explicit task in its hands, begun or just ended, does not wait at a barrier.
+    let task = thread.task.get().and_then(|id| raw.task(id));
+    if at_barrier && task.is_none_or(|task| task.kind.get().is_none_or(TaskKind::is_explicit)) {
+        return None;
+    }
+    let mut wait = Wait { team: at_barrier.then_some(team), ..Wait::new(kind, Addr::NULL, Origin::Stack) };
+    place(call, &mut wait);
+    Some(wait)
+}
+
+/// Ends a region that has one thread, which waits for nobody.
+const END_SERIALIZED: &str = "end of parallel";
+
+/// False if it is known that what a thread waits for by its stack had not happened.
+fn over(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, wait: &Wait) -> Fact<bool> {
+    let not = Fact::known(false, Origin::Stack);
+    let task = thread.task.get().and_then(|id| raw.task(id));
+    let unknown = || Fact::unknown("only its stack tells of this wait, not whether it is over");
+    match wait.kind {
+        // Whether it is on its way out is known of thread 0 alone: it is the last to arrive and the first to leave.
+        WaitKind::Barrier | WaitKind::RegionEnd if thread.thread_num.get() != Some(0) => unknown(),
+        WaitKind::Barrier | WaitKind::RegionEnd => match thread.team.flat() {
+            Some(team) if lacks(raw, waits, thread, team, wait.kind) || has_tasks(raw, team) => not,
+            _ => unknown(),
+        },
+        WaitKind::Taskwait if task.is_some_and(|t| t.unfinished_children.get().is_some_and(|n| n > 0)) => not,
+        WaitKind::Taskgroup => {
+            let group = task.and_then(|t| t.taskgroup.flat()).and_then(|id| raw.taskgroup(id));
+            if group.is_some_and(|g| g.unfinished.get().is_some_and(|n| n > 0)) { not } else { unknown() }
+        }
+        WaitKind::Ordered => {
+            let (team, number) = (thread.team.flat(), thread.thread_num.get());
+            let mut turns = raw.loops.iter().filter(|l| Some(l.team) == team).filter_map(|l| l.ordered_turn.flat());
+            if number.is_some() && turns.any(|turn| Some(turn) != number) { not } else { unknown() }
+        }
+        _ => unknown(),
+    }
+}
+
+/// Some member is known to be elsewhere than at this barrier, and in the region. A member that has not been let into the
+/// region, or was not recorded to have arrived, may be about to leave this barrier.
+fn lacks(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, team: TeamId, kind: WaitKind) -> bool {
+    let members = raw.team(team).map(|t| t.members.as_slice()).unwrap_or_default();
+    members.iter().flatten().filter(|lwp| Some(**lwp) != thread.lwp).any(|lwp| {
+        let index = raw.threads.binary_search_by_key(&(false, Some(*lwp)), |t| (t.lwp.is_none(), t.lwp)).ok();
+        match index.and_then(|index| waits.get(index)) {
+            Some(Fact::Known { value: Some(wait), .. }) => {
+                let here = wait.team == Some(team) && (wait.kind == kind || wait.kind == WaitKind::BarrierTasks);
+                let outside = matches!(wait.kind, WaitKind::RegionStart | WaitKind::Pool);
+                let certain = wait.origin != Origin::Stack && wait.over.get() == Some(false);
+                !here && !outside && certain
+            }
+            Some(Fact::Known { value: None, .. }) => true,
+            _ => false,
+        }
+    })
+}
+
+/// A task of the team is known not to be over.
+fn has_tasks(raw: &RawSnapshot, team: TeamId) -> bool {
+    let mut of_team = raw.tasks.iter().filter(|task| task.team.flat() == Some(team));
+    of_team.any(|task| task.unfinished_children.get().is_some_and(|n| n > 0))
+}
