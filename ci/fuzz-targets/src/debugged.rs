@@ -108,7 +108,7 @@ pub fn open(data: &[u8]) -> Option<Found> {
         *symbol = (place != u16::MAX).then(|| Addr(BASE + 8 * u64::from(place)));
     }
     let process = Process { symbols, memory, reads: Cell::new(0), bytes: Cell::new(0) };
-    let mut debugged = Debugged::open(process, 8, ompd_runtime::WELL_KNOWN, &OpenOptions::default()).ok()?;
+    let mut debugged = Debugged::open(process, 8, &ompd_runtime::family::well_known(), &OpenOptions::default()).ok()?;
     let within = |debugged: &Debugged<Process<'_>>, what: &str| {
         let (reads, bytes) = (debugged.debugger().reads.take(), debugged.debugger().bytes.take());
         let length = memory.len() as u64;

@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) {
         let at = SECTIONS.iter().position(|n| *n == name)?;
         Some(Cow::Borrowed(sections[at]))
     };
-    for schema in [&ompd_runtime::gomp::schema::SCHEMA, &ompd_runtime::kmp::schema::SCHEMA] {
+    for schema in ompd_runtime::family::families().map(|about| about.layouts.schema) {
         if let Ok(facts) = dwarf::extract(section, order, schema) {
             crate::check_extracted(&facts);
         }

@@ -44,7 +44,7 @@ pub fn check(data: &[u8]) {
     for name in [".gnu_debuglink", ".gnu_debugaltlink", ".text"] {
         let _ = file.section(name);
     }
-    for schema in [&ompd_runtime::gomp::schema::SCHEMA, &ompd_runtime::kmp::schema::SCHEMA] {
+    for schema in ompd_runtime::family::families().map(|about| about.layouts.schema) {
         if let Ok(facts) = dwarf::extract_elf(&file, schema) {
             crate::check_extracted(&facts);
         }

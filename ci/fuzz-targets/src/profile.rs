@@ -2,6 +2,7 @@
 
 use ompd_layout::profile::{ExportView, Fingerprint, Profile, Profiles, Vocabulary, select};
 use ompd_layout::{Layout, Origin, Source};
+use ompd_runtime::family::{families, profiles};
 
 /// Reads the input as a vocabulary and as a profile, writes them back, offers the profile to an image of its own beside
 /// shipped ones.
@@ -14,7 +15,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(Profile::parse(&text).ok().as_ref(), Some(&profile), "reading back gives another profile: {text}");
 
     let image = Image { profile: &profile, fingerprint: profile.builds.first().map(|build| &build.fingerprint) };
-    for shipped in [ompd_runtime::gomp::profiles(), ompd_runtime::kmp::profiles()] {
+    for shipped in families().filter_map(|about| profiles(about.name)) {
         let Some(known) = shipped.classes.first() else { continue };
         for (first, second) in [(&profile, known), (known, &profile)] {
             let code = Source::new(Origin::Code, "decoded");

@@ -3,6 +3,7 @@
 mod cores;
 mod processes;
 
+use ompd_runtime::family::{families, profiles};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,7 +111,7 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
     for (name, bytes) in cores::make() {
         add("core", name, bytes);
     }
-    for shipped in [ompd_runtime::gomp::profiles(), ompd_runtime::kmp::profiles()] {
+    for shipped in families().filter_map(|about| profiles(about.name)) {
         for profile in &shipped.classes {
             add("profile", profile.name.clone(), thinned(profile).to_json()?.into_bytes());
         }

@@ -34,8 +34,7 @@ fn seeds_say_what_they_should() {
         whole += usize::from(found.modules.1 == 1 && found.names > 0);
     }
     assert!(whole > 0, "of no seed the file is put together");
-    for (target, schema) in [("elf", &ompd_runtime::gomp::schema::SCHEMA), ("elf", &ompd_runtime::kmp::schema::SCHEMA)]
-    {
+    for (target, schema) in ompd_runtime::family::families().map(|about| ("elf", about.layouts.schema)) {
         let found = of(target).filter(|seed| {
             let file = ompd_process::ElfFile::from_bytes(&seed.name, seed.bytes.clone()).expect("an ELF file");
             ompd_layout::dwarf::extract_elf(&file, schema).is_ok_and(|facts| facts.fields.len() >= 3)

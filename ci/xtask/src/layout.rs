@@ -11,10 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
+use ompd_layout::Facts;
 use ompd_layout::profile::Profiles;
-use ompd_layout::{Facts, Schema};
 use ompd_process::elf::ElfFile;
-use ompd_runtime::model;
+use ompd_runtime::family::{Layouts, families, profiles};
 
 /// What to do.
 #[derive(Subcommand)]
@@ -34,56 +34,30 @@ pub fn run(task: &Task) -> Result<ExitCode> {
     }
 }
 
-/// What is special about the profiles of one family.
+/// The profiles of one family.
 struct Family {
-    schema: &'static Schema,
+    about: &'static Layouts,
     /// The profiles compiled into this program.
-    shipped: fn() -> &'static Profiles,
-    /// Instruction sets the layouts hold for beside that of the file they were read from.
-    archs: &'static [&'static str],
-    /// How public names of the family begin.
-    prefixes: &'static [&'static str],
-    /// Exports that count only from a number of bytes on.
-    large_exports: &'static [(&'static str, u64)],
+    shipped: &'static Profiles,
 }
 
-/// libgomp. Its structs have no member that depends on the instruction set: builds of GCC 9, 12 and 14 for both were
-/// found to agree.
-static GOMP: Family = Family {
-    schema: &ompd_runtime::gomp::schema::SCHEMA,
-    shipped: ompd_runtime::gomp::profiles,
-    archs: &["aarch64", "x86_64"],
-    prefixes: &["GOACC_", "GOMP_", "acc_", "omp_", "ompc_", "ompx_"],
-    large_exports: &[],
-};
-
-/// libomp and libiomp5. Intel's builds describe themselves in a variable of which LLVM's have a dummy of 4 bytes.
-static KMP: Family = Family {
-    schema: &ompd_runtime::kmp::schema::SCHEMA,
-    shipped: ompd_runtime::kmp::profiles,
-    archs: &[],
-    prefixes: &["GOMP_", "__kmp_", "__kmpc_", "kmp_", "kmpc_", "omp_", "ompc_", "ompt_", "ompx_"],
-    large_exports: &[("__kmp_omp_debug_struct_info", 100)],
-};
-
 impl Family {
-    fn of(family: model::Family) -> &'static Family {
-        match family {
-            model::Family::Gomp => &GOMP,
-            model::Family::Kmp => &KMP,
-        }
+    /// The family of this name.
+    fn of(name: &str) -> Family {
+        let about = families().find(|about| about.name == name).expect("a family that is known");
+        Family { about: &about.layouts, shipped: profiles(name).expect("it has profiles") }
     }
 
     /// Where the family's profiles are kept.
     fn folder(&self) -> PathBuf {
         let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../libompd/runtime/src");
-        runtime.join(self.schema.family).join("profiles")
+        runtime.join(self.about.schema.family).join("profiles")
     }
 
     /// Fields of the schema no one gives, as `struct.field`; a struct without any is named alone.
     fn missing(&self, known: &[&Facts]) -> Vec<String> {
         let mut missing = Vec::new();
-        for wanted in self.schema.structs {
+        for wanted in self.about.schema.structs {
             let of = wanted.name;
             if !known.iter().any(|f| f.sizes.contains_key(of) || f.fields.contains_key(of)) {
                 missing.push(of.to_owned());

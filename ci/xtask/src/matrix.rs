@@ -15,7 +15,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use ompd_runtime::model::Family;
 
 use crate::bench::built_beside;
 use fetched::Fetched;
@@ -87,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         rows.push(row);
     }
     // Stable: within a family the order of the folders, by release.
-    rows.sort_by_key(|row| row.layouts.family != Family::Gomp);
+    rows.sort_by_key(|row| row.layouts.family != trial::GNU);
 
     if arguments.check {
         let judged: usize = rows.iter().map(|row| row.layouts.code.judged() + row.layouts.table.judged()).sum();

@@ -5,9 +5,11 @@
     reason = "what callers owe is the same for all, and said at the head of the crate"
 )]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::LazyLock;
 
 use ompd_process::{Addr, NativeThread};
+use ompd_runtime::family::families;
 use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
 
 use crate::icvs::{self, Value};
@@ -63,10 +65,15 @@ pub unsafe extern "C" fn ompd_get_api_version(version: *mut Word) -> Rc {
 /// What library this is. The text is the library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_version_string(string: *mut *const c_char) -> Rc {
-    const TEXT: &str =
-        concat!("libompd ", env!("CARGO_PKG_VERSION"), ", OpenMP 5.0 to 6.0, for libgomp, libomp and libiomp5\0");
+    static TEXT: LazyLock<CString> = LazyLock::new(|| {
+        let names: Vec<&str> = families().flat_map(|about| about.libraries).copied().collect();
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
+        let text =
+            format!("libompd {}, OpenMP 5.0 to 6.0, for {} and {last}", env!("CARGO_PKG_VERSION"), others.join(", "));
+        CString::new(text).unwrap_or_default()
+    });
     // SAFETY: the debugger gives a place for a pointer, or NULL.
-    with_place(|_| unsafe { put(string, TEXT.as_ptr().cast()) })
+    with_place(|_| unsafe { put(string, TEXT.as_ptr()) })
 }
 
 /// Forgets everything.

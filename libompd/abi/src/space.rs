@@ -159,7 +159,7 @@ impl Space {
             say(&table, &why);
             Rc::INCOMPATIBLE
         };
-        let target = Debugged::open(asked, sizes.pointer, ompd_runtime::WELL_KNOWN, &options)
+        let target = Debugged::open(asked, sizes.pointer, &ompd_runtime::family::well_known(), &options)
             .map_err(|why| refuse(refusal::unopened(&why)))?;
         let runtimes = discover(&target, &[]);
         if runtimes.is_empty() {

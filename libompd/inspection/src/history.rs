@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use ompd_process::{Addr, OpenError, OpenOptions, Target, TargetKind};
 use ompd_runtime::companion::{self, Words};
+use ompd_runtime::family::families;
 use ompd_runtime::names;
 use ompd_stack::{Cache, Code, CodePlace};
 use ompt_record::block::{Header, HeaderValues, MAGIC, RingState, State};
@@ -136,13 +137,23 @@ impl NoHistory {
     pub fn remedy(&self) -> Option<String> {
         match self {
             NoHistory::Target(error) => error.remedy(),
-            NoHistory::NoCompanion(_) => Some(
-                "start the program with OMP_TOOL_LIBRARIES=libompt_companion.so (libomp and libiomp5 have OMPT, libgomp has not; \
-                 docs/companion.md)"
-                    .to_owned(),
-            ),
+            NoHistory::NoCompanion(_) => Some(format!(
+                "start the program with OMP_TOOL_LIBRARIES=libompt_companion.so ({}; docs/companion.md)",
+                who_has_tools()
+            )),
             NoHistory::Block(_) => None,
         }
+    }
+}
+
+/// Which libraries implement OMPT.
+fn who_has_tools() -> String {
+    let named = |with: bool| -> Vec<&str> {
+        families().filter(|about| about.has_tools == with).flat_map(|about| about.libraries).copied().collect()
+    };
+    match (named(true), named(false)) {
+        (with, without) if without.is_empty() => format!("{} have OMPT", with.join(" and ")),
+        (with, without) => format!("{} have OMPT, {} has not", with.join(" and "), without.join(" and ")),
     }
 }
 

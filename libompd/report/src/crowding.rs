@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use ompd_process::ProcessInfo;
+use ompd_runtime::family::families;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
 
 use crate::words::{count, ranges};
@@ -43,7 +44,7 @@ pub fn spins(process: &ProcessInfo) -> Option<String> {
     let endless = |name, text: &str| {
         get(name).is_some_and(|own| own.trim().eq_ignore_ascii_case(text)).then(|| format!("{name}={text}"))
     };
-    endless("GOMP_SPINCOUNT", "infinity").or_else(|| endless("KMP_BLOCKTIME", "infinite"))
+    families().map(|about| about.variables.spins).find_map(|(name, text)| endless(name, text))
 }
 
 /// Teams whose members share fewer processors than they are, while the process may use more.

@@ -446,7 +446,7 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
     let snapshot = &inspection.runtimes[index];
     let instance = &snapshot.instance;
     Runtime {
-        family: instance.family.word(),
+        family: instance.family,
         product: instance.product,
         path: instance.path.clone(),
         base: hex(instance.base),
@@ -532,7 +532,7 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         serialized: copied(&team.serialized),
         function: known(&team.function, code),
         location: known(&team.location, location),
-        construct: copied(&team.construct),
+        construct: known(&team.construct, |construct| construct.word()),
         members: team.members.clone(),
         barrier_arrived: team.barrier.value().and_then(|b| b.inside),
         end_arrived: team.barrier.value().and_then(|b| b.at_end),

@@ -151,6 +151,15 @@ pub fn code(function: &Fact<CodeRef>, location: &Fact<SourceLine>) -> Option<Str
     }
 }
 
+/// `a`, `a or b`, `a, b or c`.
+pub fn or(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
 /// The region a team executes: its construct where that is known, and where it stands.
 pub fn region(team: &Team) -> Option<String> {
     let code = code(&team.function, &team.location)?;
@@ -158,8 +167,8 @@ pub fn region(team: &Team) -> Option<String> {
     // An ordinary function was given to the runtime as it is: it does not contain the construct.
     let given = name.is_some_and(|name| ompd_stack::container(name).is_none() && !name.contains('+'));
     Some(match team.construct.get() {
-        Some(construct) if given => format!("{construct}, executes {code}"),
-        Some(construct) => format!("{construct} in {code}"),
+        Some(construct) if given => format!("{}, executes {code}", construct.word()),
+        Some(construct) => format!("{} in {code}", construct.word()),
         None => code,
     })
 }

@@ -19,11 +19,128 @@ pub enum Role {
     Other,
 }
 
+/// The constructs, ends of constructs and API routines for which a compiler or program calls a runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Construct {
+    /// `parallel`.
+    Parallel,
+    /// `parallel for`.
+    ParallelFor,
+    /// `parallel sections`.
+    ParallelSections,
+    /// `teams`.
+    Teams,
+    /// `task`.
+    Task,
+    /// `taskloop`.
+    Taskloop,
+    /// `taskwait`.
+    Taskwait,
+    /// `taskwait depend`.
+    TaskwaitDepend,
+    /// `taskgroup`.
+    Taskgroup,
+    /// `taskyield`.
+    Taskyield,
+    /// `barrier`.
+    Barrier,
+    /// A worksharing loop.
+    For,
+    /// The end of a worksharing loop.
+    EndOfFor,
+    /// `sections`.
+    Sections,
+    /// The end of `sections`.
+    EndOfSections,
+    /// `single`.
+    Single,
+    /// The `copyprivate` clause of a `single`.
+    Copyprivate,
+    /// A `reduction` clause.
+    Reduction,
+    /// The end of a worksharing construct with task reductions.
+    EndOfWorksharing,
+    /// The end of a region that has one thread, which waits for nobody.
+    EndOfParallel,
+    /// `critical`.
+    Critical,
+    /// `atomic`.
+    Atomic,
+    /// `ordered`.
+    Ordered,
+    /// `ordered depend(sink)`.
+    OrderedSink,
+    /// `ordered depend(source)`.
+    OrderedSource,
+    /// `target`.
+    Target,
+    /// `omp_set_lock`.
+    SetLock,
+    /// `omp_set_nest_lock`.
+    SetNestLock,
+    /// `omp_test_lock`.
+    TestLock,
+    /// `omp_test_nest_lock`.
+    TestNestLock,
+    /// `omp_unset_lock`.
+    UnsetLock,
+    /// `omp_unset_nest_lock`.
+    UnsetNestLock,
+    /// `omp_fulfill_event`.
+    FulfillEvent,
+}
+
+impl Construct {
+    /// The word of the specification, without `#pragma omp`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Construct::Parallel => "parallel",
+            Construct::ParallelFor => "parallel for",
+            Construct::ParallelSections => "parallel sections",
+            Construct::Teams => "teams",
+            Construct::Task => "task",
+            Construct::Taskloop => "taskloop",
+            Construct::Taskwait => "taskwait",
+            Construct::TaskwaitDepend => "taskwait depend",
+            Construct::Taskgroup => "taskgroup",
+            Construct::Taskyield => "taskyield",
+            Construct::Barrier => "barrier",
+            Construct::For => "for",
+            Construct::EndOfFor => "end of for",
+            Construct::Sections => "sections",
+            Construct::EndOfSections => "end of sections",
+            Construct::Single => "single",
+            Construct::Copyprivate => "copyprivate",
+            Construct::Reduction => "reduction",
+            Construct::EndOfWorksharing => "end of worksharing",
+            Construct::EndOfParallel => "end of parallel",
+            Construct::Critical => "critical",
+            Construct::Atomic => "atomic",
+            Construct::Ordered => "ordered",
+            Construct::OrderedSink => "ordered depend(sink)",
+            Construct::OrderedSource => "ordered depend(source)",
+            Construct::Target => "target",
+            Construct::SetLock => "omp_set_lock",
+            Construct::SetNestLock => "omp_set_nest_lock",
+            Construct::TestLock => "omp_test_lock",
+            Construct::TestNestLock => "omp_test_nest_lock",
+            Construct::UnsetLock => "omp_unset_lock",
+            Construct::UnsetNestLock => "omp_unset_nest_lock",
+            Construct::FulfillEvent => "omp_fulfill_event",
+        }
+    }
+
+    /// True for the end of a construct at which the members of a team meet.
+    pub fn is_team_end(self) -> bool {
+        matches!(self, Construct::EndOfFor | Construct::EndOfSections | Construct::EndOfWorksharing)
+    }
+}
+
 /// One function of a runtime, in OpenMP's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// The construct, or the API routine, that makes a compiler or program call it.
-    pub construct: &'static str,
+    pub construct: Construct,
     /// How it can lead back into the program.
     pub role: Role,
     /// The compiler gives the call no line of its own: debug information shows that of whatever statement comes before.
@@ -31,7 +148,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    pub(crate) const fn new(construct: &'static str, role: Role) -> Entry {
+    pub(crate) const fn new(construct: Construct, role: Role) -> Entry {
         Entry { construct, role, unplaced: false }
     }
 

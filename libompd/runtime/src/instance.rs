@@ -13,7 +13,7 @@ use crate::entry::Entry;
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::model::{
-    DeeperItems, Fact, Family, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting,
+    DeeperItems, Fact, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -98,7 +98,7 @@ pub trait Runtime: fmt::Debug {
 
 /// How a family tells what it is made of.
 pub(crate) struct FamilyOrigins {
-    pub(crate) family: Family,
+    pub(crate) family: &'static str,
     pub(crate) schema: &'static Schema,
     pub(crate) profiles: &'static Profiles,
     /// What each missing value costs.
@@ -295,8 +295,8 @@ impl Asked {
 /// What can be said of a runtime's layout from its file alone, without a process: see [`crate::analyse`].
 #[derive(Debug)]
 pub struct Analysis {
-    /// Its family.
-    pub family: Family,
+    /// Its family, by name.
+    pub family: &'static str,
     /// What is wanted of it.
     pub schema: &'static Schema,
     /// What each origin knows, most trusted first; those that know nothing included.
@@ -655,7 +655,7 @@ mod tests {
 
     #[test]
     fn every_value_has_its_cost_and_every_cost_its_value() {
-        for of in [crate::gomp::origins(), crate::kmp::origins()] {
+        for of in crate::FAMILIES.iter().map(|family| family.origins()) {
             let nothing = Layout::default();
             let mut names = Vec::new();
             for lack in missing(&nothing, &of, &[]) {

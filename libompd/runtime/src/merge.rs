@@ -9,7 +9,7 @@ use ompd_layout::Origin;
 use ompd_process::Addr;
 
 use crate::companion::{Holder, Remembered};
-use crate::entry::Entry;
+use crate::entry::{Construct, Entry};
 use crate::evidence::{Critical, Evidence, Names, StackEvidence};
 use crate::model::*;
 use crate::stops::Lacking;
@@ -63,7 +63,7 @@ pub struct RegionCode {
     /// Where its construct stands.
     pub location: Fact<SourceLine>,
     /// Which construct it is.
-    pub construct: Fact<&'static str>,
+    pub construct: Fact<Construct>,
 }
 
 /// The code of a task.
@@ -333,10 +333,10 @@ fn site(code: u64) -> Option<Site> {
 /// The kind of lock that a call waits for.
 fn lock_kind(entry: Entry) -> Option<LockKind> {
     match entry.construct {
-        "omp_set_lock" => Some(LockKind::Lock),
-        "omp_set_nest_lock" => Some(LockKind::NestLock),
-        "critical" => Some(LockKind::Critical),
-        "atomic" => Some(LockKind::Atomic),
+        Construct::SetLock => Some(LockKind::Lock),
+        Construct::SetNestLock => Some(LockKind::NestLock),
+        Construct::Critical => Some(LockKind::Critical),
+        Construct::Atomic => Some(LockKind::Atomic),
         _ => None,
     }
 }

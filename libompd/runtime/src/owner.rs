@@ -215,7 +215,9 @@ mod tests {
             // The map's name is part of the program's, so nobody will ask for it again. What is open stays readable.
             std::fs::remove_file(&built.path).expect("it can be removed");
             let archive = from_archive(&map);
-            let (names, public) = (&crate::gomp::schema::NAMES, &crate::gomp::profiles().vocabulary);
+            let family = crate::FAMILIES.iter().find(|family| family.about().name == "gomp");
+            let Some(origins) = family.map(|family| family.origins()) else { return };
+            let (names, public) = (origins.names, &origins.profiles.vocabulary);
             let (mut own, mut sleeping, mut others, mut plain) = (0, 0, 0, 0);
             for symbol in file.symbols_with_prefix("").filter(|symbol| !symbol.tls && symbol.size > 0) {
                 let at = symbol.addr.0;

@@ -8,6 +8,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
 
+use crate::family::{self, Family};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Owner, RawSnapshot, TaskId, TaskgroupId, TeamId};
 use crate::recover::Recovered;
@@ -118,10 +119,8 @@ fn check(
     let executable = build(program, toolchain, Opt::O2, &[]).expect("the program builds");
     let running = Running::start(&executable, on, Env::Settled).expect("it starts");
     let mut live = Live::open(running.pid, &OpenOptions::default()).expect("it can be inspected");
-    let module = live.modules().iter().find(|m| match on {
-        test_programs::Runtime::Libgomp => gomp::Gomp::is_in(&live, m),
-        _ => kmp::Kmp::is_in(&live, m),
-    });
+    let of_family = |family: &dyn Family| family.about().name == origins.family;
+    let module = live.modules().iter().find(|m| family::of_module(&live, m).is_some_and(of_family));
     let module = module.expect("the runtime is loaded").clone();
     LACKING.set(None);
     let all = (origins.recover)(module.file.as_deref().expect("its file")).facts;

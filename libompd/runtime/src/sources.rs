@@ -6,12 +6,8 @@
 use ompd_layout::Origin;
 use ompd_process::Environment;
 
-use crate::model::{
-    Allocator, Fact, Family, IcvSources, Icvs, ProcBind, Schedule, Scope, Setting, SettingValue, Source,
-};
-
-/// What names of variables begin with that are asked for: nothing else of an environment is looked at.
-pub(crate) const PREFIXES: &[&str] = &["OMP_", "GOMP_", "KMP_"];
+use crate::family::Variables;
+use crate::model::{Allocator, Fact, IcvSources, Icvs, ProcBind, Schedule, Scope, Setting, SettingValue, Source};
 
 /// `omp_default_mem_alloc`.
 const DEFAULT_ALLOCATOR: Allocator = Allocator(1);
@@ -19,7 +15,8 @@ const DEFAULT_ALLOCATOR: Allocator = Allocator(1);
 /// What one runtime begins with, as far as it is known.
 pub(crate) struct Began<'a> {
     pub(crate) environment: &'a Environment,
-    pub(crate) family: Family,
+    /// The variables of its family.
+    pub(crate) variables: &'static Variables,
     /// The values as the runtime first had them, whether by itself or from the environment; `None` where it does not keep them.
     pub(crate) initial: Option<&'a Icvs>,
     /// Processors it counted at its start, if known: `nthreads-var` where nothing was said.
@@ -117,7 +114,7 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
     let first = initial.filter(|_| inherited(environment, "OMP_NUM_THREADS", level)).and_then(|i| i.nthreads.value());
     let nthreads = source(&icvs.nthreads, threads, same, first, began.processors.as_ref());
 
-    let flag = |text: &str| flag(text, began.family);
+    let flag = began.variables.flag;
     let dynamic = source(
         &icvs.dynamic,
         Says::of(environment, &["OMP_DYNAMIC"], flag),
@@ -126,13 +123,9 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
         Some(&false),
     );
 
-    let schedules: &[&str] = match began.family {
-        Family::Gomp => &["OMP_SCHEDULE"],
-        Family::Kmp => &["OMP_SCHEDULE", "KMP_SCHEDULE"],
-    };
     let run_sched = source(
         &icvs.schedule,
-        Says::of(environment, schedules, schedule),
+        Says::of(environment, began.variables.schedule, schedule),
         |own, said| own.kind == said.kind && (own.chunk == said.chunk || said.chunk == 0 && own.chunk == 1),
         initial.and_then(|i| i.schedule.value()),
         Some(&began.schedule),
@@ -148,13 +141,9 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
         default.as_ref(),
     );
 
-    let limits: &[&str] = match began.family {
-        Family::Gomp => &["OMP_THREAD_LIMIT"],
-        Family::Kmp => &["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS", "KMP_MAX_THREADS"],
-    };
     let thread_limit = source(
         &icvs.thread_limit,
-        Says::of(environment, limits, |text| positive(text).map(Some)),
+        Says::of(environment, began.variables.thread_limit, |text| positive(text).map(Some)),
         |a, b| a == b,
         initial.and_then(|i| i.thread_limit.value()),
         Some(&None),
@@ -162,9 +151,8 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
 
     let bind = source(
         &icvs.bind,
-        says_bind(environment, level),
-        // libomp spreads threads where no more is said than that they are to be bound.
-        |own, said| own == said || began.family == Family::Kmp && (own.0, said.0) == (4, 1),
+        says_bind(environment, began.variables.affinity, level),
+        |own, said| own == said || began.variables.spreads && (own.0, said.0) == (4, 1),
         initial.filter(|_| inherited(environment, "OMP_PROC_BIND", level)).and_then(|i| i.bind.value()),
         Some(&ProcBind(0)),
     );
@@ -176,9 +164,8 @@ pub(crate) fn of_task(icvs: &Icvs, began: &Began<'_>) -> IcvSources {
         initial.and_then(|i| i.default_device.value()),
         Some(&0),
     );
-    // Allocators with traits are made by the runtime, and have handles that nobody knows before. Of libomp most others are
-    // there only if it finds a library that has them, and else it takes the default.
-    let sure = |allocator: &Allocator| began.family == Family::Gomp || *allocator == DEFAULT_ALLOCATOR;
+    // Allocators with traits are made by the runtime, and have handles that nobody knows before.
+    let sure = |allocator: &Allocator| began.variables.has_all_allocators || *allocator == DEFAULT_ALLOCATOR;
     let def_allocator = source(
         &icvs.def_allocator,
         Says::of(environment, &["OMP_ALLOCATOR"], |text| Allocator::named(text).filter(sure)),
@@ -233,14 +220,14 @@ fn says_levels(environment: &Environment, began: &Began<'_>, flag: impl Fn(&str)
 }
 
 /// `OMP_PROC_BIND`, or places without it, which bind threads.
-fn says_bind(environment: &Environment, level: Option<usize>) -> Says<ProcBind> {
+fn says_bind(environment: &Environment, affinity: &[&'static str], level: Option<usize>) -> Says<ProcBind> {
     let Some(level) = level else {
         return Says::Unknown("at which level of nesting the thread is is not known".to_owned());
     };
     let said = at_level(Says::of(environment, &["OMP_PROC_BIND"], |text| list(text, bind)), level);
     let Says::Nothing = said else { return said };
     let places = Says::of(environment, &["OMP_PLACES"], |_| Some(ProcBind(1)));
-    match Says::<ProcBind>::of(environment, &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"], |_| None) {
+    match Says::<ProcBind>::of(environment, affinity, |_| None) {
         Says::Nothing => places,
         odd => odd,
     }
@@ -301,12 +288,11 @@ pub(crate) fn size(text: &str) -> Option<SettingValue> {
     Some(SettingValue::Number(bytes))
 }
 
-/// `true` and `false`, and of libomp the beginnings of other words (`__kmp_str_match_true`).
-pub(crate) fn flag(text: &str, family: Family) -> Option<bool> {
-    let text = text.to_ascii_lowercase();
-    match (text.as_str(), family) {
-        ("true", _) | ("1" | "on" | "yes" | "y" | "t" | ".true." | ".t." | "enabled", Family::Kmp) => Some(true),
-        ("false", _) | ("0" | "off" | "no" | "n" | "f" | ".false." | ".f." | "disabled", Family::Kmp) => Some(false),
+/// `true` and `false` (OpenMP 5.2, chapter 21).
+pub(crate) fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" => Some(true),
+        "false" => Some(false),
         _ => None,
     }
 }
@@ -398,6 +384,16 @@ mod tests {
         }
     }
 
+    const VARIABLES: Variables = Variables {
+        prefix: "GOMP_",
+        spins: ("GOMP_SPINCOUNT", "infinity"),
+        schedule: &["OMP_SCHEDULE"],
+        thread_limit: &["OMP_THREAD_LIMIT"],
+        affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY"],
+        flag,
+        spreads: false,
+        has_all_allocators: true,
+    };
     const DYNAMIC: Schedule = Schedule { kind: 2, monotonic: false, chunk: 1 };
 
     /// The sources of `icvs` where the process was started with these variables and the runtime began with `initial`.
@@ -405,7 +401,7 @@ mod tests {
         let environment = Environment::parse(variables.replace(' ', "\0").as_bytes());
         let began = Began {
             environment: &environment,
-            family: Family::Gomp,
+            variables: &VARIABLES,
             initial,
             processors: Some(8),
             schedule: DYNAMIC,
@@ -451,7 +447,7 @@ mod tests {
         let environment = Environment::unknown("gone");
         let began = |initial| Began {
             environment: &environment,
-            family: Family::Gomp,
+            variables: &VARIABLES,
             initial,
             processors: Some(8),
             schedule: DYNAMIC,
@@ -495,8 +491,7 @@ mod tests {
         assert_eq!(size("10 b"), Some(SettingValue::Number(10)));
         assert_eq!(size("99999999999999999999"), None);
         assert_eq!(size(""), None);
-        assert_eq!(flag("1", Family::Kmp), Some(true));
-        assert_eq!(flag("1", Family::Gomp), None);
+        assert_eq!(flag("1"), None);
         assert_eq!(list("4,,2", positive), None);
     }
 }

@@ -9,7 +9,8 @@ use ompd_layout::profile::{Profile, Profiles};
 use ompd_layout::{Facts, Field};
 use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
-use ompd_runtime::{Origin, analyse, gomp, kmp};
+use ompd_runtime::family::profiles;
+use ompd_runtime::{Origin, analyse};
 
 /// Files below `folder` whose name starts with `name`, by path.
 fn files(folder: &Path, name: &str, found: &mut Vec<PathBuf>) {
@@ -120,7 +121,7 @@ fn check(file: &ElfFile, truth: &Facts, globals: &[&str]) -> usize {
 fn libgomp_of_aarch64() {
     for file in libraries("libgomp.so.1") {
         let globals = ["gomp_tls_data@gottpoff", "gomp_global_icv", "default_lock", "atomic_lock"];
-        let Some(truth) = same_release(gomp::profiles(), &file) else { continue };
+        let Some(truth) = same_release(profiles("gomp").expect("a family"), &file) else { continue };
         let right = check(&file, &truth.facts, &globals);
         assert!(right >= 36, "{}: only {right}", truth.name);
     }
@@ -129,7 +130,7 @@ fn libgomp_of_aarch64() {
 #[test]
 fn libomp_of_aarch64() {
     for file in libraries("libomp.so.5") {
-        let Some(release) = same_release(kmp::profiles(), &file) else { continue };
+        let Some(release) = same_release(profiles("kmp").expect("a family"), &file) else { continue };
         let truth = kmp_on_aarch64(release);
         let right = check(&file, &truth, &["__kmp_threads", "__kmp_all_nth", "__kmp_i_lock_table"]);
         // From LLVM 13 on `ompd_init` is there. How many of its constants can be placed for certain depends on the order

@@ -106,7 +106,9 @@ fn files(directory: &Path, found: &mut Vec<PathBuf>) {
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             files(&path, found);
-        } else if path.to_str().is_some_and(ompd_runtime::is_named_like_a_runtime) && !path.ends_with("libiomp5.dbg") {
+        } else if path.to_str().is_some_and(ompd_runtime::family::is_named_like_a_runtime)
+            && !path.ends_with("libiomp5.dbg")
+        {
             found.push(path);
         }
     }

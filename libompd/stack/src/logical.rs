@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ompd_process::Addr;
 use ompd_runtime::Origin;
-use ompd_runtime::entry::Role;
+use ompd_runtime::entry::{Construct as Pragma, Role};
 use ompd_runtime::merge::{self, RegionCode, TaskCode};
 use ompd_runtime::model::{Fact, RawSnapshot, SourceLine, TaskId, TaskKind, TeamId};
 
@@ -52,7 +52,7 @@ pub(crate) const ROOTS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Construct {
     /// Its name without `#pragma omp` (`parallel`, `task`, …).
-    pub name: &'static str,
+    pub name: Pragma,
     /// Its file, as the compiler wrote it.
     pub file: Option<Arc<str>>,
     /// Line of the directive, or where `begins` says so, the line at which the code of its body begins.
@@ -71,7 +71,7 @@ pub struct Construct {
 
 impl Construct {
     /// One whose body is a function that a compiler made, of which nothing more is known.
-    fn made(name: &'static str) -> Construct {
+    fn made(name: Pragma) -> Construct {
         Construct { name, file: None, line: None, begins: false, called: false, recorded: false, named: true }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) struct FramePlace {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InCall {
     /// What the program asked for (`barrier`, `taskwait`, …), where the function says so.
-    pub construct: Option<&'static str>,
+    pub construct: Option<Pragma>,
     /// The function called.
     pub function: Option<Arc<str>>,
 }
@@ -479,7 +479,7 @@ impl Walker<'_, '_> {
                     if outlined::outlined(outer).is_some_and(|o| o.wrapper == outlined::Wrapper::Task)
                         && let Some(construct) = &mut body.construct
                     {
-                        construct.name = "task";
+                        construct.name = Pragma::Task;
                     }
                     // Which function contains the construct, the wrapper's name may tell.
                     body.function = body.function.take().or_else(|| source.function.clone());
@@ -490,7 +490,11 @@ impl Walker<'_, '_> {
                 let module = self.process.module(frame.pc);
                 // Called by the program itself, it is a region executed by this thread alone, or a task at once.
                 let construct = body.as_ref().map(|body| {
-                    Construct::made(if body.wrapper == outlined::Wrapper::Task { "task" } else { "parallel" })
+                    Construct::made(if body.wrapper == outlined::Wrapper::Task {
+                        Pragma::Task
+                    } else {
+                        Pragma::Parallel
+                    })
                 });
                 let function = source.function.clone();
                 frames.push((
@@ -610,7 +614,7 @@ impl Walker<'_, '_> {
     }
 
     /// The construct a segment of the program is the body of, if the runtime called it, and its line.
-    fn construct(&self, thread: usize, index: usize) -> Option<(&'static str, Option<(SourceLine, bool)>)> {
+    fn construct(&self, thread: usize, index: usize) -> Option<(Pragma, Option<(SourceLine, bool)>)> {
         let physical = &self.threads[thread];
         let segment = &physical.segments[index];
         let next = physical.segments.get(index + 1).filter(|_| !segment.interrupts)?;
@@ -622,12 +626,12 @@ impl Walker<'_, '_> {
         let (name, line) = if segment.region {
             let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| self.region(runtime, level.team));
             let name = team.and_then(|t| t.construct.get()).or_else(|| next.entry.map(|e| e.construct));
-            (name.unwrap_or("parallel"), team.and_then(|t| located(&t.location)))
+            (name.unwrap_or(Pragma::Parallel), team.and_then(|t| located(&t.location)))
         } else if segment.task && next.entry.is_none_or(|e| e.role != Role::Other) {
             let task = self.found.task_at.get(&(thread, index)).and_then(|(_, id)| self.task(runtime, *id));
             // A task that is executed at once is executed by the call that generates it.
             let generating = next.entry.filter(|_| next.generates());
-            (generating.map_or("task", |e| e.construct), task.and_then(|t| located(&t.location)))
+            (generating.map_or(Pragma::Task, |e| e.construct), task.and_then(|t| located(&t.location)))
         } else {
             return None;
         };
@@ -659,19 +663,19 @@ impl Walker<'_, '_> {
         let function = team.function.get();
         let line = located(&team.location);
         let line = line.or_else(|| Some((stitch::construct_line(self.process, function?)?, true)));
-        self.emit_absent(stack, team.construct.get().unwrap_or("parallel"), function, line, via);
+        self.emit_absent(stack, team.construct.get().unwrap_or(Pragma::Parallel), function, line, via);
     }
 
     fn emit_task(&self, stack: &mut LogicalStack, runtime: usize, task: TaskId, via: Via) {
         let Some(task) = self.task(runtime, task) else { return };
-        self.emit_absent(stack, "task", task.function.get(), located(&task.location), via);
+        self.emit_absent(stack, Pragma::Task, task.function.get(), located(&task.location), via);
     }
 
     /// A construct whose body is on no stack.
     fn emit_absent(
         &self,
         stack: &mut LogicalStack,
-        construct: &'static str,
+        construct: Pragma,
         function: Option<Addr>,
         line: Option<(SourceLine, bool)>,
         via: Via,
@@ -708,7 +712,7 @@ fn located(fact: &Fact<SourceLine>) -> Option<(SourceLine, bool)> {
     Some((fact.value()?.clone(), fact.origin() == Some(Origin::Dwarf)))
 }
 
-fn fill(frame: &mut LogicalFrame, name: &'static str, line: Option<(SourceLine, bool)>) {
+fn fill(frame: &mut LogicalFrame, name: Pragma, line: Option<(SourceLine, bool)>) {
     let begins = line.as_ref().is_some_and(|(_, begins)| *begins);
     let (file, number, function) = match line {
         Some((line, _)) => (Some(Arc::from(line.file)), Some(line.line), Some(line.function)),

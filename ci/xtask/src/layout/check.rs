@@ -50,14 +50,14 @@ pub struct Verdict {
 /// Asks every origin about a file and compares their answers, each with each.
 pub fn verdict(file: &ElfFile, verbose: bool) -> Result<Verdict> {
     let analysis = ompd_runtime::analyse(file).context("this is no OpenMP runtime")?;
-    let family = Family::of(analysis.family);
+    let family = &Family::of(analysis.family);
     let mut text = String::new();
     let mut line = |key: &str, value: String| text.push_str(&format!("  {key:9} {value}\n"));
-    line("family", format!("{}, {}", family.schema.family, file.machine()));
+    line("family", format!("{}, {}", family.about.schema.family, file.machine()));
     line("build-id", ExportView::build_id(file).unwrap_or_else(|| "none".to_owned()));
     let nodes = ExportView::version_nodes(file);
     line("versions", if nodes.is_empty() { "none".to_owned() } else { nodes.join(" ") });
-    let prints = (family.shipped)().classes.iter().flat_map(|class| &class.builds).map(|build| &build.fingerprint);
+    let prints = family.shipped.classes.iter().flat_map(|class| &class.builds).map(|build| &build.fingerprint);
     let markers: BTreeSet<&str> =
         prints.flat_map(|p| p.exports.iter().chain(&p.no_exports)).map(String::as_str).collect();
     line("markers", markers.into_iter().filter(|name| file.exports(name)).collect::<Vec<_>>().join(" "));

@@ -50,12 +50,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let file = open(&arguments.elf)?;
     let family = ompd_runtime::analyse(&file).with_context(|| format!("{} is no runtime", arguments.elf.display()))?;
-    let family = Family::of(family.family);
+    let family = &Family::of(family.family);
     let mut facts = match &arguments.dwarf {
-        Some(path) => dwarf::extract_elf(&open(path)?, family.schema)?,
-        None => dwarf::extract_elf(&file, family.schema)?,
+        Some(path) => dwarf::extract_elf(&open(path)?, family.about.schema)?,
+        None => dwarf::extract_elf(&file, family.about.schema)?,
     };
-    ensure!(count(&facts) > 0, "none of the {} structs is in the debug information", family.schema.family);
+    ensure!(count(&facts) > 0, "none of the {} structs is in the debug information", family.about.schema.family);
     // Addresses move with every build.
     facts.globals.clear();
     for name in family.missing(&[&facts]) {
@@ -79,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Files the build under the class that has its layout, or a new one.
 fn add(
     arguments: &Arguments,
-    family: &'static Family,
+    family: &Family,
     mut store: Store,
     file: &ElfFile,
     facts: Facts,
@@ -109,7 +109,7 @@ fn add(
 
     ensure!(!arguments.only_listed || !build.build_ids.is_empty(), "there is no build-id to list");
     let machine = file.machine().to_owned();
-    let mut archs: Vec<String> = family.archs.iter().map(|arch| (*arch).to_owned()).collect();
+    let mut archs: Vec<String> = family.about.archs.iter().map(|arch| (*arch).to_owned()).collect();
     insert(&mut archs, &machine);
     let same = store.classes.iter().find(|(_, class)| class.facts == facts && class.archs.contains(&machine));
     let stem = match same {
@@ -120,7 +120,7 @@ fn add(
             let name = arguments.name.clone().or(alone.map(|b| b.name.clone()));
             let (Some(stem), Some(name)) = (stem, name) else { bail!("the layout is new: say --class and --name") };
             ensure!(!store.classes.contains_key(&stem), "{stem} exists and has another layout");
-            let family = family.schema.family.to_owned();
+            let family = family.about.schema.family.to_owned();
             store.classes.insert(stem.clone(), Profile { name, family, archs, builds: Vec::new(), facts });
             stem
         }
@@ -190,7 +190,7 @@ fn fingerprint(family: &Family, store: &Store, file: &ElfFile, new: Vec<String>)
     let mut markers = store.markers();
     markers.extend(new);
     (print.exports, print.no_exports) = markers.into_iter().partition(|name| file.exports(name));
-    for (name, bytes) in family.large_exports {
+    for (name, bytes) in family.about.large_exports {
         let large = file.export_size(name).is_some_and(|size| size >= *bytes);
         let sizes: &mut BTreeMap<String, u64> =
             if large { &mut print.export_sizes } else { &mut print.no_export_sizes };

@@ -41,7 +41,7 @@ impl Store {
             }
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             let profile = Profile::parse(&text).with_context(|| format!("{} is no profile", path.display()))?;
-            ensure!(profile.family == family.schema.family, "{} is for another family", path.display());
+            ensure!(profile.family == family.about.schema.family, "{} is for another family", path.display());
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             classes.insert(stem, profile);
         }
@@ -51,7 +51,7 @@ impl Store {
             Err(why) if why.kind() == std::io::ErrorKind::NotFound && classes.is_empty() => Vocabulary::default(),
             Err(why) => return Err(why).with_context(|| format!("cannot read {}", path.display())),
         };
-        vocabulary.prefixes.extend(family.prefixes.iter().map(|p| (*p).to_owned()));
+        vocabulary.prefixes.extend(family.about.prefixes.iter().map(|p| (*p).to_owned()));
         Ok(Store { folder, found: classes.keys().cloned().collect(), classes, vocabulary })
     }
 

@@ -14,7 +14,9 @@ use test_programs::Runtime;
 use super::store::{Store, VOCABULARY};
 use super::*;
 
-const FAMILIES: [&Family; 2] = [&GOMP, &KMP];
+fn all() -> Vec<Family> {
+    families().map(|about| Family::of(about.name)).collect()
+}
 
 fn store(family: &Family) -> Store {
     Store::open(family.folder(), family).expect("readable")
@@ -22,7 +24,7 @@ fn store(family: &Family) -> Store {
 
 #[test]
 fn shipped_profiles_are_as_extract_writes_them() {
-    for family in FAMILIES {
+    for family in &all() {
         let store = store(family);
         assert!(!store.classes.is_empty());
         for (stem, profile) in &store.classes {
@@ -31,35 +33,35 @@ fn shipped_profiles_are_as_extract_writes_them() {
             assert!(profile.facts.globals.is_empty(), "{stem}: addresses of one build");
             assert!(!profile.builds.is_empty() && !profile.archs.is_empty(), "{stem}");
             for (of, fields) in &profile.facts.fields {
-                let wanted = family.schema.find(of).unwrap_or_else(|| panic!("{stem}: {of} is unknown"));
+                let wanted = family.about.schema.find(of).unwrap_or_else(|| panic!("{stem}: {of} is unknown"));
                 for name in fields.keys() {
                     assert!(wanted.fields.iter().any(|f| f.name == name), "{stem}: {of}.{name}");
                 }
             }
         }
         let text = std::fs::read_to_string(family.folder().join(VOCABULARY)).expect("readable");
-        assert_eq!(store.vocabulary_text(), text, "{}", family.schema.family);
+        assert_eq!(store.vocabulary_text(), text, "{}", family.about.schema.family);
     }
 }
 
 #[test]
 fn every_profile_file_is_compiled_in() {
-    for family in FAMILIES {
+    for family in &all() {
         let names = |classes: &mut dyn Iterator<Item = &Profile>| -> BTreeSet<String> {
             classes.map(|class| class.name.clone()).collect()
         };
         let store = store(family);
         let files = names(&mut store.classes.values());
         assert_eq!(files.len(), store.classes.len(), "names repeat");
-        assert_eq!(files, names(&mut (family.shipped)().classes.iter()), "PROFILE_TEXTS of {}", family.schema.family);
-        assert_eq!(store.vocabulary, (family.shipped)().vocabulary);
+        assert_eq!(files, names(&mut family.shipped.classes.iter()), "PROFILE_TEXTS of {}", family.about.schema.family);
+        assert_eq!(store.vocabulary, family.shipped.vocabulary);
     }
 }
 
 /// No image can fit two layouts: for any two there is an export that one demands and the other forbids.
 #[test]
 fn shipped_fingerprints_exclude_each_other() {
-    for family in FAMILIES {
+    for family in &all() {
         let classes: Vec<_> = store(family).classes.into_iter().collect();
         for (n, (a_stem, a)) in classes.iter().enumerate() {
             let rivals = classes[n + 1..].iter().filter(|(_, b)| a.archs.iter().any(|arch| b.archs.contains(arch)));
@@ -75,7 +77,7 @@ fn shipped_fingerprints_exclude_each_other() {
 
 #[test]
 fn fingerprints_are_made_of_known_names() {
-    for family in FAMILIES {
+    for family in &all() {
         let store = store(family);
         for build in store.classes.values().flat_map(|class| &class.builds) {
             let Fingerprint { exports, no_exports, export_sizes, no_export_sizes, version_nodes } = &build.fingerprint;
@@ -99,7 +101,7 @@ fn fingerprints_are_made_of_known_names() {
 /// and LLVM's profiles refuse what has Intel's table.
 #[test]
 fn intel_and_llvm_never_share_a_profile() {
-    for (stem, class) in store(&KMP).classes {
+    for (stem, class) in store(&Family::of("kmp")).classes {
         for build in &class.builds {
             let intel = build.made_from.starts_with("Intel");
             assert_eq!(stem.starts_with("libiomp5"), intel, "{stem}");
@@ -139,7 +141,7 @@ fn library(folder: &Path, name: &str, source: &str, script: Option<&str>) -> Elf
 /// A library that exports what a build of GCC 14's libgomp is known by, and `more`, under its symbol versions and those
 /// of `nodes`.
 fn like_gcc_14(folder: &Path, name: &str, more: &str, nodes: &[&str]) -> ElfFile {
-    let class = &store(&GOMP).classes["libgomp-class-g"];
+    let class = &store(&Family::of("gomp")).classes["libgomp-class-g"];
     let print = &class.builds.iter().find(|b| b.made_from.starts_with("GCC 14")).expect("is there").fingerprint;
     let mut source = format!("void GOMP_barrier(void) {{}}\n{more}\n");
     for export in &print.exports {
@@ -157,7 +159,7 @@ fn like_gcc_14(folder: &Path, name: &str, more: &str, nodes: &[&str]) -> ElfFile
 #[test]
 fn a_library_with_one_name_too_many_gets_no_profile() {
     let folder = tempfile::tempdir().expect("a folder");
-    let chosen = |file: &ElfFile| match select((GOMP.shipped)(), file, &Facts::default()) {
+    let chosen = |file: &ElfFile| match select(Family::of("gomp").shipped, file, &Facts::default()) {
         Ok(selection) => Ok(selection.profile.name.clone()),
         Err(rejected) => Err(rejected.into_iter().map(|r| r.why).collect::<Vec<_>>()),
     };
@@ -226,7 +228,7 @@ fn extract_files_builds_under_their_layouts_and_keeps_them_apart() {
         run_extract(&into, &alike, "alike", &["--class", "c", "--name", "class C"]).expect_err("not told apart");
     assert!(refused.to_string().contains("exports do not tell it from three in b"), "{refused}");
 
-    let read = || Store::open(into.clone(), &GOMP).expect("readable");
+    let read = || Store::open(into.clone(), &Family::of("gomp")).expect("readable");
     let store = read();
     assert_eq!(store.classes.keys().collect::<Vec<_>>(), ["a", "b"]);
     let words =
@@ -276,7 +278,7 @@ fn a_stripped_build_is_listed_only_if_it_fits() {
     let refused = format!("{:#}", with(&other).expect_err("its code says another offset"));
     assert!(refused.contains("is not of the same source: gomp_thread.ts.level: code"), "{refused}");
     with(&same).expect("fits");
-    let store = Store::open(into.clone(), &GOMP).expect("readable");
+    let store = Store::open(into.clone(), &Family::of("gomp")).expect("readable");
     assert_eq!(store.classes["a"].builds[0].build_ids, [same.build_id().expect("has one").to_string()]);
 }
 

@@ -6,7 +6,6 @@ use ompd_layout::profile::{self, Profile};
 use ompd_layout::{Facts, Layout, Origin, Source};
 use ompd_process::elf::ElfFile;
 use ompd_runtime::Analysis;
-use ompd_runtime::model::Family;
 
 /// Where the truth about a layout is from.
 pub enum Truth {
@@ -31,7 +30,7 @@ pub struct Score {
 
 /// The static half of a row.
 pub struct Layouts {
-    pub family: Family,
+    pub family: &'static str,
     /// The shipped layout in use, or `None` when none fits.
     pub class: Option<&'static str>,
     pub truth: Truth,
@@ -73,10 +72,7 @@ fn truth(elf: &ElfFile, analysis: &Analysis) -> Truth {
         }
         return Truth::Dwarf(dwarf);
     }
-    let profiles = match analysis.family {
-        Family::Gomp => ompd_runtime::gomp::profiles(),
-        Family::Kmp => ompd_runtime::kmp::profiles(),
-    };
+    let profiles = ompd_runtime::family::profiles(analysis.family).expect("it is of a family that is known");
     match profile::select(profiles, elf, &Facts::default()) {
         Ok(selected) => Truth::Class(selected.profile),
         Err(_) => Truth::None("no debug information, and no shipped layout is for what it exports".to_owned()),

@@ -8,13 +8,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
-use ompd_runtime::model::Family;
 use serde_json::Value;
 use test_programs::{
     Comparison, Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, compare, compare_stacks, mapped_files,
 };
 
 use super::fetched::{LibC, Library, glibc};
+
+/// The family of GCC's runtime.
+pub const GNU: &str = "gomp";
 
 /// Nested teams, tasks in every state, every kind of lock; stacks across threads, those without frames among them.
 pub const PROGRAMS: [&str; 5] = ["nested", "tasks", "lock", "stacks", "stacks_tail"];
@@ -48,7 +50,7 @@ struct Way {
 ///
 /// # Errors
 /// When a program can be started and then does not do what it should.
-pub fn run(inspect: &Path, library: &Library, family: Family, libc: Option<&LibC>) -> Result<(Trial, Trial)> {
+pub fn run(inspect: &Path, library: &Library, family: &str, libc: Option<&LibC>) -> Result<(Trial, Trial)> {
     let way = match way(&library.elf, family, libc)? {
         Ok(way) => way,
         Err(why) => return Ok((Err(why.clone()), Err(why))),
@@ -67,9 +69,9 @@ pub fn run(inspect: &Path, library: &Library, family: Family, libc: Option<&LibC
         let flags: Vec<&str> = way.flags.iter().map(String::as_str).collect();
         let executable = build(program, way.toolchain, Opt::O2, &flags)?;
         // The kit needs a runtime of the machine; the variable then leads past it.
-        let stand_in = if family == Family::Gomp { Runtime::Libgomp } else { Runtime::Libomp14 };
+        let stand_in = if family == GNU { Runtime::Libgomp } else { Runtime::Libomp14 };
         let mut launch = Launch::new(&executable, stand_in, Env::Settled).variable("LD_LIBRARY_PATH", &path);
-        if family == Family::Gomp {
+        if family == GNU {
             // Before GCC 11 a limit of active levels does not by itself allow nested regions.
             launch = launch.variable("OMP_NESTED", "true");
         }
@@ -107,7 +109,7 @@ impl Outcome {
 }
 
 /// The way to run on this library, or why it cannot be run on here.
-fn way(elf: &ElfFile, family: Family, libc: Option<&LibC>) -> Result<Result<Way, String>> {
+fn way(elf: &ElfFile, family: &str, libc: Option<&LibC>) -> Result<Result<Way, String>> {
     let host = if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Aarch64 };
     if elf.arch().machine != host {
         return Ok(Err("it is for another machine".to_owned()));
@@ -115,16 +117,16 @@ fn way(elf: &ElfFile, family: Family, libc: Option<&LibC>) -> Result<Result<Way,
     if let Some(musl) = elf.needed().iter().find(|name| name.contains("musl")) {
         return Ok(Err(format!("it needs {musl}, the programs are built for glibc")));
     }
-    let toolchain = if family == Family::Gomp { Toolchain::Gcc } else { Toolchain::Clang };
+    let toolchain = if family == GNU { Toolchain::Gcc } else { Toolchain::Clang };
     if let Err(skip) = toolchain.check() {
         return Ok(Err(skip.to_string()));
     }
     let (runtime, name) = match family {
-        Family::Gomp => (Runtime::Libgomp, "libgomp.so.1"),
-        Family::Kmp if elf.symbol("__kmp_omp_debug_struct_info").is_some_and(|s| s.size >= 100) => {
+        GNU => (Runtime::Libgomp, "libgomp.so.1"),
+        _ if elf.symbol("__kmp_omp_debug_struct_info").is_some_and(|s| s.size >= 100) => {
             (Runtime::Libiomp5, "libomp.so.5")
         }
-        Family::Kmp => (Runtime::Libomp14, "libomp.so.5"),
+        _ => (Runtime::Libomp14, "libomp.so.5"),
     };
     let mut way = Way { toolchain, runtime, name, libc: None, flags: Vec::new() };
     let wanted = wanted_glibc(elf);

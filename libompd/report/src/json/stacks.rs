@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ompd_runtime::entry::Construct;
 use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -140,10 +141,10 @@ fn stack(stack: &LogicalStack, variables: Option<&[Arc<FrameVariables>]>) -> Sta
     Stack {
         lwp: stack.lwp,
         frames: stack.frames.iter().enumerate().map(|(index, one)| frame(one, of(index))).collect(),
-        in_call: stack
-            .in_call
-            .as_ref()
-            .map(|call| InCall { construct: call.construct, function: call.function.as_deref().map(str::to_owned) }),
+        in_call: stack.in_call.as_ref().map(|call| InCall {
+            construct: call.construct.map(Construct::word),
+            function: call.function.as_deref().map(str::to_owned),
+        }),
         idle: stack.idle,
         gap: stack.gap.clone(),
         end: End { complete: stack.end.is_complete(), reason: stack.end.to_string() },
@@ -166,7 +167,7 @@ fn frame(frame: &LogicalFrame, variables: Option<&FrameVariables>) -> Frame {
     let text = |text: &Option<std::sync::Arc<str>>| text.as_deref().map(str::to_owned);
     Frame {
         function: text(&frame.function),
-        construct: frame.construct.as_ref().map(|c| c.name),
+        construct: frame.construct.as_ref().map(|c| c.name.word()),
         construct_file: frame.construct.as_ref().and_then(|c| text(&c.file)),
         construct_line: frame.construct.as_ref().and_then(|c| c.line),
         construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins).then_some(true),

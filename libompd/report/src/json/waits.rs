@@ -1,5 +1,6 @@
 //! Waits and locks.
 
+use ompd_runtime::entry::Construct;
 use ompd_runtime::model;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -99,7 +100,7 @@ pub fn wait(wait: &model::Wait) -> Wait {
         taskgroup: wait.taskgroup.map(|group| group.0),
         over: copied(&wait.over),
         asleep: wait.asleep,
-        call: wait.call,
+        call: wait.call.map(Construct::word),
         origin: wait.origin.word(),
     }
 }

@@ -32,7 +32,7 @@ use crate::remarks;
 use crate::words::{self, runtime_names};
 use ompd_inspection::Inspection;
 use ompd_process::{Addr, TargetKind};
-use ompd_runtime::is_named_like_a_runtime;
+use ompd_runtime::family::{families, is_named_like_a_runtime};
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 
@@ -362,9 +362,11 @@ fn no_runtime(inspection: &Inspection) -> String {
         return "No OpenMP runtime was found in what has symbols.".to_owned();
     }
     if inspection.unopened.is_empty() {
-        return "No OpenMP runtime is loaded in this process: no mapped file defines the functions of libgomp, libomp or \
-                libiomp5."
-            .to_owned();
+        let names: Vec<&str> = families().flat_map(|about| about.libraries).copied().collect();
+        return format!(
+            "No OpenMP runtime is loaded in this process: no mapped file defines the functions of {}.",
+            words::or(&names)
+        );
     }
     let (likely, others): (Vec<&String>, Vec<&String>) =
         inspection.unopened.iter().partition(|path| is_named_like_a_runtime(path));

@@ -80,7 +80,7 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
     match by_runtime.first() {
         Some(thread) => match (&thread.wait, call) {
             (Fact::Unknown { .. }, Some(call)) => match (&call.construct, &call.function) {
-                (Some(construct), Some(function)) => format!("in {construct} ({})", escape(function)),
+                (Some(construct), Some(function)) => format!("in {} ({})", construct.word(), escape(function)),
                 (_, Some(function)) => format!("in {}", escape(function)),
                 _ => "in the runtime".to_owned(),
             },

@@ -13,11 +13,11 @@ pub fn describe(frame: &LogicalFrame) -> (String, String) {
     };
     let what = match (&frame.construct, &frame.function, unnamed) {
         (Some(construct), Some(function), _) if construct.called => {
-            format!("{function}, called for #pragma omp {}", construct.name)
+            format!("{function}, called for #pragma omp {}", construct.name.word())
         }
-        (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name),
-        (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name),
-        (Some(construct), None, None) => format!("#pragma omp {}", construct.name),
+        (Some(construct), Some(function), _) => format!("#pragma omp {} in {function}", construct.name.word()),
+        (Some(construct), None, Some(address)) => format!("#pragma omp {} ({address})", construct.name.word()),
+        (Some(construct), None, None) => format!("#pragma omp {}", construct.name.word()),
         (None, Some(function), _) => function.to_string(),
         (None, None, Some(address)) => address,
         (None, None, None) => "?".to_owned(),

@@ -9,7 +9,7 @@ mod entries;
 pub(crate) mod named;
 mod read;
 mod recover;
-pub mod schema;
+mod schema;
 pub(crate) mod stops;
 
 use std::cell::OnceCell;
@@ -19,22 +19,88 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
+use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 use crate::entry::{self, Entry};
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
-use crate::gomp;
+use crate::family::{About, Family, Layouts, Variables};
+use crate::gnu_interface;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
-use crate::model::{DeeperItems, Fact, Family, Icvs, InstanceInfo, RawSnapshot, Setting};
+use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
+use crate::sources;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
-/// How its files are called, unless somebody renamed them.
-pub(crate) const FILES: &[&str] = &["libomp", "libiomp"];
-/// A function that code made by clang and Intel's compilers calls for every region.
-pub(crate) const WELL_KNOWN: &str = "__kmpc_fork_call";
+/// The family.
+#[derive(Debug)]
+pub(crate) struct Libomp;
+
+pub(crate) static FAMILY: Libomp = Libomp;
+
+static ABOUT: About = About {
+    name: "kmp",
+    libraries: &["libomp", "libiomp5"],
+    files: &["libomp", "libiomp"],
+    // Code made by clang and Intel's compilers calls it for every region.
+    well_known: "__kmpc_fork_call",
+    has_tools: true,
+    variables: Variables {
+        prefix: "KMP_",
+        spins: ("KMP_BLOCKTIME", "infinite"),
+        schedule: &["OMP_SCHEDULE", "KMP_SCHEDULE"],
+        thread_limit: &["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS", "KMP_MAX_THREADS"],
+        affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"],
+        flag,
+        spreads: true,
+        // Most are there only if the runtime finds a library that has them; else it takes the default.
+        has_all_allocators: false,
+    },
+    layouts: Layouts {
+        schema: &schema::SCHEMA,
+        archs: &[],
+        prefixes: &["GOMP_", "__kmp_", "__kmpc_", "kmp_", "kmpc_", "omp_", "ompc_", "ompt_", "ompx_"],
+        // Intel's builds describe themselves in a variable of which LLVM's have a dummy of 4 bytes.
+        large_exports: &[(described::SYMBOL, described::MIN_SIZE)],
+    },
+};
+
+impl Family for Libomp {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn defined_by(&self, defines: &dyn Fn(&str) -> bool) -> bool {
+        defines(ABOUT.well_known)
+    }
+
+    fn origins(&self) -> FamilyOrigins {
+        origins()
+    }
+
+    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
+        Box::new(Kmp::with(target, module, &origins(), ignore))
+    }
+
+    fn stops_of(&self, file: &ElfFile) -> Stops {
+        let mut stops = Stops::default();
+        stops.add(0, stops::find(file));
+        let returns = named::return_register(file.arch().machine);
+        stops.add_named(|name| file.symbol(name), returns.as_slice(), NOT_NAMED);
+        stops
+    }
+}
+
+/// `true` and `false`, and the beginnings of other words (`__kmp_str_match_true`).
+fn flag(text: &str) -> Option<bool> {
+    sources::flag(text).or_else(|| match text.to_ascii_lowercase().as_str() {
+        "1" | "on" | "yes" | "y" | "t" | ".true." | ".t." | "enabled" => Some(true),
+        "0" | "off" | "no" | "n" | "f" | ".false." | ".f." | "disabled" => Some(false),
+        _ => None,
+    })
+}
 
 /// Why there are no symbols of OMPD.
 pub(crate) const NOT_NAMED: &str = "this build has no symbol of that name left, or was built without support for OMPD";
@@ -61,7 +127,7 @@ pub struct Kmp {
 }
 
 /// The layouts shipped for this family.
-pub fn profiles() -> &'static Profiles {
+fn profiles() -> &'static Profiles {
     static PROFILES: OnceLock<Profiles> = OnceLock::new();
     PROFILES.get_or_init(|| instance::parse_profiles(PROFILE_TEXTS, include_str!("profiles/exports.txt")))
 }
@@ -87,8 +153,8 @@ const PROFILE_TEXTS: &[&str] = &[
 /// What the layout of this family can be had from.
 pub(crate) fn origins() -> FamilyOrigins {
     FamilyOrigins {
-        family: Family::Kmp,
-        schema: &schema::SCHEMA,
+        family: ABOUT.name,
+        schema: ABOUT.layouts.schema,
         profiles: profiles(),
         costs: schema::COSTS,
         recover: recover::recover,
@@ -115,22 +181,6 @@ pub(crate) fn origins() -> FamilyOrigins {
 }
 
 impl Kmp {
-    /// True if these are the definitions of a libomp or libiomp5.
-    pub(crate) fn defined_by(defines: impl Fn(&str) -> bool) -> bool {
-        defines("__kmpc_fork_call")
-    }
-
-    /// True if the module is, or contains, a libomp or libiomp5.
-    pub(crate) fn is_in(target: &dyn Target, module: &Module) -> bool {
-        Kmp::defined_by(|name| instance::defines(target, module, name))
-            || instance::known_by_build_id(module, profiles())
-    }
-
-    /// Finds the layout of the runtime in `module`.
-    pub(crate) fn open(target: &dyn Target, module: &Module, ignore: &[Origin]) -> Kmp {
-        Kmp::with(target, module, &origins(), ignore)
-    }
-
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
@@ -285,7 +335,7 @@ impl Runtime for Kmp {
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
-        entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gomp::entries::ENTRIES, symbol))
+        entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gnu_interface::ENTRIES, symbol))
     }
 
     /// Of programs built by GCC, thread 0 calls the body from the function that opened the region, the others call it through
@@ -295,7 +345,7 @@ impl Runtime for Kmp {
             [Some(name), ..] => {
                 *name == entries::INVOKES_REGIONS
                     || name.contains(entries::WRAPS_BODIES)
-                    || entry::look_up(gomp::entries::ENTRIES, name).is_some_and(|e| e.role.opens())
+                    || entry::look_up(gnu_interface::ENTRIES, name).is_some_and(|e| e.role.opens())
             }
             [None, Some(name), ..] => *name == entries::INVOKES_REGIONS,
             _ => false,

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use ompd_process::{Addr, Machine, Target, TargetExt};
 
 use super::Kmp;
-use super::stops::{around_serialized, encountering};
+use super::stops::around_serialized;
 use crate::bind::{View, Why};
 use crate::limits;
 use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
 use crate::owner::Owner;
-use crate::stops::{AtStop, Lacking, StopEvent, Values};
+use crate::stops::{AtStop, Lacking, StopEvent, Values, encountering};
 
 /// The DWARF number of the register that leads to where a function just called will return to.
 pub(crate) fn return_register(machine: Machine) -> Option<u16> {

@@ -10,7 +10,7 @@ use ompd_process::{Addr, Target};
 use super::Kmp;
 use crate::model::{RawSnapshot, TaskId};
 use crate::stops::{
-    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register, encountering,
 };
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
@@ -492,9 +492,4 @@ fn introduce(target: &dyn Target, snapshot: &RawSnapshot, lwp: i32, registers: V
     new.next()
         .map(|_| Lacking::Lwp { descriptor, lwp })
         .ok_or_else(|| "the runtime does not list the thread yet".to_owned())
-}
-
-/// The task that met the construct of which this is an implicit task.
-pub(super) fn encountering(snapshot: &RawSnapshot, implicit: TaskId) -> Result<TaskId, String> {
-    crate::gomp::stops::encountering(snapshot, implicit)
 }

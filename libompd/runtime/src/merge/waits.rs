@@ -1,7 +1,7 @@
 //! What threads wait for, by memory and by the calls on their stacks.
 
 use super::*;
-use crate::entry::Role;
+use crate::entry::{Construct, Role};
 use crate::evidence::RuntimeCall;
 
 /// What each thread of a runtime waits for.
@@ -11,7 +11,7 @@ pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence) -> Vec<Fact<Optio
     for (index, thread) in raw.threads.iter().enumerate() {
         let Some(call) = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp)) else { continue };
         let task_wait = |kind| matches!(kind, WaitKind::Taskwait | WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup);
-        let in_taskyield = call.entry.is_some_and(|entry| entry.construct == "taskyield");
+        let in_taskyield = call.entry.is_some_and(|entry| entry.construct == Construct::Taskyield);
         match &mut waits[index] {
             // libomp leaves the mark of a taskwait there, and it ends whatever others do.
             Fact::Known { value: Some(wait), .. } if task_wait(wait.kind) && in_taskyield => {
@@ -54,7 +54,7 @@ fn place(call: &RuntimeCall, wait: &mut Wait) {
     name_barrier(call.entry, wait);
     if wait.location.is_none() && wait.kind != WaitKind::Pool {
         wait.location.clone_from(&call.line);
-    } else if wait.barrier.is_some() && call.entry.is_some_and(|e| e.construct == "barrier") {
+    } else if wait.barrier.is_some() && call.entry.is_some_and(|e| e.construct == Construct::Barrier) {
         // What a thread recorded when it arrived gives way to a barrier in a task that it has executed there since.
         let differs = |line: &&SourceLine| wait.location.as_ref().is_some_and(|recorded| !same_line(recorded, line));
         if let Some(line) = call.line.as_ref().filter(differs) {
@@ -75,10 +75,10 @@ fn same_line(one: &SourceLine, other: &SourceLine) -> bool {
 fn name_barrier(entry: Option<Entry>, wait: &mut Wait) {
     let (Some(barrier), Some(entry)) = (&mut wait.barrier, entry) else { return };
     let kind = match entry.construct {
-        "end of for" => BarrierKind::Loop,
-        "end of sections" => BarrierKind::Sections,
-        "single" | "copyprivate" => BarrierKind::Single,
-        "reduction" | "end of worksharing" => BarrierKind::Implicit,
+        Construct::EndOfFor => BarrierKind::Loop,
+        Construct::EndOfSections => BarrierKind::Sections,
+        Construct::Single | Construct::Copyprivate => BarrierKind::Single,
+        Construct::Reduction | Construct::EndOfWorksharing => BarrierKind::Implicit,
         _ => return,
     };
     *barrier = Fact::known(kind, Origin::Stack);
@@ -87,11 +87,11 @@ fn name_barrier(entry: Option<Entry>, wait: &mut Wait) {
 /// The kind of a wait, as far as the call tells more than the runtime's data.
 fn refined(kind: WaitKind, call: &RuntimeCall) -> WaitKind {
     match (kind, call.entry.map(|entry| entry.construct)) {
-        (WaitKind::Mutex, Some("omp_set_lock" | "omp_set_nest_lock")) => WaitKind::Lock,
-        (WaitKind::Mutex, Some("critical")) => WaitKind::Critical,
-        (WaitKind::Mutex, Some("atomic")) => WaitKind::Atomic,
-        (WaitKind::TaskwaitOrTaskgroup, Some("taskwait")) => WaitKind::Taskwait,
-        (WaitKind::TaskwaitOrTaskgroup, Some("taskgroup")) => WaitKind::Taskgroup,
+        (WaitKind::Mutex, Some(Construct::SetLock | Construct::SetNestLock)) => WaitKind::Lock,
+        (WaitKind::Mutex, Some(Construct::Critical)) => WaitKind::Critical,
+        (WaitKind::Mutex, Some(Construct::Atomic)) => WaitKind::Atomic,
+        (WaitKind::TaskwaitOrTaskgroup, Some(Construct::Taskwait)) => WaitKind::Taskwait,
+        (WaitKind::TaskwaitOrTaskgroup, Some(Construct::Taskgroup)) => WaitKind::Taskgroup,
         // The body is over: what called it waits now, in the thread's first function or in the call that opened the region.
         // A body that ended in a jump to the barrier would be known to have vanished.
         (WaitKind::Barrier, None) if call.base && !call.vanished => WaitKind::RegionEnd,
@@ -107,17 +107,13 @@ fn refined(kind: WaitKind, call: &RuntimeCall) -> WaitKind {
 fn by_call(raw: &RawSnapshot, thread: &RawThread, call: &RuntimeCall) -> Option<Wait> {
     let (team, entry) = (thread.team.flat()?, call.entry?);
     let kind = match entry.construct {
-        "taskwait" => WaitKind::Taskwait,
-        "taskwait depend" => WaitKind::Dependences,
-        "taskgroup" => WaitKind::Taskgroup,
-        "ordered" => WaitKind::Ordered,
-        "ordered depend(sink)" => WaitKind::Sink,
-        "barrier" => WaitKind::Barrier,
-        construct
-            if entry.role == Role::RunsTasks && construct.starts_with("end of ") && construct != END_SERIALIZED =>
-        {
-            WaitKind::Barrier
-        }
+        Construct::Taskwait => WaitKind::Taskwait,
+        Construct::TaskwaitDepend => WaitKind::Dependences,
+        Construct::Taskgroup => WaitKind::Taskgroup,
+        Construct::Ordered => WaitKind::Ordered,
+        Construct::OrderedSink => WaitKind::Sink,
+        Construct::Barrier => WaitKind::Barrier,
+        construct if entry.role == Role::RunsTasks && construct.is_team_end() => WaitKind::Barrier,
         _ if entry.role.opens() && call.ends_region => WaitKind::RegionEnd,
         _ => return None,
     };
@@ -131,9 +127,6 @@ fn by_call(raw: &RawSnapshot, thread: &RawThread, call: &RuntimeCall) -> Option<
     place(call, &mut wait);
     Some(wait)
 }
-
-/// Ends a region that has one thread, which waits for nobody.
-const END_SERIALIZED: &str = "end of parallel";
 
 /// False if it is known that what a thread waits for by its stack had not happened.
 fn over(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, wait: &Wait) -> Fact<bool> {

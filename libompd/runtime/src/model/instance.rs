@@ -5,30 +5,11 @@ use ompd_process::{Addr, BuildId, NeededBy};
 
 use super::Issue;
 
-/// Which implementation family an instance belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// GCC's libgomp.
-    Gomp,
-    /// LLVM's libomp and its twin, Intel's libiomp5.
-    Kmp,
-}
-
-impl Family {
-    /// The word used in reports: the runtime's own prefix.
-    pub fn word(self) -> &'static str {
-        match self {
-            Family::Gomp => "gomp",
-            Family::Kmp => "kmp",
-        }
-    }
-}
-
 /// What is known of a runtime instance before anything is stopped: identity and how its layout was found.
 #[derive(Debug, Clone)]
 pub struct InstanceInfo {
-    /// Implementation family.
-    pub family: Family,
+    /// Implementation family, by its name ([`About::name`](crate::family::About::name)).
+    pub family: &'static str,
     /// Product, as far as it can be told from the image (`GNU libgomp`, `LLVM libomp`, `Intel libiomp5`).
     pub product: &'static str,
     /// Path of the module as the target names it.

@@ -21,7 +21,7 @@ pub use icvs::{
     Allocator, DeeperItems, IcvSources, Icvs, Items, Partition, Placement, ProcBind, Schedule, Scope, Setting,
     SettingValue, Source,
 };
-pub use instance::{Family, InstanceInfo, Lack, LayoutEntry, OriginReport};
+pub use instance::{InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
 pub use tasks::{
     DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, RawDependence, RawTask, Task, TaskKind, TaskState,

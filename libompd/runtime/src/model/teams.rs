@@ -4,6 +4,8 @@ use std::ops::Deref;
 
 use ompd_process::Addr;
 
+use crate::entry::Construct;
+
 use super::{CodeRef, Fact, SourceLine, TeamId};
 
 /// One team as its runtime has it: the threads executing one parallel region.
@@ -44,7 +46,7 @@ pub struct Team {
     /// Where the construct stands in the source; of origin [`Dwarf`](ompd_layout::Origin::Dwarf) where the code of its body begins.
     pub location: Fact<SourceLine>,
     /// Which construct it is (`parallel`, `parallel for`, `teams`, …); only the stacks of its threads tell.
-    pub construct: Fact<&'static str>,
+    pub construct: Fact<Construct>,
 }
 
 impl Deref for Team {

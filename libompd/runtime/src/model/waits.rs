@@ -5,6 +5,8 @@ use std::ops::Deref;
 use ompd_layout::Origin;
 use ompd_process::Addr;
 
+use crate::entry::Construct;
+
 use super::{Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
 
 /// What a blocked thread waits for.
@@ -153,7 +155,7 @@ pub struct Wait {
     /// True if it sleeps in the kernel, false if it tries again and again.
     pub asleep: Option<bool>,
     /// The construct or function by which the program called the runtime to wait, as its stack tells.
-    pub call: Option<&'static str>,
+    pub call: Option<Construct>,
     /// How the wait was recognised.
     pub origin: Origin,
 }

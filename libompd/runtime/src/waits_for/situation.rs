@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::Certainty;
 use super::graph::{Graph, Node, exhausted, has_hidden};
+use crate::entry::Construct;
 use crate::model::*;
 use crate::os::{Blocked, OsThread};
 
@@ -159,5 +160,5 @@ fn lonely(core: &[Node], snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> bool
 fn shares_work(snapshots: &[RuntimeSnapshot], lwp: i32) -> bool {
     let waits = snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).filter_map(|t| t.wait.value()?.as_ref());
     let mut calls = waits.filter_map(|wait| wait.call);
-    calls.any(|call| matches!(call, "end of for" | "end of sections" | "end of single" | "single"))
+    calls.any(|call| matches!(call, Construct::EndOfFor | Construct::EndOfSections | Construct::Single))
 }

@@ -23,7 +23,7 @@ struct Process {
 impl Process {
     fn new() -> Process {
         let instance = InstanceInfo {
-            family: Family::Gomp,
+            family: "gomp",
             product: "GNU libgomp",
             path: String::new(),
             file: None,

@@ -122,7 +122,7 @@ impl Reader<'_> {
         let old_levels = self.gomp.max_active_levels.is_some();
         Began {
             environment: &self.environment,
-            family: Family::Gomp,
+            variables: &super::super::ABOUT.variables,
             initial: self.initial(),
             processors: self.available_cpus().get(),
             schedule: Schedule { kind: 2, monotonic: false, chunk: 1 },
@@ -229,7 +229,7 @@ impl Reader<'_> {
         let wanted = |of: &str| only.is_none_or(|only| only == of);
         let environment = &self.environment;
         let number = |value: u64| SettingValue::Number(i64::from(value as u32 as i32));
-        let flag = |text: &str| sources::flag(text, Family::Gomp).map(SettingValue::Flag);
+        let flag = |text: &str| sources::flag(text).map(SettingValue::Flag);
         let unread = "where this runtime keeps it is not known";
         let policy = |text: &str| match text.to_ascii_lowercase().as_str() {
             "active" => Some(SettingValue::Word("active")),

@@ -24,7 +24,7 @@ use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits;
 use crate::model::*;
-use crate::sources;
+use crate::family;
 
 /// A `gomp_thread` that has been used.
 struct GompThread {
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
             initial: OnceCell::new(),
             place_table: OnceCell::new(),
             lists: OnceCell::new(),
-            environment: target.process().environment.only(sources::PREFIXES),
+            environment: target.process().environment.only(&family::variable_prefixes()),
             check: SelfCheck::default(),
             focused: None,
             lost_team: false,

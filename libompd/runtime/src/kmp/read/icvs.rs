@@ -153,7 +153,7 @@ impl Reader<'_> {
     fn began(&self) -> Began<'_> {
         Began {
             environment: &self.environment,
-            family: Family::Kmp,
+            variables: &super::super::ABOUT.variables,
             initial: None,
             processors: self.number(AVAIL_PROC, 4).get().and_then(|n| u64::try_from(n).ok()),
             schedule: Schedule { kind: 1, monotonic: false, chunk: 0 },

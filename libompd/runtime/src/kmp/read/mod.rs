@@ -29,7 +29,7 @@ use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
 use crate::model::*;
-use crate::sources;
+use crate::family;
 
 /// Kinds of barriers, numbered as in the arrays `th_bar` and `t_bar` (`enum barrier_type`).
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
             lists: RefCell::default(),
             budget: Budget::default(),
             bulk: Budget::of(limits::BULK_STEPS),
-            environment: target.process().environment.only(sources::PREFIXES),
+            environment: target.process().environment.only(&family::variable_prefixes()),
             check: SelfCheck::default(),
             focused: None,
             issues: Vec::new(),

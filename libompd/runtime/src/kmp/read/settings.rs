@@ -119,7 +119,7 @@ impl Reader<'_> {
         };
         let number = |name| move || self.number(name, 4).map(SettingValue::Number);
         let flag = |name| move || self.number(name, 4).map(|value| SettingValue::Flag(value != 0));
-        let said_flag = |text: &str| sources::flag(text, Family::Kmp).map(SettingValue::Flag);
+        let said_flag = |text: &str| super::super::flag(text).map(SettingValue::Flag);
         let said = |words: &'static [(i64, &'static str)]| {
             move |text: &str| sources::word(text, words.iter().map(|(_, word)| (*word, *word)))
         };

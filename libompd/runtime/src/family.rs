@@ -1,0 +1,133 @@
+//! Families of runtimes: one implementation of OpenMP each, and what descends from it.
+//!
+//! All knowledge of a family is in its folder. [`FAMILIES`] lists them, and nothing else in the project does.
+
+use std::fmt;
+
+use ompd_layout::profile::Profiles;
+use ompd_layout::{Origin, Schema};
+use ompd_process::elf::ElfFile;
+use ompd_process::{Module, Target};
+
+use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::stops::Stops;
+
+/// One family.
+pub(crate) trait Family: Sync + fmt::Debug {
+    /// What is the same in all its releases.
+    fn about(&self) -> &'static About;
+
+    /// True if a file that defines what `defines` says is a runtime of the family. A file that one listed later claims is
+    /// that one's.
+    fn defined_by(&self, defines: &dyn Fn(&str) -> bool) -> bool;
+
+    /// What layouts of the family can be had from.
+    fn origins(&self) -> FamilyOrigins;
+
+    /// Finds the layout of the runtime in `module`, without the origins to `ignore`.
+    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime>;
+
+    /// Where a debugger can stop a process that uses the runtime in `file`, by addresses of the file.
+    fn stops_of(&self, file: &ElfFile) -> Stops;
+}
+
+/// What is the same in all releases of a family.
+#[derive(Debug)]
+pub struct About {
+    /// Its word in reports: the runtime's own prefix, and its folder's name.
+    pub name: &'static str,
+    /// What its libraries are called by people.
+    pub libraries: &'static [&'static str],
+    /// How its files are called, unless somebody renamed them.
+    pub files: &'static [&'static str],
+    /// A function that every program calls which opens regions.
+    pub well_known: &'static str,
+    /// It implements OMPT, the interface for tools (OpenMP 5.2, chapter 19).
+    pub has_tools: bool,
+    /// The variables of the environment it knows.
+    pub variables: Variables,
+    /// What holds for the layouts shipped for it.
+    pub layouts: Layouts,
+}
+
+/// What holds for the layouts shipped for a family: by it they are made from debug information.
+#[derive(Debug)]
+pub struct Layouts {
+    /// What is wanted of a layout.
+    pub schema: &'static Schema,
+    /// Instruction sets that layouts hold for beside that of the file they were read from.
+    pub archs: &'static [&'static str],
+    /// How public names of the family begin.
+    pub prefixes: &'static [&'static str],
+    /// Exports that count only from a number of bytes on.
+    pub large_exports: &'static [(&'static str, u64)],
+}
+
+/// The variables of the environment that a family knows, and what they mean there.
+#[derive(Debug)]
+pub struct Variables {
+    /// What the names of its own variables begin with, beside `OMP_`.
+    pub prefix: &'static str,
+    /// A variable and the value of it with which waiting threads spin without end.
+    pub spins: (&'static str, &'static str),
+    /// Those that say `run-sched-var`.
+    pub schedule: &'static [&'static str],
+    /// Those that say `thread-limit-var`.
+    pub thread_limit: &'static [&'static str],
+    /// Those that bind threads, beside `OMP_PROC_BIND` and `OMP_PLACES`.
+    pub affinity: &'static [&'static str],
+    /// What a switch says.
+    pub flag: fn(&str) -> Option<bool>,
+    /// Threads are spread where no more is said than that they are to be bound.
+    pub spreads: bool,
+    /// Each allocator that can be named is there.
+    pub has_all_allocators: bool,
+}
+
+/// What every family's names of variables begin with.
+const COMMON_PREFIX: &str = "OMP_";
+
+pub(crate) use crate::FAMILIES;
+
+/// What is known of each family, in the order of the table.
+pub fn families() -> impl Iterator<Item = &'static About> {
+    FAMILIES.iter().map(|family| family.about())
+}
+
+/// The family that a file is of, by what it defines: the last listed of those that claim it, since runtimes also export the
+/// entry points of older ones.
+pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static dyn Family> {
+    FAMILIES.iter().rev().copied().find(|family| family.defined_by(&defines))
+}
+
+/// The family of the runtime in a module, if it is, or contains, one.
+pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static dyn Family> {
+    let is_in = |family: &&&dyn Family| {
+        family.defined_by(&|name| instance::defines(target, module, name))
+            || instance::known_by_build_id(module, family.origins().profiles)
+    };
+    FAMILIES.iter().rev().find(is_in).copied()
+}
+
+/// The layouts shipped for the family of this name.
+pub fn profiles(name: &str) -> Option<&'static Profiles> {
+    let family = FAMILIES.iter().find(|family| family.about().name == name)?;
+    Some(family.origins().profiles)
+}
+
+/// What names of variables begin with that OpenMP runtimes know: nothing else of an environment is looked at.
+pub fn variable_prefixes() -> Vec<&'static str> {
+    std::iter::once(COMMON_PREFIX).chain(families().map(|about| about.variables.prefix)).collect()
+}
+
+/// Functions that every program calls which uses a runtime of a family: by them a debugger can find the runtime.
+pub fn well_known() -> Vec<&'static str> {
+    let own = FAMILIES.iter().rev().map(|family| family.about().well_known);
+    own.chain(["omp_get_thread_num"]).collect()
+}
+
+/// True if a file is probably an OpenMP runtime, going by its name. For hints alone: copies may be called anything.
+pub fn is_named_like_a_runtime(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    families().flat_map(|about| about.files).any(|file| name.starts_with(file))
+}
