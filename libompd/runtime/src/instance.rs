@@ -34,52 +34,77 @@ pub trait Runtime: fmt::Debug {
     /// where no snapshot has shown yet that the layout fits: then one has to be made.
     ///
     /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
-    fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt>;
+    fn excerpt(&self, _target: &dyn Target, _focus: &Focus<'_>) -> Option<Excerpt> {
+        None
+    }
 
     /// A control variable of the process as a whole, by the name it has in [`Recorded::settings`](crate::model::Recorded::settings), with as few reads as that
     /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
-    fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting>;
+    fn setting(&self, _target: &dyn Target, _name: &str) -> Option<Setting> {
+        None
+    }
 
     /// The control variables that a task has itself, also of one that no thread executes; those of its thread and team are unknown.
     /// `task` is the address of its descriptor, in a stop in which it was seen to be one.
-    fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs;
+    fn icvs_of_task(&self, _target: &dyn Target, _task: Addr) -> Icvs {
+        Icvs::unknown(NOT_READ)
+    }
 
     /// The items of control variables that are lists, for regions inside of a task's own. `team` is the address of the descriptor of
     /// the task's team, `None` outside of all regions; `level` is the task's level of nesting. An excerpt has none of them.
-    fn deeper_items(&self, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems;
+    fn deeper_items(&self, _target: &dyn Target, _team: Option<Addr>, _level: u32) -> DeeperItems {
+        DeeperItems::unknown(NOT_READ)
+    }
 
     /// True if the runtime implements OMPT, the interface for tools (OpenMP 5.2, chapter 19). Then tools may have filed data with
     /// threads, regions and tasks.
-    fn has_tools(&self) -> bool;
+    fn has_tools(&self) -> bool {
+        false
+    }
 
     /// The version of OpenMP that the runtime says it implements: the value of `_OPENMP`.
-    fn openmp_version(&self, target: &dyn Target) -> Fact<u32>;
+    fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
+        Fact::unknown(NOT_READ)
+    }
 
     /// How names tell apart what memory does not.
-    fn naming(&self) -> Naming;
+    fn naming(&self) -> Naming {
+        Naming::default()
+    }
 
     /// The variables of named criticals, by the address of their lock, where the variable is not the lock itself; of those
     /// locks that are `wanted`. Needs no stop.
-    fn criticals(&self, target: &dyn Target, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical>;
+    fn criticals(&self, _target: &dyn Target, _wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
+        HashMap::new()
+    }
 
     /// True if the instruction at `addr` (an address of the target) belongs to the runtime. In a program that has the
     /// runtime built in, the symbols have to say so: false also where they leave it open.
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
 
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
-    fn entry(&self, symbol: &str) -> Option<Entry>;
+    fn entry(&self, _symbol: &str) -> Option<Entry> {
+        None
+    }
 
     /// True if a function of the program that the runtime calls is the body of a region, and not a task or anything else.
     /// `functions` are the names of the functions of the runtime's frames outward of it, innermost first, where they have
     /// any; `outermost` says that the first is the one the thread began with, C library apart.
-    fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool;
+    fn invokes_region(&self, _functions: &[Option<&str>], _outermost: bool) -> bool {
+        false
+    }
 
     /// Name of a function that ends a region and opens none: what both it and a function that opens regions call is the
     /// runtime's own function for the end of a region. `None` where there is no such pair.
-    fn ends_regions(&self) -> Option<&'static str>;
+    fn ends_regions(&self) -> Option<&'static str> {
+        None
+    }
 
     /// Where a debugger can stop the process when something begins or ends. What is found once is kept. Reads no memory.
-    fn stops(&self, target: &dyn Target) -> &Stops;
+    fn stops(&self, _target: &dyn Target) -> &Stops {
+        static NONE: Stops = Stops { points: Vec::new(), gaps: Vec::new() };
+        &NONE
+    }
 
     /// What holds of a thread that is at such a place (one of [`Runtime::stops`]), and what the snapshot lacks there, as the
     /// region that begins. `registers` are those of the thread.
@@ -88,12 +113,14 @@ pub trait Runtime: fmt::Debug {
     /// The reason why it is not known.
     fn at_stop(
         &self,
-        target: &dyn Target,
-        snapshot: &RawSnapshot,
-        lwp: i32,
-        point: &StopPoint,
-        registers: Values<'_>,
-    ) -> Result<AtStop, String>;
+        _target: &dyn Target,
+        _snapshot: &RawSnapshot,
+        _lwp: i32,
+        _point: &StopPoint,
+        _registers: Values<'_>,
+    ) -> Result<AtStop, String> {
+        Err(NOT_READ.to_owned())
+    }
 }
 
 /// How a family tells what it is made of.
@@ -117,6 +144,9 @@ pub(crate) struct FamilyOrigins {
     /// member.
     pub(crate) led_to: &'static [(&'static str, (&'static str, &'static str))],
 }
+
+/// Why a family says nothing.
+const NOT_READ: &str = "it is not read of this runtime";
 
 /// Why nothing is read on the word of a layout that memory has contradicted.
 pub(crate) const NOT_SHOWN_TO_FIT: &str = "whether the layout fits this process is not certain";

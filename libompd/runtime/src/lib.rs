@@ -4,6 +4,11 @@
 //! into a [`model::RawSnapshot`], and [`merge`] puts it together with all other [`evidence`]. What is known about an
 //! implementation is in its own folder; [`family`] lists them. Nothing outside those folders knows their names.
 
+#![cfg_attr(
+    not(all(feature = "gomp", feature = "kmp")),
+    expect(dead_code, reason = "what only one family uses is there for the next one")
+)]
+
 mod bind;
 pub mod companion;
 pub mod entry;
@@ -44,6 +49,7 @@ macro_rules! families {
 families! {
     #[cfg(feature = "gomp")] gomp;
     #[cfg(feature = "kmp")] kmp;
+    #[cfg(test)] toy;
 }
 
 /// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies

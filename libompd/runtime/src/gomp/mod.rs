@@ -10,7 +10,6 @@ mod schema;
 pub(crate) mod stops;
 
 use std::cell::OnceCell;
-use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +19,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target};
 
 use crate::entry::{self, Entry};
-use crate::evidence::{Critical, Naming};
+use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
@@ -264,21 +263,12 @@ impl Runtime for Gomp {
         }
     }
 
-    fn has_tools(&self) -> bool {
-        false
-    }
-
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
         Fact::unknown("what libgomp implements only its compiler says")
     }
 
     fn naming(&self) -> Naming {
         Naming { critical_of, locks_by_waits: true, dependences_by_module: true }
-    }
-
-    /// Of libgomp's criticals the variable is the lock.
-    fn criticals(&self, _target: &dyn Target, _wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
-        HashMap::new()
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {

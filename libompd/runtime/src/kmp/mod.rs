@@ -23,7 +23,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 use crate::entry::{self, Entry};
-use crate::evidence::{Critical, Naming};
+use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
@@ -270,10 +270,6 @@ impl Runtime for Kmp {
             Ok(version) => Fact::known(version, origin),
             Err(fault) => Fact::unknown(fault),
         }
-    }
-
-    fn naming(&self) -> Naming {
-        Naming::default()
     }
 
     /// The compiler makes a variable `.gomp_critical_user_NAME.var` (clang; without `.var` GCC) for each critical; on first
