@@ -1,4 +1,4 @@
-"""Puts the core of the plugin into the wheel, and libompd.so beside the adapter, where it is looked for first."""
+"""Puts the core of the plugin and libompd.so into the wheel."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LibraryHook(BuildHookInterface[Any]):
-    """The core is that of the checkout; the library is that of `OMPD_LIBRARY`, or the one built last in the checkout."""
+    """The core is that of the checkout. The library is `OMPD_LIBRARY`, or the release build of the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":

@@ -1,6 +1,6 @@
 """OpenMP for debuggers: what threads, teams and tasks do, what they wait for, and why they hang.
 
-No debugger is imported here. An adapter implements the interface in `debugger.py` and makes a `Plugin`.
+This package imports no debugger. An adapter implements `debugger.py` and makes a `Plugin`.
 """
 
 from __future__ import annotations

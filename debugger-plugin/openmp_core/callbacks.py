@@ -1,4 +1,4 @@
-"""The callbacks that libompd.so is given: those of OMPD, and what goes beyond them (docs/libompd.md)."""
+"""The callbacks for libompd.so: those of OMPD, and its extensions (docs/libompd.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COUNT = (1 << 32) - 1
 
 
 def _guarded(function: Callable[..., int]) -> Callable[..., int]:
-    """A callback that fails answers that it failed. Left to itself, ctypes would print a traceback and answer that all is well."""
+    """Has a callback that fails answer so. By itself, ctypes prints a traceback and answers success."""
 
     @functools.wraps(function)
     def guarded(self: Callbacks, *arguments: object) -> int:
@@ -32,7 +32,7 @@ def _guarded(function: Callable[..., int]) -> Callable[..., int]:
 
 
 class Callbacks:
-    """The table of callbacks that the library is given. One for all inferiors: each is told by its number."""
+    """The table of callbacks, one for all inferiors: the context is the inferior's number."""
 
     def __init__(self, find: Callable[[int], InferiorState | None], forget: Callable[[], None], debugger: str) -> None:
         self._find = find

@@ -13,8 +13,10 @@ from .session import PREFIX, Session
 
 
 class Command:
-    """A command below the prefix. The docstring of a subclass is its help, in which `{debugger}` is the debugger's name;
-    one of its lines is the usage."""
+    """A command below the prefix.
+
+    The docstring of a subclass is its help. `{debugger}` stands for the debugger's name, and the line
+    with `Usage:` is the usage."""
 
     #: Its name behind the prefix.
     name: str

@@ -1,15 +1,17 @@
-"""The interface between this package and a debugger: all that is ever asked of one.
+"""The interface between this package and a debugger. Nothing else of a debugger is ever called.
 
-An adapter implements `Debugger`, `Inferior`, `Thread` and `Frame`, and makes breakpoints that are like
-`Breakpoint`. In the other direction it tells `Plugin` what happens (see `plugin.py`).
+An adapter implements `Debugger`, `Inferior`, `Thread` and `Frame`, and returns breakpoints that have
+the methods of `Breakpoint`. It reports events to `Plugin` (`plugin.py`).
 
-Rules for adapters:
+Rules for an adapter:
 
-- Nothing is written to the process, and nothing runs in it, but by the methods that say so. An
-  expression comes from the user; no text from the process is ever part of one.
-- What the debugger refuses is raised as `DebuggerError`, with the debugger's own text. Methods that
-  answer `None` do so where something is unknown, and raise nothing.
-- Objects are asked for anew at each use, except `Inferior`, which is kept until it is removed.
+- It writes nothing to the process, and runs no code in it. The process continues only in `go_on` and
+  `run_for`.
+- Expressions come from the user. No text from the process becomes a command or an expression.
+- Where a debugger refuses, a method raises `DebuggerError` with the debugger's own text. Methods that
+  return `None` for what is unknown raise nothing.
+- The core keeps an `Inferior` until it is removed, and a `Frame` for one command. It keeps a `Thread`
+  for one stop, or until `take_name`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Callable, NamedTuple, Protocol
 
 
 class TypeSizes(NamedTuple):
-    """Bytes of C's types in the process."""
+    """Sizes of C's types in the process, in bytes."""
 
     of_char: int
     of_short: int
@@ -41,7 +43,7 @@ class Source(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function of which there is debug information: its code from `start` to before `end`, and its place in the source."""
+    """A function that has debug information: its code from `start` to before `end`, and its line."""
 
     start: int
     end: int
@@ -50,19 +52,20 @@ class Function(NamedTuple):
 
 
 class Registers(NamedTuple):
-    """Values of registers, in the order in which they were wanted; `None` for those that the debugger does not have."""
+    """Values of a thread's registers, in the order of the request."""
 
     #: `x86-64` or `aarch64`.
     machine: str
+    #: `None` for a register that the debugger does not have.
     values: Sequence[int | None]
 
 
 class Stopped(Enum):
-    """Why a process stands still again that was let run for some time."""
+    """Why a process has stopped that `run_for` let run."""
 
     #: The time was over.
     TIME = 1
-    #: Something else came first: a breakpoint, a signal, the user.
+    #: A breakpoint, a signal or the user stopped it before.
     OTHER = 2
     #: The process has ended.
     ENDED = 3
@@ -74,12 +77,12 @@ class Thread(ABC):
     @property
     @abstractmethod
     def lwp(self) -> int:
-        """The kernel's id of it, or, from targets that have none, the only number they give."""
+        """The kernel's thread id. Of a target without those, another number that is unique."""
 
     @property
     @abstractmethod
     def id(self) -> str:
-        """What users call it: `3`, or `1.3` where the debugger has several processes."""
+        """The debugger's own number: `3`, or `1.3` if the debugger has several processes."""
 
     @abstractmethod
     def pthread(self) -> int | None:
@@ -91,15 +94,15 @@ class Thread(ABC):
 
     @abstractmethod
     def give_name(self, name: str) -> bool:
-        """Has the debugger show a name with it, unless the user has given it one. True if that is so."""
+        """Names it in the debugger's list of threads. False if the user has named it, or if that is impossible."""
 
     @abstractmethod
     def take_name(self) -> None:
-        """Takes back the name that `give_name` has given. The thread may be gone."""
+        """Removes the name that `give_name` gave. The thread may be gone."""
 
 
 class Frame(ABC):
-    """A frame of the stack of the selected thread."""
+    """A stack frame of the selected thread."""
 
     @property
     @abstractmethod
@@ -109,7 +112,7 @@ class Frame(ABC):
     @property
     @abstractmethod
     def is_inline(self) -> bool:
-        """True if it is of a function that was inlined: it has the address of what it is inlined into."""
+        """True if its function is inlined. Then the frame that it is inlined into has the same `pc`."""
 
     @property
     @abstractmethod
@@ -118,21 +121,21 @@ class Frame(ABC):
 
     @abstractmethod
     def source(self) -> Source | None:
-        """Its line."""
+        """Its line in the source."""
 
     @abstractmethod
     def older(self) -> Frame | None:
-        """The frame that has called it."""
+        """Its caller's frame."""
 
     @abstractmethod
     def evaluate(self, expression: str) -> str:
-        """The value of an expression of the user's, as text; of a reference, what it refers to. The frame may be selected afterwards.
+        """The value of an expression as text. A reference is followed. The frame may be selected afterwards.
 
-        Raises `NoSuchName` if a name is unknown here, and `DebuggerError` if there is no value."""
+        Raises `NoSuchName` if the frame does not know a name, and `DebuggerError` if there is no value."""
 
 
 class Inferior(ABC):
-    """A process or core file that the debugger has, or is to start. gdb calls it an inferior, LLDB a target."""
+    """A process, a core file, or a program to be started: an inferior of gdb, a target of LLDB."""
 
     @property
     @abstractmethod
@@ -142,7 +145,7 @@ class Inferior(ABC):
     @property
     @abstractmethod
     def pid(self) -> int:
-        """Its process id, 0 as long as there is no process. Of a core file, any other number."""
+        """The process id, and 0 if there is no process. For a core file, any number but 0."""
 
     @property
     @abstractmethod
@@ -151,7 +154,7 @@ class Inferior(ABC):
 
     @abstractmethod
     def module_count(self) -> int:
-        """How many files with code it has: the program, its libraries, what the kernel gives it."""
+        """How many files with code are loaded: program, libraries, vDSO."""
 
     @abstractmethod
     def is_core(self) -> bool:
@@ -159,15 +162,15 @@ class Inferior(ABC):
 
     @abstractmethod
     def stop_number(self) -> int:
-        """A count that never falls, and rises whenever memory, registers or threads may have changed."""
+        """A number that never falls. It rises when memory, registers or threads may have changed."""
 
     @abstractmethod
     def threads(self) -> Sequence[Thread]:
-        """All its threads."""
+        """All threads."""
 
     @abstractmethod
     def read(self, address: int, size: int) -> bytes | memoryview | None:
-        """So many bytes of its memory, or `None` if one of them cannot be read."""
+        """Memory: exactly `size` bytes, or `None` if one of them cannot be read."""
 
     @abstractmethod
     def symbol(self, name: str) -> int | None:
@@ -175,53 +178,54 @@ class Inferior(ABC):
 
     @abstractmethod
     def type_sizes(self) -> TypeSizes:
-        """Bytes of C's types."""
+        """Sizes of C's types."""
 
     @abstractmethod
     def is_big_endian(self) -> bool:
-        """True if the first byte of a number is its highest."""
+        """True if numbers begin with their highest byte."""
 
     @abstractmethod
     def registers(self, threads: Sequence[Thread], names: Mapping[str, Sequence[str]]) -> list[Registers | None]:
-        """Registers of threads, as they are in the innermost frame; `None` for threads that cannot be read.
+        """Registers of the innermost frames, for each thread in turn; `None` for an unreadable thread.
 
-        `names` has what is wanted, for each machine. The selection stays as it is."""
+        `names` has the wanted registers for each machine. They are named as in gdb: an adapter translates
+        names, and may compute what its debugger lacks (`fs_base`, `orig_rax`). The selection stays."""
 
 
 class Breakpoint(Protocol):
     """A breakpoint that users do not see."""
 
     def is_valid(self) -> bool:
-        """False if it is gone, perhaps with its process."""
+        """False if it was deleted, perhaps with its process."""
 
     def delete(self) -> None:
-        """Takes it away."""
+        """Deletes it."""
 
 
 class Debugger(ABC):
     """A debugger."""
 
-    #: As it is named in texts.
+    #: Its name in texts, and in keys of JSON.
     name: str
     version: str
-    #: Where the adapter lies: `libompd.so` is looked for from there on.
+    #: The folder of the adapter, near which `libompd.so` is searched.
     folder: Path
-    #: What a user does to have a process, in words that follow a colon.
+    #: How the user gets a process, in words behind a colon.
     how_to_begin: str
     #: The command that stops all threads.
     how_to_stop: str
-    #: The command by which another libompd.so is taken.
+    #: The command that chooses another `libompd.so`.
     how_to_choose_library: str
 
     # The user.
 
     @abstractmethod
     def write(self, text: str) -> None:
-        """Prints, through the debugger's pager if it has one."""
+        """Prints text, through the debugger's pager if there is one."""
 
     @abstractmethod
     def width(self) -> int:
-        """Columns of the terminal, 0 if there is no limit."""
+        """Columns of the terminal; 0 without a limit."""
 
     @abstractmethod
     def has_colours(self) -> bool:
@@ -229,21 +233,21 @@ class Debugger(ABC):
 
     @abstractmethod
     def words(self, text: str) -> list[str]:
-        """The arguments of a command, split as the debugger does that, with its quotes."""
+        """Splits the arguments of a command by the debugger's rules for quotes."""
 
     @abstractmethod
     def execute(self, command: str, from_tty: bool) -> None:
-        """Executes a command that the user has given."""
+        """Executes a command of the user."""
 
-    # What is selected.
+    # The selection.
 
     @abstractmethod
     def selected_inferior(self) -> Inferior:
-        """The inferior that commands are about."""
+        """The selected inferior."""
 
     @abstractmethod
     def selected_thread(self) -> Thread | None:
-        """The thread that commands are about; at a breakpoint that is being hit, the one that hits it."""
+        """The selected thread. In `reached` of a breakpoint, the thread that hits it."""
 
     @abstractmethod
     def select_thread(self, thread: Thread) -> None:
@@ -251,11 +255,13 @@ class Debugger(ABC):
 
     @abstractmethod
     def selected(self, thread: Thread) -> AbstractContextManager[None]:
-        """Selects a thread, and afterwards the thread and frame that were selected before. It stays at its frame if it is selected."""
+        """Selects a thread for a while; then the former thread and frame again.
+
+        If the thread is selected already, its selected frame stays."""
 
     @abstractmethod
     def selected_frame(self) -> Frame:
-        """The frame that commands are about."""
+        """The selected frame."""
 
     @abstractmethod
     def newest_frame(self) -> Frame:
@@ -263,51 +269,50 @@ class Debugger(ABC):
 
     @abstractmethod
     def show_frame(self, from_tty: bool = False) -> None:
-        """Prints where the selected frame is."""
+        """Prints the selected frame."""
 
     @abstractmethod
     def is_true(self, expression: str) -> bool:
-        """Whether an expression of the user's is true in the selected frame."""
+        """True if an expression of the user is true in the selected frame."""
 
     # The program.
 
     @abstractmethod
     def symbol_at(self, address: int) -> str | None:
-        """The function at an address, as the linker names it."""
+        """The function at an address, by its linker name."""
 
     @abstractmethod
     def function_at(self, address: int) -> Function | None:
-        """The function at an address, if there is debug information of it."""
+        """The function at an address, from debug information."""
 
     @abstractmethod
     def source_at(self, address: int) -> Source | None:
-        """The line of an address. The line is 0 if the file alone is known."""
+        """The line of an address. The line is 0 if only the file is known."""
 
     @abstractmethod
     def line_entries(self, start: int, end: int, file: str) -> list[tuple[int, int]]:
-        """Entries of the line table from `start` to before `end` that are of this file: address and line."""
+        """The line table of a file from `start` to before `end`, as pairs of address and line."""
 
     @abstractmethod
     def module_at(self, address: int) -> str | None:
-        """The library that an address is in; `None` in the program itself, and where nothing is."""
+        """The library at an address; `None` in the program itself and outside of all files."""
 
     @abstractmethod
     def disassemble(self, start: int, end: int) -> list[str]:
-        """Instructions from `start` to before `end`, each as mnemonic, space, operands, with absolute addresses in hexadecimal."""
+        """Instructions from `start` to before `end`: mnemonic, space, operands. Addresses are absolute, in hexadecimal."""
 
     # What runs.
 
     @abstractmethod
     def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: Thread | None = None) -> Breakpoint:
-        """Makes a breakpoint in the selected inferior that prints nothing and that users do not see.
+        """Makes a silent breakpoint in the selected inferior that users do not see.
 
-        At each hit `reached` says whether to stop, with the thread selected that hits it. With `thread`,
-        only that thread hits it."""
+        At each hit, `reached` returns whether to stop. With `thread`, only that thread hits it."""
 
     @abstractmethod
     def go_on(self) -> bool:
-        """Lets the process run until it stops again, and prints nothing. False if it has ended."""
+        """Continues the process silently until it stops. Returns False if it has ended."""
 
     @abstractmethod
     def run_for(self, inferior: Inferior, seconds: float) -> Stopped:
-        """Lets the process run for some time, if nothing stops it before."""
+        """Continues the process for some time, or until something else stops it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CommandError(Exception):
-    """A command is refused: a wrong argument, or something that is not there. The text is for users."""
+    """A command is refused, for a wrong argument or a missing thing. The text is for users."""
 
 
 class NotNow(CommandError):

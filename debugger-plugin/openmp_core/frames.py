@@ -1,7 +1,8 @@
-"""Backtraces as the source reads: frames of the runtime folded, constructs named, and a link to the thread that opened the region.
+"""Backtraces as the source reads: the runtime's frames are folded, constructs are named, and a link
+leads to the thread that opened the region.
 
-What is folded, and what a frame is called, is what the library says of the stack; of a stack that it could not follow to its end
-nothing is folded. The debugger's part is to show the rows.
+The library knows which frames to fold and how to name them. A stack without a known end stays as it
+is. The debugger shows the rows.
 """
 
 from __future__ import annotations
@@ -123,9 +124,9 @@ class Folding:
         self.continued = False
 
     def rows(self, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]] | None:
-        """What to show for the frames of the selected thread, from the innermost on; `None` if that is the frames as they are.
+        """The rows for the frames of the selected thread, innermost first; `None` if nothing is to be changed.
 
-        `frame_of` says what a frame is, as long as it is the current one."""
+        `frame_of` gives the frame behind one of `frames`, which is the latest one."""
         try:
             thread = self.session.debugger.selected_thread()
             process = self.session.process()

@@ -1,4 +1,4 @@
-"""What conditions of breakpoints can ask about the selected thread, by `$_omp_thread_num()` and the like."""
+"""Answers of `$_omp_thread_num()` and the like, for conditions of breakpoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .session import Session
 
 
 class Query:
-    """What is asked about one thread, by the calls of OMPD that look at it alone: cheap enough for a condition of a breakpoint."""
+    """Asks about one thread by calls of OMPD that read little: cheap enough for a breakpoint's condition."""
 
     def __init__(self, process: Process, lwp: int) -> None:
         self.process = process
@@ -51,11 +51,11 @@ QUESTIONS: dict[str, Callable[[Query], int]] = {
 
 
 def answer(session: Session, function: str) -> int:
-    """What a function returns for the selected thread; -1, which no thread, team or task has, if it is not known."""
+    """What a function returns for the selected thread; -1 if it is unknown."""
     try:
         process, thread = session.process(), session.selected_thread()
         if thread.is_running():
-            # It has hit a breakpoint with this condition: the debugger tells of no stop until that holds.
+            # It has hit a breakpoint with this condition. A debugger reports no stop before that is true.
             process.state.ran()
         return QUESTIONS[function](Query(process, thread.lwp))
     except (OmpdError, NotNow):

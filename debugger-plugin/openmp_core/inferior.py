@@ -1,4 +1,4 @@
-"""An inferior as the library sees it: the debugger's answers in the library's form, kept as long as they hold."""
+"""An inferior as the library sees it: the debugger's answers, in the library's form, kept for one stop."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MASK = (1 << 64) - 1
 
 
 class InferiorState:
-    """What the debugger has said of one inferior at this stop, and how often the library has asked."""
+    """The debugger's answers about one inferior at this stop, and how often the library has asked."""
 
     def __init__(self, inferior: Inferior) -> None:
         self.inferior = inferior
@@ -139,7 +139,7 @@ class InferiorState:
         return struct.pack(f"={1 + len(shown)}Q", len(lwps), *shown).ljust(size, b"\0")
 
     def pieces(self, question: bytes, size: int) -> bytes:
-        """Pieces of memory, given by address and length each: for each 1 or 0, and room for its bytes."""
+        """Pieces of memory, asked for by address and length: for each 1 or 0, and room for its bytes."""
         found = bytearray()
         for address, length in struct.iter_unpack("=2Q", question):
             part = self.read(address, length)
@@ -148,7 +148,7 @@ class InferiorState:
         return bytes(found).ljust(size, b"\0")
 
     def all_registers(self, question: bytes, size: int) -> bytes | None:
-        """The registers of threads given by their kernel ids: for each 1 or 0, and the registers if it is 1."""
+        """Registers of threads, asked for by kernel id: for each 1 or 0, and the registers after a 1."""
         lwps = [lwp for (lwp,) in struct.iter_unpack("=Q", question)]
         if not lwps:
             return None

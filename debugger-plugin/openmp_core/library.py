@@ -16,7 +16,7 @@ NAME = "libompd.so"
 
 
 def candidates(chosen: str | None, adapter: Path) -> list[Path]:
-    """Where libompd.so may be, seen from the folder of the adapter. What the process names is not among them."""
+    """Where libompd.so may be, seen from the adapter's folder. The process has no say in it."""
     if chosen:
         return [Path(chosen).expanduser()]
     here = adapter.resolve()

@@ -9,7 +9,9 @@ from .session import Session
 
 
 class ThreadNames:
-    """The setting `thread-names`: `omp 0.3 (4)` is thread 3 of team 0, which has 4. It takes a look at the process at each stop."""
+    """The setting `thread-names`: `omp 0.3 (4)` is thread 3 of team 0, which has 4 threads.
+
+    While it is on, the process is read at each stop."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

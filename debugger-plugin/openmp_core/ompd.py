@@ -29,8 +29,8 @@ SCOPE_PARALLEL = 4
 SCOPE_IMPLICIT_TASK = 5
 SCOPE_TASK = 6
 
-#: What this plugin offers beyond OMPD (docs/libompd.md): the kind of thread id that asks for it, the segment in which registers of
-#: threads are read, and the one with the count of stops.
+#: Extensions of OMPD (docs/libompd.md): the kind of thread id that asks for them, the segment with
+#: registers of threads, and the one with the count of stops.
 EXTRA_KIND = 1_071_707
 EXTRA_REGISTERS = 0x6F6D_7064_0001
 EXTRA_STOP = 0x6F6D_7064_0002

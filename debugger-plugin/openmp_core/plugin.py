@@ -1,8 +1,7 @@
-"""The plugin without its debugger: what an adapter makes one of, and what it tells it.
+"""The plugin without its debugger.
 
-    plugin = Plugin(debugger)
-
-The adapter adds `plugin.commands` to the debugger, and calls the methods below when something happens.
+An adapter makes one `Plugin(debugger)`, adds its `commands` to the debugger, and reports events by
+the methods of `Plugin`.
 """
 
 from __future__ import annotations
@@ -34,11 +33,13 @@ class Plugin:
         self.commands.append(Catch(self.session))
 
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
-        """The process has stopped, at these breakpoints made by `break_at`, if any. `stop_number` has risen before."""
+        """The selected inferior has stopped, perhaps at breakpoints: objects that `break_at` has returned.
+
+        The adapter raises `stop_number` first."""
         self.stops.stopped(breakpoints)
 
     def replaced(self, inferior: Inferior) -> None:
-        """The process has ended, or becomes another program by `exec`, or begins anew."""
+        """The process has ended, has become another program by `exec`, or begins anew."""
         self.session.replaced(inferior)
         self.stops.replaced(inferior)
 

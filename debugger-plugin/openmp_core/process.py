@@ -118,7 +118,7 @@ class Process:
         return self._space
 
     def _is_static(self) -> bool:
-        """True if the program has all it needs built in: nothing tells when its runtime has begun."""
+        """True if the program has no libraries: no event shows when its runtime begins."""
         return self.inferior.module_count() <= 2
 
     def is_openmp(self) -> bool:
@@ -130,7 +130,7 @@ class Process:
         return True
 
     def held(self) -> c_void_p:
-        """The same, if all of it stands still: what is read of a process that runs is not of one moment."""
+        """The same, if all threads stand still: reads of a running process are not of one moment."""
         running = sum(thread.is_running() for thread in self.inferior.threads())
         if running:
             verb = "thread is" if running == 1 else "threads are"
@@ -184,7 +184,7 @@ class Process:
         return found
 
     def busy(self) -> list[int]:
-        """The runtimes that have teams, by their place in the report. There may be others, which nobody uses."""
+        """The runtimes that have teams, by their index in the report. Others may be there, unused."""
         return [index for index, runtime in enumerate(self.report()["runtimes"]) if runtime["teams"]]
 
     def team(self, runtime: int | None, team: int) -> Json:
@@ -213,7 +213,7 @@ class Process:
 
     @contextmanager
     def current(self, lwp: int, kind: str) -> Iterator[c_void_p]:
-        """The library's handle of the innermost region (`parallel`) or of the task (`task`) that a thread is in.
+        """The library's handle of a thread's innermost region (`parallel`) or of its task (`task`).
 
         Raises `OmpdError` if it is not known."""
         handle = c_void_p()

@@ -80,7 +80,7 @@ class Running(Command):
         super().__init__(session)
 
     def until(self, process: Process, events: tuple[str, ...]) -> str | None:
-        """Runs until the selected thread is at one of the events; which. `None` if it has stopped for another reason."""
+        """Runs to one of the events in the selected thread. Returns it, or `None` after another stop."""
         process.held()
         process.runs()
         lwp = self.session.selected_thread().lwp
@@ -180,7 +180,7 @@ class Catch(Command):
 
     @staticmethod
     def verdicts(process: Process) -> set[tuple[object, ...]]:
-        """The verdicts of this moment, each with its threads and where they are; none as long as there is no runtime."""
+        """The verdicts of this stop, each with the stacks of its threads; none without a runtime."""
         if not process.is_openmp():
             return set()
         report = process.report()

@@ -22,9 +22,10 @@ class Members(NamedTuple):
 
 
 def chosen(process: Process, text: str) -> Members | None:
-    """The members of a team that a text names: `2`, `2.3`, `2.0-3,6`, with `RUNTIME:` in front where there are several runtimes.
+    """The members of a team that a text names: `2`, `2.3`, `2.0-3,6`.
 
-    `None` if it names nothing in this way. Raises `CommandError` if the team does not have such members."""
+    `RUNTIME:` stands in front where several runtimes have teams. Returns `None` for other texts, and
+    raises `CommandError` if the team has no such members."""
     named = MEMBERS.fullmatch(text)
     if named is None:
         return None
@@ -42,7 +43,7 @@ def chosen(process: Process, text: str) -> Members | None:
 
 
 def find_thread(process: Process, text: str) -> Thread:
-    """The thread that is meant: `TEAM.NUMBER`, with `RUNTIME:` in front where there are several runtimes, or a kernel thread id."""
+    """The thread that a text names: `TEAM.NUMBER`, perhaps behind `RUNTIME:`, or a kernel thread id."""
     if text.isascii() and text.isdecimal():
         found = process.state.thread(int(text))
         if found is None:

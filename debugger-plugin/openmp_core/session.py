@@ -1,4 +1,4 @@
-"""What the plugin knows of this debugger: its inferiors, the library, and which libompd.so was chosen."""
+"""The inferiors of the debugger, and the library that reads them."""
 
 from __future__ import annotations
 

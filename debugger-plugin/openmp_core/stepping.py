@@ -6,7 +6,9 @@ from .debugger import Debugger
 
 
 def body_of(debugger: Debugger, function: int) -> int:
-    """The function with the source of a construct's body: clang has the runtime call another one, which does nothing but call that."""
+    """The function with the source of a construct's body.
+
+    clang has the runtime call a function that only calls the body's function."""
     outer = debugger.function_at(function)
     if outer is None:
         return function
@@ -27,7 +29,7 @@ def body_of(debugger: Debugger, function: int) -> int:
 
 
 def behind_prologue(debugger: Debugger, function: int) -> int:
-    """The first address of a function at which its arguments are where its source has them, by its line table."""
+    """The first address behind a function's prologue, by the line table."""
     source = debugger.source_at(function)
     found = debugger.function_at(function)
     if source is None or found is None:

@@ -29,7 +29,9 @@ OF_TASK = ("task-begin", "task-end")
 
 
 def description(session: Session, process: Process, event: str, addresses: list[int]) -> str:
-    """An event that the selected thread has stopped at, with all that is known of it. The stop has breakpoints at these addresses."""
+    """The event that the selected thread has stopped at, and all that is known of it.
+
+    `addresses` are those of the stop's breakpoints."""
     thread = session.selected_thread()
     lwp = thread.lwp
     process.state.ran()
@@ -47,8 +49,9 @@ def description(session: Session, process: Process, event: str, addresses: list[
 
 
 def source_place(debugger: Debugger, addresses: list[int]) -> str | None:
-    """Where the selected thread is in code that has its source, seen from the inside, outside of the libraries with these
-    addresses: a runtime may have its source as well."""
+    """The innermost place of the selected thread in code with source, outside of the libraries with these addresses.
+
+    A runtime may have source too."""
     runtimes = {debugger.module_at(address) for address in addresses} - {None}
     frame: Frame | None = debugger.newest_frame()
     for _ in range(32):
@@ -78,7 +81,7 @@ def code_at(debugger: Debugger, address: int) -> str:
 
 
 def region_function(process: Process, lwp: int) -> int:
-    """The function that the compiler made of the body of the innermost region. Raises `OmpdError` if it is not known."""
+    """The function that the compiler made of the innermost region's body. Raises `OmpdError` if it is unknown."""
     address = ompd.Address()
     with process.current(lwp, "parallel") as handle:
         process.library.call("ompdx_get_parallel_function", handle, byref(address))

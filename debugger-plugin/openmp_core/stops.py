@@ -1,4 +1,4 @@
-"""Stops where regions, tasks and threads begin and end: which there are, where they lie, and which hits count."""
+"""Stops where regions, tasks and threads begin and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stop_text import description
 
 
 class ArmedPoint:
-    """One of the places of a stop, with its breakpoint. Users see the stop alone, by `openmp break`."""
+    """One address of a stop, with its breakpoint. Users see only the stop, by `openmp break`."""
 
     def __init__(self, stop: EventStop, process: Process, point: StopPoint) -> None:
         self.stop = stop
@@ -34,8 +34,10 @@ class ArmedPoint:
 
 
 class EventStop:
-    """A request to stop when something begins or ends: all places at which that can be, wherever the runtime is; in the process for
-    which it was made, and in others that run the same program: its children, if the debugger follows them."""
+    """A request to stop when something begins or ends.
+
+    It has a breakpoint at each address where that can happen, in the process for which it was made and
+    in processes of the same program: children that the debugger follows."""
 
     def __init__(
         self, session: Session, process: Process, number: int, events: tuple[str, ...], *, condition: str, lwp: int | None
@@ -63,7 +65,7 @@ class EventStop:
         return self.lwp is None and programs[0] is not None and programs[0] == programs[1]
 
     def arm(self, process: Process) -> None:
-        """Finds the places in a process, which is selected. Raises `NotNow` or `OmpdError` if there is no runtime yet."""
+        """Finds the addresses in the selected process. Raises `NotNow` or `OmpdError` if it has no runtime yet."""
         self.disarm(process)
         process.space()
         points = [point for point in process.stop_points() if point.event in self.events]
@@ -177,7 +179,7 @@ class Stops:
         self._arm(anew=False)
 
     def _arm(self, anew: bool) -> None:
-        """Finds places in the selected inferior: for stops that have none there, and for the others as well if `anew`."""
+        """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""
         inferior = self.session.debugger.selected_inferior()
         if not self.all or inferior.pid == 0:
             return

@@ -1,4 +1,4 @@
-"""Variables of a construct's body, also those that its function lost, in one member of the team or in all."""
+"""Variables of a construct's body in one member of the team or in all."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from .selection import members_of
 
 
 def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
-    """The frames of the program in a thread's stack, by thread and address: its own, and those of the thread that opened its region."""
+    """The program's frames in a thread's stack, as thread and address: its own, then those of the thread that opened its region."""
     stack = next((s for s in process.report()["stacks"] if s["lwp"] == lwp), None)
     frames = stack["frames"] if stack else []
     return [(f["lwp"], int(f["address"], 16)) for f in frames if f.get("lwp") and f.get("address")]
 
 
 def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple[str | None, str, str]:
-    """The value of an expression in the selected thread: in the selected frame, if the user has `chosen` it, in the program's frames around
-    it, and in those of the thread that opened the region. The value, where it is from if it is another thread's, and why there is
-    none."""
+    """Evaluates an expression in the selected thread, in the first frame where it has a value.
+
+    These are the selected frame, if the user has `chosen` it, the program's frames around it, and those
+    of the thread that opened the region. Returns the value, where it is from if that is another thread,
+    and why there is none."""
     debugger = process.debugger
     frames = frames_of(process, lwp)
     own = {address for holder, address in frames if holder == lwp}
@@ -33,7 +35,7 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
             try:
                 return frame.evaluate(expression), "", ""
             except DebuggerError as failure:
-                # A variable that is there but has no value says more than that another frame has none of that name.
+                # A variable without a value tells more than a name that another frame does not have.
                 if not trouble or (is_absent and not isinstance(failure, NoSuchName)):
                     trouble, is_absent = str(failure), isinstance(failure, NoSuchName)
         # Variables of the runtime's and the C library's functions are not meant.
@@ -55,7 +57,7 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
 
 
 def frames_at(debugger: Debugger, address: int) -> list[Frame]:
-    """The frames of the selected thread that execute at an address, or whose callee returns there."""
+    """The frames of the selected thread that execute at an address, or whose callee returns to it."""
     found = []
     frame: Frame | None = debugger.newest_frame()
     while frame is not None:

@@ -1,7 +1,7 @@
 """OpenMP inside gdb: what threads, teams and tasks do, what they wait for, and why they hang.
 
-`register()` adds the commands below the prefix `openmp` (docs/gdb-plugin.md). What they do is in `openmp_core`; this package is
-what calls gdb.
+`register()` adds the commands below the prefix `openmp` (docs/gdb-plugin.md). `openmp_core` has
+the commands; this package calls gdb.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""gdb as the core sees it: the interface `openmp_core.debugger`, answered by gdb's own.
+"""Implements the interface `openmp_core.debugger` for gdb.
 
-Nothing is written to the process, and no text that comes from it is ever given to gdb as a command or an expression.
+Nothing is written to the process. No text from the process becomes a command or an expression of gdb.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def select(thread: gdb.InferiorThread) -> None:
 
 @contextmanager
 def language_c() -> Iterator[None]:
-    """Has gdb understand C: expressions and names of types are those of the selected frame's language else."""
+    """Has gdb understand C: otherwise expressions and type names are in the selected frame's language."""
     before = gdb.parameter("language")
     if before == "c":
         yield
@@ -381,7 +381,7 @@ class Debugger(core.Debugger):
 
     @errors()
     def line_entries(self, start: int, end: int, file: str) -> list[tuple[int, int]]:
-        # A file has a table for each unit that it is part of: what lies at `start` leads to the one of this code.
+        # A file has one table for each unit it is part of: `start` leads to the table of this code.
         found = function_at(start)
         tables = [gdb.find_pc_line(start).symtab, found[1].symtab if found is not None else None]
         table = next((table for table in tables if table is not None and table.filename == file), None)

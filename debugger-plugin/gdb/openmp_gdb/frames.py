@@ -1,7 +1,7 @@
-"""The rows of backtraces as gdb's frame decorators.
+"""Shows the rows of backtraces by gdb's frame decorators.
 
-A frame filter does it, so that it holds for `bt`, and for front ends by MI and DAP as well. Frames that are folded are still there:
-`bt` prints them indented, and `bt -hide` leaves them out.
+A frame filter does it, so that `bt` and front ends by MI and DAP show the same. `bt` prints folded
+frames indented, and `bt -hide` leaves them out.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def run_for(inferior: gdb.Inferior, seconds: float) -> Stopped:
     over = threading.Event()
 
     def complain() -> None:
-        # gdbserver interrupts the group of processes that the process leads, and does nothing if it leads none.
-        # What gdb prints meanwhile is kept back.
+        # gdbserver interrupts the process group that the process leads: nothing happens if it leads none.
+        # gdb keeps back its own output meanwhile.
         if not over.wait(PATIENCE):
             os.write(2, b"The process was to stop for a moment, and does not. If gdbserver is attached to it, send it SIGINT.\n")
 
@@ -42,7 +42,7 @@ def run_for(inferior: gdb.Inferior, seconds: float) -> Stopped:
             return
         connection = getattr(inferior, "connection", None)
         if connection is not None and connection.type == "native":
-            # That is what gdb would do, without a way through its queue, in which nothing may be left when gdb ends.
+            # gdb would do the same through its queue, but nothing may be left there when gdb ends.
             with suppress(ProcessLookupError):
                 os.kill(inferior.pid, signal.SIGINT)
         else:

@@ -1,5 +1,6 @@
 //! The tests of the plugin's core, which are Python's and need no debugger: `test_*.py` beside this file.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -30,7 +31,8 @@ fn the_core_without_a_debugger() {
         Skip::because(skipped.to_owned()).show();
     }
     let count = text.lines().find_map(|line| line.strip_prefix("Ran ")).expect("unittest counts what it runs");
-    println!("{count}");
+    // Directly, so that it is seen of a passing test as well.
+    let _ = writeln!(std::io::stderr(), "the core of the plugin: {count}");
     let number: u32 = count.split(' ').next().and_then(|number| number.parse().ok()).expect("a number");
     assert!(number >= AT_LEAST, "{text}");
 }

@@ -1,4 +1,4 @@
-"""The smallest debugger that does: it holds a real process by ptrace and reads its memory in /proc. For x86-64."""
+"""A small debugger: it holds a process by ptrace and reads its memory in /proc. For x86-64."""
 
 from __future__ import annotations
 

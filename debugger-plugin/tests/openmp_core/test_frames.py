@@ -9,7 +9,7 @@ from fake import Frame, Json, World, fact, member, stack
 from openmp_core.errors import CommandError
 from openmp_core.frames import Body, Elsewhere, Folded, Plain, Row
 
-#: In the runtime: the barrier, the call of the region's function; in the C library: the start of the thread.
+#: In the runtime: the barrier, the caller of the region's function. In the C library: the thread's start.
 BARRIER, CALL, START = 0x9100, 0x9200, 0x9300
 #: In the program: a function that the construct's body calls, and the body.
 SWEEP, BODY = 0x1100, 0x1200

@@ -1,4 +1,4 @@
-"""The core with the real library on a real process that hangs, and with a debugger of a hundred lines in place of gdb."""
+"""The core and the real library on a process that hangs, without gdb: see `stopped_process.py`."""
 
 from __future__ import annotations
 
