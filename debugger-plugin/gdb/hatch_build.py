@@ -1,4 +1,4 @@
-"""Puts libompd.so into the wheel, beside the plugin, where it is looked for first."""
+"""Puts the core of the plugin and libompd.so into the wheel."""
 
 import os
 import shutil
@@ -11,11 +11,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class LibraryHook(BuildHookInterface[Any]):
-    """The library is that of `OMPD_LIBRARY`, or the one built last in the checkout."""
+    """The core is that of the checkout. The library is `OMPD_LIBRARY`, or the release build of the checkout."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":
             return
+        for file in sorted((Path(self.root).parent / "openmp_core").glob("*.py")):
+            build_data["force_include"][str(file)] = f"openmp_core/{file.name}"
         built = Path(self.root).parents[1] / "target/release/libompd.so"
         library = Path(os.environ.get("OMPD_LIBRARY", built))
         if not library.is_file():

@@ -4,8 +4,9 @@ import os
 import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
-if _here not in sys.path:
-    sys.path.insert(0, _here)
+# Installed, both packages lie beside this file; in a checkout the core lies one folder above.
+_folders = [_here] if os.path.isdir(os.path.join(_here, "openmp_core")) else [_here, os.path.dirname(_here)]
+sys.path[:0] = [folder for folder in _folders if folder not in sys.path]
 
 import openmp_gdb  # noqa: E402 - it is found by the path above
 

@@ -1,76 +1,39 @@
-"""gdb as libompd sees it: the callbacks of OMPD, and what goes beyond them (docs/libompd.md), answered by gdb's own interface.
+"""Implements the interface `openmp_core.debugger` for gdb.
 
-Nothing is written to the process, nothing runs in it, and no text that comes from it is ever given to gdb as a command or an
-expression.
+Nothing is written to the process. No text from the process becomes a command or an expression of gdb.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import re
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Callable
 
 import gdb
 
-from . import ompd
+from openmp_core import debugger as core
+from openmp_core.errors import DebuggerError, NoSuchName
 
-#: The registers that gdb is asked for, in the order of the kernel's `struct user_regs_struct` (x86-64).
-X86_64 = [
-    "r15",
-    "r14",
-    "r13",
-    "r12",
-    "rbp",
-    "rbx",
-    "r11",
-    "r10",
-    "r9",
-    "r8",
-    "rax",
-    "rcx",
-    "rdx",
-    "rsi",
-    "rdi",
-    "orig_rax",
-    "rip",
-    "cs",
-    "eflags",
-    "rsp",
-    "ss",
-    "fs_base",
-    "gs_base",
-    "ds",
-    "es",
-    "fs",
-    "gs",
-]
-#: `struct user_pt_regs` (aarch64), and what the library wants behind it.
-AARCH64 = [*(f"x{n}" for n in range(31)), "sp", "pc", "cpsr", "tpidr"]
-#: Registers that say nothing about where a thread is: a gdb that does not have them is not turned down.
-OPTIONAL = frozenset(("cs", "eflags", "ss", "gs_base", "ds", "es", "fs", "gs", "cpsr", "orig_rax", "tpidr"))
+from . import running
 
-#: Names of symbols are part of an expression, so that nothing else may be.
-SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-
-_MASK = (1 << 64) - 1
-
-#: The part of an address that is a count, in the segments that take one.
-COUNT = (1 << 32) - 1
+#: The types whose sizes are wanted, and the pointer.
+C_TYPES = ("char", "short", "int", "long", "long long")
 
 
 @contextmanager
-def selected(thread: gdb.InferiorThread) -> Iterator[None]:
-    """Selects a thread, and afterwards the thread and frame that were selected before."""
-    before = gdb.selected_thread()
-    with kept_selection():
-        # To switch to it would select its innermost frame.
-        if before is None or before.ptid != thread.ptid:
-            thread.switch()
+def errors() -> Iterator[None]:
+    """Has gdb's errors raised as the core's. For methods, it is a decorator."""
+    try:
         yield
+    except gdb.error as failure:
+        raise converted(failure) from failure
+
+
+def converted(failure: gdb.error) -> DebuggerError:
+    """An error of gdb's as one of the core's."""
+    text = str(failure)
+    return NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)
 
 
 @contextmanager
@@ -92,16 +55,17 @@ def kept_selection() -> Iterator[None]:
                 frame.select()
 
 
-@contextmanager
-def switched(thread: gdb.InferiorThread) -> Iterator[None]:
-    """Selects a thread, for somebody who sees to what is selected afterwards."""
-    thread.switch()
-    yield
+def select(thread: gdb.InferiorThread) -> None:
+    """Selects a thread. If it is selected, its frame stays as it is."""
+    before = gdb.selected_thread()
+    # To switch to it would select its innermost frame.
+    if before is None or before.ptid != thread.ptid:
+        thread.switch()
 
 
 @contextmanager
 def language_c() -> Iterator[None]:
-    """Has gdb understand C: expressions and names of types are those of the selected frame's language else."""
+    """Has gdb understand C: otherwise expressions and type names are in the selected frame's language."""
     before = gdb.parameter("language")
     if before == "c":
         yield
@@ -113,315 +77,352 @@ def language_c() -> Iterator[None]:
         gdb.execute(f"set language {before}", to_string=True)
 
 
-class Debugger:
-    """One inferior: its memory, symbols, threads and registers, and how often it has been let run."""
+class Thread(core.Thread):
+    """A thread of an inferior."""
 
-    def __init__(self, inferior: gdb.Inferior) -> None:
-        self.inferior = inferior
-        #: Another number each time anything may have changed.
-        self.stop = 1
-        #: How often the library has asked for anything, by callback.
-        self.asked: dict[str, int] = {}
-        self._threads: dict[int, gdb.InferiorThread] = {}
-        self._threads_of = 0
-        self._registers: dict[int, bytes] = {}
-        self._symbols: dict[str, int | None] = {}
-        self._swapped: bool | None = None
+    def __init__(self, thread: gdb.InferiorThread) -> None:
+        self.thread = thread
 
-    def ran(self) -> None:
-        """Whatever was read may be different now."""
-        self.stop += 1
-        self._registers.clear()
+    @property
+    def lwp(self) -> int:
+        process, lwp, tid = self.thread.ptid
+        return lwp or tid or process
 
-    def new_modules(self) -> None:
-        """Symbols may have come or gone."""
-        self._symbols.clear()
+    @property
+    def id(self) -> str:
+        several = len(gdb.inferiors()) > 1
+        return f"{self.thread.inferior.num}.{self.thread.num}" if several else str(self.thread.num)
 
-    def is_swapped(self) -> bool:
-        """True if numbers in the process have their bytes in the other order than here."""
-        if self._swapped is None:
-            big = "big endian" in gdb.execute("show endian", to_string=True)
-            self._swapped = big
-        return self._swapped
-
-    def thread(self, lwp: int) -> gdb.InferiorThread | None:
-        """The thread with this kernel thread id."""
-        if self._threads_of != self.stop:
-            self._threads = {lwp_of(thread): thread for thread in self.inferior.threads()}
-            self._threads_of = self.stop
-        return self._threads.get(lwp)
-
-    def thread_by_pthread(self, pthread: int) -> gdb.InferiorThread | None:
-        """The thread with this `pthread_t`, as far as gdb knows those."""
-        for thread in self.inferior.threads():
-            try:
-                if int.from_bytes(thread.handle(), "little") == pthread:
-                    return thread
-            except gdb.error:
-                continue
-        return None
-
-    def symbol(self, name: str) -> int | None:
-        """Where a symbol lies."""
-        if not SYMBOL.match(name):
+    def pthread(self) -> int | None:
+        try:
+            return int.from_bytes(self.thread.handle(), "little")
+        except gdb.error:
             return None
-        if name not in self._symbols:
-            try:
-                # In quotes no macro of the program's is expanded, which might call a function of it.
-                with language_c():
-                    self._symbols[name] = int(gdb.parse_and_eval(f"(unsigned long)&'{name}'")) & _MASK
-            except (gdb.error, RuntimeError):
-                self._symbols[name] = None
-        return self._symbols[name]
+
+    def is_running(self) -> bool:
+        return self.thread.is_running()
+
+    def give_name(self, name: str) -> bool:
+        given = self.thread.name
+        self.thread.name = None
+        if self.thread.name != given:
+            # The user has named it.
+            self.thread.name = given
+            return False
+        self.thread.name = name
+        return True
+
+    def take_name(self) -> None:
+        if self.thread.is_valid():
+            self.thread.name = None
+
+
+class Frame(core.Frame):
+    """A frame of the selected thread."""
+
+    def __init__(self, frame: gdb.Frame) -> None:
+        self.frame = frame
+
+    @property
+    @errors()
+    def pc(self) -> int:
+        return self.frame.pc()
+
+    @property
+    @errors()
+    def is_inline(self) -> bool:
+        return self.frame.type() == gdb.INLINE_FRAME
+
+    @property
+    @errors()
+    def name(self) -> str | None:
+        return self.frame.name()
+
+    @errors()
+    def source(self) -> core.Source | None:
+        return source_of(self.frame.find_sal())
+
+    @errors()
+    def older(self) -> Frame | None:
+        frame = self.frame.older()
+        return Frame(frame) if frame is not None else None
+
+    @errors()
+    def evaluate(self, expression: str) -> str:
+        self.frame.select()
+        value = gdb.parse_and_eval(expression)
+        if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
+            # clang makes references of shared variables.
+            value = value.referenced_value()
+        if value.is_optimized_out:
+            raise DebuggerError(f"{expression} is optimized out")
+        value.fetch_lazy()
+        return value.format_string()
+
+
+def source_of(place: gdb.Symtab_and_line) -> core.Source | None:
+    """A place in the source, if it is known."""
+    return core.Source(place.symtab.filename, place.line) if place.symtab is not None else None
+
+
+class Stops:
+    """How often inferiors may have changed."""
+
+    def __init__(self) -> None:
+        self._all = 0
+        self._one: dict[int, int] = {}
+
+    def ran(self, inferior: gdb.Inferior | None) -> None:
+        """One has run, or perhaps all."""
+        if inferior is None:
+            self._all += 1
+        else:
+            self._one[inferior.num] = self._one.get(inferior.num, 0) + 1
+
+    def number(self, inferior: gdb.Inferior) -> int:
+        """A count that rises each time."""
+        return self._all + self._one.get(inferior.num, 0)
+
+
+class Inferior(core.Inferior):
+    """One of gdb's inferiors."""
+
+    def __init__(self, inferior: gdb.Inferior, stops: Stops) -> None:
+        self.inferior = inferior
+        self._stops = stops
+
+    @property
+    def number(self) -> int:
+        return self.inferior.num
+
+    @property
+    def pid(self) -> int:
+        return self.inferior.pid
+
+    @property
+    def program(self) -> str | None:
+        return self.inferior.progspace.filename
+
+    def module_count(self) -> int:
+        return len(self.inferior.progspace.objfiles())
+
+    def is_core(self) -> bool:
+        # Connections are known since gdb 12; before, gdb says by itself what it cannot do.
+        connection = getattr(self.inferior, "connection", None)
+        return connection is not None and connection.type == "core"
+
+    def stop_number(self) -> int:
+        return self._stops.number(self.inferior)
+
+    def threads(self) -> list[Thread]:
+        return [Thread(thread) for thread in self.inferior.threads()]
 
     def read(self, address: int, size: int) -> memoryview | None:
-        """Memory of the process."""
         try:
             return self.inferior.read_memory(address, size)
         except (gdb.error, OverflowError):
             return None
 
-    def lwps(self, size: int) -> bytes:
-        """How many threads there are, and as many of their kernel ids as go into so many bytes."""
-        lwps = [lwp_of(thread) for thread in self.inferior.threads()]
-        shown = lwps[: size // 8 - 1]
-        return struct.pack(f"={1 + len(shown)}Q", len(lwps), *shown).ljust(size, b"\0")
-
-    def registers(self, lwp: int, alone: bool = True) -> bytes | None:
-        """The registers of a thread as the kernel keeps them. If they are not asked for `alone`, that thread stays selected."""
-        if lwp in self._registers:
-            return self._registers[lwp]
-        thread = self.thread(lwp)
-        if thread is None:
-            return None
+    def symbol(self, name: str) -> int | None:
         try:
-            with selected(thread) if alone else switched(thread):
-                frame = gdb.newest_frame()
-                names = X86_64 if frame.architecture().name().startswith("i386:x86-64") else AARCH64
-                words = [self._register(frame, name) for name in names]
-        except (gdb.error, ValueError):
+            # In quotes no macro of the program's is expanded, which might call a function of it.
+            with language_c():
+                return int(gdb.parse_and_eval(f"(unsigned long)&'{name}'"))
+        except (gdb.error, RuntimeError):
             return None
-        if None in words:
-            return None
-        order = "big" if self.is_swapped() else "little"
-        found = b"".join((word or 0).to_bytes(8, order) for word in words)  # type: ignore[arg-type]
-        self._registers[lwp] = found
-        return found
+
+    @errors()
+    def type_sizes(self) -> core.TypeSizes:
+        with language_c():
+            char, short, number, long, long_long = (gdb.lookup_type(name).sizeof for name in C_TYPES)
+            return core.TypeSizes(char, short, number, long, long_long, gdb.lookup_type("void").pointer().sizeof)
+
+    @errors()
+    def is_big_endian(self) -> bool:
+        return "big endian" in gdb.execute("show endian", to_string=True)
+
+    def registers(self, threads: Sequence[core.Thread], names: Mapping[str, Sequence[str]]) -> list[core.Registers | None]:
+        # To go back to the selected thread each time would be dear.
+        with kept_selection():
+            return [self._registers(native(thread), names) for thread in threads]
 
     @staticmethod
-    def _register(frame: gdb.Frame, name: str) -> int | None:
+    def _registers(thread: gdb.InferiorThread, names: Mapping[str, Sequence[str]]) -> core.Registers | None:
         try:
-            return int(frame.read_register(name)) & _MASK
+            select(thread)
+            frame = gdb.newest_frame()
+            machine = "x86-64" if frame.architecture().name().startswith("i386:x86-64") else "aarch64"
         except (gdb.error, ValueError):
-            return 0 if name in OPTIONAL else None
+            return None
+        return core.Registers(machine, [register(frame, name) for name in names[machine]])
 
 
-def lwp_of(thread: gdb.InferiorThread) -> int:
-    """The kernel thread id of a thread; some targets have only a number of their own."""
-    return thread.ptid[1] or thread.ptid[2] or thread.ptid[0]
-
-
-def pieces(debugger: Debugger, question: bytes, size: int) -> bytes:
-    """Pieces of memory, given by address and length each: for each 1 or 0, and room for its bytes."""
-    found = bytearray()
-    for address, length in struct.iter_unpack("=2Q", question):
-        part = debugger.read(address, length)
-        found += struct.pack("=Q", part is not None)
-        found += bytes(length) if part is None else part
-    return bytes(found).ljust(size, b"\0")
-
-
-def all_registers(debugger: Debugger, question: bytes, size: int) -> bytes | None:
-    """The registers of threads given by their kernel ids: for each 1 or 0, and the registers if it is 1."""
-    lwps = [lwp for (lwp,) in struct.iter_unpack("=Q", question)]
-    if not lwps:
+def register(frame: gdb.Frame, name: str) -> int | None:
+    """A register of a frame."""
+    try:
+        return int(frame.read_register(name))
+    except (gdb.error, ValueError):
         return None
-    # One after another is dear only if gdb goes back to the selected thread each time.
-    with kept_selection():
-        sets = [debugger.registers(lwp, alone=False) for lwp in lwps]
-    room = size // len(lwps) - 8
-    return b"".join(struct.pack("=Q", found is not None) + (found or b"").ljust(room, b"\0")[:room] for found in sets)
 
 
-def _guarded(function: Callable[..., int]) -> Callable[..., int]:
-    """A callback that fails answers that it failed. Left to itself, ctypes would print a traceback and answer that all is well."""
-
-    @functools.wraps(function)
-    def guarded(self: Callbacks, *arguments: object) -> int:
-        if self.failure is not None and not isinstance(self.failure, Exception):
-            # The user has pressed Ctrl-C: the call is to end.
-            return ompd.ERROR
-        try:
-            return function(self, *arguments)
-        except BaseException as failure:
-            self.failure = failure
-            return ompd.ERROR
-
-    return guarded
+def native(thread: core.Thread) -> gdb.InferiorThread:
+    """gdb's own object."""
+    assert isinstance(thread, Thread)
+    return thread.thread
 
 
-class Callbacks:
-    """The table of callbacks that the library is given. One for all inferiors: each is told by its number."""
+class Breakpoint(gdb.Breakpoint):
+    """A breakpoint that gdb does not list. `reached` says at each hit whether to stop."""
 
-    def __init__(self, find: Callable[[int], Debugger | None], forget: Callable[[], None]) -> None:
-        self._find = find
-        #: Has everything read anew.
-        self.forget = forget
-        #: Memory that was given to the library, by address.
-        self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
-        #: What went wrong in a callback, since it was last looked at.
-        self.failure: BaseException | None = None
-        #: What the library has said last: why it refused a process.
-        self.said = ""
-        copy = ompd.DeviceHost(self._device_host)
-        read = ompd.ReadMemory(self._read_memory)
-        self.table = ompd.Callbacks(
-            ompd.AllocMemory(self._alloc),
-            ompd.FreeMemory(self._free),
-            ompd.PrintString(self._print),
-            ompd.SizeofType(self._sizeof),
-            ompd.SymbolAddrLookup(self._symbol),
-            read,
-            ompd.WriteMemory(self._write_memory),
-            ompd.ReadMemory(self._read_string),
-            copy,
-            copy,
-            ompd.ThreadContextForId(self._thread_context),
-        )
+    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+        super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
+        self.silent = True
+        self.reached = reached
 
-    def take(self, address: int) -> None:
-        """Memory that the library has handed out is not needed any more."""
-        self._memory.pop(address, None)
+    def stop(self) -> bool:
+        return self.reached()
 
-    def _asked(self, number: int | None, what: str) -> Debugger | None:
-        debugger = self._find(number or 0)
-        if debugger is not None:
-            debugger.asked[what] = debugger.asked.get(what, 0) + 1
-        return debugger
 
-    @_guarded
-    def _alloc(self, size: int, out: ctypes._Pointer[ctypes.c_void_p]) -> int:
-        try:
-            block = ctypes.create_string_buffer(max(size, 1))
-        except (MemoryError, OverflowError, ValueError):
-            return ompd.NOMEM
-        address = ctypes.addressof(block)
-        self._memory[address] = block
-        out[0] = ctypes.c_void_p(address)
-        return ompd.OK
+class Debugger(core.Debugger):
+    """This gdb."""
 
-    @_guarded
-    def _free(self, address: int | None) -> int:
-        self.take(address or 0)
-        return ompd.OK
+    name = "gdb"
+    version = gdb.VERSION
+    folder = Path(__file__).parent
+    how_to_begin = "`run` the program, `attach` to one, or open a core file"
+    how_to_stop = "interrupt -a"
+    how_to_choose_library = "set openmp library PATH"
 
-    @_guarded
-    def _print(self, text: bytes, _category: int) -> int:
-        self.said = text.decode("utf-8", "replace").strip()
-        return ompd.OK
+    def __init__(self) -> None:
+        self.stops = Stops()
 
-    @_guarded
-    def _sizeof(self, context: int, out: ctypes._Pointer[ompd.TypeSizes]) -> int:
-        if self._asked(context, "sizeof_type") is None:
-            return ompd.ERROR
-        try:
-            names = ("char", "short", "int", "long", "long long")
-            with language_c():
-                sizes = [gdb.lookup_type(name).sizeof for name in names]
-                pointer = gdb.lookup_type("void").pointer().sizeof
-        except gdb.error:
-            return ompd.ERROR
-        out[0] = ompd.TypeSizes(*sizes, pointer)
-        return ompd.OK
+    def inferior(self, inferior: gdb.Inferior) -> Inferior:
+        """An inferior for the core."""
+        return Inferior(inferior, self.stops)
 
-    @_guarded
-    def _symbol(self, context: int, _thread: int | None, name: bytes, out: ctypes._Pointer[ompd.Address], _file: bytes | None) -> int:
-        debugger = self._asked(context, "symbol_addr_lookup")
-        if debugger is None:
-            return ompd.ERROR
-        found = debugger.symbol(name.decode("ascii", "replace"))
+    # The user.
+
+    def write(self, text: str) -> None:
+        gdb.write(text)
+
+    def width(self) -> int:
+        columns = gdb.parameter("width")
+        return int(columns) if isinstance(columns, int) else 0
+
+    def has_colours(self) -> bool:
+        # gdb leaves out what it writes to something else than a terminal.
+        return bool(gdb.parameter("style enabled"))
+
+    @errors()
+    def words(self, text: str) -> list[str]:
+        return gdb.string_to_argv(text)
+
+    @errors()
+    def execute(self, command: str, from_tty: bool) -> None:
+        gdb.execute(command, from_tty)
+
+    # What is selected.
+
+    def selected_inferior(self) -> Inferior:
+        return self.inferior(gdb.selected_inferior())
+
+    def selected_thread(self) -> Thread | None:
+        thread = gdb.selected_thread()
+        return Thread(thread) if thread is not None else None
+
+    @errors()
+    def select_thread(self, thread: core.Thread) -> None:
+        native(thread).switch()
+
+    @contextmanager
+    def selected(self, thread: core.Thread) -> Iterator[None]:
+        with errors(), kept_selection():
+            select(native(thread))
+            yield
+
+    @errors()
+    def selected_frame(self) -> Frame:
+        return Frame(gdb.selected_frame())
+
+    @errors()
+    def newest_frame(self) -> Frame:
+        return Frame(gdb.newest_frame())
+
+    @errors()
+    def show_frame(self, from_tty: bool = False) -> None:
+        gdb.execute("frame", from_tty)
+
+    @errors()
+    def is_true(self, expression: str) -> bool:
+        return bool(gdb.parse_and_eval(expression))
+
+    # The program.
+
+    @errors()
+    def symbol_at(self, address: int) -> str | None:
+        found = function_at(address)
+        if found is not None:
+            return str(found[1].linkage_name)
+        # Names as they are: a part of a clone's name is no part of a C++ name.
+        text = gdb.execute(f"with print demangle off -- info symbol {address:#x}", to_string=True)
+        return None if text.startswith("No symbol") else text.split(" in section")[0].strip()
+
+    @errors()
+    def function_at(self, address: int) -> core.Function | None:
+        found = function_at(address)
         if found is None:
-            return ompd.UNAVAILABLE
-        out[0] = ompd.Address(0, found)
-        return ompd.OK
+            return None
+        block, symbol = found
+        return core.Function(block.start, block.end, symbol.symtab.filename, symbol.line)
 
-    @_guarded
-    def _read_memory(self, context: int, thread: int | None, at: ctypes._Pointer[ompd.Address], size: int, buffer: int) -> int:
-        segment, address = at[0].segment, at[0].address
-        if segment == ompd.EXTRA_STOP:
-            debugger = self._find(context)
-            if debugger is None or size != 8:
-                return ompd.BAD_INPUT
-            found: bytes | memoryview | None = debugger.stop.to_bytes(8, "little")
-        elif segment == ompd.EXTRA_REGISTERS:
-            debugger = self._asked(context, "registers")
-            found = debugger.registers(thread or 0) if debugger else None
-        elif segment == ompd.EXTRA_PIECES:
-            debugger = self._asked(context, "pieces of memory")
-            found = pieces(debugger, ctypes.string_at(buffer, 16 * (address & COUNT)), size) if debugger else None
-        elif segment == ompd.EXTRA_THREADS:
-            debugger = self._asked(context, "threads")
-            found = debugger.lwps(size) if debugger else None
-        elif segment == ompd.EXTRA_ALL_REGISTERS:
-            debugger = self._asked(context, "registers of all threads")
-            found = all_registers(debugger, ctypes.string_at(buffer, 8 * (address & COUNT)), size) if debugger else None
-        elif segment:
-            return ompd.UNSUPPORTED
+    @errors()
+    def source_at(self, address: int) -> core.Source | None:
+        return source_of(gdb.find_pc_line(address))
+
+    @errors()
+    def line_entries(self, start: int, end: int, file: str) -> list[tuple[int, int]]:
+        # A file has one table for each unit it is part of: `start` leads to the table of this code.
+        found = function_at(start)
+        tables = [gdb.find_pc_line(start).symtab, found[1].symtab if found is not None else None]
+        table = next((table for table in tables if table is not None and table.filename == file), None)
+        return [(entry.pc, entry.line) for entry in table.linetable() if start <= entry.pc < end] if table is not None else []
+
+    @errors()
+    def module_at(self, address: int) -> str | None:
+        return gdb.solib_name(address)
+
+    @errors()
+    def disassemble(self, start: int, end: int) -> list[str]:
+        return [instruction["asm"] for instruction in gdb.selected_frame().architecture().disassemble(start, end - 1)]
+
+    # What runs.
+
+    @errors()
+    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> gdb.Breakpoint:
+        if reached is not None:
+            breakpoint: gdb.Breakpoint = Breakpoint(address, reached)
         else:
-            debugger = self._asked(context, "read_memory")
-            found = debugger.read(address, size) if debugger else None
-        if found is None or len(found) < size:
-            return ompd.ERROR
-        ctypes.memmove(buffer, bytes(found), size)
-        return ompd.OK
+            breakpoint = gdb.Breakpoint(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
+            breakpoint.silent = True
+        if thread is not None:
+            breakpoint.thread = native(thread).global_num
+        return breakpoint
 
-    @_guarded
-    def _read_string(self, context: int, _thread: int | None, at: ctypes._Pointer[ompd.Address], size: int, buffer: int) -> int:
-        debugger = self._asked(context, "read_string")
-        text = bytearray()
-        while debugger is not None and len(text) < size and 0 not in text:
-            address = at[0].address + len(text)
-            part = debugger.read(address, min(size - len(text), 64 - address % 64))
-            if part is None:
-                return ompd.ERROR
-            text += part
-        if not text:
-            return ompd.ERROR
-        ctypes.memmove(buffer, bytes(text), len(text))
-        return ompd.OK
+    @errors()
+    def go_on(self) -> bool:
+        return running.go_on()
 
-    @_guarded
-    def _write_memory(self, *_: object) -> int:
-        # Nothing is ever written.
-        return ompd.UNSUPPORTED
+    @errors()
+    def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
+        assert isinstance(inferior, Inferior)
+        return running.run_for(inferior.inferior, seconds)
 
-    @_guarded
-    def _device_host(self, context: int, source: int, unit: int, count: int, target: int) -> int:
-        debugger = self._find(context)
-        if debugger is None:
-            return ompd.ERROR
-        data = ctypes.string_at(source, unit * count)
-        if debugger.is_swapped():
-            data = b"".join(data[n : n + unit][::-1] for n in range(0, len(data), unit))
-        ctypes.memmove(target, data, len(data))
-        return ompd.OK
 
-    @_guarded
-    def _thread_context(self, context: int, kind: int, size: int, identifier: int, out: ctypes._Pointer[ctypes.c_void_p]) -> int:
-        debugger = self._asked(context, "get_thread_context_for_thread_id")
-        if debugger is None or size not in (4, 8):
-            return ompd.BAD_INPUT
-        number = int.from_bytes(ctypes.string_at(identifier, size), "little")
-        if kind in (ompd.EXTRA_KIND, ompd.EXTRA_BULK):
-            return ompd.OK
-        if kind == ompd.LWP:
-            thread = debugger.thread(number)
-        elif kind == ompd.PTHREAD:
-            thread = debugger.thread_by_pthread(number)
-        else:
-            return ompd.UNSUPPORTED
-        if thread is None:
-            return ompd.UNAVAILABLE
-        # The context of a thread is its kernel thread id.
-        out[0] = ctypes.c_void_p(lwp_of(thread))
-        return ompd.OK
+def function_at(address: int) -> tuple[gdb.Block, gdb.Symbol] | None:
+    """The function at an address, as debug information has it."""
+    block = gdb.block_for_pc(address)
+    while block is not None:
+        if block.function is not None:
+            return block, block.function
+        block = block.superblock
+    return None

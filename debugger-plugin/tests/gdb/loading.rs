@@ -13,8 +13,9 @@ fn plugin() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("gdb")
 }
 
-/// What `openmp doctor` says of the library it uses, in a program that has just begun a region.
-fn doctor(gdb: Gdb) -> String {
+/// What `openmp doctor` says of the library it uses, in a program that has just begun a region. Both packages of the plugin have to
+/// be those below `prefix`.
+fn doctor(gdb: Gdb, prefix: &Path) -> String {
     let program = build("begin_end", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
     let directory = tempfile::tempdir().expect("a directory");
     let input = directory.path().join("in");
@@ -25,7 +26,9 @@ fn doctor(gdb: Gdb) -> String {
         gdb = gdb.variable(name, value);
     }
     let run = format!("run < {} > /dev/null", input.display());
-    let printed = gdb.run(&["break size3_level2", &run, "openmp doctor", "kill"]).expect("gdb runs");
+    let packages = "python import openmp_core, openmp_gdb; print(openmp_core.__file__); print(openmp_gdb.__file__)";
+    let printed = gdb.run(&["break size3_level2", &run, "openmp doctor", packages, "kill"]).expect("gdb runs");
+    assert_eq!(printed[3].lines().filter(|line| Path::new(line).starts_with(prefix)).count(), 2, "{}", printed[3]);
     assert!(printed[2].contains("GNU libgomp"), "{printed:#?}");
     printed[2].clone()
 }
@@ -51,7 +54,7 @@ fn installed_it_is_loaded_with_the_runtime() {
     let gdb = Gdb::bare()
         .first(format!("add-auto-load-scripts-directory {}", data.join("auto-load").display()))
         .first(format!("add-auto-load-safe-path {}", prefix.path().display()));
-    let text = doctor(gdb);
+    let text = doctor(gdb, prefix.path());
     assert!(text.contains(&format!("from {}", prefix.path().join("lib/libompd.so").display())), "{text}");
 }
 
@@ -83,7 +86,7 @@ fn as_a_package_it_brings_its_library() {
         Err(why) => return Skip::because(format!("python3 cannot be run: {why}")).show(),
     }
     let gdb = Gdb::bare().variable("PYTHONPATH", Some(&site)).first("python import openmp_gdb; openmp_gdb.register()");
-    let text = doctor(gdb);
+    let text = doctor(gdb, &site);
     assert!(text.contains(&format!("from {}", site.join("openmp_gdb/libompd.so").display())), "{text}");
 }
 

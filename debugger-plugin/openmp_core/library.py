@@ -1,4 +1,4 @@
-"""libompd.so, found beside this plugin and nowhere else, and what is asked of it."""
+"""libompd.so, found beside the plugin and nowhere else, and what is asked of it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from . import ompd
-from .debugger import Callbacks
+from .callbacks import Callbacks
+from .errors import NoLibrary, OmpdError
 
 NAME = "libompd.so"
 
 
-class NoLibrary(Exception):
-    """libompd.so is not there, or cannot be used."""
-
-
-def candidates(chosen: str | None) -> list[Path]:
-    """Where libompd.so may be. What the process that is debugged names is not among them."""
+def candidates(chosen: str | None, adapter: Path) -> list[Path]:
+    """Where libompd.so may be, seen from the adapter's folder. The process has no say in it."""
     if chosen:
         return [Path(chosen).expanduser()]
-    here = Path(__file__).resolve().parent
+    here = adapter.resolve()
     found = [here / NAME, here.parent / NAME]
     # Below a prefix: PREFIX/share/ompd/gdb/openmp_gdb and PREFIX/lib.
     found += [above / "lib" / NAME for above in here.parents if above.name and above.parent.name != ""]
@@ -43,20 +40,20 @@ class Library:
         try:
             self._functions = ctypes.CDLL(str(path))
             self.call("ompd_initialize", c_uint64(ompd.API_VERSION), byref(callbacks.table))
-        except (OSError, AttributeError, ompd.OmpdError) as failure:
+        except (OSError, AttributeError, OmpdError) as failure:
             raise NoLibrary(f"{path} cannot be used: {failure}") from failure
 
     @staticmethod
-    def load(chosen: str | None, callbacks: Callbacks) -> Library:
+    def load(chosen: str | None, adapter: Path, how_to_choose: str, callbacks: Callbacks) -> Library:
         """Loads it from where it is."""
-        paths = candidates(chosen)
+        paths = candidates(chosen, adapter)
         for path in paths:
             if path.is_file():
                 return Library(path, callbacks)
         tried = "\n  ".join(str(path) for path in paths)
         raise NoLibrary(
             f"{NAME} is not beside the plugin. Tried:\n  {tried}\n"
-            "Build it (`cargo build --release --package ompd`), or say where it is: `set openmp library PATH`."
+            f"Build it (`cargo build --release --package ompd`), or say where it is: `{how_to_choose}`."
         )
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -72,7 +69,7 @@ class Library:
         if failure is not None and not isinstance(failure, Exception):
             raise failure
         if code != ompd.OK:
-            raise ompd.OmpdError(name, code) from failure
+            raise OmpdError(name, code, self.callbacks.debugger) from failure
 
     def version(self) -> tuple[int, ...]:
         """The version of the interface that it speaks: year and month of the specification."""

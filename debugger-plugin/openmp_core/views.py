@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gdb
-
-from .command import Command, has_colours, selected_thread, show, show_json, width
-from .debugger import lwp_of
-from .places import find_thread
-from .process import Json, Process, known, thread_id
+from .command import Command
+from .errors import CommandError
+from .process import Json, Process, known
+from .selection import find_thread
 from .session import Session
 
 
@@ -31,19 +29,19 @@ class View(Command):
     def run(self, argument: str, from_tty: bool) -> None:
         flags, rest = self.split(argument)
         if rest:
-            raise gdb.GdbError(f"Unexpected: {' '.join(rest)}. Usage: {self.usage()}")
+            raise CommandError(f"Unexpected: {' '.join(rest)}. Usage: {self.usage()}")
         process = self.process()
         if "-json" in flags:
-            show_json(self.part(process))
+            self.show_json(self.part(process))
             return
         forms = [form for form in self.forms if f"-{form}" in flags]
         if len(forms) > 1:
-            raise gdb.GdbError(f"One of -{', -'.join(forms)} at a time. Usage: {self.usage()}")
+            raise CommandError(f"One of -{', -'.join(forms)} at a time. Usage: {self.usage()}")
         view = " ".join([self.view, *(f"--{form}" for form in forms)])
-        show(process.text(view, width(), "-v" in flags, has_colours()))
+        self.show_view(process, view, "-v" in flags)
 
     def part(self, process: Process) -> Json:
-        """The part of the report that it is about, with gdb's numbers of the threads."""
+        """The part of the report that it is about, with the debugger's numbers of the threads."""
         report = process.report()
         identity = ("family", "product", "path", "base")
         found = {key: report[key] for key in ("schema", *self.of_process) if key in report}
@@ -51,8 +49,7 @@ class View(Command):
             found["runtimes"] = [
                 {key: runtime[key] for key in (*identity, *self.of_runtimes) if key in runtime} for runtime in report["runtimes"]
             ]
-        threads = process.debugger.inferior.threads()
-        found["gdb_threads"] = {str(lwp_of(thread)): thread_id(thread) for thread in threads}
+        found[f"{self.debugger.name}_threads"] = {str(thread.lwp): thread.id for thread in process.inferior.threads()}
         return found
 
 
@@ -76,7 +73,7 @@ class Threads(View):
     """List all threads with their place in OpenMP and what they do.
     Usage: openmp threads [-v] [-json]
 
-    Id is gdb's number of the thread, * the selected one."""
+    Id is {debugger}'s number of the thread, * the selected one."""
 
     name = view = "threads"
     of_process = ("os_threads", "nested_runtimes")
@@ -180,15 +177,16 @@ class Doctor(View):
         if "-json" in self.split(argument)[0]:
             return
         process = self.process()
-        asked = ", ".join(f"{count} {what}" for what, count in sorted(process.debugger.asked.items()))
+        asked = ", ".join(f"{count} {what}" for what, count in sorted(process.state.asked.items()))
         version = ".".join(str(part) for part in process.library.version())
-        show(f"\ngdb {gdb.VERSION}, libompd {version} from {process.library.path}\nAsked of gdb so far: {asked}")
+        name = self.debugger.name
+        self.show(f"\n{name} {self.debugger.version}, libompd {version} from {process.library.path}\nAsked of {name} so far: {asked}")
 
     def part(self, process: Process) -> Json:
         found = super().part(process)
-        found["gdb"] = gdb.VERSION
+        found[self.debugger.name] = self.debugger.version
         found["library"] = str(process.library.path)
-        found["asked"] = dict(process.debugger.asked)
+        found["asked"] = dict(process.state.asked)
         return found
 
 
@@ -200,7 +198,7 @@ class Init(Command):
 
     def run(self, argument: str, from_tty: bool) -> None:
         for runtime in self.process().report()["runtimes"]:
-            show(f"{runtime['product']}  {runtime['path']}")
+            self.show(f"{runtime['product']}  {runtime['path']}")
 
 
 class Why(Command):
@@ -215,8 +213,8 @@ class Why(Command):
     def run(self, argument: str, from_tty: bool) -> None:
         flags, rest = self.split(argument)
         process = self.process()
-        thread = find_thread(process, rest[0]) if rest else selected_thread()
-        lwp = lwp_of(thread)
+        thread = find_thread(process, rest[0]) if rest else self.session.selected_thread()
+        lwp = thread.lwp
         if "-json" in flags:
             report = process.report()
             verdicts = report["verdicts"]
@@ -225,9 +223,9 @@ class Why(Command):
                 "threads": [t for r in report["runtimes"] for t in r["threads"] if t.get("lwp") == lwp],
                 "verdicts": [v for v in verdicts if lwp in v["threads"] or lwp in v["held_up"]],
             }
-            show_json(found)
+            self.show_json(found)
         else:
-            show(process.text(f"why {lwp}", width(), False, has_colours()))
+            self.show_view(process, f"why {lwp}")
 
 
 ALL = (Status, Threads, Teams, Parallel, Tasks, Waits, Loops, Icvs, Stacks, Doctor, Init, Why)

@@ -1,82 +1,71 @@
-"""Variables of a construct's body, also those that its function lost, in one member of the team or in all."""
+"""Variables of a construct's body in one member of the team or in all."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-import gdb
-
-from .command import Command, selected_thread, show, show_json
-from .debugger import lwp_of, selected
-from .places import members_of
-from .process import Json, Process, thread_id
+from .command import Command
+from .debugger import Debugger, Frame, Thread
+from .errors import CommandError, DebuggerError, NoSuchName
+from .process import Json, Process
+from .selection import members_of
 
 
 def frames_of(process: Process, lwp: int) -> list[tuple[int, int]]:
-    """The frames of the program in a thread's stack, by thread and address: its own, and those of the thread that opened its region."""
+    """The program's frames in a thread's stack, as thread and address: its own, then those of the thread that opened its region."""
     stack = next((s for s in process.report()["stacks"] if s["lwp"] == lwp), None)
     frames = stack["frames"] if stack else []
     return [(f["lwp"], int(f["address"], 16)) for f in frames if f.get("lwp") and f.get("address")]
 
 
-def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple[gdb.Value | None, str, str]:
-    """The value of an expression in the selected thread: in the selected frame, if the user has `chosen` it, in the program's frames around
-    it, and in those of the thread that opened the region. The value, where it is from if it is another thread's, and why there is
-    none."""
+def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple[str | None, str, str]:
+    """Evaluates an expression in the selected thread, in the first frame where it has a value.
+
+    These are the selected frame, if the user has `chosen` it, the program's frames around it, and those
+    of the thread that opened the region. Returns the value, where it is from if that is another thread,
+    and why there is none."""
+    debugger = process.debugger
     frames = frames_of(process, lwp)
     own = {address for holder, address in frames if holder == lwp}
     trouble = "" if own or chosen else "no frame of the program is known"
-    frame: gdb.Frame | None = gdb.selected_frame()
+    is_absent = False
+    frame: Frame | None = debugger.selected_frame()
     while frame is not None:
-        if chosen or frame.pc() in own:
-            frame.select()
+        if chosen or frame.pc in own:
             try:
-                return value_of(expression), "", ""
-            except gdb.error as failure:
-                # A variable that is there but has no value says more than that another frame has none of that name.
-                if not trouble or (trouble.startswith("No symbol") and not str(failure).startswith("No symbol")):
-                    trouble = str(failure)
+                return frame.evaluate(expression), "", ""
+            except DebuggerError as failure:
+                # A variable without a value tells more than a name that another frame does not have.
+                if not trouble or (is_absent and not isinstance(failure, NoSuchName)):
+                    trouble, is_absent = str(failure), isinstance(failure, NoSuchName)
         # Variables of the runtime's and the C library's functions are not meant.
         chosen = False
         frame = frame.older()
     for holder, address in frames:
-        thread = process.debugger.thread(holder) if holder != lwp else None
+        thread = process.state.thread(holder) if holder != lwp else None
         if thread is None:
             continue
-        with selected(thread):
-            same = frames_at(address)
-            where = f"Thread {thread_id(thread)}, {same[0].name() or '??'}" if same else ""
+        with debugger.selected(thread):
+            same = frames_at(debugger, address)
+            where = f"Thread {thread.id}, {same[0].name or '??'}" if same else ""
             if len(same) > 1:
                 return None, "", f"which of {len(same)} calls in {where} has opened the region is not known"
             for frame in same:
-                frame.select()
-                with suppress(gdb.error):
-                    return value_of(expression), f"in {where}", ""
+                with suppress(DebuggerError):
+                    return frame.evaluate(expression), f"in {where}", ""
     return None, "", trouble
 
 
-def frames_at(address: int) -> list[gdb.Frame]:
-    """The frames of the selected thread that execute at an address, or whose callee returns there."""
+def frames_at(debugger: Debugger, address: int) -> list[Frame]:
+    """The frames of the selected thread that execute at an address, or whose callee returns to it."""
     found = []
-    frame: gdb.Frame | None = gdb.newest_frame()
+    frame: Frame | None = debugger.newest_frame()
     while frame is not None:
         # What is inlined has the address of what it is inlined into.
-        if frame.pc() == address and frame.type() != gdb.INLINE_FRAME:
+        if frame.pc == address and not frame.is_inline:
             found.append(frame)
         frame = frame.older()
     return found
-
-
-def value_of(expression: str) -> gdb.Value:
-    """The value of an expression in the selected frame. Raises `gdb.error` if it has none there."""
-    value = gdb.parse_and_eval(expression)
-    if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
-        # clang makes references of shared variables.
-        value = value.referenced_value()
-    if value.is_optimized_out:
-        raise gdb.error(f"{expression} is optimized out")
-    value.fetch_lazy()
-    return value
 
 
 class Print(Command):
@@ -100,16 +89,16 @@ class Print(Command):
         threads = self.threads(process, flags, team)
         rows = [self.row(process, thread, expression) for thread in threads]
         if "-json" in flags:
-            show_json(rows)
+            self.show_json(rows)
             return
         if flags & {"-all", "-team"}:
             for row in rows:
-                self.show(row)
+                self.show_row(row)
             return
         row = rows[0]
         if row["value"] is None:
-            raise gdb.GdbError(row["unknown"])
-        show(f"{row['value']}" + (f"    ({row['where']})" if row["where"] else ""))
+            raise CommandError(row["unknown"])
+        self.show(f"{row['value']}" + (f"    ({row['where']})" if row["where"] else ""))
 
     def parse(self, argument: str) -> tuple[str, set[str], str | None]:
         """The expression, the options, and the team."""
@@ -130,49 +119,48 @@ class Print(Command):
             flags.add(word)
             rest = rest.strip()
         if not rest or (team is not None and not team):
-            raise gdb.GdbError(f"An expression is wanted. Usage: {self.usage()}")
+            raise CommandError(f"An expression is wanted. Usage: {self.usage()}")
         return rest, flags, team
 
-    def threads(self, process: Process, flags: set[str], team: str | None) -> list[gdb.InferiorThread]:
+    def threads(self, process: Process, flags: set[str], team: str | None) -> list[Thread]:
         """Those in which to evaluate."""
-        own = selected_thread()
+        own = self.session.selected_thread()
         if team is not None:
             return members_of(process, team)
         if "-all" not in flags:
             return [own]
-        places = process.members(lwp_of(own))
+        places = process.members(own.lwp)
         if not places:
-            raise gdb.GdbError("The selected thread is in no team (`openmp threads` lists those that are).")
+            raise CommandError("The selected thread is in no team (`openmp threads` lists those that are).")
         lwps = process.team(places[0].runtime, places[0].team)["members"]
-        found = [process.debugger.thread(lwp) for lwp in lwps if lwp is not None]
+        found = [process.state.thread(lwp) for lwp in lwps if lwp is not None]
         return [thread for thread in found if thread is not None]
 
     @staticmethod
-    def row(process: Process, thread: gdb.InferiorThread, expression: str) -> Json:
+    def row(process: Process, thread: Thread, expression: str) -> Json:
         """The value in one thread."""
-        lwp = lwp_of(thread)
-        before = gdb.selected_thread()
-        chosen = before is not None and before.ptid == thread.ptid
-        with selected(thread):
+        debugger, lwp = process.debugger, thread.lwp
+        before = debugger.selected_thread()
+        chosen = before is not None and before.lwp == lwp
+        with debugger.selected(thread):
             value, where, trouble = evaluate(process, lwp, expression, chosen)
             places = process.members(lwp)
             return {
-                "thread": thread_id(thread),
+                "thread": thread.id,
                 "lwp": lwp,
                 "team": places[0].team if places else None,
                 "thread_num": places[0].number if places else None,
-                "value": None if value is None else value.format_string(),
+                "value": value,
                 "where": where or None,
                 "unknown": trouble or None,
             }
 
-    @staticmethod
-    def show(row: Json) -> None:
+    def show_row(self, row: Json) -> None:
         """One line."""
         place = f"{row['team']}.{row['thread_num']}" if row["team"] is not None else "-"
         value = row["value"] if row["value"] is not None else f"not known: {row['unknown']}"
         where = f"    ({row['where']})" if row["where"] else ""
-        show(f"{place:8} Thread {row['thread']:6} {value}{where}")
+        self.show(f"{place:8} Thread {row['thread']:6} {value}{where}")
 
 
 ALL = (Print,)

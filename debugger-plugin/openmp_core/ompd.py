@@ -1,4 +1,4 @@
-"""The C interface of libompd.so: its types, its functions, and errors as exceptions.
+"""The C interface of libompd.so: its types and constants.
 
 Names are those of the OpenMP specification (OpenMP 6.0, chapters 39 to 42) and of `ompd-ext.h`.
 """
@@ -18,20 +18,6 @@ ERROR = 4
 UNSUPPORTED = 5
 NOMEM = 10
 
-_NAMES = {
-    UNAVAILABLE: "not known, or not there",
-    STALE_HANDLE: "it is gone",
-    BAD_INPUT: "wrong argument",
-    ERROR: "failed",
-    UNSUPPORTED: "not supported",
-    6: "the runtime would have to keep track of states",
-    7: "no OpenMP runtime that this library knows",
-    NOMEM: "no memory",
-    11: "only a part of it is known",
-    12: "gdb did not answer",
-    13: "wrong kind of thing",
-}
-
 #: Kinds of native thread ids.
 PTHREAD = 0
 LWP = 1
@@ -43,8 +29,8 @@ SCOPE_PARALLEL = 4
 SCOPE_IMPLICIT_TASK = 5
 SCOPE_TASK = 6
 
-#: What this plugin offers beyond OMPD (docs/libompd.md): the kind of thread id that asks for it, the segment in which registers of
-#: threads are read, and the one with the count of stops.
+#: Extensions of OMPD (docs/libompd.md): the kind of thread id that asks for them, the segment with
+#: registers of threads, and the one with the count of stops.
 EXTRA_KIND = 1_071_707
 EXTRA_REGISTERS = 0x6F6D_7064_0001
 EXTRA_STOP = 0x6F6D_7064_0002
@@ -54,14 +40,6 @@ EXTRA_BULK = 1_071_708
 EXTRA_PIECES = 0x6F6D_7064_0003
 EXTRA_THREADS = 0x6F6D_7064_0004
 EXTRA_ALL_REGISTERS = 0x6F6D_7064_0005
-
-
-class OmpdError(Exception):
-    """A call of the library that did not give an answer."""
-
-    def __init__(self, function: str, code: int) -> None:
-        self.code = code
-        super().__init__(f"{function}: {_NAMES.get(code, f'error {code}')}")
 
 
 class Address(Structure):

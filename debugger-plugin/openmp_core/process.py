@@ -1,4 +1,4 @@
-"""An inferior with OpenMP in it: what the library knows of it at the stop that gdb is at."""
+"""A process with OpenMP in it: what the library knows of it at this stop."""
 
 from __future__ import annotations
 
@@ -8,17 +8,13 @@ from contextlib import contextmanager, suppress
 from ctypes import POINTER, byref, c_int, c_uint64, c_void_p, cast
 from typing import Any, NamedTuple
 
-import gdb
-
 from . import ompd
-from .debugger import Debugger, lwp_of
+from .debugger import Debugger
+from .errors import NotNow, OmpdError
+from .inferior import InferiorState
 from .library import Library
 
 Json = Any
-
-
-class NotNow(gdb.GdbError):
-    """What is asked for cannot be told now; the text says why, and what to do."""
 
 
 class Member(NamedTuple):
@@ -64,13 +60,15 @@ def known(fact: Json) -> Any:
 class Process:
     """One inferior."""
 
-    def __init__(self, library: Library, debugger: Debugger) -> None:
+    def __init__(self, library: Library, debugger: Debugger, state: InferiorState) -> None:
         self.library = library
         self.debugger = debugger
+        self.state = state
+        self.inferior = state.inferior
         self._space: c_void_p | None = None
         self._opened: tuple[int, str | None] | None = None
         #: Why the library found nothing to do with, until other modules are there.
-        self._refused: ompd.OmpdError | None = None
+        self._refused: OmpdError | None = None
         self._refused_at = 0
         self._why = ""
         self._report: tuple[int, Json] | None = None
@@ -80,66 +78,66 @@ class Process:
         """The process is gone, or is another program now."""
         if self._space is not None:
             # What is not valid any more need not be given back.
-            with suppress(ompd.OmpdError):
+            with suppress(OmpdError):
                 self.library.call("ompd_rel_address_space_handle", self._space)
         self._space = None
         self._refused = None
         self._report = None
-        self.debugger.ran()
-        self.debugger.new_modules()
+        self.state.ran()
+        self.state.new_modules()
 
     def modules_changed(self) -> None:
         """Files were loaded or unloaded."""
         self._refused = None
         self._report = None
-        self.debugger.ran()
-        self.debugger.new_modules()
+        self.state.ran()
+        self.state.new_modules()
 
     def space(self) -> c_void_p:
         """The library's handle of the process."""
-        inferior = self.debugger.inferior
-        if inferior.pid == 0:
-            raise NotNow("There is no process: `run` the program, `attach` to one, or open a core file.")
-        program = (inferior.pid, inferior.progspace.filename)
+        pid = self.inferior.pid
+        if pid == 0:
+            raise NotNow(f"There is no process: {self.debugger.how_to_begin}.")
+        program = (pid, self.inferior.program)
         if self._opened != program:
             self.close()
             self._opened = program
         if self._space is None:
-            if self._refused is not None and (self._refused_at == self.debugger.stop or not self._is_static()):
+            if self._refused is not None and (self._refused_at == self.state.stop or not self._is_static()):
                 raise self._refused
             handle = c_void_p()
             self.library.callbacks.said = ""
             try:
-                self.library.call("ompd_process_initialize", c_void_p(inferior.num), byref(handle))
-            except ompd.OmpdError as failure:
+                self.library.call("ompd_process_initialize", c_void_p(self.inferior.number), byref(handle))
+            except OmpdError as failure:
                 self._refused = failure
-                self._refused_at = self.debugger.stop
+                self._refused_at = self.state.stop
                 self._why = self.library.callbacks.said
                 raise
             self._space = handle
         return self._space
 
     def _is_static(self) -> bool:
-        """True if the program has all it needs built in: nothing tells when its runtime has begun."""
-        return len(self.debugger.inferior.progspace.objfiles()) <= 2
+        """True if the program has no libraries: no event shows when its runtime begins."""
+        return self.inferior.module_count() <= 2
 
     def is_openmp(self) -> bool:
         """True if the process is there and has an OpenMP runtime."""
         try:
             self.space()
-        except (ompd.OmpdError, NotNow):
+        except (OmpdError, NotNow):
             return False
         return True
 
     def held(self) -> c_void_p:
-        """The same, if all of it stands still: what is read of a process that runs is not of one moment."""
-        running = sum(thread.is_running() for thread in self.debugger.inferior.threads())
+        """The same, if all threads stand still: reads of a running process are not of one moment."""
+        running = sum(thread.is_running() for thread in self.inferior.threads())
         if running:
             verb = "thread is" if running == 1 else "threads are"
-            raise NotNow(f"{running} {verb} running: stop the process first (`interrupt -a`).")
+            raise NotNow(f"{running} {verb} running: stop the process first (`{self.debugger.how_to_stop}`).")
         try:
             return self.space()
-        except ompd.OmpdError as failure:
+        except OmpdError as failure:
             if failure.code == 7:
                 # That none is there it says as well; what matters is why one may have been missed.
                 said = "" if "no OpenMP runtime is loaded" in self._why else self._why
@@ -151,29 +149,27 @@ class Process:
 
     def runs(self) -> None:
         """Raises `NotNow` if it is no process that can run."""
-        # Connections are known since gdb 12; before, gdb says by itself what it cannot do.
-        connection = getattr(self.debugger.inferior, "connection", None)
-        if connection is not None and connection.type == "core":
+        if self.inferior.is_core():
             raise NotNow("This is a core file, in which nothing runs: that takes a process.")
 
     def report(self) -> Json:
         """All that is known of this moment (docs/report.schema.json)."""
         space = self.held()
-        if self._report is None or self._report[0] != self.debugger.stop:
+        if self._report is None or self._report[0] != self.state.stop:
             text = self.library.text("ompdx_report_json", space)
-            self._report = (self.debugger.stop, json.loads(text))
+            self._report = (self.state.stop, json.loads(text))
         return self._report[1]
 
     def text(self, view: str, width: int, verbose: bool, colour: bool) -> str:
         """One view of it as text."""
         space = self.held()
-        threads = self.debugger.inferior.threads()
+        threads = self.inferior.threads()
         labels = (ompd.ThreadLabel * max(len(threads), 1))()
-        selected = gdb.selected_thread()
+        selected = self.debugger.selected_thread()
         for label, thread in zip(labels, threads):
-            mark = "*" if selected is not None and thread.ptid == selected.ptid else ""
-            label.lwp = lwp_of(thread)
-            label.label = f"{mark}{thread_id(thread)}".encode()
+            mark = "*" if selected is not None and thread.lwp == selected.lwp else ""
+            label.lwp = thread.lwp
+            label.label = f"{mark}{thread.id}".encode()
         options = ompd.TextOptions(width, verbose, colour, labels, len(threads))
         return self.library.text("ompdx_report_text", space, view.encode(), byref(options))
 
@@ -188,7 +184,7 @@ class Process:
         return found
 
     def busy(self) -> list[int]:
-        """The runtimes that have teams, by their place in the report. There may be others, which nobody uses."""
+        """The runtimes that have teams, by their index in the report. Others may be there, unused."""
         return [index for index, runtime in enumerate(self.report()["runtimes"]) if runtime["teams"]]
 
     def team(self, runtime: int | None, team: int) -> Json:
@@ -217,7 +213,7 @@ class Process:
 
     @contextmanager
     def current(self, lwp: int, kind: str) -> Iterator[c_void_p]:
-        """The library's handle of the innermost region (`parallel`) or of the task (`task`) that a thread is in.
+        """The library's handle of a thread's innermost region (`parallel`) or of its task (`task`).
 
         Raises `OmpdError` if it is not known."""
         handle = c_void_p()
@@ -238,7 +234,7 @@ class Process:
                 self._icvs[self.library.take(text)] = (following.value, scope.value)
                 current = following
         if name not in self._icvs:
-            raise ompd.OmpdError(name, ompd.UNSUPPORTED)
+            raise OmpdError(name, ompd.UNSUPPORTED)
         return self._icvs[name]
 
     def stop_points(self) -> list[StopPoint]:
@@ -269,14 +265,8 @@ class Process:
         try:
             with self.handle(lwp) as thread:
                 self.library.call("ompdx_get_stop", thread, byref(point), byref(event), byref(counts))
-        except ompd.OmpdError as failure:
+        except OmpdError as failure:
             if failure.code != ompd.UNAVAILABLE:
                 raise
             return None
         return bool(counts.value)
-
-
-def thread_id(thread: gdb.InferiorThread) -> str:
-    """What gdb calls a thread: its number, with the inferior's where there are several."""
-    several = len(gdb.inferiors()) > 1
-    return f"{thread.inferior.num}.{thread.num}" if several else str(thread.num)

@@ -1,0 +1,50 @@
+"""What gdb tells the plugin of: stops, files that are loaded, inferiors that end."""
+
+from __future__ import annotations
+
+import gdb
+
+from openmp_core import Plugin
+
+from .debugger import Debugger, Inferior
+
+
+class Events:
+    """Follows what gdb does with its inferiors."""
+
+    def __init__(self, debugger: Debugger, plugin: Plugin) -> None:
+        self._debugger = debugger
+        self._plugin = plugin
+        events = gdb.events
+        events.cont.connect(lambda event: self._ran(event.inferior_thread))
+        for name in ("stop", "inferior_call", "memory_changed", "register_changed"):
+            getattr(events, name).connect(lambda _: self._ran(None))
+        # Behind the count of stops: what the plugin asks then is answered anew.
+        events.stop.connect(lambda event: plugin.stopped(getattr(event, "breakpoints", [])))
+        events.new_objfile.connect(self._new_objfile)
+        events.clear_objfiles.connect(self._clear_objfiles)
+        events.exited.connect(lambda event: plugin.replaced(debugger.inferior(event.inferior)))
+        events.inferior_deleted.connect(lambda event: plugin.removed(debugger.inferior(event.inferior)))
+        events.before_prompt.connect(lambda *_: plugin.prompt())
+
+    def _ran(self, thread: gdb.InferiorThread | None) -> None:
+        self._debugger.stops.ran(thread.inferior if thread is not None and thread.is_valid() else None)
+
+    def _new_objfile(self, event: gdb.NewObjFileEvent) -> None:
+        file = event.new_objfile
+        if file.progspace is None:
+            return
+        inferiors = self._of(file.progspace)
+        # The program itself is loaded anew: that is how `exec` and `run` show.
+        if file.filename == file.progspace.filename:
+            for inferior in inferiors:
+                self._plugin.replaced(inferior)
+        for inferior in inferiors:
+            self._plugin.files_loaded(inferior)
+
+    def _clear_objfiles(self, event: gdb.ClearObjFilesEvent) -> None:
+        for inferior in self._of(event.progspace):
+            self._plugin.files_unloaded(inferior)
+
+    def _of(self, progspace: gdb.Progspace) -> list[Inferior]:
+        return [self._debugger.inferior(inferior) for inferior in gdb.inferiors() if inferior.progspace == progspace]

@@ -1,0 +1,210 @@
+"""Backtraces as the source reads: the runtime's frames are folded, constructs are named, and a link
+leads to the thread that opened the region.
+
+The library knows which frames to fold and how to name them. A stack without a known end stays as it
+is. The debugger shows the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Callable, Generic, TypeVar, Union
+
+from .command import Command
+from .debugger import Frame
+from .errors import EXPECTED, CommandError
+from .process import Json, Process, known
+from .selection import find_thread
+from .session import Session
+
+#: What the debugger has for a frame.
+F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class Plain(Generic[F]):
+    """A frame that is shown as it is."""
+
+    frame: F
+
+
+@dataclass(frozen=True)
+class Folded(Generic[F]):
+    """Frames of the runtime, of which the last, the outermost, stands for all."""
+
+    frames: list[F]
+    note: str | None
+    #: The function that the program has called.
+    called: str | None = None
+
+    def title(self, own: str | int | None) -> str | int | None:
+        """The name of the frame; `own` is the debugger's."""
+        # Stripped runtimes have no names, but the program's call does.
+        function = own if isinstance(own, str) or self.called is None else self.called
+        if self.note is None:
+            return function
+        return f"{function if isinstance(function, str) else '??'} [{self.note}]"
+
+
+@dataclass(frozen=True)
+class Body(Generic[F]):
+    """The frame of the body of a construct."""
+
+    frame: F
+    label: str
+
+
+@dataclass(frozen=True)
+class Elsewhere(Generic[F]):
+    """A frame of another thread, in which this stack goes on. It stands where this one ends."""
+
+    #: The outermost frame of this stack.
+    last: F
+    record: Json
+    label: str
+
+    @property
+    def address(self) -> int | None:
+        """Where it executes."""
+        address = self.record.get("address")
+        return int(address, 16) if address else None
+
+    @property
+    def file(self) -> str | None:
+        """Its file in the source."""
+        file: str | None = self.record.get("file")
+        return file
+
+    @property
+    def line(self) -> int | None:
+        """Its line in that."""
+        line: int | None = self.record.get("line")
+        return line
+
+
+Row = Union[Plain[F], Folded[F], Body[F], Elsewhere[F]]
+
+
+def entries(process: Process, lwp: int) -> list[Json]:
+    """What each runtime says of a thread."""
+    return [thread for runtime in process.report()["runtimes"] for thread in runtime["threads"] if thread.get("lwp") == lwp]
+
+
+def role_of(process: Process, lwp: int) -> str | None:
+    """What kind of thread it is, if a runtime knows it."""
+    roles = (known(thread.get("role")) for thread in entries(process, lwp))
+    return next((role for role in roles if role), None)
+
+
+def waits_for(process: Process, lwp: int) -> str | None:
+    """What a thread waits for, in a few words."""
+    for thread in entries(process, lwp):
+        wait = known(thread.get("wait"))
+        if wait:
+            name = wait.get("name") or (wait.get("object") if wait.get("lock") is not None else None)
+            return f"waits: {wait['kind'].replace('_', ' ')}" + (f" {name}" if name else "")
+    return None
+
+
+def label_of(frame: Json) -> str:
+    """The construct that a frame is the body of, and the function it stands in."""
+    construct = frame["construct"]
+    place = f"{frame['function']}" if frame.get("function") else "a function without a name"
+    return f"#pragma omp {construct} in {place}"
+
+
+class Folding:
+    """How backtraces are shown: `openmp bt on`, `on continued`, `off`."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.enabled = True
+        #: All frames of the threads are appended in which the stack goes on, not the first alone.
+        self.continued = False
+
+    def rows(self, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]] | None:
+        """The rows for the frames of the selected thread, innermost first; `None` if nothing is to be changed.
+
+        `frame_of` gives the frame behind one of `frames`, which is the latest one."""
+        try:
+            thread = self.session.debugger.selected_thread()
+            process = self.session.process()
+            if thread is None or not process.is_openmp():
+                return None
+            lwp = thread.lwp
+            stacks = [stack for stack in process.report()["stacks"] if stack["lwp"] == lwp]
+            if not stacks or not stacks[0]["end"]["complete"]:
+                return None
+            return self._folded(process, lwp, stacks[0], frames, frame_of)
+        except EXPECTED:
+            return None
+
+    def _folded(self, process: Process, lwp: int, stack: Json, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]]:
+        own = {int(f["address"], 16): f for f in stack["frames"] if f.get("lwp") == lwp and f.get("address")}
+        wait = waits_for(process, lwp)
+        called = (stack.get("in_call") or {}).get("function")
+        folded: list[F] = []
+        innermost = True
+        last: F | None = None
+        for frame in frames:
+            last = frame
+            known_as = frame_of(frame)
+            pc = known_as.pc
+            if pc not in own:
+                folded.append(frame)
+                continue
+            if folded:
+                yield Folded(folded, wait, called) if innermost else Folded(folded, None)
+                folded = []
+            innermost = False
+            is_body = own[pc].get("construct") and not known_as.is_inline
+            yield Body(frame, label_of(own[pc])) if is_body else Plain(frame)
+        others = [frame for frame in stack["frames"] if frame.get("lwp") not in (None, lwp)]
+        if folded:
+            notes = [role_of(process, lwp), wait if innermost else None]
+            yield Folded(folded, ", ".join(note for note in notes if note) or None)
+        if last is not None:
+            for record in others if self.continued else others[:1]:
+                yield Elsewhere(last, record, self._link(process, record))
+
+    @staticmethod
+    def _link(process: Process, frame: Json) -> str:
+        thread = process.state.thread(frame["lwp"])
+        who = f"Thread {thread.id}" if thread is not None else f"LWP {frame['lwp']}"
+        what = label_of(frame) if frame.get("construct") else frame.get("function") or "??"
+        return f"[goes on in {who}] {what}"
+
+
+class Backtrace(Command):
+    """Show the stack of the selected thread as the source reads, across threads.
+    Usage: openmp bt [-v] [THREAD] | on [continued] | off
+
+    A worker's stack goes on in the thread that opened its region, a task's in what
+    generated it. THREAD is as for `openmp thread`.
+
+      openmp bt on            {debugger}'s own backtraces fold the runtime's frames, name
+                              constructs, and end with a link to the thread that opened
+                              the region; that is so from the start
+      openmp bt on continued  they end with all frames of that thread
+      openmp bt off           they do not"""
+
+    name = "bt"
+    words = ("on", "off", "continued")
+    options = ("-v",)
+
+    def __init__(self, session: Session, folding: Folding) -> None:
+        self.folding = folding
+        super().__init__(session)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        flags, rest = self.split(argument)
+        if rest in (["on"], ["on", "continued"], ["off"]):
+            self.folding.enabled = rest[0] == "on"
+            self.folding.continued = rest[-1] == "continued"
+            return
+        if len(rest) > 1:
+            raise CommandError(f"Usage: {self.usage()}")
+        process = self.process()
+        thread = find_thread(process, rest[0]) if rest else self.session.selected_thread()
+        self.show_view(process, f"stack {thread.lwp}", "-v" in flags)

@@ -1,0 +1,38 @@
+"""Where a step into a region or task ends: the first line of its body."""
+
+from __future__ import annotations
+
+from .debugger import Debugger
+
+
+def body_of(debugger: Debugger, function: int) -> int:
+    """The function with the source of a construct's body.
+
+    clang has the runtime call a function that only calls the body's function."""
+    outer = debugger.function_at(function)
+    if outer is None:
+        return function
+    calls = []
+    for instruction in debugger.disassemble(outer.start, outer.end):
+        mnemonic, _, operands = instruction.partition(" ")
+        if mnemonic in ("call", "callq", "bl"):
+            calls.append(operands.split()[0])
+    if len(calls) != 1 or not calls[0].startswith("0x"):
+        return function
+    target = int(calls[0], 16)
+    called = debugger.function_at(target)
+    if called is None or called.start != target or called.file != outer.file:
+        return function
+    lines = {line for _, line in debugger.line_entries(outer.start, outer.end, outer.file) if line}
+    # It has no line but the construct's, and what it calls begins there or at the block behind it.
+    return target if lines == {outer.line} and called.line in (outer.line, outer.line + 1) else function
+
+
+def behind_prologue(debugger: Debugger, function: int) -> int:
+    """The first address behind a function's prologue, by the line table."""
+    source = debugger.source_at(function)
+    found = debugger.function_at(function)
+    if source is None or found is None:
+        return function
+    entries = debugger.line_entries(found.start, found.end, source.file)
+    return min((address for address, line in entries if line and address > function), default=function)

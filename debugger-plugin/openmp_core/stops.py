@@ -1,0 +1,191 @@
+"""Stops where regions, tasks and threads begin and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from .command import show
+from .debugger import Breakpoint, Inferior
+from .errors import EXPECTED, CommandError, DebuggerError, NotNow, OmpdError
+from .process import Process, StopPoint
+from .session import Session
+from .stop_text import description
+
+
+class ArmedPoint:
+    """One address of a stop, with its breakpoint. Users see only the stop, by `openmp break`."""
+
+    def __init__(self, stop: EventStop, process: Process, point: StopPoint) -> None:
+        self.stop = stop
+        #: In which it is.
+        self.process = process
+        self.point = point
+        self.breakpoint: Breakpoint = process.debugger.break_at(point.address, self.reached)
+
+    def reached(self) -> bool:
+        """A thread is there: whether to stop."""
+        try:
+            return self.stop.reached(self.process, self.point)
+        except EXPECTED as failure:
+            # To go on would be to miss it.
+            show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
+            return True
+
+
+class EventStop:
+    """A request to stop when something begins or ends.
+
+    It has a breakpoint at each address where that can happen, in the process for which it was made and
+    in processes of the same program: children that the debugger follows."""
+
+    def __init__(
+        self, session: Session, process: Process, number: int, events: tuple[str, ...], *, condition: str, lwp: int | None
+    ) -> None:
+        self.session = session
+        self.process = process
+        self.number = number
+        self.events = events
+        #: Evaluated in the thread that gets there.
+        self.condition = condition
+        #: Only this thread counts.
+        self.lwp = lwp
+        self.armed: list[ArmedPoint] = []
+        self.hits = 0
+        #: What began or ended at the last hit.
+        self.event = events[0]
+        #: Why it has no places yet, or not all.
+        self.gaps: list[str] = []
+
+    def is_about(self, process: Process) -> bool:
+        """Whether what happens in a process counts."""
+        if process is self.process:
+            return True
+        programs = [one.inferior.program for one in (process, self.process)]
+        return self.lwp is None and programs[0] is not None and programs[0] == programs[1]
+
+    def arm(self, process: Process) -> None:
+        """Finds the addresses in the selected process. Raises `NotNow` or `OmpdError` if it has no runtime yet."""
+        self.disarm(process)
+        process.space()
+        points = [point for point in process.stop_points() if point.event in self.events]
+        found = [point for point in points if point.point and not point.own]
+        # OMPD's own symbols, through which runtimes pass only if asked to, are better than nothing.
+        found = found or [point for point in points if point.point]
+        self.gaps = sorted({f"{point.runtime}: {point.place}" for point in points if not point.point and not point.own})
+        try:
+            for _, point in sorted({point.address: point for point in found}.items()):
+                self.armed.append(ArmedPoint(self, process, point))
+        except DebuggerError:
+            self.disarm(process)
+            raise
+
+    def is_armed(self, process: Process) -> bool:
+        """Whether it has places in a process."""
+        return any(point.process is process for point in self.armed)
+
+    def disarm(self, process: Process | None = None) -> None:
+        """Takes the breakpoints away: all, or those in one process."""
+        for point in self.armed:
+            if process in (None, point.process) and point.breakpoint.is_valid():
+                point.breakpoint.delete()
+        # Debuggers delete those of an inferior that is removed.
+        self.armed = [point for point in self.armed if point.breakpoint.is_valid()]
+
+    def reached(self, process: Process, point: StopPoint) -> bool:
+        """A thread is at one of the places: whether to stop."""
+        thread = self.session.selected_thread()
+        # Since the last stop that the debugger has told of, the process has run.
+        process.state.ran()
+        if self.lwp is not None and thread.lwp != self.lwp:
+            return False
+        counts = process.counts(thread.lwp)
+        if counts is None and point.condition is not None:
+            show(self.session.debugger, f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")
+        if counts is False:
+            return False
+        if self.condition and not self.session.debugger.is_true(self.condition):
+            return False
+        self.hits += 1
+        self.event = point.event
+        return True
+
+    def addresses(self) -> list[int]:
+        """Where its breakpoints are."""
+        return [point.point.address for point in self.armed if point.breakpoint.is_valid()]
+
+    def describe(self) -> str:
+        """One line for the list."""
+        text = f"{self.number}  {', '.join(self.events)}"
+        if self.condition:
+            text += f" if {self.condition}"
+        places = len(self.armed)
+        where = f"{places} place{'s' * (places != 1)}" if places else "waits for a runtime to be loaded"
+        return f"{text}  ({where}; {self.hits} hit{'s' * (self.hits != 1)})"
+
+
+class Stops:
+    """All stops of this debugger."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.all: list[EventStop] = []
+        self._next = 1
+
+    def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
+        """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
+        stop = EventStop(self.session, process, self._next, events, condition=condition, lwp=lwp)
+        self._next += 1
+        self.all.append(stop)
+        try:
+            stop.arm(process)
+        except (NotNow, OmpdError):
+            return stop
+        except DebuggerError:
+            self.remove(stop)
+            raise
+        if not stop.armed:
+            self.remove(stop)
+            reasons = "\n  ".join(stop.gaps) or "no runtime tells of it"
+            raise CommandError(f"There is no place to stop at for {', '.join(events)}:\n  {reasons}")
+        return stop
+
+    def remove(self, stop: EventStop) -> None:
+        """Takes one away."""
+        stop.disarm()
+        self.all.remove(stop)
+
+    def files_loaded(self, inferior: Inferior) -> None:
+        """An inferior has new files: one may be another runtime, beside one that is there."""
+        if inferior.number == self.session.debugger.selected_inferior().number:
+            self._arm(anew=True)
+
+    def replaced(self, inferior: Inferior) -> None:
+        """The process has ended, or another program takes its place: nothing lies where it was."""
+        process = self.session.known(inferior)
+        if process is not None:
+            for stop in self.all:
+                stop.disarm(process)
+
+    def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
+        """The selected inferior has stopped, at these breakpoints, if any."""
+        for breakpoint in breakpoints:
+            for stop in self.all:
+                for point in stop.armed:
+                    if point.breakpoint is breakpoint:
+                        show(self.session.debugger, description(self.session, point.process, stop.event, stop.addresses()))
+                        return
+        # Of a program that has its runtime built in, no file tells that it is loaded.
+        self._arm(anew=False)
+
+    def _arm(self, anew: bool) -> None:
+        """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""
+        inferior = self.session.debugger.selected_inferior()
+        if not self.all or inferior.pid == 0:
+            return
+        # If there is no runtime yet, that is for later.
+        with suppress(*EXPECTED):
+            process = self.session.process(inferior)
+            for stop in self.all:
+                if stop.is_about(process) and (anew or not stop.is_armed(process)):
+                    stop.arm(process)

@@ -1,0 +1,139 @@
+"""Commands about threads by their place in OpenMP, and about their tasks."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_void_p
+
+from . import ompd
+from .command import Command
+from .errors import CommandError, NoLibrary, NotNow, OmpdError
+from .process import Json, Process
+from .selection import find_thread, members_of
+
+
+class Thread(Command):
+    """Select a thread by its place in OpenMP, or say what the selected one is.
+    Usage: openmp thread [[RUNTIME:]TEAM.NUMBER | LWP]
+
+      openmp thread 2.3    thread 3 of team 2, as `openmp teams` numbers them
+      openmp thread 4711   the thread with this kernel thread id
+      openmp thread        say what the selected thread is
+
+    RUNTIME is the place of a runtime in `openmp status`, from 0 on, where several have teams."""
+
+    name = "thread"
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        _, rest = self.split(argument)
+        if len(rest) > 1:
+            raise CommandError(f"One thread is wanted. Usage: {self.usage()}")
+        process = self.process()
+        if rest:
+            self.debugger.select_thread(find_thread(process, rest[0]))
+            self.debugger.show_frame(from_tty)
+        lwp = self.session.selected_thread().lwp
+        self.show(self.view_text(process, f"why {lwp}").split("\n\n")[0])
+
+    def complete(self, text: str) -> list[str]:
+        try:
+            runtimes = self.process().report()["runtimes"]
+            prefix = len(self.process().busy()) > 1
+        except (NoLibrary, NotNow, OmpdError):
+            return []
+        all_threads = [
+            (f"{index}:" if prefix else "") + f"{number}.{member}"
+            for index, runtime in enumerate(runtimes)
+            for number, team in enumerate(runtime["teams"])
+            for member in range(len(team["members"]))
+        ]
+        return [choice for choice in all_threads if choice.startswith(text.lstrip())]
+
+
+class Apply(Command):
+    """Apply a command to the threads of a team.
+    Usage: openmp apply TEAM[.NUMBERS] COMMAND
+
+      openmp apply 2 bt 3         all threads of team 2
+      openmp apply 2.0-3,6 info locals   some of them"""
+
+    name = "apply"
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        team, _, command = argument.strip().partition(" ")
+        if not command.strip():
+            raise CommandError(f"A team and a command are wanted. Usage: {self.usage()}")
+        process = self.process()
+        threads = members_of(process, team)
+        lwps = {thread.lwp: thread for thread in threads}
+        for lwp, thread in lwps.items():
+            with self.debugger.selected(thread):
+                places = ", ".join(f"thread {m.number} of team {m.team}" for m in process.members(lwp))
+                self.show(f"\nThread {thread.id} (LWP {lwp}), {places}:")
+                self.debugger.execute(command, from_tty)
+
+
+class Taskframes(Command):
+    """List the tasks on the stack of the selected thread, innermost first, with their frames.
+    Usage: openmp taskframes [-json]
+
+    enter is where the task called the runtime last, exit where the runtime called the
+    task; both are stack pointers before the call (OpenMP 5.2, section 20.5.8.2)."""
+
+    name = "taskframes"
+    options = ("-json",)
+
+    def run(self, argument: str, from_tty: bool) -> None:
+        flags, _ = self.split(argument)
+        process = self.process()
+        process.held()
+        rows = self.rows(process, self.session.selected_thread().lwp)
+        if "-json" in flags:
+            self.show_json(rows)
+            return
+        self.show(f"{'task':24} {'enter':18} exit")
+        for row in rows:
+            self.show(f"{row['task'][:24]:24} {row['enter'] or '-':18} {row['exit'] or '-'}")
+
+    def rows(self, process: Process, lwp: int) -> list[Json]:
+        """One for each task."""
+        library = process.library
+        rows = []
+        tasks: list[c_void_p] = []
+        with process.handle(lwp) as thread:
+            try:
+                while True:
+                    task = c_void_p()
+                    if tasks:
+                        library.call("ompd_get_generating_task_handle", tasks[-1], byref(task))
+                    else:
+                        library.call("ompd_get_curr_task_handle", thread, byref(task))
+                    tasks.append(task)
+                    rows.append(self.row(process, task))
+            except OmpdError as failure:
+                if failure.code != ompd.UNAVAILABLE:
+                    raise
+            finally:
+                for task in tasks:
+                    library.call("ompd_rel_task_handle", task)
+        return rows
+
+    @staticmethod
+    def row(process: Process, task: c_void_p) -> Json:
+        """A task with its function and frames, as far as they are known."""
+        library = process.library
+        entry = ompd.Address()
+        try:
+            library.call("ompd_get_task_function", task, byref(entry))
+            name = process.debugger.symbol_at(entry.address) or f"{entry.address:#x}"
+        except OmpdError:
+            name = "function not known"
+        enter, leave = ompd.FrameInfo(), ompd.FrameInfo()
+        try:
+            library.call("ompd_get_task_frame", task, byref(leave), byref(enter))
+        except OmpdError:
+            return {"task": name, "enter": None, "exit": None}
+        places = [f"{frame.frame_address.address:#x}" if frame.frame_address.address else None for frame in (enter, leave)]
+        return {"task": name, "enter": places[0], "exit": places[1]}
+
+
+ALL = (Thread, Apply, Taskframes)

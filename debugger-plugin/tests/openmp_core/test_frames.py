@@ -1,0 +1,130 @@
+"""Which frames are folded, and what the others are called."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from fake import Frame, Json, World, fact, member, stack
+from openmp_core.errors import CommandError
+from openmp_core.frames import Body, Elsewhere, Folded, Plain, Row
+
+#: In the runtime: the barrier, the caller of the region's function. In the C library: the thread's start.
+BARRIER, CALL, START = 0x9100, 0x9200, 0x9300
+#: In the program: a function that the construct's body calls, and the body.
+SWEEP, BODY = 0x1100, 0x1200
+
+
+def record(lwp: int | None, address: int, function: str, construct: str | None = None) -> Json:
+    """A frame of the report."""
+    return {"lwp": lwp, "address": f"{address:#x}", "function": function, "construct": construct, "file": "hang.c", "line": 24}
+
+
+class Backtraces(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.frames = stack(Frame(BARRIER), Frame(SWEEP, "sweep"), Frame(BODY, "main._omp_fn.0"), Frame(CALL), Frame(START, "start_thread"))
+        own = [record(102, SWEEP, "sweep"), record(102, BODY, "main", "parallel")]
+        others = [record(101, 0x1300, "main"), record(101, 0x1400, "start")]
+        self.stack: Json = {"lwp": 102, "frames": own + others, "end": {"complete": True}, "in_call": {"function": "omp_set_lock"}}
+        report = self.world.library.report
+        report["stacks"] = [self.stack]
+        wait = {"kind": "explicit_barrier", "name": None, "lock": None}
+        report["runtimes"][0]["threads"][1] = member(102, 0, 1, wait)
+        self.world.debugger.select_thread(self.world.threads[1])
+
+    def rows(self) -> list[Row[Frame]] | None:
+        found = self.world.plugin.folding.rows(self.frames, lambda frame: frame)
+        return list(found) if found is not None else None
+
+    def test_frames_of_the_runtime_are_folded_and_constructs_named(self) -> None:
+        rows = self.rows()
+        assert rows is not None
+        barrier, sweep, body, call, start = self.frames
+        self.assertEqual(
+            rows,
+            [
+                Folded([barrier], "waits: explicit barrier", "omp_set_lock"),
+                Plain(sweep),
+                Body(body, "#pragma omp parallel in main"),
+                Folded([call, start], "worker"),
+                Elsewhere(start, self.stack["frames"][2], "[goes on in Thread 1] main"),
+            ],
+        )
+
+    def test_all_frames_of_the_other_thread_follow_if_that_is_wanted(self) -> None:
+        self.world.run("bt on continued")
+        rows = self.rows()
+        assert rows is not None
+        links = [row for row in rows if isinstance(row, Elsewhere)]
+        self.assertEqual([link.label for link in links], ["[goes on in Thread 1] main", "[goes on in Thread 1] start"])
+        self.assertEqual((links[1].address, links[1].file, links[1].line), (0x1400, "hang.c", 24))
+        self.world.run("bt on")
+        self.assertEqual(len(self.rows() or []), 5)
+
+    def test_a_thread_that_is_gone_is_named_by_its_kernel_id(self) -> None:
+        del self.world.threads[0]
+        rows = self.rows()
+        assert rows is not None and isinstance(rows[-1], Elsewhere)
+        self.assertEqual(rows[-1].label, "[goes on in LWP 101] main")
+
+    def test_an_inlined_frame_at_the_address_of_the_body_is_not_the_body(self) -> None:
+        self.frames[2:2] = [Frame(BODY, "helper", inline=True)]
+        rows = self.rows()
+        assert rows is not None
+        self.assertEqual([type(row) for row in rows], [Folded, Plain, Plain, Body, Folded, Elsewhere])
+
+    def test_all_of_the_runtime_is_one_row_with_role_and_wait(self) -> None:
+        self.stack["frames"] = []
+        self.assertEqual(self.rows(), [Folded(self.frames, "worker, waits: explicit barrier")])
+
+    def test_nothing_is_folded_of_what_is_not_known_to_its_end(self) -> None:
+        self.stack["end"] = {"complete": False}
+        self.assertIsNone(self.rows())
+        self.world.library.report["stacks"] = []
+        self.assertIsNone(self.rows())
+
+    def test_nothing_is_folded_where_there_is_no_openmp_or_no_answer(self) -> None:
+        self.world.threads[0].running = True
+        self.assertIsNone(self.rows())
+        self.world.threads[0].running = False
+        self.world.library.codes["ompd_process_initialize"] = 7
+        self.world.plugin.replaced(self.world.inferior)
+        self.assertIsNone(self.rows())
+        self.world.debugger.thread = None
+        self.assertIsNone(self.rows())
+
+    def test_waits_have_the_name_of_what_is_waited_for(self) -> None:
+        cases: list[tuple[dict[str, Any], str]] = [
+            ({"kind": "lock", "name": "total_lock", "object": "0x10", "lock": 0}, "waits: lock total_lock"),
+            ({"kind": "lock", "name": None, "object": "0x10", "lock": 0}, "waits: lock 0x10"),
+            ({"kind": "taskwait", "name": None, "object": "0x10", "lock": None}, "waits: taskwait"),
+        ]
+        for wait, note in cases:
+            self.world.library.report["runtimes"][0]["threads"][1]["wait"] = fact(wait)
+            self.world.inferior.stops += 1
+            rows = self.rows()
+            assert rows is not None and isinstance(rows[0], Folded)
+            self.assertEqual(rows[0].note, note)
+
+    def test_titles(self) -> None:
+        frames = [Frame(1)]
+        self.assertEqual(Folded(frames, "worker").title("clone3"), "clone3 [worker]")
+        self.assertEqual(Folded(frames, "worker").title(None), "?? [worker]")
+        self.assertEqual(Folded(frames, "waits", "omp_set_lock").title(0x9100), "omp_set_lock [waits]")
+        self.assertEqual(Folded(frames, None, "omp_set_lock").title("own"), "own")
+        self.assertEqual(Folded(frames, None).title(0x9100), 0x9100)
+
+    def test_bt_switches_it(self) -> None:
+        folding = self.world.plugin.folding
+        self.assertTrue(folding.enabled)
+        self.world.run("bt off")
+        self.assertEqual((folding.enabled, folding.continued), (False, False))
+        self.world.run("bt on continued")
+        self.assertEqual((folding.enabled, folding.continued), (True, True))
+        with self.assertRaises(CommandError):
+            self.world.run("bt continued on")
+
+
+if __name__ == "__main__":
+    unittest.main()

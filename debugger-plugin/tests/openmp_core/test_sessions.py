@@ -1,0 +1,235 @@
+"""What is kept of an inferior, and when it is asked for anew."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from fake import Inferior, Thread, World
+from openmp_core.errors import NotNow, OmpdError
+from openmp_core.inferior import AARCH64, OPTIONAL, X86_64, InferiorState
+from openmp_core.library import NAME, candidates
+from openmp_core.session import LibraryChoice
+
+REPORT = "ompdx_report_json"
+OPEN = "ompd_process_initialize"
+CLOSE = "ompd_rel_address_space_handle"
+
+
+class Reports(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.library = self.world.library
+
+    def report(self) -> None:
+        self.world.session.process().report()
+
+    def test_one_report_for_each_stop(self) -> None:
+        self.report()
+        self.report()
+        self.assertEqual(self.library.asked(REPORT), 1)
+        self.world.inferior.stops += 1
+        self.report()
+        self.report()
+        self.assertEqual(self.library.asked(REPORT), 2)
+        self.assertEqual(self.library.asked(OPEN), 1)
+
+    def test_a_process_that_has_run_without_a_stop_is_read_anew(self) -> None:
+        self.report()
+        self.world.session.process().state.ran()
+        self.report()
+        self.assertEqual(self.library.asked(REPORT), 2)
+
+    def test_stop_numbers_of_the_library_never_come_again(self) -> None:
+        state = self.world.session.process().state
+        seen = [state.stop]
+        for step in (state.ran, lambda: setattr(self.world.inferior, "stops", self.world.inferior.stops + 1)) * 3:
+            step()
+            seen.append(state.stop)
+        self.assertEqual(len(set(seen)), len(seen))
+        self.assertGreater(seen[0], 0)
+
+    def test_loaded_files_make_the_report_old_but_not_the_handle(self) -> None:
+        self.report()
+        self.world.plugin.files_unloaded(self.world.inferior)
+        self.report()
+        self.assertEqual((self.library.asked(REPORT), self.library.asked(OPEN)), (2, 1))
+
+    def test_another_program_gets_another_handle(self) -> None:
+        self.report()
+        self.world.plugin.replaced(self.world.inferior)
+        self.report()
+        self.assertEqual((self.library.asked(OPEN), self.library.asked(CLOSE)), (2, 1))
+        # An adapter may not have told.
+        self.world.inferior.path = "/bin/other"
+        self.report()
+        self.assertEqual((self.library.asked(OPEN), self.library.asked(CLOSE)), (3, 2))
+
+    def test_each_inferior_has_its_own(self) -> None:
+        second = Inferior(2, 200)
+        second.all_threads = [Thread(1, 201)]
+        self.world.debugger.inferiors.append(second)
+        self.report()
+        self.world.debugger.selected_number = 1
+        self.report()
+        self.assertEqual((self.library.asked(REPORT), self.library.asked(OPEN)), (2, 2))
+        first = self.world.session.process(self.world.inferior)
+        self.world.plugin.removed(self.world.inferior)
+        self.assertIsNot(self.world.session.process(self.world.inferior), first)
+        self.assertEqual(self.library.asked(CLOSE), 1)
+
+    def test_a_refusal_holds_until_files_are_loaded(self) -> None:
+        self.library.codes[OPEN] = 7
+        process = self.world.session.process()
+        for _ in range(3):
+            self.assertFalse(process.is_openmp())
+            self.world.inferior.stops += 1
+        self.assertEqual(self.library.asked(OPEN), 1)
+        with self.assertRaisesRegex(NotNow, "^No OpenMP runtime .* was found in this process"):
+            process.report()
+        del self.library.codes[OPEN]
+        self.assertFalse(process.is_openmp())
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertTrue(process.is_openmp())
+
+    def test_a_program_without_libraries_is_asked_at_each_stop(self) -> None:
+        self.world.inferior.modules = 2
+        self.library.codes[OPEN] = 7
+        process = self.world.session.process()
+        for _ in range(3):
+            self.assertFalse(process.is_openmp())
+            self.assertFalse(process.is_openmp())
+            self.world.inferior.stops += 1
+        self.assertEqual(self.library.asked(OPEN), 3)
+
+    def test_why_the_library_refused_is_told(self) -> None:
+        def refuse(*_: object) -> None:
+            self.library.callbacks.said = "libgomp was removed from disk"
+            raise OmpdError(OPEN, 7)
+
+        self.library.answers[OPEN] = refuse
+        with self.assertRaisesRegex(NotNow, "until then.\nlibgomp was removed from disk$"):
+            self.report()
+
+
+class States(unittest.TestCase):
+    def setUp(self) -> None:
+        self.inferior = Inferior()
+        self.inferior.all_threads = [Thread(1, 11), Thread(2, 12), Thread(3, 13)]
+        for thread in self.inferior.all_threads[:2]:
+            thread.values = {name: thread.lwp * 100 + n for n, name in enumerate(X86_64)}
+        self.state = InferiorState(self.inferior)
+
+    def test_registers_are_asked_for_once_a_stop(self) -> None:
+        self.state.registers([11])
+        self.state.registers([11, 12])
+        self.state.registers([12])
+        self.assertEqual([q for q in self.inferior.questions if q != "threads"], ["registers 11", "registers 12"])
+        self.inferior.stops += 1
+        self.state.registers([11])
+        self.assertEqual(self.inferior.questions[-1], "registers 11")
+
+    def test_registers_are_words_in_the_kernels_order(self) -> None:
+        [found] = self.state.registers([12])
+        assert found is not None
+        self.assertEqual(len(found), 27 * 8)
+        self.assertEqual([int.from_bytes(found[n : n + 8], "little") for n in range(0, 27 * 8, 8)], [1200 + n for n in range(27)])
+
+    def test_registers_that_do_not_matter_may_be_missing(self) -> None:
+        values = self.inferior.all_threads[0].values
+        for name in OPTIONAL & set(values):
+            del values[name]
+        values["rax"] = -1
+        [found] = self.state.registers([11])
+        assert found is not None
+        self.assertEqual(found[10 * 8 : 11 * 8], b"\xff" * 8)
+        self.assertEqual(found[15 * 8 : 16 * 8], bytes(8))
+        del values["fs_base"]
+        self.inferior.stops += 1
+        self.assertEqual(self.state.registers([11]), [None])
+
+    def test_the_sets_of_registers_are_those_of_the_library(self) -> None:
+        self.assertEqual((len(X86_64), len(AARCH64)), (27, 35))
+
+    def test_of_threads_that_are_gone_or_unreadable_there_are_none(self) -> None:
+        self.assertEqual(self.state.registers([13, 99]), [None, None])
+
+    def test_all_registers_mark_those_that_are_missing(self) -> None:
+        question = b"".join(lwp.to_bytes(8, "little") for lwp in (12, 13))
+        found = self.state.all_registers(question, 2 * (8 + 27 * 8))
+        assert found is not None
+        half = len(found) // 2
+        self.assertEqual((found[0], found[half]), (1, 0))
+        self.assertEqual(found[8:half], self.state.registers([12])[0])
+        self.assertEqual(found[half + 8 :], bytes(27 * 8))
+        self.assertIsNone(self.state.all_registers(b"", 100))
+
+    def test_pieces_of_memory_have_a_mark_each(self) -> None:
+        self.inferior.memory = {0x1000: b"abcdefgh"}
+        question = b"".join(number.to_bytes(8, "little") for number in (0x1002, 3, 0x1006, 4))
+        self.assertEqual(self.state.pieces(question, 32), b"\1" + bytes(7) + b"cde" + bytes(8) + bytes(4) + bytes(9))
+
+    def test_threads_beyond_the_room_are_counted(self) -> None:
+        self.assertEqual([n for n in self.state.lwps(24) if n], [3, 11, 12])
+        self.assertEqual(len(self.state.lwps(100)), 100)
+
+    def test_threads_by_id_are_listed_once_a_stop(self) -> None:
+        for lwp in (11, 12, 99):
+            self.state.thread(lwp)
+        self.assertEqual(self.inferior.questions, ["threads"])
+        self.inferior.all_threads = [Thread(1, 99)]
+        self.assertIsNone(self.state.thread(99))
+        self.inferior.stops += 1
+        self.assertIsNotNone(self.state.thread(99))
+        self.assertIsNotNone(self.state.thread_by_pthread(0x7F00_0000_0000 + 99))
+        self.assertIsNone(self.state.thread_by_pthread(1))
+
+    def test_symbols_are_kept_until_files_are_loaded(self) -> None:
+        self.inferior.symbols = {"omp_version": 0x5000}
+        for _ in range(2):
+            self.assertEqual(self.state.symbol("omp_version"), 0x5000)
+            self.assertIsNone(self.state.symbol("absent"))
+        self.assertEqual(self.inferior.questions, ["symbol omp_version", "symbol absent"])
+        self.state.new_modules()
+        self.state.symbol("absent")
+        self.assertEqual(self.inferior.questions[-1], "symbol absent")
+
+    def test_what_is_no_identifier_is_no_symbol(self) -> None:
+        for name in ("", "f()", "a b", "x'", "1x", "a\n", "*p", "a::b"):
+            with self.subTest(name):
+                self.assertIsNone(self.state.symbol(name))
+        self.assertEqual(self.inferior.questions, [])
+
+
+class Libraries(unittest.TestCase):
+    def test_it_is_looked_for_from_the_adapter_on_and_nowhere_else(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            folder = Path(directory).resolve() / "share/ompd/gdb/openmp_gdb"
+            folder.mkdir(parents=True)
+            found = candidates(None, folder)
+            self.assertEqual(found[:2], [folder / NAME, folder.parent / NAME])
+            self.assertIn(Path(directory).resolve() / "lib" / NAME, found)
+            self.assertFalse([path for path in found if "target" in path.parts])
+
+    def test_a_checkout_has_it_in_its_target(self) -> None:
+        root = Path(__file__).resolve().parents[3]
+        found = candidates(None, root / "debugger-plugin/gdb/openmp_gdb")
+        self.assertEqual([path.parts[-2] for path in found[-2:]], ["release", "debug"])
+
+    def test_a_chosen_one_is_the_only_one(self) -> None:
+        self.assertEqual(candidates("/a/libompd.so", Path("/b")), [Path("/a/libompd.so")])
+
+    def test_after_it_is_loaded_another_choice_is_refused(self) -> None:
+        choice = LibraryChoice()
+        choice.path = "/a/libompd.so"
+        self.assertEqual(choice.refusal("gdb"), "")
+        self.assertEqual(choice.shown(""), "libompd.so is taken from beside the plugin.")
+        choice.loaded = "/a/libompd.so"
+        self.assertEqual(choice.refusal("gdb"), "")
+        choice.path = "/b/libompd.so"
+        self.assertEqual(choice.refusal("gdb"), "/a/libompd.so is loaded already, and stays so: another one is for a new gdb.")
+
+
+if __name__ == "__main__":
+    unittest.main()

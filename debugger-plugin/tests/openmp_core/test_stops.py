@@ -1,0 +1,295 @@
+"""Where stops have breakpoints, which hits count, what is said of them, and where a step ends."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any
+
+from fake import Frame, Inferior, Thread, World, point, stack
+from openmp_core.debugger import Function, Source, Stopped
+from openmp_core.errors import CommandError, OmpdError
+from openmp_core.stepping import behind_prologue, body_of
+
+PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER = 1, 2, 3, 7
+
+
+class Places(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.library = self.world.library
+        self.library.points = [
+            point(PARALLEL_BEGIN, 0x9010),
+            point(PARALLEL_BEGIN, 0x9000),
+            point(PARALLEL_BEGIN, 0x8000, own=True),
+            point(TASK_BEGIN, 0x8100, own=True),
+            point(TASK_BEGIN, 0, place="not found in the code"),
+            point(PARALLEL_END, 0, place="not found in the code"),
+        ]
+
+    def addresses(self) -> list[int]:
+        return [made.address for made in self.world.debugger.active()]
+
+    def test_the_places_that_were_found_are_armed_and_not_ompds_own(self) -> None:
+        self.assertEqual(self.world.run("break parallel-begin"), "Stop 1  parallel-begin  (2 places; 0 hits)\n")
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+    def test_ompds_own_places_are_better_than_none_and_gaps_are_told(self) -> None:
+        text = self.world.run("break task-begin")
+        self.assertEqual(text, "Stop 1  task-begin  (1 place; 0 hits)\n  not met: libfake: not found in the code\n")
+        self.assertEqual(self.addresses(), [0x8100])
+
+    def test_without_any_place_there_is_no_stop(self) -> None:
+        with self.assertRaisesRegex(CommandError, "no place to stop at for parallel-end:\n  libfake: not found in the code"):
+            self.world.run("break parallel-end")
+        self.assertIn("There are no stops", self.world.run("break"))
+
+    def test_before_a_runtime_is_loaded_a_stop_waits(self) -> None:
+        self.library.codes["ompd_process_initialize"] = 7
+        self.assertEqual(self.world.run("break parallel-begin"), "Stop 1  parallel-begin  (waits for a runtime to be loaded; 0 hits)\n")
+        del self.library.codes["ompd_process_initialize"]
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+    def test_a_program_with_its_runtime_built_in_is_asked_at_stops(self) -> None:
+        self.world.inferior.modules = 1
+        self.library.codes["ompd_process_initialize"] = 7
+        self.world.run("break parallel-begin")
+        del self.library.codes["ompd_process_initialize"]
+        self.world.inferior.stops += 1
+        self.world.plugin.stopped([])
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+    def test_another_program_has_other_places(self) -> None:
+        self.world.run("break parallel-begin")
+        self.world.plugin.replaced(self.world.inferior)
+        self.assertEqual(self.addresses(), [])
+        self.library.points = [point(PARALLEL_BEGIN, 0x5000)]
+        self.world.plugin.files_loaded(self.world.inferior)
+        self.assertEqual(self.addresses(), [0x5000])
+
+    def test_children_of_the_same_program_have_the_stop_and_others_not(self) -> None:
+        self.world.run("break parallel-begin")
+        for number, path in ((2, "/bin/program"), (3, "/bin/other")):
+            inferior = Inferior(number, 100 * number)
+            inferior.path = path
+            inferior.all_threads = [Thread(number, 100 * number)]
+            self.world.debugger.inferiors.append(inferior)
+            self.world.debugger.selected_number = number - 1
+            self.world.plugin.files_loaded(inferior)
+        self.assertEqual(self.addresses(), [0x9000, 0x9010] * 2)
+        self.world.plugin.replaced(self.world.debugger.inferiors[1])
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
+    def test_files_of_an_inferior_that_is_not_selected_are_for_later(self) -> None:
+        self.world.run("break parallel-begin")
+        made = len(self.world.debugger.breakpoints)
+        self.world.plugin.files_loaded(Inferior(2, 200))
+        self.assertEqual(len(self.world.debugger.breakpoints), made)
+
+    def test_delete_takes_all_or_some_away(self) -> None:
+        for _ in range(3):
+            self.world.run("break parallel-begin")
+        self.world.run("delete 2")
+        self.assertEqual([line[:1] for line in self.world.run("break").splitlines()], ["1", "3"])
+        self.world.run("delete")
+        self.assertEqual(self.addresses(), [])
+
+
+class Hits(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.library = self.world.library
+        self.library.points = [point(PARALLEL_BEGIN, 0x9000, condition="rdi is not 0")]
+        self.library.icvs = {1: 1, 2: 4, 3: 2}
+
+    def hit(self) -> bool:
+        return self.world.debugger.active()[-1].hit()
+
+    def test_what_does_not_count_does_not_stop(self) -> None:
+        self.world.run("break parallel-begin")
+        self.library.counts = 0
+        self.assertFalse(self.hit())
+        self.library.counts = 1
+        self.assertTrue(self.hit())
+        self.assertIn("1 hit)", self.world.run("break"))
+
+    def test_a_condition_is_evaluated(self) -> None:
+        self.world.run("break parallel-begin if $_omp_level() == 2")
+        self.assertFalse(self.hit())
+        self.world.debugger.true.add("$_omp_level() == 2")
+        self.assertTrue(self.hit())
+
+    def test_another_thread_than_that_of_the_step_does_not_stop(self) -> None:
+        process = self.world.session.process()
+        stop = self.world.plugin.stops.add(process, ("parallel-begin",), lwp=102)
+        self.assertFalse(self.hit())
+        self.world.debugger.select_thread(self.world.threads[1])
+        self.assertTrue(self.hit())
+        self.assertEqual(stop.hits, 1)
+
+    def test_if_it_is_not_known_whether_it_counts_it_stops_and_says_so(self) -> None:
+        self.world.run("break parallel-begin")
+        self.library.codes["ompdx_get_stop"] = 1
+        self.assertTrue(self.hit())
+        self.assertEqual(self.world.debugger.output(), "Stop 1: whether this counts is not known. It does if rdi is not 0.\n")
+        self.library.codes["ompdx_get_stop"] = 4
+        self.assertTrue(self.hit())
+        self.assertEqual(self.world.debugger.output(), "Stop 1: whether it counts is not known: ompdx_get_stop: failed\n")
+
+    def test_at_a_hit_the_process_is_read_anew(self) -> None:
+        self.world.run("break parallel-begin")
+        state = self.world.session.process().state
+        before = state.stop
+        self.hit()
+        self.assertGreater(state.stop, before)
+
+    def test_at_a_stop_it_is_said_what_begins(self) -> None:
+        self.library.points = [point(BARRIER, 0x9000)]
+        self.world.run("break barrier-begin")
+        runtime, program = Frame(0x9000, "GOMP_barrier"), Frame(0x1100, "sweep")
+        runtime.line, program.line = Source("bar.c", 5), Source("hang.c", 24)
+        self.world.threads[0].frames = stack(runtime, program)
+        self.world.debugger.libraries = {range(0x9000, 0xA000): "/lib/libgomp.so.1"}
+        self.hit()
+        self.world.debugger.output()
+        self.world.plugin.stopped([self.world.debugger.active()[0]])
+        self.assertEqual(
+            self.world.debugger.output(),
+            "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\n",
+        )
+
+    def test_at_other_breakpoints_nothing_is_said(self) -> None:
+        self.world.run("break parallel-begin")
+        other = self.world.debugger.break_at(0x1)
+        self.world.plugin.stopped([other])
+        self.assertEqual(self.world.debugger.output(), "")
+
+
+class Running(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.debugger = self.world.debugger
+        self.world.library.points = [point(PARALLEL_BEGIN, 0x9000), point(BARRIER, 0x9100)]
+
+    def hit(self) -> bool:
+        return self.debugger.active()[0].hit()
+
+    def test_until_barrier_stops_there_and_leaves_no_breakpoint(self) -> None:
+        def run() -> bool:
+            self.assertEqual([made.address for made in self.debugger.active()], [0x9100])
+            return self.debugger.active()[0].hit()
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("until barrier"), "the frame\n")
+        self.assertEqual(self.debugger.active(), [])
+
+    def test_the_end_of_the_process_is_told(self) -> None:
+        self.debugger.running = lambda: False
+        self.assertEqual(self.world.run("step"), "The process has ended.\n")
+        self.assertEqual(self.debugger.active(), [])
+
+    def test_a_step_that_something_else_stops_ends_there(self) -> None:
+        self.assertEqual(self.world.run("step"), "the frame\n")
+        self.assertEqual(self.debugger.active(), [])
+
+    def test_step_ends_in_the_body(self) -> None:
+        def find(_handle: object, address: Any) -> None:
+            address._obj.address = 0x1000
+
+        self.world.library.answers["ompdx_get_parallel_function"] = find
+        seen = []
+
+        def run() -> bool:
+            seen.append([(made.address, made.thread is self.debugger.thread) for made in self.debugger.active()])
+            return self.debugger.active()[-1].hit()
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("step"), "the frame\n")
+        self.assertEqual(seen, [[(0x9000, False)], [(0x1000, True)]])
+        self.assertEqual(self.debugger.active(), [])
+
+    def test_step_into_a_body_that_is_not_known_ends_where_it_begins(self) -> None:
+        self.world.library.codes["ompdx_get_parallel_function"] = 1
+        self.debugger.running = self.hit
+        self.assertIn("does not tell which function is the body", self.world.run("step"))
+
+    def test_catch_deadlock_wants_the_same_verdict_twice(self) -> None:
+        report = self.world.library.report
+        report["verdicts"] = [{"verdict": "deadlock", "situation": "circle", "threads": [101]}]
+        frames = [{"address": "0x1"}]
+        report["stacks"] = [{"lwp": 101, "frames": frames}]
+        looks = []
+
+        def run() -> Stopped:
+            looks.append(frames[0]["address"])
+            frames[0]["address"] = f"{min(len(looks) + 1, 3):#x}"
+            self.world.inferior.stops += 1
+            return Stopped.TIME
+
+        self.debugger.running_for = run
+        self.assertEqual(self.world.run("catch deadlock 0.01"), "view waits\n\nmore\n")
+        # As long as the thread moves, the verdict is another one.
+        self.assertEqual(looks, ["0x1", "0x2", "0x3"])
+
+    def test_catch_deadlock_ends_when_something_else_stops_the_process(self) -> None:
+        stops = [Stopped.TIME, Stopped.OTHER, Stopped.ENDED]
+        self.debugger.running_for = lambda: stops.pop(0)
+        self.assertEqual(self.world.run("catch deadlock"), "the frame\n")
+        self.assertEqual(self.world.run("catch deadlock"), "The process has ended.\n")
+
+
+class Stepping(unittest.TestCase):
+    def setUp(self) -> None:
+        self.debugger = World().debugger
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10), Function(0x2000, 0x2040, "a.c", 11)]
+        self.debugger.lines = [(0x1000, 10, "a.c"), (0x1010, 10, "a.c"), (0x2000, 11, "a.c"), (0x2008, 0, "a.c"), (0x2010, 12, "a.c")]
+        self.debugger.instructions = ["push   %rbp", "call   0x2000 <body>", "ret"]
+
+    def test_a_function_that_only_calls_another_leads_to_that(self) -> None:
+        self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
+        self.debugger.instructions[1] = "bl 0x2000"
+        self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
+
+    def test_a_function_with_a_body_of_its_own_is_the_body(self) -> None:
+        for instructions in (["ret"], ["call 0x2000", "call 0x2000"], ["call *%rax"], ["call 0x2004"], ["call 0x9999"]):
+            self.debugger.instructions = instructions
+            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000, instructions)
+
+    def test_a_function_with_more_lines_is_the_body(self) -> None:
+        self.debugger.lines.append((0x1020, 13, "a.c"))
+        self.assertEqual(body_of(self.debugger, 0x1000), 0x1000)
+
+    def test_what_is_called_must_stand_in_the_same_file_close_by(self) -> None:
+        for file, line in (("b.c", 11), ("a.c", 20)):
+            self.debugger.functions[1] = Function(0x2000, 0x2040, file, line)
+            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000)
+
+    def test_behind_the_prologue_is_the_second_line(self) -> None:
+        self.assertEqual(behind_prologue(self.debugger, 0x2000), 0x2010)
+
+    def test_without_lines_or_debug_information_it_is_the_function(self) -> None:
+        self.assertEqual(behind_prologue(self.debugger, 0x3000), 0x3000)
+        self.assertEqual(body_of(self.debugger, 0x3000), 0x3000)
+        self.debugger.lines = []
+        self.assertEqual(behind_prologue(self.debugger, 0x2000), 0x2000)
+
+
+class Taskframes(unittest.TestCase):
+    def test_tasks_are_followed_until_one_has_no_generating_task(self) -> None:
+        world = World()
+        left = [1, 1]
+
+        def generating(*_: object) -> None:
+            if not left:
+                raise OmpdError("ompd_get_generating_task_handle", 1)
+            left.pop()
+
+        world.library.answers["ompd_get_generating_task_handle"] = generating
+        world.library.codes["ompd_get_task_function"] = 1
+        text = world.run("taskframes")
+        self.assertEqual(text.count("function not known"), 3)
+        self.assertEqual(world.library.asked("ompd_rel_task_handle"), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,149 @@
+"""Where a variable is looked for, and in which threads; what functions and names say of threads."""
+
+from __future__ import annotations
+
+import json
+import unittest
+
+from fake import Frame, World, stack
+from openmp_core import functions
+from openmp_core.errors import CommandError, DebuggerError, NotNow
+
+WAIT, BODY, MAIN = 0x9000, 0x1200, 0x1300
+
+
+class Variables(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        threads = self.world.threads
+        threads[0].frames = stack(Frame(WAIT, "futex"), Frame(BODY, "body", i="0"), Frame(MAIN, "main", total="7", lost="9"))
+        for n in (1, 2, 3):
+            threads[n].frames = stack(Frame(WAIT, "futex", i="wrong"), Frame(BODY, "body", i=str(n), lost=None))
+        self.world.library.report["stacks"] = [
+            {"lwp": 100 + n, "frames": [{"lwp": lwp, "address": f"{at:#x}"} for lwp, at in ((100 + n, BODY), (101, MAIN))]}
+            for n in range(1, 5)
+        ]
+        self.world.debugger.select_thread(threads[1])
+
+    def test_in_the_selected_frame_it_is_what_the_user_sees(self) -> None:
+        self.assertEqual(self.world.run("print i"), "wrong\n")
+
+    def test_in_other_threads_only_the_programs_frames_count(self) -> None:
+        rows = json.loads(self.world.run("print -all -json i"))
+        self.assertEqual([row["value"] for row in rows], ["0", "wrong", "2", "3"])
+        self.assertEqual([(row["team"], row["thread_num"]) for row in rows], [(0, n) for n in range(4)])
+
+    def test_shared_variables_are_those_of_the_thread_that_opened_the_region(self) -> None:
+        self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
+        text = self.world.run("print -team 0.2-3 total")
+        self.assertEqual(text, "0.2      Thread 3      7    (in Thread 1, main)\n0.3      Thread 4      7    (in Thread 1, main)\n")
+
+    def test_what_has_no_value_here_is_looked_for_there(self) -> None:
+        self.assertEqual(self.world.run("print lost"), "9    (in Thread 1, main)\n")
+
+    def test_optimized_out_says_more_than_no_symbol(self) -> None:
+        del self.world.threads[0].frames[2].variables["lost"]
+        with self.assertRaisesRegex(CommandError, "^lost is optimized out$"):
+            self.world.run("print lost")
+        with self.assertRaisesRegex(CommandError, '^No symbol "nowhere"'):
+            self.world.run("print nowhere")
+        self.assertIn('not known: No symbol "nowhere"', self.world.run("print -team 0.3 nowhere"))
+
+    def test_recursion_leaves_open_which_call_is_meant(self) -> None:
+        main = self.world.threads[0].frames[2]
+        main.caller = Frame(MAIN, "main", total="8")
+        with self.assertRaisesRegex(CommandError, "which of 2 calls in Thread 1, main has opened the region is not known"):
+            self.world.run("print total")
+        # What is inlined into the call is not another one.
+        main.caller = Frame(MAIN, "main", inline=True)
+        self.assertEqual(self.world.run("print total"), "7    (in Thread 1, main)\n")
+
+    def test_the_selection_stays(self) -> None:
+        debugger = self.world.debugger
+        before = debugger.thread, debugger.frame
+        self.world.run("print -all total")
+        self.assertEqual((debugger.thread, debugger.frame), before)
+
+    def test_a_thread_in_no_team_has_no_members(self) -> None:
+        self.world.library.report["runtimes"] = []
+        with self.assertRaisesRegex(CommandError, "The selected thread is in no team"):
+            self.world.run("print -all i")
+
+    def test_a_thread_without_frames_is_the_debuggers_to_explain(self) -> None:
+        self.world.debugger.frame = None
+        with self.assertRaisesRegex(DebuggerError, "No frame selected"):
+            self.world.run("print i")
+
+
+class Functions(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.world.library.icvs = {1: 3, 2: 4, 3: 1}
+
+    def answer(self, name: str) -> int:
+        return functions.answer(self.world.session, name)
+
+    def test_they_ask_about_the_selected_thread(self) -> None:
+        self.assertEqual([self.answer(f"_omp_{name}") for name in ("thread_num", "num_threads", "level")], [3, 4, 1])
+        self.assertEqual(self.world.library.asked("ompdx_report_json"), 0)
+
+    def test_what_is_not_known_is_minus_one(self) -> None:
+        self.world.library.codes["ompd_get_curr_task_handle"] = 1
+        self.assertEqual(self.answer("_omp_level"), -1)
+        self.world.debugger.thread = None
+        self.assertEqual(self.answer("_omp_num_threads"), -1)
+
+    def test_a_thread_at_a_breakpoint_has_run_since_the_last_stop(self) -> None:
+        state = self.world.session.process().state
+        self.answer("_omp_level")
+        before = state.stop
+        self.answer("_omp_level")
+        self.assertEqual(state.stop, before)
+        self.world.threads[0].running = True
+        self.answer("_omp_level")
+        self.assertGreater(state.stop, before)
+
+    def test_numbers_of_a_team(self) -> None:
+        self.assertEqual(functions.ids_of_team(self.world.session, "0.1-3"), "2 3 4")
+        with self.assertRaises(NotNow):
+            functions.ids_of_team(self.world.session, "5")
+
+
+class Names(unittest.TestCase):
+    def setUp(self) -> None:
+        self.world = World()
+        self.names = self.world.plugin.names
+
+    def shown(self) -> list[str | None]:
+        return [thread.name for thread in self.world.threads]
+
+    def test_threads_are_named_by_place_and_unnamed_again(self) -> None:
+        self.names.enable(True)
+        self.assertEqual(self.shown(), [f"omp 0.{n} (4)" for n in range(4)])
+        self.names.enable(False)
+        self.assertEqual(self.shown(), [None] * 4)
+
+    def test_they_are_named_anew_at_each_stop_and_not_between(self) -> None:
+        self.names.enable(True)
+        self.world.plugin.prompt()
+        self.assertEqual(self.world.library.asked("ompdx_report_json"), 1)
+        self.world.library.report["runtimes"][0]["threads"].pop()
+        self.world.inferior.stops += 1
+        self.world.plugin.prompt()
+        self.assertEqual(self.shown(), [f"omp 0.{n} (4)" for n in range(3)] + [None])
+
+    def test_the_users_names_stay(self) -> None:
+        self.world.threads[1].name = "mine"
+        self.world.threads[1].named_by_user = True
+        self.names.enable(True)
+        self.names.enable(False)
+        self.assertEqual(self.shown(), [None, "mine", None, None])
+
+    def test_without_openmp_nothing_is_named(self) -> None:
+        self.world.library.codes["ompd_process_initialize"] = 7
+        self.names.enable(True)
+        self.assertEqual(self.shown(), [None] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
