@@ -206,6 +206,6 @@ fn given(all: &[(RuntimeKey, StopPoint)], id: PointId) -> Option<&(RuntimeKey, S
 pub(crate) fn source<T>(fact: &Fact<T>) -> Result<ompd_runtime::Origin, String> {
     match fact {
         Fact::Known { origin, .. } => Ok(*origin),
-        Fact::Unknown { why } => Err(why.clone()),
+        Fact::Unknown { why } => Err(why.to_string()),
     }
 }

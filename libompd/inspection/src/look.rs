@@ -8,7 +8,7 @@ use ompd_process::{Addr, Arch, Machine, Syscall, Target};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
-use ompd_runtime::model::{Issue, RawSnapshot, SourceLine};
+use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, LogicalStack, Stacks};
@@ -95,13 +95,11 @@ pub(crate) fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
-    let mut issues: Vec<Issue> = target.issues().iter().map(|text| Issue::new("target", text)).collect();
+    let mut issues: Vec<Issue> =
+        target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();
     let nameless = nameless(target);
-    issues.extend(nameless.iter().filter(|_| runtimes.is_empty()).map(|path| {
-        let text = "it has no symbols: an OpenMP runtime that is built into it cannot be recognised. Its separate debug \
-                    file would do (--debug-dir)";
-        Issue::new(path.as_str(), text)
-    }));
+    let unseen = nameless.iter().filter(|_| runtimes.is_empty());
+    issues.extend(unseen.map(|path| Issue::new(path.as_str(), Trouble::NoSymbols)));
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
     Inspection {
         kind: target.kind(),

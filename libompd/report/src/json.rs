@@ -27,6 +27,7 @@ pub const SCHEMA: &str = "ompd-inspect/1";
 /// A value with its origin, or why it is not known.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "Known_{T}")]
 pub enum Known<T> {
     /// Read.
     Value {
@@ -37,15 +38,17 @@ pub enum Known<T> {
     },
     /// Not known.
     Unknown {
-        /// The reason.
+        /// The reason, in words.
         unknown: String,
+        /// The reason's code, which stays when the words change: see docs/json.md.
+        code: &'static str,
     },
 }
 
 fn known<T, U>(fact: &Fact<T>, convert: impl FnOnce(&T) -> U) -> Known<U> {
     match fact {
         Fact::Known { value, origin } => Known::Value { value: convert(value), origin: origin.word() },
-        Fact::Unknown { why } => Known::Unknown { unknown: why.clone() },
+        Fact::Unknown { why } => Known::Unknown { unknown: why.to_string(), code: why.code() },
     }
 }
 
@@ -145,6 +148,8 @@ pub struct Issue {
     pub subject: String,
     /// What happened and what it costs.
     pub text: String,
+    /// The code of what happened, which stays when the words change: see docs/json.md.
+    pub code: &'static str,
 }
 
 /// The threads of all runtimes together.
@@ -417,7 +422,10 @@ pub fn report(inspection: &Inspection) -> Report {
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
         tools: inspection.tools.clone(),
-        issues: inspection.all_issues().map(|i| Issue { subject: i.subject.clone(), text: i.text.clone() }).collect(),
+        issues: inspection
+            .all_issues()
+            .map(|i| Issue { subject: i.subject.clone(), text: i.what.to_string(), code: i.what.code() })
+            .collect(),
     }
 }
 

@@ -424,7 +424,7 @@ impl Teller<'_> {
                     }
                     Fact::Known { value: Some(Owner::Gone(_)), .. } => "held by a thread that has ended".to_owned(),
                     Fact::Known { value: None, .. } => return None,
-                    Fact::Unknown { why } => format!("who holds it is not known: {}", escape(why)),
+                    Fact::Unknown { why } => format!("who holds it is not known: {}", escape(&why.to_string())),
                 })
             }
             Node::Ordered(runtime, team) => {

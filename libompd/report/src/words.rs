@@ -68,7 +68,7 @@ pub fn with_origin<T: std::fmt::Display>(fact: &Fact<T>, verbose: bool) -> Strin
 pub fn at_length(fact: &Fact<String>) -> String {
     match fact {
         Fact::Known { value, origin } => format!("{value} [{origin}]"),
-        Fact::Unknown { why } => format!("unknown: {}", escape(why)),
+        Fact::Unknown { why } => format!("unknown: {}", escape(&why.to_string())),
     }
 }
 

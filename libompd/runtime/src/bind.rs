@@ -6,37 +6,13 @@
 use std::rc::Rc;
 
 use ompd_layout::{Field, Layout, Origin, Record, RecordRef};
-use ompd_process::{Addr, ReadError, Target};
+use ompd_process::{Addr, Target};
 
-use crate::model::Fact;
+use crate::model::{Common, Fact, Reason};
 use crate::window::{self, Structs};
 
-/// Why a value is not known.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(crate) enum Why {
-    /// No origin says where the value lies.
-    #[error("where this runtime keeps {0} is not known")]
-    Missing(&'static str),
-    /// It is known where the value lies, but not how many bytes it has.
-    #[error("how wide {0} is in this runtime is not known")]
-    Width(&'static str),
-    /// The bytes could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The value was read and contradicts itself or its surroundings.
-    #[error("{0}")]
-    Inconsistent(String),
-}
-
-impl Why {
-    /// True if the reason is that nobody knows the layout, and not that something went wrong.
-    pub(crate) fn is_layout(&self) -> bool {
-        matches!(self, Why::Missing(_) | Why::Width(_))
-    }
-}
-
-impl<T> From<Why> for Fact<T> {
-    fn from(why: Why) -> Self {
+impl<T> From<Reason> for Fact<T> {
+    fn from(why: Reason) -> Self {
         Fact::unknown(why)
     }
 }
@@ -54,11 +30,11 @@ impl Slot {
         Slot { at, name }
     }
 
-    pub(crate) fn field(&self) -> Result<Field, Why> {
-        self.at.map(|(f, _)| f).ok_or(Why::Missing(self.name))
+    pub(crate) fn field(&self) -> Result<Field, Reason> {
+        self.at.map(|(f, _)| f).ok_or(Reason::NoLayout(self.name))
     }
 
-    pub(crate) fn offset(&self) -> Result<u64, Why> {
+    pub(crate) fn offset(&self) -> Result<u64, Reason> {
         self.field().map(|f| f.offset)
     }
 
@@ -68,10 +44,10 @@ impl Slot {
     }
 
     /// A fact read through this slot, or the reason why not.
-    pub(crate) fn fact<T>(&self, value: Result<T, Why>) -> Fact<T> {
+    pub(crate) fn fact<T>(&self, value: Result<T, Reason>) -> Fact<T> {
         match (value, self.origin()) {
             (Ok(value), Some(origin)) => Fact::known(value, origin),
-            (Ok(_), None) => Why::Missing(self.name).into(),
+            (Ok(_), None) => Reason::NoLayout(self.name).into(),
             (Err(why), _) => why.into(),
         }
     }
@@ -92,16 +68,16 @@ impl SizeOf {
     }
 
     /// Bytes to read to have all fields that are known.
-    pub(crate) fn bytes_to_read(self) -> Result<u64, Why> {
+    pub(crate) fn bytes_to_read(self) -> Result<u64, Reason> {
         match self.bytes {
             Some(bytes) => Ok(bytes),
             None if self.extent > 0 => Ok(self.extent),
-            None => Err(Why::Missing(self.name)),
+            None => Err(Reason::NoLayout(self.name)),
         }
     }
 
-    pub(crate) fn get(&self) -> Result<u64, Why> {
-        self.bytes.ok_or(Why::Missing(self.name))
+    pub(crate) fn get(&self) -> Result<u64, Reason> {
+        self.bytes.ok_or(Reason::NoLayout(self.name))
     }
 }
 
@@ -114,12 +90,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Why> {
+    pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Reason> {
         Ok(View { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
     }
 
     /// The same, no further than these fields: the others of the struct cannot be decoded then.
-    pub(crate) fn read_to(target: &dyn Target, addr: Addr, size: SizeOf, fields: &[&Slot]) -> Result<View, Why> {
+    pub(crate) fn read_to(target: &dyn Target, addr: Addr, size: SizeOf, fields: &[&Slot]) -> Result<View, Reason> {
         let whole = size.bytes_to_read()?;
         // A field whose width is not known may reach to the end.
         let end = |slot: &&Slot| match slot.at {
@@ -141,7 +117,7 @@ impl View {
 
     /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. What lies close together is
     /// read in one piece. Each may fail by itself.
-    pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Why>> {
+    pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Reason>> {
         let mut structs = Structs::new();
         let mut views = Vec::with_capacity(addrs.len());
         let at_once = usize::try_from(window::MOST / size.max(1)).unwrap_or(usize::MAX).max(1);
@@ -165,35 +141,35 @@ impl View {
 
     /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's
     /// bytes.
-    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Why> {
+    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Reason> {
         let at = self.part().within(base, index, size)?.at;
         Ok(View { record: Rc::clone(&self.record), at })
     }
 
-    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
+    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Reason> {
         self.part().uint(slot)
     }
 
-    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
+    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Reason> {
         self.part().int(slot)
     }
 
-    pub(crate) fn u32(&self, slot: &Slot) -> Result<u32, Why> {
+    pub(crate) fn u32(&self, slot: &Slot) -> Result<u32, Reason> {
         let value = self.uint(slot)?;
-        u32::try_from(value).map_err(|_| Why::Inconsistent(format!("{} holds {value:#x}", slot.name)))
+        u32::try_from(value).map_err(|_| Common::WholeNumber { slot: slot.name, value }.into())
     }
 
     /// A count or number the runtime keeps in a signed field and that is never negative.
-    pub(crate) fn count(&self, slot: &Slot) -> Result<u32, Why> {
+    pub(crate) fn count(&self, slot: &Slot) -> Result<u32, Reason> {
         let value = self.int(slot)?;
-        u32::try_from(value).map_err(|_| Why::Inconsistent(format!("{} holds {value}", slot.name)))
+        u32::try_from(value).map_err(|_| Common::NegativeNumber { slot: slot.name, value }.into())
     }
 
-    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Why> {
+    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Reason> {
         self.uint(slot).map(Addr)
     }
 
-    pub(crate) fn flag(&self, slot: &Slot) -> Result<bool, Why> {
+    pub(crate) fn flag(&self, slot: &Slot) -> Result<bool, Reason> {
         self.uint(slot).map(|v| v != 0)
     }
 
@@ -202,7 +178,7 @@ impl View {
     }
 
     /// Address of a field in the target.
-    pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Why> {
+    pub(crate) fn addr_of(&self, slot: &Slot) -> Result<Addr, Reason> {
         Ok(self.addr().offset(slot.offset()?))
     }
 
@@ -240,33 +216,33 @@ impl<'a> Part<'a> {
     }
 
     /// See [`View::within`].
-    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<Part<'a>, Why> {
+    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<Part<'a>, Reason> {
         let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
         let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
         if at.saturating_add(size) > self.record.bytes().len() as u64 {
-            return Err(Why::Inconsistent(format!("{} does not fit into its struct", base.name)));
+            return Err(Reason::Inconsistent(format!("{} does not fit into its struct", base.name)));
         }
         Ok(Part { record: self.record, at })
     }
 
-    fn field(&self, slot: &Slot) -> Result<Field, Why> {
+    fn field(&self, slot: &Slot) -> Result<Field, Reason> {
         let mut field = slot.field()?;
         if field.size == 0 {
-            return Err(Why::Width(slot.name));
+            return Err(Reason::NoWidth(slot.name));
         }
         field.offset = field.offset.saturating_add(self.at);
         Ok(field)
     }
 
-    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Why> {
+    pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Reason> {
         Ok(self.record.uint(self.field(slot)?)?)
     }
 
-    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Why> {
+    pub(crate) fn int(&self, slot: &Slot) -> Result<i64, Reason> {
         Ok(self.record.int(self.field(slot)?)?)
     }
 
-    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Why> {
+    pub(crate) fn ptr(&self, slot: &Slot) -> Result<Addr, Reason> {
         self.uint(slot).map(Addr)
     }
 }

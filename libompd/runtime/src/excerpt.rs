@@ -4,6 +4,7 @@ use std::fmt;
 
 use ompd_process::Addr;
 
+use crate::model::Common;
 use crate::model::{RawTask, RawTeam, RawThread, Task, Team, Thread};
 
 /// What [`Runtime::excerpt`](crate::Runtime::excerpt) is to look at.
@@ -100,4 +101,4 @@ impl Excerpt {
 }
 
 /// Why something is unknown that a whole snapshot may have.
-pub(crate) const NOT_LOOKED_FOR: &str = "not looked for";
+pub(crate) const NOT_LOOKED_FOR: Common = Common::NotLookedFor;

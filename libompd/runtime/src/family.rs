@@ -10,6 +10,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
 use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::model::{Common, Reason, Trouble};
 use crate::stops::Stops;
 
 /// One family.
@@ -48,6 +49,8 @@ pub struct About {
     pub variables: Variables,
     /// What holds for the layouts shipped for it.
     pub layouts: Layouts,
+    /// Its own reasons why values are unknown: codes and words.
+    pub reasons: &'static [(&'static str, &'static str)],
 }
 
 /// What holds for the layouts shipped for a family: by it they are made from debug information.
@@ -118,6 +121,12 @@ pub fn profiles(name: &str) -> Option<&'static Profiles> {
 /// What names of variables begin with that OpenMP runtimes know: nothing else of an environment is looked at.
 pub fn variable_prefixes() -> Vec<&'static str> {
     std::iter::once(COMMON_PREFIX).chain(families().map(|about| about.variables.prefix)).collect()
+}
+
+/// Every reason why a value may be unknown, and every trouble: codes and words, families' own last.
+pub fn reasons() -> Vec<(&'static str, &'static str)> {
+    let own = families().flat_map(|about| about.reasons);
+    Reason::CODES.iter().chain(Common::CODES).chain(Trouble::CODES).chain(own).copied().collect()
 }
 
 /// Functions that every program calls which uses a runtime of a family: by them a debugger can find the runtime.

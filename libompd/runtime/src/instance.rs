@@ -8,12 +8,13 @@ use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
-use crate::bind::Why;
 use crate::entry::Entry;
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
+use crate::model::Common;
+use crate::model::Reason;
 use crate::model::{
-    DeeperItems, Fact, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting,
+    DeeperItems, Fact, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting, Trouble,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -119,7 +120,7 @@ pub trait Runtime: fmt::Debug {
         _point: &StopPoint,
         _registers: Values<'_>,
     ) -> Result<AtStop, String> {
-        Err(NOT_READ.to_owned())
+        Err(NOT_READ.to_string())
     }
 }
 
@@ -146,10 +147,10 @@ pub(crate) struct FamilyOrigins {
 }
 
 /// Why a family says nothing.
-const NOT_READ: &str = "it is not read of this runtime";
+const NOT_READ: Common = Common::NotReadOfThisRuntime;
 
 /// Why nothing is read on the word of a layout that memory has contradicted.
-pub(crate) const NOT_SHOWN_TO_FIT: &str = "whether the layout fits this process is not certain";
+pub(crate) const NOT_SHOWN_TO_FIT: Common = Common::LayoutDoubtful;
 
 /// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
 /// 2^64, and no address. Only programs have such: for libraries it is found when they are loaded.
@@ -408,7 +409,7 @@ pub(crate) fn resolve(
         asked.symbols_and_code(file, &module.path, of);
     } else if let Err(tried) = &module.file {
         let tried = if tried.is_empty() { "no path was tried".to_owned() } else { tried.join("; ") };
-        issues.push(Issue::new("layout", format!("the file of {} is not at hand ({tried})", module.path)));
+        issues.push(Issue::new("layout", Trouble::FileMissing { path: module.path.clone(), tried }));
     }
 
     let selected = match file {
@@ -451,7 +452,7 @@ fn conclude(
     needed_by: &Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
-    issues.extend(mismatches.iter().map(|m| Issue::new("layout", m)));
+    issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: m.to_string() })));
     let entries = layout
         .entries()
         .into_iter()
@@ -468,8 +469,7 @@ fn conclude(
     }
     let count: usize = missing.iter().map(|lack| lack.names.len()).sum();
     if count > 0 {
-        let text = format!("{count} values of the layout are not known; `ompd-inspect doctor` says what that costs");
-        issues.push(Issue::new("layout", text));
+        issues.push(Issue::new("layout", Trouble::LayoutIncomplete { count }));
     }
     let info = InstanceInfo {
         family: of.family,
@@ -514,14 +514,12 @@ impl SelfCheck {
     ///
     /// # Errors
     /// The first that does not hold: then nothing of the team may be shown.
-    pub(crate) fn judge(&mut self, identities: &[(&'static str, bool)]) -> Result<(), Why> {
+    pub(crate) fn judge(&mut self, identities: &[(&'static str, bool)]) -> Result<(), Reason> {
         for (failing, holds) in identities {
             self.note(failing, *holds);
         }
         match identities.iter().find(|(_, holds)| !holds) {
-            Some((failing, _)) => {
-                Err(Why::Inconsistent(format!("self-check failed: {failing}; nothing of it is shown")))
-            }
+            Some((failing, _)) => Err(Reason::from(Common::SelfCheckFailed { failing })),
             None => Ok(()),
         }
     }
@@ -540,14 +538,13 @@ pub(crate) fn checked(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce
     let Some(broken) = check.failure() else { return snapshot };
     let Some(plain) = plain else {
         // Nobody guessed this layout, so it is the process that is odd, or was caught in the middle of something.
-        snapshot.issues.insert(0, Issue::new("memory", format!("it contradicts itself: {broken}")));
+        snapshot.issues.insert(0, Issue::new("memory", Trouble::MemoryContradicts { broken }));
         return snapshot;
     };
     let mut plain = plain();
     let profile = snapshot.instance.origins.iter().find(|o| o.origin == Origin::Profile && o.values > 0);
     let name = profile.map_or("profile", |p| &p.detail);
-    let text = format!("{name} is not used: {broken}. What it alone knows is shown as unknown");
-    plain.issues.insert(0, Issue::new("layout", text));
+    plain.issues.insert(0, Issue::new("layout", Trouble::LayoutRefused { name: name.to_owned(), broken }));
     plain
 }
 

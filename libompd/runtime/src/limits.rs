@@ -58,9 +58,11 @@ impl Budget {
     }
 
     /// Takes `steps` off.
-    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), crate::bind::Why> {
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), crate::model::Reason> {
         self.0 = self.0.checked_sub(steps).ok_or_else(|| {
-            crate::bind::Why::Inconsistent("too many entries in all queues together; the rest is not read".to_owned())
+            crate::model::Reason::Inconsistent(
+                "too many entries in all queues together; the rest is not read".to_owned(),
+            )
         })?;
         Ok(())
     }

@@ -99,7 +99,7 @@ fn region(team: &RawTeam, id: TeamId, stacks: &StackEvidence) -> RegionCode {
         location: line.map_or_else(|| team.location.clone(), |line| Fact::known(line, Origin::Dwarf)),
         construct: match entry {
             Some(entry) => Fact::known(entry.construct, Origin::Stack),
-            None => Fact::unknown("the call that opened the region was not seen"),
+            None => Fact::unknown(Common::CallNotSeen),
         },
         function,
     }
@@ -116,7 +116,7 @@ pub fn region_function(team: &RawTeam, id: TeamId, stacks: &StackEvidence) -> Fa
 }
 
 /// Why the function of a region is not known, although its members execute it.
-const CONTRADICTION: &str = "the stacks of its members contradict each other";
+const CONTRADICTION: Common = Common::StacksContradict;
 
 /// Where the function of a task begins, as its own record and its stack tell.
 pub fn task_function(task: &RawTask, id: TaskId, stacks: &StackEvidence) -> Fact<Addr> {
@@ -154,12 +154,15 @@ impl One {
     fn of(raw: RawSnapshot, waits: Vec<Fact<Option<Wait>>>, stacks: &StackEvidence, trouble: Option<&str>) -> One {
         let code = code(&raw, stacks);
         let RawSnapshot { instance, threads, teams, tasks, locks, recorded, mut issues } = raw;
-        let contradicted = |region: &RegionCode| region.function.why() == Some(CONTRADICTION);
-        issues.extend(teams.iter().zip(&code.teams).filter(|(_, region)| contradicted(region)).map(|(team, _)| {
-            let text = "its members execute different functions as the body of the region: it is not shown";
-            Issue::new(format!("team {}", team.descriptor), text)
-        }));
-        issues.extend(trouble.map(|why| Issue::new("companion", why)));
+        let contradicted = |region: &RegionCode| region.function.why() == Some(&CONTRADICTION.into());
+        issues.extend(
+            teams
+                .iter()
+                .zip(&code.teams)
+                .filter(|(_, region)| contradicted(region))
+                .map(|(team, _)| Issue::new(format!("team {}", team.descriptor), Trouble::BodiesDiffer)),
+        );
+        issues.extend(trouble.map(|why| Issue::new("companion", Trouble::Companion { why: why.to_owned() })));
         let teams = teams.into_iter().zip(code.teams).map(|(raw, region)| Team {
             raw,
             function: region.function.map(CodeRef::new),
@@ -229,8 +232,8 @@ impl One {
             // Of a nest lock the runtime names the task.
             Some(Some(Owner::Task(_))) => lock.acquired = site(holder.codeptr_ra),
             Some(other) => {
-                let text = format!("the companion says that thread {} has it, the runtime: {other:?}", holder.lwp);
-                let issue = Issue::new(format!("lock {}", lock.object), text);
+                let differ = Trouble::OwnersDiffer { lwp: holder.lwp, owner: format!("{other:?}") };
+                let issue = Issue::new(format!("lock {}", lock.object), differ);
                 self.snapshot.issues.push(issue);
             }
             None => {
@@ -369,7 +372,7 @@ pub fn with_stop(mut raw: RawSnapshot, lacking: Vec<Lacking>) -> RawSnapshot {
 /// Takes out of a snapshot what threads that are still leaving an ended team have made of its memory, in which there is a new
 /// one now: nobody can be in that yet.
 fn forget(raw: &mut RawSnapshot, addr: Addr) {
-    const WHY: &str = "its team has ended, and the memory of that is a team that begins";
+    const WHY: Common = Common::MemoryReused;
     let Some(old) = raw.teams.iter().position(|team| team.descriptor == addr) else { return };
     let stale = |team: &Fact<Option<TeamId>>| team.flat() == Some(TeamId(old));
     for thread in raw.threads.iter_mut().filter(|thread| stale(&thread.team)) {

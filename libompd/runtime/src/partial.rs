@@ -215,7 +215,7 @@ fn contradicted(
     let (right, wrong) = (right.snapshot(&live), wrong.snapshot(&live));
     live.resume();
     assert!(right.issues.is_empty() && !right.teams.is_empty(), "{:?}", right.issues);
-    let why = &wrong.issues.first().expect("an issue").text;
+    let why = &wrong.issues.first().expect("an issue").what.to_string();
     assert!(why.contains(&format!("is not used: {failing}")), "{why}");
     // What the code tells is still there, and the same.
     let numbers =

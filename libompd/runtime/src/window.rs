@@ -6,7 +6,9 @@ use std::ops::Range;
 use ompd_layout::RecordRef;
 use ompd_process::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 
-use crate::bind::{Part, Why};
+use crate::bind::Part;
+use crate::model::Common;
+use crate::model::Reason;
 
 /// Pieces held at once: the tasks of a list and what hangs on them lie in different places.
 const PIECES: usize = 4;
@@ -178,9 +180,9 @@ impl Structs {
     }
 
     /// The struct at the address with this index.
-    pub(crate) fn get(&self, index: usize) -> Result<Part<'_>, Why> {
+    pub(crate) fn get(&self, index: usize) -> Result<Part<'_>, Reason> {
         let (Some(addr), Some(failed)) = (self.addrs.get(index), self.failed.get(index)) else {
-            return Err(Why::Inconsistent("more structs than were read".to_owned()));
+            return Err(Reason::from(Common::MoreThanRead));
         };
         let from = index.saturating_mul(self.size);
         match (failed, self.bytes.get(from..from.saturating_add(self.size))) {

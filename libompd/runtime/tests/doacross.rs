@@ -94,7 +94,10 @@ fn on_libgomp() {
         let Some(held) = Held::start(&program.path, folder, &what, &[], &["huge", "0"]) else { continue };
         let (_, doacross) = seen(&held.snapshot(&what), &what);
         assert_eq!(doacross.dimensions, 2, "{what}");
-        assert!(doacross.furthest.why().is_some_and(|why| why.contains("one number")), "{what}: {doacross:?}");
+        assert!(
+            doacross.furthest.why().is_some_and(|why| why.to_string().contains("one number")),
+            "{what}: {doacross:?}"
+        );
         held.end();
     }
 }

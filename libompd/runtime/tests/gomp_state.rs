@@ -378,7 +378,11 @@ fn corrupted_queues_are_told_and_do_no_harm() {
         let bad = runtime.snapshot(&patched);
         let told = bad.issues.iter().any(|i| i.subject.starts_with("task queue of team"));
         assert!(told, "{astray:#x}: {:?}", bad.issues);
-        assert!(bad.issues.iter().any(|i| i.text.contains("unfinished tasks were not found")), "{:?}", bad.issues);
+        assert!(
+            bad.issues.iter().any(|i| i.what.to_string().contains("unfinished tasks were not found")),
+            "{:?}",
+            bad.issues
+        );
         assert!((2..=3).contains(&in_state(&bad, TaskState::Ready)), "{astray:#x}");
         for state in [TaskState::Running, TaskState::Suspended, TaskState::Detached] {
             assert_eq!(in_state(&bad, state), in_state(&good, state), "{astray:#x}: {state:?}");

@@ -96,7 +96,7 @@ fn threads_of_libomp_are_found_where_the_thread_pointer_is_another() {
         // What is not known is not taken for the same.
         let snapshot = runtimes[0].snapshot(&Above::of(&live, false));
         assert!(snapshot.threads.iter().all(|thread| thread.lwp.is_none()));
-        let issues: Vec<&str> = snapshot.issues.iter().map(|issue| issue.text.as_str()).collect();
+        let issues: Vec<String> = snapshot.issues.iter().map(|issue| issue.what.to_string()).collect();
         assert!(issues.iter().any(|text| text.contains("descriptors of threads is not known")), "{issues:?}");
     }
 }

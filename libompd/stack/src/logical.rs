@@ -243,8 +243,8 @@ impl Walker<'_, '_> {
     fn why_no_region(&self, lwp: i32) -> Option<String> {
         let mut known = self.snapshots.iter().filter_map(|s| s.thread_by_lwp(lwp)).peekable();
         let why = match known.peek() {
-            Some(_) => known.find_map(|thread| thread.team.why().or(thread.thread_num.why()))?,
-            None => "it was not found among the runtime's threads",
+            Some(_) => known.find_map(|thread| thread.team.why().or(thread.thread_num.why()))?.to_string(),
+            None => "it was not found among the runtime's threads".to_owned(),
         };
         Some(format!("which region it is in, if any, is not known: {why}"))
     }

@@ -55,8 +55,10 @@ pub enum Source {
     },
     /// It is not.
     Unknown {
-        /// The reason.
+        /// The reason, in words.
         unknown: String,
+        /// The reason's code, which stays when the words change: see docs/json.md.
+        code: &'static str,
     },
 }
 
@@ -173,7 +175,7 @@ fn source(source: &Fact<model::Source>) -> Source {
             };
             Source::Known { source: value.word(), variable, text }
         }
-        Fact::Unknown { why } => Source::Unknown { unknown: why.clone() },
+        Fact::Unknown { why } => Source::Unknown { unknown: why.to_string(), code: why.code() },
     }
 }
 

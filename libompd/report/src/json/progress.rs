@@ -11,9 +11,9 @@ pub struct Progress {
     /// Seconds between them.
     pub seconds: f64,
     /// Threads that were there both times.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadProgress>,
     /// Teams that were there both times.
-    pub teams: Vec<Team>,
+    pub teams: Vec<TeamProgress>,
     /// Teams that were not there the first time.
     pub teams_begun: usize,
     /// Teams that were not there any more.
@@ -22,7 +22,7 @@ pub struct Progress {
 
 /// What has changed of a thread.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Thread {
+pub struct ThreadProgress {
     /// Kernel thread id.
     pub lwp: i32,
     /// Seconds of processor time it used.
@@ -34,7 +34,7 @@ pub struct Thread {
 
 /// What has changed of a team.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Team {
+pub struct TeamProgress {
     /// Index of the runtime.
     pub runtime: usize,
     /// Index of the team.
@@ -56,12 +56,12 @@ pub fn of(progress: &progress::Progress) -> Progress {
         threads: progress
             .threads
             .iter()
-            .map(|t| Thread { lwp: t.lwp, cpu_seconds: t.cpu.map(|cpu| cpu.as_secs_f64()), moved: t.moved })
+            .map(|t| ThreadProgress { lwp: t.lwp, cpu_seconds: t.cpu.map(|cpu| cpu.as_secs_f64()), moved: t.moved })
             .collect(),
         teams: progress
             .teams
             .iter()
-            .map(|t| Team {
+            .map(|t| TeamProgress {
                 runtime: t.runtime,
                 team: t.team.0,
                 barriers_passed: t.barriers,

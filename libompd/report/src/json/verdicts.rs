@@ -32,7 +32,7 @@ pub struct Verdict {
     /// Descriptors of the tasks named in it.
     pub tasks: Vec<String>,
     /// Teams whose barriers are part of it.
-    pub teams: Vec<Team>,
+    pub teams: Vec<TeamReference>,
 }
 
 /// Something that makes threads wait without being wrong.
@@ -50,7 +50,7 @@ pub struct Remark {
 
 /// A team, by its place in the report.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Team {
+pub struct TeamReference {
     /// Index of the runtime.
     pub runtime: usize,
     /// Index of the team.
@@ -77,7 +77,11 @@ pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
                 held_up: verdict.held_up.clone(),
                 objects: told.objects.iter().map(ToString::to_string).collect(),
                 tasks: told.tasks.iter().map(ToString::to_string).collect(),
-                teams: told.teams.iter().map(|(runtime, team)| Team { runtime: *runtime, team: *team }).collect(),
+                teams: told
+                    .teams
+                    .iter()
+                    .map(|(runtime, team)| TeamReference { runtime: *runtime, team: *team })
+                    .collect(),
             }
         })
         .collect()

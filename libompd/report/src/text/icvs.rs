@@ -32,7 +32,7 @@ fn of_process(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let told = |s: &&Setting| page.verbose || s.value.value().is_some() || s.said.is_some();
     let from = |s: &Setting| match (&s.value, &s.said) {
         (Fact::Unknown { .. }, Some((variable, text))) => format!("{} is set", assignment(variable, text)),
-        (Fact::Unknown { why }, None) => format!("unknown: {}", escape(why)),
+        (Fact::Unknown { why }, None) => format!("unknown: {}", escape(&why.to_string())),
         _ => source(&s.source, page.verbose),
     };
     let rows: Vec<Row> = snapshot
@@ -88,7 +88,7 @@ fn source(source: &Fact<Source>, verbose: bool) -> String {
     match source {
         Fact::Known { value: Source::Environment { variable, text }, .. } => assignment(variable, text),
         Fact::Known { value, .. } => value.word().to_owned(),
-        Fact::Unknown { why } if verbose => format!("unknown: {}", escape(why)),
+        Fact::Unknown { why } if verbose => format!("unknown: {}", escape(&why.to_string())),
         Fact::Unknown { .. } => "?".to_owned(),
     }
 }
@@ -168,7 +168,7 @@ fn list<T: fmt::Display>(own: &Fact<T>, all: &Fact<Vec<T>>, verbose: bool) -> St
             words::with_origin(&Fact::known(joined(value), *origin), verbose)
         }
         (Fact::Known { .. }, Fact::Unknown { why }) if verbose => {
-            format!("{}, further in unknown: {}", words::with_origin(own, verbose), escape(why))
+            format!("{}, further in unknown: {}", words::with_origin(own, verbose), escape(&why.to_string()))
         }
         (Fact::Known { value, .. }, Fact::Unknown { .. }) => format!("{value},?"),
         (Fact::Unknown { .. }, _) => words::with_origin(own, verbose),

@@ -33,7 +33,7 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     });
     let rows = rows.collect();
     page.table(&["team", "region", "kind", "schedule", "progress", "in it", "through"], rows);
-    let mut reasons: Vec<&str> = Vec::new();
+    let mut reasons = Vec::new();
     let iterations = snapshot.loops.iter().filter_map(|of| of.iterations.why());
     let not_posted = snapshot.loops.iter().filter_map(|of| of.doacross.value()?.as_ref()?.missing.why());
     for why in iterations.chain(not_posted) {
@@ -42,7 +42,7 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         }
     }
     for why in reasons {
-        page.wrapped(" ?  ", anstyle::Style::new(), &escape(why), 4);
+        page.wrapped(" ?  ", anstyle::Style::new(), &escape(&why.to_string()), 4);
     }
     for of in &snapshot.loops {
         if let Some(Some(doacross)) = of.doacross.value() {

@@ -410,7 +410,12 @@ fn issues(page: &mut Page, inspection: &Inspection) {
     page.styled(ALARM, format_args!("Incomplete: {}", words::count(all.len(), "issue")));
     let shown = if page.verbose { all.len() } else { SHOWN };
     for issue in all.iter().take(shown) {
-        page.wrapped("  ", Style::new(), &format!("{}: {}", escape(&issue.subject), escape(&issue.text)), 4);
+        page.wrapped(
+            "  ",
+            Style::new(),
+            &format!("{}: {}", escape(&issue.subject), escape(&issue.what.to_string())),
+            4,
+        );
     }
     if all.len() > shown {
         page.line(format_args!("  … and {} more (-v shows all)", all.len() - shown));

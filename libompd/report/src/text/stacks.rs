@@ -59,7 +59,7 @@ fn without_lines(page: &mut Page, inspection: &Inspection) {
     }
     page.blank();
     for (file, why) in &inspection.stacks.without_lines {
-        page.wrapped(&format!("No source lines of {}: ", escape(file)), FAINT, &escape(why), 4);
+        page.wrapped(&format!("No source lines of {}: ", escape(file)), FAINT, &escape(&why.to_string()), 4);
     }
 }
 
@@ -84,7 +84,9 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
                 (_, Some(function)) => format!("in {}", escape(function)),
                 _ => "in the runtime".to_owned(),
             },
-            (Fact::Unknown { why }, None) if stack.frames.is_empty() => format!("unknown: {}", escape(why)),
+            (Fact::Unknown { why }, None) if stack.frames.is_empty() => {
+                format!("unknown: {}", escape(&why.to_string()))
+            }
             (Fact::Unknown { .. }, None) => page.running(stack.lwp),
             (Fact::Known { value: None, .. }, _) => page.running(stack.lwp),
             _ => page.doing(thread),
@@ -228,7 +230,7 @@ fn show_variables(page: &mut Page, frame: &FrameVariables, has_line: bool) {
         let (name, of) = (escape(&variable.name), escape(&variable.type_name));
         let mut text = match &variable.value {
             Ok(value) => format!("{name}: {of} = {}", escape(value)),
-            Err(why) => format!("{name}: {of}, no value: {}", escape(why)),
+            Err(why) => format!("{name}: {of}, no value: {}", escape(&why.to_string())),
         };
         let shared = variable.shared.map(|shared| if shared { "shared" } else { "private" }.to_owned());
         let marks: Vec<String> = shared.into_iter().chain(variable.note.as_deref().map(escape)).collect();
@@ -239,7 +241,7 @@ fn show_variables(page: &mut Page, frame: &FrameVariables, has_line: bool) {
     }
     // Of functions without source lines nobody expects any.
     if let Some(why) = frame.missing.as_ref().filter(|_| has_line || page.verbose) {
-        page.wrapped("        ", FAINT, &format!("(variables: {})", escape(why)), 12);
+        page.wrapped("        ", FAINT, &format!("(variables: {})", escape(&why.to_string())), 12);
     }
 }
 

@@ -98,9 +98,9 @@ fn row(index: usize, task: &Task, verbose: bool, reasons: &mut Vec<String>) -> V
         words::code(&task.function, &task.location).unwrap_or_else(|| match task.kind.get() {
             Some(TaskKind::Initial) => "-".to_owned(),
             _ => {
-                let why = task.function.why().unwrap_or("not read");
-                if !reasons.iter().any(|known| known == why) {
-                    reasons.push(why.to_owned());
+                let why = task.function.why().map_or_else(|| "not read".to_owned(), ToString::to_string);
+                if !reasons.contains(&why) {
+                    reasons.push(why);
                 }
                 "?".to_owned()
             }

@@ -5,6 +5,7 @@
 //! reading. A stripped build's offsets come from a profile, cross-checked with what was decoded.
 
 mod read;
+mod reason;
 mod recover;
 mod schema;
 pub(crate) mod stops;
@@ -18,6 +19,7 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target};
 
+use crate::gomp::reason::Own;
 use crate::entry::{self, Entry};
 use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
@@ -60,6 +62,7 @@ static ABOUT: About = About {
         prefixes: &["GOACC_", "GOMP_", "acc_", "omp_", "ompc_", "ompx_"],
         large_exports: &[],
     },
+    reasons: reason::Own::CODES,
 };
 
 impl Family for Libgomp {
@@ -264,7 +267,7 @@ impl Runtime for Gomp {
     }
 
     fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
-        Fact::unknown("what libgomp implements only its compiler says")
+        Fact::unknown(Own::CompilerKnowsVersion)
     }
 
     fn naming(&self) -> Naming {

@@ -8,6 +8,8 @@ use ompd_layout::code::{self, Call, CodeImage, Event, Expr, Kind as ExprKind, Li
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Target};
 
+use crate::model::Common;
+use crate::gomp::reason::Own;
 use super::Gomp;
 use super::recover::{Recipes, internal};
 use crate::bind::View;
@@ -475,7 +477,7 @@ impl Gomp {
     ) -> Result<AtStop, String> {
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
         let task = thread.task.clone();
-        let current = || task.get().ok_or_else(|| task.why().unwrap_or("unknown").to_owned());
+        let current = || task.get().ok_or_else(|| task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
         match point.kind {
             Kind::TeamStart => {
                 let team = self.newborn(target, snapshot, lwp, registers)?;
@@ -554,12 +556,12 @@ impl Gomp {
             serialized: s.nthreads.fact(Ok(size == 1)),
             function: match argument(FUNCTION) {
                 Some(function) => Fact::known(function, Origin::Registers),
-                None => Fact::unknown("libgomp does not store the function of a region"),
+                None => Fact::unknown(Own::NoRegionFunction),
             },
-            location: Fact::unknown("libgomp does not store source positions"),
+            location: Fact::unknown(Own::NoPositions),
             members,
-            barrier: Fact::unknown("the region has not begun"),
-            tool_data: Fact::unknown("libgomp has no OMPT"),
+            barrier: Fact::unknown(Common::RegionNotBegun),
+            tool_data: Fact::unknown(Own::NoOmpt),
         })
     }
 }

@@ -8,6 +8,7 @@ mod described;
 mod entries;
 pub(crate) mod named;
 mod read;
+mod reason;
 mod recover;
 mod schema;
 pub(crate) mod stops;
@@ -22,6 +23,7 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
+use crate::kmp::reason::Own;
 use crate::entry::{self, Entry};
 use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
@@ -65,6 +67,7 @@ static ABOUT: About = About {
         // Intel's builds describe themselves in a variable of which LLVM's have a dummy of 4 bytes.
         large_exports: &[(described::SYMBOL, described::MIN_SIZE)],
     },
+    reasons: reason::Own::CODES,
 };
 
 impl Family for Libomp {
@@ -264,7 +267,7 @@ impl Runtime for Kmp {
 
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {
         let Some((addr, origin)) = self.global(schema::OPENMP_VERSION) else {
-            return Fact::unknown("where this runtime keeps it is not known");
+            return Fact::unknown(Own::NotKept);
         };
         match target.read_u32(addr) {
             Ok(version) => Fact::known(version, origin),

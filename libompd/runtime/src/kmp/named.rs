@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 
 use ompd_process::{Addr, Machine, Target, TargetExt};
 
+use crate::model::Common;
+use crate::kmp::reason::Own;
+use crate::model::Reason;
 use super::Kmp;
 use super::stops::around_serialized;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
 use crate::owner::Owner;
@@ -73,8 +76,8 @@ impl Kmp {
         }
     }
 
-    fn raw(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<Raw, Why> {
-        let unknown = || Why::Inconsistent("the runtime does not know the thread".to_owned());
+    fn raw(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<Raw, Reason> {
+        let unknown = || Reason::Inconsistent("the runtime does not know the thread".to_owned());
         let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;
         let s = &self.structs.info;
         let view = View::read(target, thread.descriptor, s.size)?;
@@ -101,7 +104,7 @@ impl Kmp {
             return Err("the team that begins cannot be told from that of the region around it".to_owned());
         }
         for team in teams {
-            let read = || -> Result<Option<View>, Why> {
+            let read = || -> Result<Option<View>, Reason> {
                 let view = View::read(target, team, s.team.size)?;
                 let first = target.read_ptr(view.ptr(&s.team.threads)?)?;
                 let inside = view.ptr(&s.team.parent)? == raw.team && first == raw.thread;
@@ -130,7 +133,7 @@ impl Kmp {
         }
         let function = match view.ptr(&slots.pkfn) {
             Ok(function) if self.territory.owner(target, function) == Owner::Other => slots.pkfn.fact(Ok(function)),
-            Ok(_) => Fact::unknown("the runtime does not know the function of the program yet"),
+            Ok(_) => Fact::unknown(Own::FunctionNotYet),
             Err(why) => why.into(),
         };
         let team = RawTeam {
@@ -142,10 +145,10 @@ impl Kmp {
             primary_num: slots.master_tid.fact(view.count(&slots.master_tid)),
             serialized: slots.serialized.fact(Ok(false)),
             function,
-            location: Fact::unknown("the region has not begun"),
+            location: Fact::unknown(Common::RegionNotBegun),
             members,
-            barrier: Fact::unknown("the region has not begun"),
-            tool_data: Fact::unknown("the region has not begun"),
+            barrier: Fact::unknown(Common::RegionNotBegun),
+            tool_data: Fact::unknown(Common::RegionNotBegun),
         };
         let (region, lacking) = (TeamId(snapshot.teams.len()), vec![Lacking::Team(Box::new(team))]);
         Ok(AtStop { region: Some(region), task: Some(task), lacking, not_counted: None })

@@ -455,7 +455,7 @@ impl Kmp {
             return self.hold_named(target, snapshot, lwp, point.event, registers);
         }
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
-        let current = || thread.task.get().ok_or_else(|| thread.task.why().unwrap_or("unknown").to_owned());
+        let current = || thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
         let task = match point.kind {
             Kind::InRegion => Some(current().and_then(|id| encountering(snapshot, id))),
             Kind::InSerialized => Some(around_serialized(snapshot, lwp)?),
@@ -476,7 +476,7 @@ impl Kmp {
 /// The task that met the construct of a serialized region which the thread is in.
 pub(super) fn around_serialized(snapshot: &RawSnapshot, lwp: i32) -> Result<Result<TaskId, String>, String> {
     let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
-    let current = thread.task.get().ok_or_else(|| thread.task.why().unwrap_or("unknown").to_owned());
+    let current = thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
     let region = thread.team.flat().and_then(|id| snapshot.team(id));
     let outer = region.and_then(|region| snapshot.team(region.parent.flat()?));
     // Those nested in each other have one task.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::entry::{Construct, Role};
 use crate::evidence::RuntimeCall;
+use crate::model::Common;
 
 /// What each thread of a runtime waits for.
 pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence) -> Vec<Fact<Option<Wait>>> {
@@ -15,7 +16,7 @@ pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence) -> Vec<Fact<Optio
         match &mut waits[index] {
             // libomp leaves the mark of a taskwait there, and it ends whatever others do.
             Fact::Known { value: Some(wait), .. } if task_wait(wait.kind) && in_taskyield => {
-                waits[index] = Fact::unknown(IN_TASKYIELD);
+                waits[index] = Fact::unknown(Common::InTaskyield);
             }
             Fact::Known { value: Some(wait), .. } => refine(wait, call),
             Fact::Known { value: None, .. } => {}
@@ -59,8 +60,7 @@ fn place(call: &RuntimeCall, wait: &mut Wait) {
         let differs = |line: &&SourceLine| wait.location.as_ref().is_some_and(|recorded| !same_line(recorded, line));
         if let Some(line) = call.line.as_ref().filter(differs) {
             wait.location = Some(line.clone());
-            wait.barrier =
-                Some(Fact::unknown("the runtime's record is of another barrier, in a task it executed here"));
+            wait.barrier = Some(Fact::unknown(Common::OtherBarrier));
         }
     }
 }
@@ -132,7 +132,7 @@ fn by_call(raw: &RawSnapshot, thread: &RawThread, call: &RuntimeCall) -> Option<
 fn over(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, wait: &Wait) -> Fact<bool> {
     let not = Fact::known(false, Origin::Stack);
     let task = thread.task.get().and_then(|id| raw.task(id));
-    let unknown = || Fact::unknown("only its stack tells of this wait, not whether it is over");
+    let unknown = || Fact::unknown(Common::OnlyStackTellsNotWhetherOver);
     match wait.kind {
         // Whether it is on its way out is known of thread 0 alone: it is the last to arrive and the first to leave.
         WaitKind::Barrier | WaitKind::RegionEnd if thread.thread_num.get() != Some(0) => unknown(),

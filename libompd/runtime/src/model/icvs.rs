@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Fact;
+use super::{Fact, Reason};
 
 /// Loop schedules of `run-sched-var`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,8 @@ pub struct IcvSources {
 
 impl IcvSources {
     /// All unknown, for one reason.
-    pub fn unknown(why: &str) -> Self {
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        let why = &why.into();
         IcvSources {
             nthreads: Fact::unknown(why),
             dynamic: Fact::unknown(why),
@@ -235,8 +236,9 @@ pub struct Placement {
 
 impl Placement {
     /// All unknown, for one reason.
-    pub fn unknown(why: impl fmt::Display) -> Self {
-        Placement { place: Fact::unknown(&why), partition: Fact::unknown(&why), cpus: Fact::unknown(&why) }
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        let why = &why.into();
+        Placement { place: Fact::unknown(why), partition: Fact::unknown(why), cpus: Fact::unknown(why) }
     }
 }
 
@@ -306,8 +308,9 @@ pub struct DeeperItems {
 
 impl DeeperItems {
     /// Both unknown, for one reason.
-    pub fn unknown(why: impl fmt::Display) -> Self {
-        DeeperItems { nthreads: Fact::unknown(&why), bind: Fact::unknown(why) }
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        let why = &why.into();
+        DeeperItems { nthreads: Fact::unknown(why), bind: Fact::unknown(why) }
     }
 
     /// Of lists that begin with level 0, what is further in than this level.
@@ -321,7 +324,8 @@ impl DeeperItems {
 
 impl Icvs {
     /// All unknown, for one reason.
-    pub fn unknown(why: &str) -> Self {
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        let why = &why.into();
         Icvs {
             nthreads: Fact::unknown(why),
             dynamic: Fact::unknown(why),
@@ -403,8 +407,14 @@ mod tests {
     #[test]
     fn what_is_not_known_of_a_list_makes_it_unknown() {
         let of = |own, deeper: &str| Icvs { nthreads: own, deeper: DeeperItems::unknown(deeper), ..icvs(9, 3, 0) };
-        assert_eq!(of(Fact::known(1, Origin::Code), "gone").nthreads_list().why(), Some("gone"));
-        assert_eq!(of(Fact::unknown("first"), "gone").nthreads_list().why(), Some("first"));
+        assert_eq!(
+            of(Fact::known(1, Origin::Code), "gone").nthreads_list().why().map(Reason::to_string).as_deref(),
+            Some("gone")
+        );
+        assert_eq!(
+            of(Fact::unknown("first"), "gone").nthreads_list().why().map(Reason::to_string).as_deref(),
+            Some("first")
+        );
         // Of threads that are not bound it is not certain what inner regions get, unless there is no list.
         assert!(icvs(9, 0, 0).bind_list().value().is_none());
         assert_eq!(icvs(9, 0, 1).bind_list().value(), Some(&vec![ProcBind(0)]));

@@ -1,6 +1,6 @@
 //! Worksharing regions: how far they are.
 
-use super::{Fact, TeamId};
+use super::{Fact, Reason, TeamId};
 
 /// Which worksharing construct it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +113,13 @@ pub struct Doacross {
 
 impl Doacross {
     /// A loop of which only that much is known.
-    pub(crate) fn unknown(dimensions: u32, why: impl std::fmt::Display) -> Doacross {
-        let why = why.to_string();
+    pub(crate) fn unknown(dimensions: u32, why: impl Into<Reason>) -> Doacross {
+        let why = &why.into();
         Doacross {
             dimensions,
-            posted: Fact::unknown(&why),
-            furthest: Fact::unknown(&why),
-            missing: Fact::unknown(&why),
+            posted: Fact::unknown(why),
+            furthest: Fact::unknown(why),
+            missing: Fact::unknown(why),
             members: Vec::new(),
         }
     }

@@ -12,6 +12,7 @@ use ompd_process::Addr;
 mod icvs;
 mod instance;
 mod loops;
+mod reason;
 mod tasks;
 mod teams;
 mod threads;
@@ -23,12 +24,13 @@ pub use icvs::{
 };
 pub use instance::{InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
+pub(crate) use reason::reasons;
+pub use reason::{Common, Reason, Trouble};
 pub use tasks::{
     DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, RawDependence, RawTask, Task, TaskKind, TaskState,
     Taskgroup,
 };
 pub use teams::{Barrier, RawTeam, Team};
-pub(crate) use threads::IN_TASKYIELD;
 pub use threads::{OmptState, RawThread, Role, State, Thread};
 pub use waits::{BarrierKind, Lock, LockKind, Owner, RawLock, Wait, WaitKind};
 
@@ -44,8 +46,8 @@ pub enum Fact<T> {
     },
     /// The value is not known.
     Unknown {
-        /// Why, as a sentence fragment for people.
-        why: String,
+        /// Reason, as a sentence fragment for people.
+        why: Reason,
     },
 }
 
@@ -56,8 +58,8 @@ impl<T> Fact<T> {
     }
 
     /// A value that could not be read.
-    pub fn unknown(why: impl fmt::Display) -> Self {
-        Fact::Unknown { why: why.to_string() }
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        Fact::Unknown { why: why.into() }
     }
 
     /// The value, if known.
@@ -85,7 +87,7 @@ impl<T> Fact<T> {
     }
 
     /// The reason, if the value is not known.
-    pub fn why(&self) -> Option<&str> {
+    pub fn why(&self) -> Option<&Reason> {
         match self {
             Fact::Known { .. } => None,
             Fact::Unknown { why } => Some(why),
@@ -121,13 +123,13 @@ pub struct Issue {
     /// What is affected, in a few words (`thread 4711`, `team 0x…`, `layout`).
     pub subject: String,
     /// What happened and what it costs.
-    pub text: String,
+    pub what: Reason,
 }
 
 impl Issue {
     /// An issue about `subject`.
-    pub fn new(subject: impl Into<String>, text: impl fmt::Display) -> Self {
-        Issue { subject: subject.into(), text: text.to_string() }
+    pub fn new(subject: impl Into<String>, what: impl Into<Reason>) -> Self {
+        Issue { subject: subject.into(), what: what.into() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use ompd_process::Addr;
 
-use super::{CodeRef, Fact, Site, SourceLine, TaskId, TaskgroupId, TeamId};
+use super::{CodeRef, Fact, Reason, Site, SourceLine, TaskId, TaskgroupId, TeamId};
 
 /// Kinds of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -171,7 +171,8 @@ pub struct OmptFrame {
 
 impl RawTask {
     /// A task of which nothing is known but where it is, for `why`.
-    pub(crate) fn unknown(descriptor: Addr, why: &str) -> RawTask {
+    pub(crate) fn unknown(descriptor: Addr, why: impl Into<Reason>) -> RawTask {
+        let why = &why.into();
         RawTask {
             descriptor,
             kind: Fact::unknown(why),

@@ -6,7 +6,7 @@ use ompd_process::Addr;
 
 use crate::entry::Construct;
 
-use super::{CodeRef, Fact, SourceLine, TeamId};
+use super::{CodeRef, Common, Fact, SourceLine, TeamId};
 
 /// One team as its runtime has it: the threads executing one parallel region.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl From<RawTeam> for Team {
         Team {
             function: raw.function.clone().map(CodeRef::new),
             location: raw.location.clone(),
-            construct: Fact::unknown("the call that opened the region was not seen"),
+            construct: Fact::unknown(Common::CallNotSeen),
             raw,
         }
     }

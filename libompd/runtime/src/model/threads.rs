@@ -5,7 +5,7 @@ use std::ops::Deref;
 use ompd_layout::Origin;
 use ompd_process::Addr;
 
-use super::{Fact, Icvs, Placement, TaskId, Team, TeamId, Wait};
+use super::{Common, Fact, Icvs, Placement, Reason, TaskId, Team, TeamId, Wait};
 
 /// What a thread is to this runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,14 +151,11 @@ impl Thread {
             (Fact::Known { value: Some(wait), .. }, _) => wait.kind.state_fact(wait.origin),
             (_, Fact::Known { value: Role::IdleWorker, origin }) => Fact::known(State::Idle, *origin),
             (Fact::Known { value: None, origin }, _) => working(&self.team, teams, *origin),
-            (Fact::Unknown { why }, _) if why == IN_TASKYIELD => Fact::unknown("it is in taskyield"),
+            (Fact::Unknown { why: Reason::Common(Common::InTaskyield) }, _) => Fact::unknown(Common::StateInTaskyield),
             (Fact::Unknown { why }, _) => Fact::unknown(why),
         }
     }
 }
-
-/// Why nothing is said of the wait of a thread in `taskyield`.
-pub(crate) const IN_TASKYIELD: &str = "it is in taskyield, which waits for nothing, and may be executing no task";
 
 /// The state of a thread that does not wait: inside or outside a region of more than one thread.
 fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<State> {
@@ -167,7 +164,7 @@ fn working(team: &Fact<Option<TeamId>>, teams: &[Team], origin: Origin) -> Fact<
         Fact::Known { value: Some(id), .. } => match teams.get(id.0).and_then(|t| t.active_level.get()) {
             Some(0) => Fact::known(State::WorkSerial, origin),
             Some(_) => Fact::known(State::WorkParallel, origin),
-            None => Fact::unknown("the active level of its team is not known"),
+            None => Fact::unknown(Common::ActiveLevelUnknown),
         },
         Fact::Unknown { why } => Fact::unknown(why),
     }

@@ -7,7 +7,7 @@ use ompd_process::Addr;
 
 use crate::entry::Construct;
 
-use super::{Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
+use super::{Common, Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
 
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,8 +166,8 @@ impl Wait {
         let barrier = matches!(kind, WaitKind::Barrier | WaitKind::BarrierTasks);
         Wait {
             barrier: barrier.then(|| match origin {
-                Origin::Stack => Fact::unknown("only its stack tells of this wait"),
-                _ => Fact::unknown("the runtime does not record it"),
+                Origin::Stack => Fact::unknown(Common::OnlyStackTells),
+                _ => Fact::unknown(Common::NotRecordedByRuntime),
             }),
             kind,
             object,
@@ -176,7 +176,7 @@ impl Wait {
             team: None,
             lock: None,
             taskgroup: None,
-            over: Fact::unknown("not looked at"),
+            over: Fact::unknown(Common::NotLookedAt),
             asleep: None,
             call: None,
             origin,

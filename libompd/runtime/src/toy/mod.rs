@@ -10,7 +10,7 @@ use ompd_layout::{GlobalSchema, Layout, Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Live, Module, OpenOptions, Target, TargetExt};
 
-use crate::bind::{View, Why, structs};
+use crate::bind::{View, structs};
 use crate::evidence::Evidence;
 use crate::family::{About, Family, Layouts, Variables};
 use crate::instance::{self, Cost, FamilyOrigins, Runtime};
@@ -61,6 +61,7 @@ static ABOUT: About = About {
         has_all_allocators: false,
     },
     layouts: Layouts { schema: &SCHEMA, archs: &[], prefixes: &["toy_"], large_exports: &[] },
+    reasons: &[],
 };
 
 /// The family.
@@ -119,8 +120,8 @@ impl Instance {
         Instance { info, thread: ToyThread::bind(layout), team: ToyTeam::bind(layout), at }
     }
 
-    fn read(&self, target: &dyn Target) -> Result<(Vec<RawThread>, RawTeam), Why> {
-        let (at, _) = self.at.ok_or_else(|| Why::Inconsistent("where its team lies is not known".to_owned()))?;
+    fn read(&self, target: &dyn Target) -> Result<(Vec<RawThread>, RawTeam), Reason> {
+        let (at, _) = self.at.ok_or_else(|| Reason::Inconsistent("where its team lies is not known".to_owned()))?;
         let view = View::read(target, at, self.team.size)?;
         let size = view.count(&self.team.members)?;
         let mut threads = Vec::new();
@@ -149,7 +150,7 @@ impl Instance {
         Ok((threads, team))
     }
 
-    fn thread(&self, view: &View) -> Result<RawThread, Why> {
+    fn thread(&self, view: &View) -> Result<RawThread, Reason> {
         let why = "this runtime has no such thing";
         Ok(RawThread {
             lwp: Some(view.count(&self.thread.lwp)? as i32),

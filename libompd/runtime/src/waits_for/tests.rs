@@ -197,7 +197,7 @@ fn two_locks_and_who_only_waits_for_them() {
 fn a_lock_whose_owner_is_not_known_takes_everybody() {
     let mut p = Process::new();
     let team = p.team();
-    let lock = p.lock(Fact::unknown("not recorded"));
+    let lock = p.lock(Fact::unknown(Common::NotRecorded));
     p.member(team, FUTEX, locked(lock));
     p.member(team, FUTEX, wait(WaitKind::Barrier, team));
     assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::ClosedWaits, vec![1, 2])]);
@@ -224,7 +224,7 @@ fn a_lock_of_a_thread_that_is_gone_and_one_of_oneself() {
 
 #[test]
 fn who_has_been_let_go_is_not_stuck() {
-    for over in [fact(true), Fact::unknown("not recorded")] {
+    for over in [fact(true), Fact::unknown(Common::NotRecorded)] {
         let mut p = Process::new();
         let team = p.team();
         let lock = p.lock(fact(Some(Owner::Thread(2))));
@@ -311,7 +311,7 @@ fn idle_workers() {
     };
     assert_eq!(of(FUTEX, fact(false)), 1);
     // On its way to the pool: others wait for it to get there.
-    assert_eq!(of(Blocked::No, Fact::unknown("not looked at")), 0);
+    assert_eq!(of(Blocked::No, Fact::unknown(Common::NotLookedAt)), 0);
 }
 
 #[test]

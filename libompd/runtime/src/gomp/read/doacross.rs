@@ -6,9 +6,10 @@
 
 use ompd_process::{Addr, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::Reader;
 use super::loops::Extent;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::*;
 
@@ -72,7 +73,7 @@ impl Reader<'_> {
         schedule: LoopSchedule,
         extent: &Extent,
         team: &RawTeam,
-    ) -> Result<Option<Doacross>, Why> {
+    ) -> Result<Option<Doacross>, Reason> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         let record = share.ptr(&s.doacross)?;
         // Every other loop has its queue for `ordered` in this place, most in the record itself.
@@ -82,13 +83,13 @@ impl Reader<'_> {
         if extent.step != 1 {
             return Ok(None);
         }
-        let members = u64::from(team.size.get().ok_or(Why::Missing("gomp_team.nthreads"))?.max(1));
+        let members = u64::from(team.size.get().ok_or(Reason::NoLayout("gomp_team.nthreads"))?.max(1));
         // A queue that is not in the share itself has more than four entries, all of them numbers of members.
         let order = self.target.arch().byte_order;
         let begins = self.target.read_vec(record, 16)?;
         let is_queue = || match begins.chunks_exact(4).all(|number| order.uint(number) < members) {
             true => Ok(None),
-            false => Err(Why::Inconsistent(format!("at {record} is neither a doacross loop nor a queue of turns"))),
+            false => Err(Reason::from(Own::NeitherLoopNorQueue { record })),
         };
         if extent.end < 0 {
             return is_queue();
@@ -114,8 +115,8 @@ impl Reader<'_> {
         }
         let packed = self.packed(view.addr_of(&d.shift_counts)?, dimensions)?;
         let told = |cell: u64| cell.checked_sub(1).map(|number| packed.counters(number));
-        let posted = Fact::unknown("libgomp keeps only what was posted last, for each member or chunk");
-        let inner = "libgomp does not record how long the inner loops are";
+        let posted = Fact::unknown(Own::OnlyLastPosted);
+        let inner = Own::InnerLoops;
         let end = extent.end as u64;
         if schedule == LoopSchedule::Static {
             let cells = self.cells(array, element, 0, members)?;
@@ -164,20 +165,20 @@ impl Reader<'_> {
         }))
     }
 
-    fn packed(&self, at: Addr, dimensions: u32) -> Result<Packed, Why> {
+    fn packed(&self, at: Addr, dimensions: u32) -> Result<Packed, Reason> {
         let mut shifts = Vec::with_capacity(dimensions as usize);
         for k in 0..u64::from(dimensions) {
             shifts.push(self.target.read_u32(at.offset(4 * k))?);
         }
         let falls = shifts.windows(2).all(|pair| pair[0] >= pair[1]);
         if !falls || shifts.first().is_none_or(|first| *first >= BITS) || shifts.last() != Some(&0) {
-            return Err(Why::Inconsistent(format!("counters of a doacross loop are shifted by {shifts:?}")));
+            return Err(Reason::Inconsistent(format!("counters of a doacross loop are shifted by {shifts:?}")));
         }
         Ok(Packed(shifts))
     }
 
     /// Iterations of the outermost loop that one element of the array is about, where they are handed out.
-    fn chunk_of_doacross(&self, share: &View, view: &View, schedule: LoopSchedule) -> Result<u64, Why> {
+    fn chunk_of_doacross(&self, share: &View, view: &View, schedule: LoopSchedule) -> Result<u64, Reason> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         if schedule == LoopSchedule::Guided {
             return Ok(1);
@@ -185,12 +186,12 @@ impl Reader<'_> {
         match (view.uint(&d.chunk_size)?, share.uint(&s.chunk_size)?) {
             (size @ 1.., asked) if size == asked => Ok(size),
             (size, asked) => {
-                Err(Why::Inconsistent(format!("chunks of a doacross loop are of {size} and of {asked} iterations")))
+                Err(Reason::Inconsistent(format!("chunks of a doacross loop are of {size} and of {asked} iterations")))
             }
         }
     }
 
-    fn dealt(&self, share: &View, view: &View) -> Result<Dealt, Why> {
+    fn dealt(&self, share: &View, view: &View) -> Result<Dealt, Reason> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         Ok(match share.uint(&s.chunk_size)? {
             0 => Dealt::Shares { q: view.uint(&d.chunk_size)?, t: view.uint(&d.t)?, boundary: view.uint(&d.boundary)? },
@@ -199,9 +200,9 @@ impl Reader<'_> {
     }
 
     /// The numbers in `count` elements of the array from `first` on.
-    fn cells(&self, array: Addr, element: u64, first: u64, count: u64) -> Result<Vec<u64>, Why> {
+    fn cells(&self, array: Addr, element: u64, first: u64, count: u64) -> Result<Vec<u64>, Reason> {
         let bytes = element.checked_mul(count).filter(|bytes| *bytes <= limits::DOACROSS);
-        let bytes = bytes.ok_or_else(|| Why::Inconsistent(format!("a doacross loop of {count} members")))?;
+        let bytes = bytes.ok_or_else(|| Reason::from(Own::DoacrossMembers { count }))?;
         let read = self.target.read_vec(array.offset(element.wrapping_mul(first)), bytes)?;
         let order = self.target.arch().byte_order;
         let element = usize::try_from(element).unwrap_or(usize::MAX);

@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
             }
         } else {
             for thread in &mut reader.threads {
-                (thread.unsettled, thread.idle) = (Some(NOT_LOOKED_FOR.to_owned()), true);
+                (thread.unsettled, thread.idle) = (Some(NOT_LOOKED_FOR.into()), true);
             }
         }
         for task in reader.tasks.iter_mut().filter(|task| task.descriptor != current) {

@@ -6,7 +6,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
 use super::{GompThread, Reader};
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
 use crate::limits;
@@ -45,7 +45,7 @@ impl Reader<'_> {
         };
         let mut icvs = match self.icvs_at(addr) {
             Ok(icvs) => icvs,
-            Err(why) => return Icvs::unknown(&why.to_string()),
+            Err(why) => return Icvs::unknown(why),
         };
         icvs.levels = s.thread.level.fact(Ok(raw.level));
         icvs.active_levels = s.thread.active_level.fact(raw.view.u32(&s.thread.active_level));
@@ -63,11 +63,11 @@ impl Reader<'_> {
     /// The control variables that the task at this address has itself, whether or not it is executed.
     pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
         let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
-        at().unwrap_or_else(|why| Icvs::unknown(&why.to_string()))
+        at().unwrap_or_else(Icvs::unknown)
     }
 
     /// The control variables at an address, without levels and sources.
-    fn icvs_at(&self, addr: Addr) -> Result<Icvs, Why> {
+    fn icvs_at(&self, addr: Addr) -> Result<Icvs, Reason> {
         let i = &self.gomp.structs.icv;
         let view = View::read(self.target, addr, i.size)?;
         let schedule = || {
@@ -168,19 +168,19 @@ impl Reader<'_> {
         };
         let origin = origin.max(of_length);
         let arch = self.target.arch();
-        let read = || -> Result<Arc<[u64]>, Why> {
+        let read = || -> Result<Arc<[u64]>, Reason> {
             let (list, length) = (self.target.read_ptr(list)?, self.target.read_ptr(length)?.0);
             if list.is_null() {
                 return Ok(Arc::default());
             }
             if !(1..=limits::LEVELS).contains(&length) {
-                return Err(Why::Inconsistent(format!("the list has {length} items, which is not believed")));
+                return Err(Reason::Inconsistent(format!("the list has {length} items, which is not believed")));
             }
             let bytes = self.target.read_vec(list, length * width)?;
             let items: Arc<[u64]> = bytes.chunks_exact(width as usize).map(|c| arch.byte_order.uint(c)).collect();
             let begins = items.first().copied();
             if first.is_some_and(|first| Some(first) != begins) || !items.iter().all(|item| is_item(*item)) {
-                return Err(Why::Inconsistent("the list is not what the runtime began with".to_owned()));
+                return Err(Reason::Inconsistent("the list is not what the runtime began with".to_owned()));
             }
             Ok(items)
         };
@@ -323,7 +323,7 @@ impl Reader<'_> {
             let last = first.checked_add(length.max(1) - 1).filter(|last| u64::from(*last) < count);
             match last {
                 Some(last) => Ok((length > 0).then_some(Partition { first, last })),
-                None => Err(Why::Inconsistent(format!("of {count} places its partition has {length} from {first} on"))),
+                None => Err(Reason::Inconsistent(format!("of {count} places its partition has {length} from {first} on"))),
             }
         };
         let cpus = match &place {
@@ -341,7 +341,7 @@ impl Reader<'_> {
     }
 
     /// How many places there are, `None` if none were asked for.
-    fn places(&self) -> Result<Option<u64>, String> {
+    fn places(&self) -> Result<Option<u64>, Reason> {
         let width = self.target.arch().pointer_bytes.into();
         let list = self.word(self.gomp.places, width, "its places");
         let length = self.word(self.gomp.places_len, width, "how many places it has");
@@ -353,31 +353,31 @@ impl Reader<'_> {
     }
 
     /// The processors of all places.
-    fn place_table(&self) -> &Result<Vec<Arc<[u32]>>, String> {
-        self.place_table.get_or_init(|| self.read_places().map_err(|why| why.to_string()))
+    fn place_table(&self) -> &Result<Vec<Arc<[u32]>>, Reason> {
+        self.place_table.get_or_init(|| self.read_places())
     }
 
     /// The sets lie one behind the other in one piece of memory (`gomp_affinity_alloc`), so that their distance is their size.
     /// Places without any processor that may be used are taken out of the list; the sets left in between are empty.
-    fn read_places(&self) -> Result<Vec<Arc<[u32]>>, Why> {
+    fn read_places(&self) -> Result<Vec<Arc<[u32]>>, Reason> {
         let arch = self.target.arch();
-        let Some(count) = self.places().map_err(Why::Inconsistent)?.filter(|count| *count <= MAX_PLACES) else {
-            return Err(Why::Inconsistent("its table of places is implausible".to_owned()));
+        let Some(count) = self.places()?.filter(|count| *count <= MAX_PLACES) else {
+            return Err(Reason::Inconsistent("its table of places is implausible".to_owned()));
         };
         let (Some((list, _)), width) = (self.gomp.places, u64::from(arch.pointer_bytes)) else {
-            return Err(Why::Missing("the table of places"));
+            return Err(Reason::NoLayout("the table of places"));
         };
         let list = self.target.read_ptr(list)?;
         let bytes = self.target.read_vec(list, count * width)?;
         let sets: Vec<u64> = bytes.chunks_exact(arch.pointer_bytes.into()).map(|c| arch.byte_order.uint(c)).collect();
         let distance = sets.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).min();
         let Some(size) = distance else {
-            return Err(Why::Inconsistent(
+            return Err(Reason::Inconsistent(
                 "how large a set of processors is does not show where there is one place".into(),
             ));
         };
         if !(1..=MAX_SET).contains(&size) || size % width != 0 {
-            return Err(Why::Inconsistent("its table of places is implausible".to_owned()));
+            return Err(Reason::Inconsistent("its table of places is implausible".to_owned()));
         }
         let mut left = MAX_LISTED;
         let set = |addr: &u64| {
@@ -390,7 +390,7 @@ impl Reader<'_> {
             }
             left = left
                 .checked_sub(cpus.len())
-                .ok_or_else(|| Why::Inconsistent("its places have too many processors".to_owned()))?;
+                .ok_or_else(|| Reason::Inconsistent("its places have too many processors".to_owned()))?;
             Ok(cpus.into())
         };
         sets.iter().map(set).collect()

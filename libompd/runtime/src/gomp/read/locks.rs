@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::model::*;
 
 /// Why nobody is named as the owner of a lock.
-const NO_OWNER: &str = "libgomp does not record who holds a lock, other than of nest locks";
+const NO_OWNER: Own = Own::NoOwner;
 
 impl Reader<'_> {
     /// The lock whose word is at `object`; `lwp` waits for it.
@@ -23,12 +24,12 @@ impl Reader<'_> {
                 kind: match kind {
                     WaitKind::Critical => Fact::known(LockKind::Critical, origin),
                     WaitKind::Atomic => Fact::known(LockKind::Atomic, origin),
-                    _ => Fact::unknown("locks and named criticals look alike in libgomp"),
+                    _ => Fact::unknown(Own::LockOrCritical),
                 },
                 name: self.places.get(&object).and_then(|place| place.name.clone()),
                 location: None,
                 owner: Fact::unknown(NO_OWNER),
-                held: Fact::unknown("not read"),
+                held: Fact::unknown(Common::NotRead),
                 variable_word: None,
                 depth: None,
                 waiters: Vec::new(),
@@ -68,8 +69,8 @@ impl Reader<'_> {
             wait.over = match lock.held.get() {
                 Some(true) => Fact::known(false, *origin),
                 Some(false) if lock.waiters.len() == 1 => Fact::known(true, *origin),
-                Some(false) => Fact::unknown(format!("the lock is free, and one of {} gets it", lock.waiters.len())),
-                None => Fact::unknown("the lock could not be read"),
+                Some(false) => Fact::unknown(Own::FreeLock { waiters: lock.waiters.len() }),
+                None => Fact::unknown(Own::LockUnreadable),
             };
             if lock.kind.get() == Some(LockKind::NestLock) && wait.kind == WaitKind::Mutex {
                 wait.kind = WaitKind::Lock;
@@ -83,7 +84,7 @@ impl Reader<'_> {
     /// A simple lock is a word, and behind it is whatever the program has there. But the owner of a nest lock is the
     /// address of the control variables inside of a task (`omp_set_nest_lock` in lock.c), which libgomp gives to nobody:
     /// where that address stands in the right place behind a lock that is held, with a count that fits, it is one.
-    fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Why> {
+    fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Reason> {
         let s = &self.gomp.structs.nest_lock;
         let view = View::read(self.target, object.back(s.lock.offset()?), s.size)?;
         let Some(task) = by_icv.get(&view.ptr(&s.owner)?) else { return Ok(None) };

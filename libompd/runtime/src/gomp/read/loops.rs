@@ -13,8 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::model::*;
 
 /// `enum gomp_schedule_type`: as `omp_sched_t`, the sign bit for `monotonic`.
@@ -96,7 +97,7 @@ impl Reader<'_> {
         share: Addr,
         (inside, perhaps): (Vec<u32>, Vec<u32>),
         ordered: bool,
-    ) -> Result<Option<Loop>, Why> {
+    ) -> Result<Option<Loop>, Reason> {
         let s = &self.gomp.structs.work_share;
         let view = View::read(self.target, share, s.size)?;
         let schedule = match view.u32(&s.sched)? & !sched::MONOTONIC {
@@ -132,10 +133,10 @@ impl Reader<'_> {
         let kind = match schedule {
             _ if is_doacross => s.doacross.fact(Ok(LoopKind::Loop)),
             LoopSchedule::Dynamic if exhausted => {
-                Fact::unknown("a `single` with `copyprivate` may have the record of an earlier loop")
+                Fact::unknown(Own::SingleMayHaveIt)
             }
             LoopSchedule::Dynamic => s.sched.fact(Ok(LoopKind::LoopOrSections)),
-            _ if exhausted => Fact::unknown("a `single` with `copyprivate` may have the record of an earlier loop"),
+            _ if exhausted => Fact::unknown(Own::SingleMayHaveIt),
             _ => s.sched.fact(Ok(LoopKind::Loop)),
         };
         let completed = view.u32(&s.threads_completed).map(|through| match through {
@@ -151,18 +152,18 @@ impl Reader<'_> {
             chunk: s.chunk_size.fact(self.chunk(&view, schedule)),
             iterations,
             handed_out: match schedule {
-                LoopSchedule::Static => Fact::unknown("each member computes its own share"),
+                LoopSchedule::Static => Fact::unknown(Common::OwnShares),
                 _ => Fact::unknown(started),
             },
             next: match schedule {
-                LoopSchedule::Static => Fact::unknown("each member computes its own share"),
+                LoopSchedule::Static => Fact::unknown(Common::OwnShares),
                 _ => s.next.fact(Ok(extent.next)),
             },
             end: s.end.fact(Ok(extent.end)),
             step: s.incr.fact(Ok(extent.step)),
             completed: match completed {
                 Ok(Ok(through)) => s.threads_completed.fact(Ok(through)),
-                Ok(Err(())) => Fact::unknown("those who are through are at the barrier, of which nothing is known"),
+                Ok(Err(())) => Fact::unknown(Own::AtUnknownBarrier),
                 Err(why) => why.into(),
             },
             members,
@@ -170,19 +171,19 @@ impl Reader<'_> {
             ordered_turn: match ordered {
                 true => s.ordered_cur.fact(self.turn(&view, team)),
                 false if is_doacross => s.doacross.fact(Ok(None)),
-                false => Fact::unknown("whether a loop has `ordered` is not recorded"),
+                false => Fact::unknown(Own::OrderedNotRecorded),
             },
             doacross: s.doacross.fact(doacross),
         }))
     }
 
     /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is.
-    fn extent(&self, view: &View) -> Result<Extent, Why> {
+    fn extent(&self, view: &View) -> Result<Extent, Reason> {
         let s = &self.gomp.structs.work_share;
         let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);
         let down = view.uint(&s.mode)? & UNSIGNED_DOWN != 0;
         if down && step > 0 {
-            return Err(Why::Inconsistent("it goes downwards with a step upwards".to_owned()));
+            return Err(Reason::from(Common::DirectionOfLoop));
         }
         let left = |up: bool, signed: bool| match (up, signed) {
             (true, true) => next < end,
@@ -201,23 +202,23 @@ impl Reader<'_> {
     }
 
     /// Iterations of a chunk. Of `dynamic` loops libgomp keeps how far a chunk moves the loop variable.
-    fn chunk(&self, view: &View, schedule: LoopSchedule) -> Result<u64, Why> {
+    fn chunk(&self, view: &View, schedule: LoopSchedule) -> Result<u64, Reason> {
         let s = &self.gomp.structs.work_share;
         let (chunk, step) = (view.int(&s.chunk_size)?, view.int(&s.incr)?);
         let chunk = match schedule {
             LoopSchedule::Dynamic if chunk.wrapping_rem(step) == 0 => chunk.wrapping_div(step),
-            LoopSchedule::Dynamic => return Err(Why::Inconsistent("a chunk is no multiple of the step".to_owned())),
+            LoopSchedule::Dynamic => return Err(Reason::from(Own::ChunkNoMultiple)),
             _ => chunk,
         };
         match u64::try_from(chunk) {
-            Ok(0) => Err(Why::Inconsistent("no chunk size was asked for: each member has one share".to_owned())),
+            Ok(0) => Err(Reason::from(Own::NoChunkAsked)),
             Ok(chunk) => Ok(chunk),
-            Err(_) => Err(Why::Inconsistent(format!("{chunk} is no size of a chunk"))),
+            Err(_) => Err(Reason::from(Own::NoChunkSize { chunk })),
         }
     }
 
     /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`).
-    fn turn(&self, view: &View, team: &RawTeam) -> Result<Option<u32>, Why> {
+    fn turn(&self, view: &View, team: &RawTeam) -> Result<Option<u32>, Reason> {
         let s = &self.gomp.structs.work_share;
         if view.u32(&s.ordered_num_used)? == 0 {
             return Ok(None);
@@ -225,7 +226,7 @@ impl Reader<'_> {
         let entry = u64::from(view.u32(&s.ordered_cur)?).saturating_mul(4);
         let member = self.target.read_u32(view.ptr(&s.ordered_team_ids)?.offset(entry))?;
         match team.size.get() {
-            Some(size) if member >= size => Err(Why::Inconsistent(format!("it is the turn of number {member}"))),
+            Some(size) if member >= size => Err(Reason::Inconsistent(format!("it is the turn of number {member}"))),
             _ => Ok(Some(member)),
         }
     }

@@ -18,8 +18,9 @@ mod queues;
 mod tasks;
 mod waits;
 
+use crate::gomp::reason::Own;
 use super::{Distance, Gomp};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits;
@@ -35,11 +36,11 @@ struct GompThread {
     team_id: u32,
     level: u32,
     /// NULL before its first region; or why it is not known.
-    pool: Result<Addr, Why>,
+    pool: Result<Addr, Reason>,
     /// It is in no team: `team` is that of its last region.
     idle: bool,
     /// Why it cannot be said in which team it is, if any. Set, `idle` is set too: nothing of `team` may be used.
-    unsettled: Option<String>,
+    unsettled: Option<Reason>,
     registers: Result<Registers, String>,
 }
 
@@ -51,9 +52,9 @@ struct GompTeam {
 }
 
 /// Why nothing is known that tools would have filed.
-const NO_OMPT: &str = "libgomp has no OMPT";
+const NO_OMPT: Own = Own::NoOmpt;
 /// Why nothing is said of a thread whose team has no thread 0, or does not list it.
-const UNSETTLED: &str = "it is on its way into or out of a region, or thread 0 of its team was left behind by a fork";
+const UNSETTLED: Own = Own::Unsettled;
 
 /// What a futex address stands for.
 #[derive(Clone)]
@@ -102,7 +103,7 @@ pub(super) struct Reader<'a> {
     lock_ids: HashMap<Addr, LockId>,
     /// Control variables as the runtime began with them, and its table of places: read once, when first asked for.
     initial: OnceCell<Option<Icvs>>,
-    place_table: OnceCell<Result<Vec<Arc<[u32]>>, String>>,
+    place_table: OnceCell<Result<Vec<Arc<[u32]>>, Reason>>,
     /// `nthreads-var` and `bind-var` by level of nesting, likewise.
     lists: OnceCell<DeeperItems>,
     /// Variables of the environment that concern it.
@@ -168,16 +169,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
-        self.issues.push(Issue::new(subject, text));
+    fn issue(&mut self, subject: impl Into<String>, what: impl Into<Reason>) {
+        self.issues.push(Issue::new(subject, what));
     }
 
     /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: known of a program; for a library the dynamic
     /// linker leaves it in a slot before any code of the library runs. Seen earlier, the slot holds something else.
-    fn tls_offset(&self) -> Result<u64, Why> {
+    fn tls_offset(&self) -> Result<u64, Reason> {
         /// Far more than all thread-local variables of a process together.
         const MAX: i64 = 64 << 20;
-        let offset = match self.gomp.distance.clone().map_err(Why::Inconsistent)? {
+        let offset = match self.gomp.distance.clone().map_err(Reason::Inconsistent)? {
             Distance::Of(offset) => offset,
             Distance::At(slot) => self.target.read_u64(slot)?,
         };
@@ -189,7 +190,7 @@ impl<'a> Reader<'a> {
         if sane.contains(&(offset as i64)) {
             Ok(offset)
         } else {
-            Err(Why::Inconsistent("the dynamic linker has not made this libgomp ready yet".to_owned()))
+            Err(Reason::from(Own::NotReady))
         }
     }
 
@@ -223,7 +224,7 @@ impl<'a> Reader<'a> {
         lwp: i32,
         registers: Result<Registers, String>,
         addr: Addr,
-    ) -> Result<Option<GompThread>, Why> {
+    ) -> Result<Option<GompThread>, Reason> {
         let s = &self.gomp.structs.thread;
         let view = View::read(self.target, addr, s.size)?;
         // Setting a lock leaves nothing in it.
@@ -298,14 +299,14 @@ impl<'a> Reader<'a> {
             let in_last_team = !thread.team.is_null() && thread.team == last;
             thread.idle = in_last_team || (thread.team.is_null() && workers.contains(&thread.addr));
             if thread.pool.is_err() || !pool.is_null() && !last_teams.contains_key(&pool) {
-                thread.unsettled = Some("its pool, which tells whether it is idle, could not be read".to_owned());
+                thread.unsettled = Some(Own::PoolUnreadable.into());
                 thread.idle = true;
             }
         }
     }
 
     /// The threads of a pool, its initial thread first.
-    fn pool_threads(&self, pool: &View) -> Result<Vec<Addr>, Why> {
+    fn pool_threads(&self, pool: &View) -> Result<Vec<Addr>, Reason> {
         let s = &self.gomp.structs.pool;
         let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
         if array.is_null() { Ok(Vec::new()) } else { self.pointers(array, used) }
@@ -333,9 +334,9 @@ impl<'a> Reader<'a> {
     }
 
     /// An array of `count` pointers.
-    fn pointers(&self, array: Addr, count: u64) -> Result<Vec<Addr>, Why> {
+    fn pointers(&self, array: Addr, count: u64) -> Result<Vec<Addr>, Reason> {
         if count > limits::TEAM_SIZE {
-            return Err(Why::Inconsistent(format!("an array at {array} claims {count} entries")));
+            return Err(Reason::from(Own::ArrayTooLong { array, count }));
         }
         let arch = self.target.arch();
         let bytes = self.target.read_vec(array, count * u64::from(arch.pointer_bytes))?;
@@ -345,7 +346,7 @@ impl<'a> Reader<'a> {
     /// Teams are in no list: they are reached from the threads inside them and from there outwards.
     fn read_teams(&mut self) {
         let s = &self.gomp.structs.team;
-        let starts: Vec<(i32, Addr, u32, Result<u32, Why>)> = self
+        let starts: Vec<(i32, Addr, u32, Result<u32, Reason>)> = self
             .threads
             .iter()
             .filter(|t| !t.idle)
@@ -365,7 +366,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 if depth == limits::TEAM_DEPTH {
-                    self.issue(format!("team {addr}"), "the chain of enclosing teams has no end; cut off here");
+                    self.issue(format!("team {addr}"), Trouble::EndlessTeamsCut);
                     break;
                 }
                 let step = View::read(self.target, addr, s.size).and_then(|view| {
@@ -433,7 +434,7 @@ impl<'a> Reader<'a> {
             };
             if unsettled {
                 let thread = &mut self.threads[index];
-                thread.unsettled = Some(UNSETTLED.to_owned());
+                thread.unsettled = Some(UNSETTLED.into());
                 thread.idle = true;
             }
         }
@@ -443,7 +444,7 @@ impl<'a> Reader<'a> {
     /// True if the team knows the thread as its member of that number: by the address of its `ordered` semaphore
     /// (`gomp_team_start`, `gomp_thread_start`). Memory of an ended team may hold a new one, to which a thread that is
     /// still leaving does not belong.
-    fn lists(&self, team: &GompTeam, thread: &GompThread) -> Result<bool, Why> {
+    fn lists(&self, team: &GompTeam, thread: &GompThread) -> Result<bool, Reason> {
         let s = &self.gomp.structs;
         if thread.team_id == 0 {
             return Ok(true);
@@ -471,7 +472,7 @@ impl<'a> Reader<'a> {
     /// hold. What the layout lacks cannot be checked. `gomp_new_team` puts the array of release pointers behind the
     /// implicit tasks and points its first entry at `master_release`; `gomp_barrier_init` sets the barrier's total to the
     /// team's size.
-    fn identities(&self, addr: Addr, view: &View) -> Result<Vec<(&'static str, bool)>, Why> {
+    fn identities(&self, addr: Addr, view: &View) -> Result<Vec<(&'static str, bool)>, Reason> {
         let s = &self.gomp.structs.team;
         let mut found = Vec::new();
         let nthreads = view.uint(&s.nthreads)?;
@@ -504,7 +505,7 @@ impl<'a> Reader<'a> {
         match self.team_id(addr) {
             _ if addr.is_null() => slot.fact(Ok(None)),
             Some(id) => slot.fact(Ok(Some(id))),
-            None => Fact::unknown(format!("the team at {addr} could not be read")),
+            None => Fact::unknown(Common::TeamAtUnreadable { addr }),
         }
     }
 
@@ -535,8 +536,8 @@ impl<'a> Reader<'a> {
                 active_level: s.thread.active_level.fact(Ok(raw.active_level)),
                 parent,
                 primary_num: s.team.prev_team_id.fact(raw.view.u32(&s.team.prev_team_id)),
-                function: Fact::unknown("libgomp does not store the function of a region"),
-                location: Fact::unknown("libgomp does not store source positions"),
+                function: Fact::unknown(Own::NoRegionFunction),
+                location: Fact::unknown(Own::NoPositions),
                 barrier: self.barrier_of(raw),
             });
         }
@@ -549,7 +550,7 @@ impl<'a> Reader<'a> {
                     Some(member) => *member = Some(thread.lwp),
                     None => self.issues.push(Issue::new(
                         format!("thread {}", thread.lwp),
-                        format!("it is number {number} of a team of fewer threads"),
+                        Trouble::NumberOutsideTeam { number },
                     )),
                 }
                 if number != 0 {
@@ -574,7 +575,7 @@ impl<'a> Reader<'a> {
     fn make_thread(&mut self, raw: &GompThread) -> RawThread {
         let gomp = self.gomp;
         let s = &gomp.structs;
-        if let Some(why) = raw.unsettled.as_deref() {
+        if let Some(why) = raw.unsettled.as_ref() {
             return RawThread {
                 tool_data: Fact::unknown(NO_OMPT),
                 outermost_tool_data: Fact::unknown(NO_OMPT),
@@ -598,20 +599,20 @@ impl<'a> Reader<'a> {
         };
         let team = if raw.idle { role_slot.fact(Ok(None)) } else { self.team_at(raw.team, &s.thread.team) };
         let task = match raw.view.ptr(&s.thread.task) {
-            _ if raw.idle => Fact::unknown("an idle worker executes no task"),
+            _ if raw.idle => Fact::unknown(Common::IdleWithoutTask),
             Ok(task) if task.is_null() && raw.team.is_null() => s.thread.task.fact(Ok(self.add_initial_task(raw.lwp))),
-            Ok(task) if task.is_null() => Fact::unknown("it is on its way into or out of its region"),
+            Ok(task) if task.is_null() => Fact::unknown(Common::OnItsWayWithoutTask),
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => s.thread.task.fact(Ok(*id)),
                 None if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
-                None => Fact::unknown(format!("the task at {task} could not be read")),
+                None => Fact::unknown(Common::TaskAtUnreadable { task }),
             },
             Err(why) => why.into(),
         };
         let wait = self.wait_of(raw);
         // An idle worker's level and number are those of its last region.
         let number = if raw.idle {
-            Fact::unknown("an idle worker is in no team")
+            Fact::unknown(Common::IdleWithoutTeam)
         } else {
             s.thread.team_id.fact(Ok(raw.team_id))
         };
@@ -637,7 +638,7 @@ impl<'a> Reader<'a> {
 
     /// Followed outwards, a thread the program made is thread 0 of every team up to the outermost. Where a team on the way
     /// is not known, neither is this.
-    fn role(&self, raw: &GompThread) -> Result<Role, Why> {
+    fn role(&self, raw: &GompThread) -> Result<Role, Reason> {
         if raw.idle {
             return Ok(Role::IdleWorker);
         }
@@ -651,16 +652,16 @@ impl<'a> Reader<'a> {
                 return Ok(Role::Worker);
             }
             let Some(outer) = self.teams.get(&team) else {
-                return Err(Why::Inconsistent(format!("the team at {team} could not be read")));
+                return Err(Reason::Inconsistent(format!("the team at {team} could not be read")));
             };
             (number, team) = (outer.view.u32(&s.prev_team_id)?, outer.view.ptr(&s.prev_team)?);
         }
-        Err(Why::Inconsistent("the chain of enclosing teams has no end".to_owned()))
+        Err(Reason::from(Common::EndlessTeams))
     }
 }
 
 /// Nothing where the layout lacks the value.
-fn known<T>(value: Result<T, Why>) -> Result<Option<T>, Why> {
+fn known<T>(value: Result<T, Reason>) -> Result<Option<T>, Reason> {
     match value {
         Ok(value) => Ok(Some(value)),
         Err(why) if why.is_layout() => Ok(None),

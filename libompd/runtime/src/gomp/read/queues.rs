@@ -10,9 +10,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use ompd_process::{Addr, Target, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::tasks::kind;
 use super::{GompThread, Reader, known};
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::*;
 use crate::window::Window;
@@ -74,15 +75,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Without this value not all tasks can be found.
-    fn incomplete_without(&mut self, value: Result<u64, Why>) {
+    fn incomplete_without(&mut self, value: Result<u64, Reason>) {
         if let Err(why) = value {
             self.incomplete.get_or_insert_with(|| why.to_string());
         }
     }
 
-    fn step(&mut self) -> Result<(), Why> {
+    fn step(&mut self) -> Result<(), Reason> {
         self.steps = self.steps.checked_sub(1).ok_or_else(|| {
-            Why::Inconsistent("too many entries in all queues together; the rest is not read".to_owned())
+            Reason::from(Own::TooManyEntries)
         })?;
         Ok(())
     }
@@ -132,7 +133,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Files how a part of the walk ended.
-    fn note(&mut self, walk: &mut Walk<'_>, subject: String, done: Result<(), Why>) {
+    fn note(&mut self, walk: &mut Walk<'_>, subject: String, done: Result<(), Reason>) {
         let Err(why) = done else { return };
         walk.incomplete.get_or_insert_with(|| why.to_string());
         if !why.is_layout() {
@@ -141,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Heads of the lists of a queue (`priority_queue.h`): one list, or a splay tree of lists once a task had a priority.
-    fn heads(&self, walk: &mut Walk<'_>, root: Addr, list: Addr) -> Result<Vec<Addr>, Why> {
+    fn heads(&self, walk: &mut Walk<'_>, root: Addr, list: Addr) -> Result<Vec<Addr>, Reason> {
         let s = &self.gomp.structs.tree;
         if root.is_null() {
             return Ok(vec![list]);
@@ -153,7 +154,7 @@ impl<'a> Reader<'a> {
             }
             walk.step()?;
             if !seen.insert(node) {
-                return Err(Why::Inconsistent("its tree of priorities leads back to itself".to_owned()));
+                return Err(Reason::from(Own::EndlessPriorities));
             }
             let node = View::read(&walk.window, node, s.size)?;
             // The highest priority first.
@@ -171,8 +172,8 @@ impl<'a> Reader<'a> {
         first: Addr,
         link: Link,
         backwards: bool,
-        mut each: impl FnMut(&mut Self, &mut Walk<'a>, Addr, &View) -> Result<bool, Why>,
-    ) -> Result<(), Why> {
+        mut each: impl FnMut(&mut Self, &mut Walk<'a>, Addr, &View) -> Result<bool, Reason>,
+    ) -> Result<(), Reason> {
         if first.is_null() {
             return Ok(());
         }
@@ -182,7 +183,7 @@ impl<'a> Reader<'a> {
             false => (s.node.next, s.node.prev),
             true => (s.node.prev, s.node.next),
         };
-        let follow = |walk: &Walk<'_>, node: Addr| -> Result<(Addr, Result<Addr, Why>), Why> {
+        let follow = |walk: &Walk<'_>, node: Addr| -> Result<(Addr, Result<Addr, Reason>), Reason> {
             let view = View::read(&walk.window, node, s.node.size)?;
             Ok((view.ptr(&onwards)?, view.ptr(&back)))
         };
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
                 && let Some(before) = known(before)?
                 && before != from
             {
-                return Err(Why::Inconsistent(format!("its links contradict each other at {at}")));
+                return Err(Reason::from(Own::LinksContradict { at }));
             }
             let task = at.back(at_link);
             let view = View::read(&walk.window, task, s.task.size)?;
@@ -206,7 +207,7 @@ impl<'a> Reader<'a> {
             // Forwards the walk ends where it began; backwards it begins with the last and ends with the first.
             let last = if backwards { at == first } else { next == first };
             if last && !backwards && known(follow(walk, first)?.1)?.is_some_and(|before| before != at) {
-                return Err(Why::Inconsistent(format!("its links contradict each other at {at}")));
+                return Err(Reason::from(Own::LinksContradict { at }));
             }
             if last || !goes_on {
                 return Ok(());
@@ -215,7 +216,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn ready_tasks(&mut self, walk: &mut Walk<'a>, team: Addr) -> Result<(), Why> {
+    fn ready_tasks(&mut self, walk: &mut Walk<'a>, team: Addr) -> Result<(), Reason> {
         let s = &self.gomp.structs.team;
         let view = self.teams[&team].view.clone();
         if view.u32(&s.task_lock)? != 0 {
@@ -227,7 +228,7 @@ impl<'a> Reader<'a> {
             self.along(walk, first, Link::Team, false, |reader, walk, task, view| {
                 let s = &reader.gomp.structs.task;
                 if view.uint(&s.kind)? != kind::WAITING {
-                    return Err(Why::Inconsistent(format!("the task at {task} in it is not one that waits to be run")));
+                    return Err(Reason::from(Own::NotWaitingToRun { task }));
                 }
                 walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
                 reader.file(walk, task, view, &id, None)?;
@@ -238,21 +239,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Children that have begun: in the list they come behind those that have not.
-    fn begun_children(&mut self, walk: &mut Walk<'a>, task: Addr) -> Result<(), Why> {
+    fn begun_children(&mut self, walk: &mut Walk<'a>, task: Addr) -> Result<(), Reason> {
         let s = &self.gomp.structs.task;
         let view = View::read(&walk.window, task, s.size)?;
         self.expect_dependers(walk, task, &view)?;
         let (root, list) = (view.ptr(&s.children_root)?, view.ptr(&s.children_tasks)?);
         let team = self.task_ids.get(&task).map(|id| self.tasks[id.0].team.clone());
-        self.begun(walk, root, list, Link::Children, &team.unwrap_or_else(|| Fact::unknown("not read")))
+        self.begun(walk, root, list, Link::Children, &team.unwrap_or_else(|| Fact::unknown(Common::NotRead)))
     }
 
-    fn begun_tasks_of_group(&mut self, walk: &mut Walk<'a>, group: Addr) -> Result<(), Why> {
+    fn begun_tasks_of_group(&mut self, walk: &mut Walk<'a>, group: Addr) -> Result<(), Reason> {
         let s = &self.gomp.structs.taskgroup;
         let view = View::read(&walk.window, group, s.size)?;
         let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
         let team = self.group_ids.get(&group).map(|id| self.groups[id.0].team.clone());
-        self.begun(walk, root, list, Link::Taskgroup, &team.unwrap_or_else(|| Fact::unknown("not read")))
+        self.begun(walk, root, list, Link::Taskgroup, &team.unwrap_or_else(|| Fact::unknown(Common::NotRead)))
     }
 
     fn begun(
@@ -262,7 +263,7 @@ impl<'a> Reader<'a> {
         list: Addr,
         link: Link,
         team: &Fact<Option<TeamId>>,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Reason> {
         for first in self.heads(walk, root, list)? {
             self.along(walk, first, link, true, |reader, walk, task, view| {
                 let s = &reader.gomp.structs.task;
@@ -270,7 +271,7 @@ impl<'a> Reader<'a> {
                     kind::WAITING => return Ok(false),
                     kind::TIED | kind::ASYNC_RUNNING | kind::DETACHED => {}
                     other => {
-                        return Err(Why::Inconsistent(format!("the task at {task} in it is of kind {other}")));
+                        return Err(Reason::Inconsistent(format!("the task at {task} in it is of kind {other}")));
                     }
                 }
                 if walk.counted.insert(task) {
@@ -283,7 +284,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Why> {
+    fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Reason> {
         let list = view.ptr(&self.gomp.structs.task.dependers)?;
         if !list.is_null() && walk.expected.insert(task) {
             walk.dependers.push_back((task, list));
@@ -292,7 +293,7 @@ impl<'a> Reader<'a> {
     }
 
     /// From tasks that are not over to those that depend on them.
-    fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Why> {
+    fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Reason> {
         let s = &self.gomp.structs;
         let width = u64::from(self.target.arch().pointer_bytes);
         while let Some((task, list)) = walk.dependers.pop_front() {
@@ -308,7 +309,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Why> {
+    fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Reason> {
         let s = &self.gomp.structs.task;
         if walk.counted.insert(task) {
             let view = View::read(&walk.window, task, s.size)?;
@@ -317,13 +318,11 @@ impl<'a> Reader<'a> {
                 || view.uint(&s.depend_count)? == 0
                 || view.uint(&s.num_dependees)? == 0
             {
-                return Err(Why::Inconsistent(format!(
-                    "the task at {task} depends on others and does not wait for them"
-                )));
+                return Err(Own::DoesNotWait { task }.into());
             }
             walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
             let team = self.task_ids.get(&predecessor).map(|id| self.tasks[id.0].team.clone());
-            let team = team.unwrap_or_else(|| Fact::unknown("the task it depends on is not listed"));
+            let team = team.unwrap_or_else(|| Fact::unknown(Own::PredecessorNotListed));
             self.file(walk, task, &view, &team, Some(predecessor))?;
         }
         if let (Some(before), Some(id)) = (self.task_ids.get(&predecessor), self.task_ids.get(&task)) {
@@ -343,7 +342,7 @@ impl<'a> Reader<'a> {
         view: &View,
         team: &Fact<Option<TeamId>>,
         blocked_by: Option<Addr>,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Reason> {
         let s = &self.gomp.structs.task;
         if self.task_ids.contains_key(&task) {
             return Ok(());
@@ -397,7 +396,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What the `depend` clauses of a task name. Only deferred tasks have a record of it.
-    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<RawDependence>, Why> {
+    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<RawDependence>, Reason> {
         let s = &self.gomp.structs;
         let read = |walk: &mut Walk<'_>| {
             let (count, first) = (view.uint(&s.task.depend_count)?, task.offset(s.task.depend.offset()?));
@@ -411,11 +410,11 @@ impl<'a> Reader<'a> {
                         0 => Ok(DependKind::InOut),
                         1 => Ok(DependKind::In),
                         2 => Ok(DependKind::InOutSet),
-                        other => Err(Why::Inconsistent(format!("{other} is no kind of dependence"))),
+                        other => Err(Reason::Inconsistent(format!("{other} is no kind of dependence"))),
                     });
                     Ok(RawDependence { addr: entry.ptr(&s.depend.addr)?, kind: s.depend.is_in.fact(kind) })
                 })
-                .collect::<Result<Vec<_>, Why>>()
+                .collect::<Result<Vec<_>, Reason>>()
         };
         Ok(known(read(walk))?.unwrap_or_default())
     }
@@ -423,8 +422,7 @@ impl<'a> Reader<'a> {
     /// What the walk as a whole has shown.
     fn finish(&mut self, walk: Walk<'_>) {
         if walk.lost > 0 {
-            let text = format!("{} queued tasks are of more kinds than are listed; they are left out", walk.lost);
-            self.issue("task queues", text);
+            self.issue("task queues", Trouble::KindsLeftOut { count: walk.lost });
         }
         let mut more: Vec<MoreTasks> =
             walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
@@ -477,8 +475,8 @@ impl<'a> Reader<'a> {
             let more = self.more_tasks.iter().filter(|m| own(&&self.tasks[m.like.0])).map(|m| m.count);
             let found = self.tasks.iter().filter(own).count() as u64 + more.sum::<u64>();
             if found < u64::from(count) {
-                let text = format!("{} of its {count} unfinished tasks were not found", u64::from(count) - found);
-                issues.push(Issue::new(format!("team {addr}"), text));
+                let missing = u64::from(count) - found;
+                issues.push(Issue::new(format!("team {addr}"), Trouble::TasksMissing { missing, count }));
             }
         }
         self.issues.extend(issues);

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::{GompTaskgroup, GompThread, NO_OMPT, Place, Reader};
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::limits;
 use crate::model::*;
@@ -110,10 +111,10 @@ impl Reader<'_> {
                             let s = &self.gomp.structs.team;
                             in_team = match self.teams.get(&own).map(|t| t.view.ptr(&s.prev_team)) {
                                 Some(Ok(outer)) => self.team_at(outer, &s.prev_team),
-                                _ => Fact::unknown("its team could not be read"),
+                                _ => Fact::unknown(Common::TeamUnreadable),
                             };
                         } else if !self.knows_implicit_tasks() {
-                            in_team = Fact::unknown("which tasks are implicit ones of which team is not known");
+                            in_team = Fact::unknown(Own::ImplicitTasksUnknown);
                         }
                         at = parent;
                     }
@@ -123,7 +124,7 @@ impl Reader<'_> {
                     }
                 }
                 if depth == limits::TASK_DEPTH {
-                    self.tasks[id.0].generating = Fact::unknown("the chain of generating tasks has no end");
+                    self.tasks[id.0].generating = Fact::unknown(Common::EndlessGeneratingTasks);
                     break;
                 }
             }
@@ -147,7 +148,7 @@ impl Reader<'_> {
                         self.tasks[id.0].generating = match self.task_ids.get(&parent) {
                             _ if parent.is_null() => self.no_parent(id),
                             Some(parent) => s.task.parent.fact(Ok(Some(*parent))),
-                            None => Fact::unknown(format!("the task at {parent} was not met")),
+                            None => Fact::unknown(Own::NotMet { parent }),
                         };
                     }
                     (Ok(id), Err(why)) => self.tasks[id.0].generating = why.into(),
@@ -171,7 +172,7 @@ impl Reader<'_> {
         }
         for task in &mut self.tasks {
             if task.state.get() == Some(TaskState::Suspended) && (all || doubtful.contains(&task.descriptor)) {
-                task.state = Fact::unknown("a thread whose task is not known may be executing it");
+                task.state = Fact::unknown(Common::MayBeExecuted);
             }
         }
     }
@@ -185,14 +186,14 @@ impl Reader<'_> {
             descriptor: Addr::NULL,
             kind: slot.fact(Ok(TaskKind::Initial)),
             state: slot.fact(Ok(TaskState::Running)),
-            function: Fact::unknown("an initial task has no function of its own"),
-            location: Fact::unknown("libgomp does not store source positions"),
+            function: Fact::unknown(Common::InitialTaskWithoutFunction),
+            location: Fact::unknown(Own::NoPositions),
             generating: slot.fact(Ok(None)),
             team: slot.fact(Ok(None)),
             thread: Some(lwp),
             member: None,
             is_final: slot.fact(Ok(false)),
-            ..RawTask::unknown(Addr::NULL, "libgomp keeps no record of this task")
+            ..RawTask::unknown(Addr::NULL, Own::NoRecordOfTask)
         });
         id
     }
@@ -202,25 +203,25 @@ impl Reader<'_> {
     pub(super) fn no_parent(&self, id: TaskId) -> Fact<Option<TaskId>> {
         match self.tasks[id.0].kind.get() {
             Some(TaskKind::Initial) => self.gomp.structs.task.parent.fact(Ok(None)),
-            _ => Fact::unknown("its generating task has finished, or is an initial task without a record"),
+            _ => Fact::unknown(Own::GeneratingFinished),
         }
     }
 
-    pub(super) fn parent_of(&self, task: Addr) -> Result<Addr, Why> {
+    pub(super) fn parent_of(&self, task: Addr) -> Result<Addr, Reason> {
         let field = self.gomp.structs.task.parent.field()?;
         Ok(self.target.read_ptr(task.offset(field.offset))?)
     }
 
     /// Reads one task and files it. `team` is the team it is thought to belong to; implicit tasks know better.
-    pub(super) fn add_task(&mut self, addr: Addr, team: Fact<Option<TeamId>>) -> Result<TaskId, Why> {
+    pub(super) fn add_task(&mut self, addr: Addr, team: Fact<Option<TeamId>>) -> Result<TaskId, Reason> {
         let view = View::read(self.target, addr, self.gomp.structs.task.size)?;
         self.add_task_as(addr, view, team)
     }
 
     /// The same for a task that has been read.
-    pub(super) fn add_task_as(&mut self, addr: Addr, view: View, team: Fact<Option<TeamId>>) -> Result<TaskId, Why> {
+    pub(super) fn add_task_as(&mut self, addr: Addr, view: View, team: Fact<Option<TeamId>>) -> Result<TaskId, Reason> {
         if self.tasks.len() >= limits::TASKS {
-            return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
+            return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
         let s = &self.gomp.structs.task;
         let raw_kind = view.uint(&s.kind)?;
@@ -239,17 +240,17 @@ impl Reader<'_> {
             kind::WAITING => (TaskKind::Explicit, TaskState::Ready),
             kind::DETACHED => (TaskKind::Explicit, TaskState::Detached),
             kind::TIED | kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::Suspended),
-            other => return Err(Why::Inconsistent(format!("it is of kind {other}, which no libgomp has"))),
+            other => return Err(Reason::Inconsistent(format!("it is of kind {other}, which no libgomp has"))),
         };
         let function = match kind {
             TaskKind::Explicit => match view.ptr(&s.fn_) {
-                Ok(addr) if addr.is_null() => Fact::unknown("a target task: it has no host function"),
+                Ok(addr) if addr.is_null() => Fact::unknown(Own::TargetTask),
                 Ok(addr) => s.fn_.fact(Ok(addr)),
                 Err(why) => why.into(),
             },
-            TaskKind::Undeferred => Fact::unknown("libgomp does not store the function of an undeferred task"),
-            TaskKind::Implicit => Fact::unknown("libgomp does not store the function of a region"),
-            TaskKind::Initial => Fact::unknown("an initial task has no function of its own"),
+            TaskKind::Undeferred => Fact::unknown(Own::NoUndeferredFunction),
+            TaskKind::Implicit => Fact::unknown(Own::NoRegionFunction),
+            TaskKind::Initial => Fact::unknown(Common::InitialTaskWithoutFunction),
         };
         let group = match view.ptr(&s.taskgroup) {
             Ok(group) => self.taskgroup_at(group, &team),
@@ -259,22 +260,22 @@ impl Reader<'_> {
         let icv = view.addr_of(&s.icv).unwrap_or(Addr::NULL);
         self.icv_addrs.insert(id, icv);
         let implicit_kind = matches!(kind, TaskKind::Implicit | TaskKind::Initial);
-        const CLAUSE: &str = "libgomp does not keep this clause";
+        const CLAUSE: Own = Own::ClauseNotKept;
         self.tasks.push(RawTask {
             descriptor: addr,
             kind: match kind {
                 TaskKind::Implicit if implicit.is_none() && team.value().is_none() => {
-                    Fact::unknown("whether it is an initial task or the implicit one of a team is not known")
+                    Fact::unknown(Own::InitialOrImplicit)
                 }
                 _ => s.kind.fact(Ok(kind)),
             },
             state: match raw_kind {
-                kind::ASYNC_RUNNING => Fact::unknown("it has begun, on a device"),
+                kind::ASYNC_RUNNING => Fact::unknown(Own::OnDevice),
                 _ => s.kind.fact(Ok(state)),
             },
             function,
-            location: Fact::unknown("libgomp does not store source positions"),
-            generating: Fact::unknown("not read"),
+            location: Fact::unknown(Own::NoPositions),
+            generating: Fact::unknown(Common::NotRead),
             team,
             thread: None,
             member: implicit.map(|(_, member)| member),
@@ -288,7 +289,7 @@ impl Reader<'_> {
             dependences: Vec::new(),
             unmet: self.unmet_of(&view, raw_kind),
             predecessors: Vec::new(),
-            unfinished_children: Fact::unknown("not counted"),
+            unfinished_children: Fact::unknown(Own::NotCounted),
             ..RawTask::unknown(addr, NO_OMPT)
         });
         self.task_ids.insert(addr, id);
@@ -355,7 +356,7 @@ impl Reader<'_> {
                     if let Ok(sem) = view.addr_of(&s.sem) {
                         self.places.insert(sem, Place { group: Some(id), ..Place::of(WaitKind::Taskgroup) });
                     }
-                    let parent = Fact::unknown("the taskgroup around it could not be read");
+                    let parent = Fact::unknown(Own::TaskgroupUnreadable);
                     self.groups.push(GompTaskgroup { addr: at, view, parent, team: team.clone() });
                     if let Some(inner) = inner {
                         self.groups[inner.0].parent = s.prev.fact(Ok(Some(id)));
@@ -375,7 +376,7 @@ impl Reader<'_> {
         match self.group_ids.get(&innermost) {
             _ if innermost.is_null() => task.fact(Ok(None)),
             Some(id) => task.fact(Ok(Some(*id))),
-            None => Fact::unknown("the chain of taskgroups has no end"),
+            None => Fact::unknown(Common::EndlessTaskgroups),
         }
     }
 

@@ -3,9 +3,10 @@
 use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
+use crate::gomp::reason::Own;
 use super::tasks::SEM_COUNT;
 use super::{GompTeam, GompThread, Place, Reader};
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::model::*;
 use crate::owner::Owner;
 
@@ -35,7 +36,7 @@ impl Word {
 }
 
 /// Why it is not known which kind of barrier it is, unless the stack tells.
-const SAME_CALL: &str = "GCC makes the same call at a barrier construct and at the end of `single` and static loops";
+const SAME_CALL: Own = Own::SameCall;
 
 impl Reader<'_> {
     /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
@@ -63,7 +64,7 @@ impl Reader<'_> {
     /// Every word of the runtime a thread may sleep on.
     pub(super) fn collect_places(&mut self) {
         let s = &self.gomp.structs;
-        let mut places: Vec<(Result<Addr, Why>, WaitKind, Option<Addr>)> = Vec::new();
+        let mut places: Vec<(Result<Addr, Reason>, WaitKind, Option<Addr>)> = Vec::new();
         for (addr, team) in &self.teams {
             places.push((team.view.addr_of(&s.team.barrier_generation), WaitKind::Barrier, Some(*addr)));
             places.push((team.view.addr_of(&s.team.master_release), WaitKind::Ordered, Some(*addr)));
@@ -99,7 +100,7 @@ impl Reader<'_> {
             let awaited_final = team.view.u32(&s.barrier_awaited_final)?;
             let generation = team.view.uint(&s.barrier_generation)?;
             if awaited > size || awaited_final > size {
-                return Err(Why::Inconsistent("the team barrier awaits more threads than the team has".to_owned()));
+                return Err(Reason::from(Own::AwaitsTooMany));
             }
             // The last thread to arrive resets the count before the remaining tasks have run.
             let inside = match generation {
@@ -142,7 +143,7 @@ impl Reader<'_> {
         let origin = Origin::Registers;
         if self.target.arch().machine != Machine::X86_64 {
             // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
-            return Fact::unknown("waits are not recognised on this machine yet");
+            return Fact::unknown(Own::WaitsOnMachine);
         }
         const FUTEX: u64 = 202;
         let registers = match &raw.registers {
@@ -163,7 +164,7 @@ impl Reader<'_> {
         match self.gomp.owner(self.target, registers.pc) {
             Owner::Runtime => {}
             Owner::Unclear if !other_call => {
-                return Fact::unknown("whether the code it executes is libgomp's or the program's own is not known");
+                return Fact::unknown(Own::CodeOfEither);
             }
             Owner::Other | Owner::Unclear => return Fact::known(None, origin),
         }
@@ -180,7 +181,7 @@ impl Reader<'_> {
             }
             None => {
                 return Fact::unknown(
-                    "it is executing libgomp code, and not in the middle of a loop that waits for a word",
+                    Own::NotInWaitLoop,
                 );
             }
         };
@@ -226,17 +227,17 @@ impl Reader<'_> {
                 Err(why) => return why.into(),
             },
             None if gomp.owner(self.target, object) == Owner::Unclear => {
-                return Fact::unknown("it sleeps on a variable that may be libgomp's or the program's own");
+                return Fact::unknown(Own::VariableOfEither);
             }
             None if gomp.owner(self.target, object) == Owner::Runtime => {
                 if gomp.default_lock.is_none() || gomp.atomic_lock.is_none() {
-                    return Fact::unknown("it sleeps on a variable of libgomp, perhaps that of a critical or atomic");
+                    return Fact::unknown(Own::VariableOfRuntime);
                 }
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
             None if word.is_mutex() && !self.lost_team && s.team.size.get().is_ok() => (WaitKind::Mutex, None, None),
-            None => return Fact::unknown("it sleeps on a word of libgomp whose meaning is not known"),
+            None => return Fact::unknown(Own::UnknownWord),
         };
         let lock = match kind {
             WaitKind::Mutex | WaitKind::Critical | WaitKind::Atomic => {
@@ -267,10 +268,10 @@ impl Reader<'_> {
         let s = &self.gomp.structs;
         let posted = value & SEM_COUNT != 0;
         // What the structures say of tasks goes before the semaphore: it is posted also when there is a task to be run.
-        let tasks = |done: Result<bool, Why>| match done {
+        let tasks = |done: Result<bool, Reason>| match done {
             Ok(true) => Fact::known(true, origin),
             _ if !posted => Fact::known(false, origin),
-            Ok(false) => Fact::unknown("it has been woken, to execute a task or to look again"),
+            Ok(false) => Fact::unknown(Own::Woken),
             Err(why) => why.into(),
         };
         match kind {
@@ -282,32 +283,32 @@ impl Reader<'_> {
                 if (value ^ word.expected) / BAR_INCR != 0 {
                     Fact::known(true, origin)
                 } else if value & !word.expected & BAR_CANCELLED as u32 != 0 {
-                    Fact::unknown("the region has been cancelled, and not every barrier ends with that")
+                    Fact::unknown(Own::Cancelled)
                 } else {
                     Fact::known(false, origin)
                 }
             }
             WaitKind::Ordered => Fact::known(posted, origin),
-            WaitKind::Taskwait => tasks(waiter.ok_or(Why::Missing("gomp_task.taskwait")).and_then(|(task, _)| {
+            WaitKind::Taskwait => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(task, _)| {
                 let view = View::read(self.target, task, s.task.size)?;
                 Ok(view.ptr(&s.task.children_root)?.is_null() && view.ptr(&s.task.children_tasks)?.is_null())
             })),
-            WaitKind::Dependences => tasks(waiter.ok_or(Why::Missing("gomp_task.taskwait")).and_then(|(_, wait)| {
+            WaitKind::Dependences => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(_, wait)| {
                 Ok(View::read(self.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
             })),
             WaitKind::Taskgroup => {
-                let group = group.and_then(|id| self.groups.get(id.0)).ok_or(Why::Missing("gomp_task.taskgroup"));
+                let group = group.and_then(|id| self.groups.get(id.0)).ok_or(Reason::NoLayout("gomp_task.taskgroup"));
                 tasks(group.and_then(|group| Ok(group.view.uint(&s.taskgroup.num_children)? == 0)))
             }
             WaitKind::RuntimeInternal if word.is_mutex() && value != 0 => Fact::known(false, origin),
-            WaitKind::RuntimeInternal => Fact::unknown("what ends a wait inside the runtime is not known"),
+            WaitKind::RuntimeInternal => Fact::unknown(Own::EndsUnknown),
             // Of locks: known when all waiters are.
-            _ => Fact::unknown("not looked at"),
+            _ => Fact::unknown(Common::NotLookedAt),
         }
     }
 
     /// Whether all words of a team are known that threads sleep on.
-    fn team_words(&self) -> Result<(), Why> {
+    fn team_words(&self) -> Result<(), Reason> {
         let s = &self.gomp.structs.team;
         [&s.barrier_generation, &s.master_release, &s.task_lock].iter().try_for_each(|slot| slot.offset().map(drop))
     }

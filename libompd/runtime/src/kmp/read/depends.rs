@@ -11,8 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use ompd_process::Addr;
 
 use self::walk::{Graph, NodeId, Walk};
+use crate::kmp::reason::Own;
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::*;
 
@@ -43,7 +44,7 @@ pub(super) struct DependenceWait {
 
 impl Reader<'_> {
     /// Finds the tasks that wait for others, and fills in what tasks depend on.
-    pub(super) fn read_dependences(&mut self) -> Result<(), Why> {
+    pub(super) fn read_dependences(&mut self) -> Result<(), Reason> {
         let slot = self.kmp.structs.taskdata.depnode;
         let mut walk = Walk::new(self.target);
         let mut result = Ok(());
@@ -69,7 +70,7 @@ impl Reader<'_> {
     }
 
     /// The table of the addresses that a task's children depend on.
-    fn read_table(&mut self, index: usize, walk: &mut Walk<'_>) -> Result<(), Why> {
+    fn read_table(&mut self, index: usize, walk: &mut Walk<'_>) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let table = self.task_views[index].ptr(&s.taskdata.dephash)?;
@@ -166,8 +167,8 @@ impl Reader<'_> {
             };
             self.tasks[id.0].unmet = match u32::try_from(unmet) {
                 Ok(unmet) if whole || unmet <= 1 => slot.fact(Ok(unmet)),
-                Ok(_) => Fact::unknown("not all dependences of all tasks could be read"),
-                Err(_) => Fact::unknown("its dependences are just being entered"),
+                Ok(_) => Fact::unknown(Own::DependencesUnreadable),
+                Err(_) => Fact::unknown(Own::DependencesBeingEntered),
             };
             let mut ids: Vec<TaskId> = from.iter().filter_map(|from| graph.node(*from)?.id).collect();
             ids.sort_unstable();
@@ -208,7 +209,7 @@ impl Reader<'_> {
     }
 
     /// Tells each listed task which of its addresses the tables still have.
-    fn name_dependences(&mut self, graph: &Graph) -> Result<(), Why> {
+    fn name_dependences(&mut self, graph: &Graph) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         for (node, name) in &graph.named {
@@ -219,7 +220,7 @@ impl Reader<'_> {
                 Kind::ByLock(lock) if !lock.is_null() && self.refers_to(node.addr, lock)? => {
                     s.depnode.mtx_locks.fact(Ok(DependKind::MutexInOutSet))
                 }
-                Kind::ByLock(_) => Fact::unknown("the runtime keeps the kind of the last set only"),
+                Kind::ByLock(_) => Fact::unknown(Own::LastSetOnly),
                 Kind::Other(number) => Fact::unknown(format!("its kind is told as {number}")),
             };
             self.tasks[index].dependences.push(RawDependence { addr: found.storage, kind });
@@ -230,7 +231,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn refers_to(&mut self, node: Addr, lock: Addr) -> Result<bool, Why> {
+    fn refers_to(&mut self, node: Addr, lock: Addr) -> Result<bool, Reason> {
         self.bulk.spend(1)?;
         let locks = node.offset(self.kmp.structs.depnode.mtx_locks.offset()?);
         Ok(self.read_pointers(locks, 0, MUTEXES)?.contains(&lock))

@@ -12,8 +12,9 @@ use std::collections::BTreeMap;
 
 use ompd_process::{Addr, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::*;
 use crate::owner::Owner;
@@ -74,13 +75,13 @@ impl Reader<'_> {
     /// Members of this team forget a doacross loop when they leave it. What GCC has compiled never leaves those of type
     /// `unsigned long long` (`GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`), but with it all doacross loops have
     /// their iterations handed out, and that is forgotten.
-    pub(super) fn ends_doacross_loops(&self, team: &View) -> Result<bool, Why> {
+    pub(super) fn ends_doacross_loops(&self, team: &View) -> Result<bool, Reason> {
         let microtask = team.ptr(&self.kmp.structs.team.pkfn)?;
         Ok(matches!(self.kmp.territory.owner(self.target, microtask), Owner::Other))
     }
 
     /// What is known of a doacross loop beside its worksharing: how far it is, and how many members are through.
-    pub(super) fn doacross(&mut self, nest: &Nest) -> Result<(Doacross, u32), Why> {
+    pub(super) fn doacross(&mut self, nest: &Nest) -> Result<(Doacross, u32), Reason> {
         let described = self.described(nest.info)?;
         let through = self.target.read_u32(described.num_done)?;
         let dimensions = described.dimensions;
@@ -102,7 +103,7 @@ impl Reader<'_> {
             furthest: slot.fact(Ok(furthest.map(|bit| described.counters(bit)))),
             missing: match missing {
                 Some(counters) if !described.surely(&counters) => {
-                    Fact::unknown("compilers tell this runtime of more iterations than there are")
+                    Fact::unknown(Own::MoreIterationsTold)
                 }
                 missing => slot.fact(Ok(missing)),
             },
@@ -111,12 +112,12 @@ impl Reader<'_> {
         Ok((doacross, through))
     }
 
-    fn described(&self, info: Addr) -> Result<Described, Why> {
+    fn described(&self, info: Addr) -> Result<Described, Reason> {
         let word = |index: u64| self.target.read_u64(info.offset(8 * index));
         let told = word(0)?;
         let dimensions = u32::try_from(told).ok().filter(|n| (1..=limits::DOACROSS_LOOPS).contains(n));
         let dimensions =
-            dimensions.ok_or_else(|| Why::Inconsistent(format!("a doacross loop of {told} nested loops")))?;
+            dimensions.ok_or_else(|| Reason::Inconsistent(format!("a doacross loop of {told} nested loops")))?;
         let num_done = Addr(word(1)?);
         let (lower, upper, step) = (word(2)? as i64, word(3)? as i64, word(4)? as i64);
         let outermost = match step {
@@ -132,16 +133,16 @@ impl Reader<'_> {
         let total = ranges.iter().try_fold(1u64, |all, range| all.checked_mul(*range));
         match total {
             Some(1..) => Ok(Described { dimensions, ranges, num_done }),
-            _ => Err(Why::Inconsistent(format!("a doacross loop of {ranges:?} iterations"))),
+            _ => Err(Reason::Inconsistent(format!("a doacross loop of {ranges:?} iterations"))),
         }
     }
 
     /// The bits of all iterations, in the words the runtime keeps them in.
-    fn bits(&self, flags: Addr, of: &Described) -> Result<Vec<u32>, Why> {
+    fn bits(&self, flags: Addr, of: &Described) -> Result<Vec<u32>, Reason> {
         let total = of.ranges.iter().product::<u64>();
         let bytes = total.div_ceil(32).saturating_mul(4);
         if bytes > limits::DOACROSS {
-            return Err(Why::Inconsistent(format!("{total} iterations are too many to look at")));
+            return Err(Reason::Inconsistent(format!("{total} iterations are too many to look at")));
         }
         let order = self.target.arch().byte_order;
         Ok(self.target.read_vec(flags, bytes)?.chunks_exact(4).map(|word| order.uint(word) as u32).collect())
@@ -151,7 +152,7 @@ impl Reader<'_> {
     /// work.
     pub(super) fn plain_doacross(&self, team: TeamId, nest: &Nest, doacross: Doacross, through: u32) -> Loop {
         let slot = &self.kmp.structs.disp.doacross_info;
-        let why = "the runtime has no record of how its iterations are handed out, as of static loops";
+        let why = Own::NoStaticRecord;
         Loop {
             team,
             kind: slot.fact(Ok(LoopKind::Loop)),

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use ompd_process::{Addr, Registers, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::{Idle, KmpThread, Reader, idle};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::kmp::{Kmp, schema};
 use crate::limits;
@@ -73,13 +74,13 @@ impl<'a> Reader<'a> {
         lwp: Option<i32>,
         registers: Result<Registers, String>,
         in_team: bool,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Reason> {
         let s = &self.kmp.structs;
         let (own, team, root) = (view.addr(), view.ptr(&s.info.team)?, view.ptr(&s.info.root)?);
         let is_uber = |reader: &Self| reader.uber_of(root).map(|uber| uber == own);
         let (is_idle, uber) = if !in_team {
             self.is_in_table(&view)?;
-            (Idle::Unsure(NOT_LOOKED_FOR.to_owned()), None)
+            (Idle::Unsure(NOT_LOOKED_FOR.into()), None)
         } else if view.flag(&s.info.in_pool)? {
             self.is_in_table(&view)?;
             (idle(s.info.in_pool, &view), Some(is_uber(self)?))
@@ -88,7 +89,7 @@ impl<'a> Reader<'a> {
             let members = self.members(&read)?;
             let (number, primary) = (view.count(&s.info.ds_tid)?, members.first().copied());
             if members.get(number as usize) != Some(&own) {
-                return Err(Why::Inconsistent("it is not where its team has it".to_owned()));
+                return Err(Reason::from(Own::NotWhereListed));
             }
             let member = self.leads(primary.unwrap_or(Addr::NULL), &view, team)?;
             if let Some(focused) = &mut self.focused {
@@ -112,7 +113,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A thread's descriptor, as far as it is needed: at its end is what it waits for.
-    fn descriptor(&self, addr: Addr, focus: &Focus<'_>) -> Result<View, Why> {
+    fn descriptor(&self, addr: Addr, focus: &Focus<'_>) -> Result<View, Reason> {
         let s = &self.kmp.structs.info;
         if focus.wait {
             return View::read(self.target, addr, s.size);
@@ -125,7 +126,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A team, as far as anything of it is known.
-    pub(super) fn team(&self, addr: Addr) -> Result<View, Why> {
+    pub(super) fn team(&self, addr: Addr) -> Result<View, Reason> {
         let s = &self.kmp.structs.team;
         if self.focused.is_none() {
             return View::read(self.target, addr, s.size);
@@ -137,31 +138,31 @@ impl<'a> Reader<'a> {
     }
 
     /// An error unless the table of threads has it under its number.
-    fn is_in_table(&self, thread: &View) -> Result<(), Why> {
+    fn is_in_table(&self, thread: &View) -> Result<(), Reason> {
         let gtid = u64::from(thread.count(&self.kmp.structs.info.ds_gtid)?);
         let width = u64::from(self.target.arch().pointer_bytes);
         let table = self.target.read_ptr(self.global(schema::THREADS)?)?;
         if table.is_null() || gtid >= limits::THREADS {
-            return Err(Why::Inconsistent("there is no such thread".to_owned()));
+            return Err(Reason::from(Own::NoSuchThread));
         }
         match self.target.read_ptr(table.offset(gtid * width))? == thread.addr() {
             true => Ok(()),
-            false => Err(Why::Inconsistent("its number is another thread's".to_owned())),
+            false => Err(Reason::from(Own::NumberOfOther)),
         }
     }
 
     /// The members of a team, as it lists them.
-    fn members(&self, team: &View) -> Result<Vec<Addr>, Why> {
+    fn members(&self, team: &View) -> Result<Vec<Addr>, Reason> {
         let s = &self.kmp.structs.team;
         let size = u64::from(team.count(&s.nproc)?);
         if !(1..=limits::TEAM_SIZE).contains(&size) {
-            return Err(Why::Inconsistent("the number of threads of a team is implausible".to_owned()));
+            return Err(Reason::from(Common::ImplausibleTeamSize));
         }
         self.read_pointers(team.ptr(&s.threads)?, 0, size)
     }
 
     /// True if the team is that of its thread 0, or one around that.
-    fn leads(&self, primary: Addr, thread: &View, team: Addr) -> Result<bool, Why> {
+    fn leads(&self, primary: Addr, thread: &View, team: Addr) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         if primary == thread.addr() {
             return Ok(true);
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Follows the generating tasks of a task as far as is wanted.
-    fn read_generating(&mut self, task: TaskId, wanted: Tasks) -> Result<(), Why> {
+    fn read_generating(&mut self, task: TaskId, wanted: Tasks) -> Result<(), Reason> {
         let s = &self.kmp.structs.taskdata;
         let slot = s.parent;
         let mut child = task;
@@ -210,7 +211,7 @@ impl<'a> Reader<'a> {
             }
             child = id;
         }
-        Err(Why::Inconsistent("the chain of generating tasks has no end".to_owned()))
+        Err(Reason::from(Common::EndlessGeneratingTasks))
     }
 
     /// Members of a team by number; of those around the thread's own only if they are wanted.

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use ompd_process::Addr;
 
+use crate::kmp::reason::Own;
 use super::Reader;
-use crate::bind::{View, Why};
+use crate::bind::View;
 use crate::limits;
 use crate::model::*;
 
 impl Reader<'_> {
     /// The task group at `addr`, after those around it have been read.
-    pub(super) fn group_at(&mut self, addr: Addr) -> Result<Option<TaskgroupId>, Why> {
+    pub(super) fn group_at(&mut self, addr: Addr) -> Result<Option<TaskgroupId>, Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs.taskgroup;
         let mut fresh: Vec<TaskgroupId> = Vec::new();
@@ -20,7 +21,7 @@ impl Reader<'_> {
         while !at.is_null() {
             if let Some(known) = self.group_ids.get(&at).copied() {
                 end = if fresh.contains(&known) {
-                    Err(Why::Inconsistent(format!("the chain of task groups around {addr} has no end")))
+                    Err(Reason::Inconsistent(format!("the chain of task groups around {addr} has no end")))
                 } else {
                     Ok(Some(known))
                 };
@@ -39,7 +40,7 @@ impl Reader<'_> {
             let id = TaskgroupId(self.groups.len());
             self.groups.push(Taskgroup {
                 descriptor: at,
-                parent: Fact::unknown("not read"),
+                parent: Fact::unknown(Common::NotRead),
                 unfinished: s.count.fact(view.count(&s.count).map(u64::from)),
                 cancelled: s.cancel_request.fact(view.flag(&s.cancel_request)),
             });
@@ -65,7 +66,7 @@ impl Reader<'_> {
     /// group before its tasks are over.
     pub(super) fn read_memberships(&mut self) {
         let slot = self.kmp.structs.taskdata.taskgroup;
-        let mut innermost: Vec<Result<Option<TaskgroupId>, Why>> = Vec::with_capacity(self.tasks.len());
+        let mut innermost: Vec<Result<Option<TaskgroupId>, Reason>> = Vec::with_capacity(self.tasks.len());
         let mut told = false;
         for index in 0..self.tasks.len() {
             let group = self.task_views[index].ptr(&slot).and_then(|group| self.group_at(group));
@@ -93,9 +94,7 @@ impl Reader<'_> {
                             Ok(self.groups_around(*group).into_iter().find(|group| around.contains(group)))
                         }
                         Some(Err(why)) => Err(why.clone()),
-                        None => Err(Why::Inconsistent(
-                            "its generating task, which tells which task group it is in, was not read".to_owned(),
-                        )),
+                        None => Err(Own::GeneratingNotRead.into()),
                     }
                 }
             };

@@ -6,7 +6,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
 use super::Reader;
-use crate::bind::{SizeOf, Slot, View, Why};
+use crate::bind::{SizeOf, Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::Kmp;
 use crate::kmp::schema::{AVAIL_PROC, NESTED_BIND, NESTED_NTH};
@@ -44,7 +44,7 @@ impl Reader<'_> {
         let sources = sources::of_task(&icvs, &self.began());
         let of_team = match self.teams.get(&team) {
             Some(view) => view.ptr(&t.nested_nth),
-            None => Err(Why::Inconsistent("its team could not be read".to_owned())),
+            None => Err(Reason::Inconsistent("its team could not be read".to_owned())),
         };
         let deeper = match &icvs.levels {
             Fact::Known { value, .. } => self.deeper(of_team, *value),
@@ -65,16 +65,16 @@ impl Reader<'_> {
 
     /// The implicit tasks of a new region take the item of their level, whatever the task that opens it has set for itself
     /// (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is the list of numbers of threads that the team has.
-    fn deeper(&self, of_team: Result<Addr, Why>, level: u32) -> DeeperItems {
+    fn deeper(&self, of_team: Result<Addr, Reason>, level: u32) -> DeeperItems {
         let s = &self.kmp.structs;
         let variable = |name| {
             let found = self.kmp.global(name);
-            found.ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
+            found.ok_or_else(|| Reason::Inconsistent(format!("where this runtime keeps {name} is not known")))
         };
         let of_team = match self.kmp.lists_of_teams {
             Some(true) => of_team.map(|list| (!list.is_null()).then_some(list)),
             Some(false) => Ok(None),
-            None => Err(Why::Inconsistent("whether its teams have lists of their own is not known".to_owned())),
+            None => Err(Reason::Inconsistent("whether its teams have lists of their own is not known".to_owned())),
         };
         let nthreads = || {
             let (list, origin) = match of_team? {
@@ -94,21 +94,21 @@ impl Reader<'_> {
     }
 
     /// The list whose struct is at this address; most teams share one.
-    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
+    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> Result<Arc<[u64]>, Reason> {
         let known = self.lists.borrow().get(&at).cloned();
         let list = known.unwrap_or_else(|| {
             let list = self.read_list(at, size, slots).map_err(|why| why.to_string());
             self.lists.borrow_mut().insert(at, list.clone());
             list
         });
-        list.map_err(Why::Inconsistent)
+        list.map_err(Reason::Inconsistent)
     }
 
-    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Why> {
+    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Reason> {
         let view = View::read(self.target, at, size)?;
         let (items, used) = (view.ptr(items)?, u64::from(view.count(used)?));
         if used > limits::LEVELS {
-            return Err(Why::Inconsistent(format!("the list has {used} items, which is not believed")));
+            return Err(Reason::Inconsistent(format!("the list has {used} items, which is not believed")));
         }
         if used == 0 {
             return Ok(Arc::default());
@@ -123,7 +123,7 @@ impl Reader<'_> {
         let s = &self.kmp.structs;
         let view = match task.within(&s.taskdata.icvs, 0, s.icvs.size) {
             Ok(view) => view,
-            Err(why) => return Icvs::unknown(&why.to_string()),
+            Err(why) => return Icvs::unknown(why),
         };
         let i = &s.icvs;
         let schedule = || Ok(schedule(view.u32(&i.sched_kind)?, view.int(&i.sched_chunk)?));
@@ -144,7 +144,7 @@ impl Reader<'_> {
     pub(in crate::kmp) fn icvs_of_task(kmp: &Kmp, target: &dyn Target, task: Addr) -> Icvs {
         match View::read(target, task, kmp.structs.taskdata.size) {
             Ok(view) => Reader::new(kmp, target).icvs_in(&view),
-            Err(why) => Icvs::unknown(&why.to_string()),
+            Err(why) => Icvs::unknown(why),
         }
     }
 
@@ -180,10 +180,10 @@ impl Reader<'_> {
 
 /// Items as a fact, if all of them can be such. What comes before them in the list of a team is not set, and a number of threads
 /// that nobody gave is 0 until the processors are counted.
-fn of_items<T>(items: Items<T>, origin: Origin, is_item: impl Fn(&T) -> bool) -> Result<Fact<Items<T>>, Why> {
+fn of_items<T>(items: Items<T>, origin: Origin, is_item: impl Fn(&T) -> bool) -> Result<Fact<Items<T>>, Reason> {
     match items.as_slice().iter().all(is_item) {
         true => Ok(Fact::known(items, origin)),
-        false => Err(Why::Inconsistent("the list has items that are none".to_owned())),
+        false => Err(Reason::Inconsistent("the list has items that are none".to_owned())),
     }
 }
 

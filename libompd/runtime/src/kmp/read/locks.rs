@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::super::schema;
 use super::{Idle, KmpThread, Reader};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::limits;
 use crate::model::*;
 
@@ -68,7 +69,7 @@ struct Entry {
 impl Reader<'_> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
     /// (`__kmp_acquire_queuing_lock_timed_template`).
-    pub(super) fn queued_for_lock(&self, thread: &KmpThread) -> Result<bool, Why> {
+    pub(super) fn queued_for_lock(&self, thread: &KmpThread) -> Result<bool, Reason> {
         Ok(matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here)?)
     }
 
@@ -91,12 +92,12 @@ impl Reader<'_> {
     }
 
     /// What the table has, as far as it can be read.
-    fn lock_entries(&mut self) -> (Vec<Entry>, Result<(), Why>) {
+    fn lock_entries(&mut self) -> (Vec<Entry>, Result<(), Reason>) {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let kinds = kinds(&self.target.arch().machine);
         let mut entries = Vec::new();
-        let mut read = || -> Result<(), Why> {
+        let mut read = || -> Result<(), Reason> {
             let mut table = self.global(schema::LOCK_TABLE)?;
             let mut seen = HashSet::new();
             let mut first = 0u64;
@@ -104,13 +105,13 @@ impl Reader<'_> {
                 let view = View::read(self.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
                 if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
-                    return Err(Why::Inconsistent(format!("the table of locks at {table} contradicts itself")));
+                    return Err(Reason::Inconsistent(format!("the table of locks at {table} contradicts itself")));
                 }
                 let size = s.indirect_lock.size.get()?;
                 let mut index = 0;
                 while index < used {
                     if first.saturating_add(index) >= limits::LOCKS {
-                        return Err(Why::Inconsistent(format!(
+                        return Err(Reason::Inconsistent(format!(
                             "more than {} locks; the rest is not looked at",
                             limits::LOCKS
                         )));
@@ -142,7 +143,7 @@ impl Reader<'_> {
         (entries, result)
     }
 
-    fn read_batch(&mut self, batch: &[Entry]) -> Result<(), Why> {
+    fn read_batch(&mut self, batch: &[Entry]) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let mut result = Ok(());
@@ -182,13 +183,13 @@ impl Reader<'_> {
     }
 
     /// A thread by its number plus one, as locks name their owners. One that is not found has ended only if all were.
-    fn owner(&self, number: u64) -> Result<Owner, Why> {
+    fn owner(&self, number: u64) -> Result<Owner, Reason> {
         let gtid = number.wrapping_sub(1);
         let thread = u32::try_from(gtid).ok().and_then(|gtid| self.by_gtid.get(&gtid));
         match thread.and_then(|index| self.threads[*index].lwp) {
             Some(lwp) => Ok(Owner::Thread(lwp)),
             None if self.all_threads => Ok(Owner::Gone(gtid)),
-            None => Err(Why::Inconsistent(format!("its owner, thread {gtid} of the runtime, was not found"))),
+            None => Err(Reason::Inconsistent(format!("its owner, thread {gtid} of the runtime, was not found"))),
         }
     }
 
@@ -203,8 +204,8 @@ impl Reader<'_> {
         let owner = match owner.filter(|owner| *owner != 0) {
             _ if !held => by.fact(Ok(None)),
             Some(owner) => by.fact(self.owner(owner).map(Some)),
-            None if entry.nest => Fact::unknown("its owner is just taking it or giving it up"),
-            None => Fact::unknown("libomp's locks of this kind do not record their owner"),
+            None if entry.nest => Fact::unknown(Own::OwnerChanging),
+            None => Fact::unknown(Own::NoOwner),
         };
         self.locks.push(RawLock {
             object: entry.lock,
@@ -223,7 +224,7 @@ impl Reader<'_> {
     }
 
     /// A queuing lock knows its first and last waiter; the threads in between are chained.
-    fn read_queuing(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
+    fn read_queuing(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let addr = entry.lock;
@@ -255,7 +256,7 @@ impl Reader<'_> {
             let gtid = (next - 1) as u32;
             let Some(waiter) = self.by_gtid.get(&gtid).map(|i| &self.threads[*i]) else {
                 self.locks[id.0].queued = false;
-                return Err(Why::Inconsistent(format!(
+                return Err(Reason::Inconsistent(format!(
                     "the lock at {addr} names gtid {gtid} as a waiter, which does not exist"
                 )));
             };
@@ -277,7 +278,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read_ticket(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
+    fn read_ticket(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let t = &kmp.structs.ticket;
         // Intel's lock has the pointer in place of the flag.
@@ -294,7 +295,7 @@ impl Reader<'_> {
     }
 
     /// The next thread to come gets the ticket `next_ticket`, and may go on at once if the word of that ticket holds it.
-    fn read_drdpa(&mut self, entry: &Entry, lock: &View) -> Result<(), Why> {
+    fn read_drdpa(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let d = &kmp.structs.drdpa;
         if lock.ptr(&d.initialized)? != entry.lock {
@@ -320,7 +321,7 @@ impl Reader<'_> {
         [word, depth]: [&Slot; 2],
         tag: u64,
         low: u32,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Reason> {
         let value = lock.uint(word)?;
         if value & 0xff == tag && value >> 8 != 0 {
             let id = self.add_lock(entry, false, word, true, Some(value >> 8 >> low));
@@ -353,7 +354,7 @@ impl Reader<'_> {
                 let entry = Entry { lock: word, index: 0, how: How::Futex, nest: false };
                 let id = self.add_lock(&entry, false, &s.poll, held, Some(value >> 9));
                 // Whether it is a critical its variable tells, whose name is looked up after the stop.
-                self.locks[id.0].kind = Fact::unknown("the runtime does not record whether it is a lock or a critical");
+                self.locks[id.0].kind = Fact::unknown(Own::LockOrCritical);
                 self.locks[id.0].name = None;
                 id
             },

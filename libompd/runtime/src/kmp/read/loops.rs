@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 
 use ompd_process::Addr;
 
+use crate::kmp::reason::Own;
 use super::super::schema::Structs;
 use super::Reader;
 use super::doacross::Nests;
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::limits;
 use crate::model::*;
 
@@ -104,7 +105,7 @@ impl Reader<'_> {
         }
     }
 
-    fn read_loops_of(&mut self, id: TeamId, team: &View) -> Result<(), Why> {
+    fn read_loops_of(&mut self, id: TeamId, team: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         // In a team of one thread there is nothing to share.
@@ -156,7 +157,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn read_loop(&mut self, team: TeamId, size: u32, shared: Addr, parts: &[(u32, Addr)]) -> Result<Loop, Why> {
+    fn read_loop(&mut self, team: TeamId, size: u32, shared: Addr, parts: &[(u32, Addr)]) -> Result<Loop, Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let (p, h) = (&s.loop_private, &s.loop_shared);
@@ -192,17 +193,17 @@ impl Reader<'_> {
         let wide = match first.uint(&p.type_size)? {
             4 => false,
             8 => true,
-            other => return Err(Why::Inconsistent(format!("a loop variable of {other} bytes"))),
+            other => return Err(Reason::Inconsistent(format!("a loop variable of {other} bytes"))),
         };
         let f = fields(&kmp.structs, wide);
         let number = first.uint(&p.schedule)?;
         let Some(how) = schedule(number) else {
-            return Err(Why::Inconsistent(format!("a loop with a schedule that is told as {number}")));
+            return Err(Reason::Inconsistent(format!("a loop with a schedule that is told as {number}")));
         };
         let total = first.uint(f.tc)?;
         for private in members.iter().filter_map(|part| part.private.as_ref()) {
             if private.uint(f.tc)? != total || private.uint(&p.schedule)? != number {
-                return Err(Why::Inconsistent(format!("members do not agree on the loop at {shared}")));
+                return Err(Reason::Inconsistent(format!("members do not agree on the loop at {shared}")));
             }
         }
         let chunk = first.uint(f.chunk)?;
@@ -214,13 +215,13 @@ impl Reader<'_> {
         let given = match how {
             LoopSchedule::Dynamic => Ok(common.uint(f.iteration)?.saturating_mul(chunk).min(total)),
             LoopSchedule::Guided if GUIDED_BY_ITERATION.contains(&number) => Ok(common.uint(f.iteration)?.min(total)),
-            LoopSchedule::Guided => Err("under this schedule the runtime counts chunks of unequal sizes"),
+            LoopSchedule::Guided => Err(Own::UnequalChunks.into()),
             LoopSchedule::StaticSteal if members.len() as u64 + u64::from(done) == u64::from(size) => {
                 let left: u64 = shares.iter().filter_map(|c| c.left).map(|(from, to)| to.saturating_sub(from)).sum();
                 Ok(total.saturating_sub(left))
             }
-            LoopSchedule::StaticSteal => Err("members that have not begun the loop have shares of their own"),
-            LoopSchedule::Static => Err("each member computes its own share"),
+            LoopSchedule::StaticSteal => Err(Own::UnbegunShares.into()),
+            LoopSchedule::Static => Err(Reason::from(Common::OwnShares)),
         };
         // Bounds are kept without a word on whether they are signed. They are the same either way if none is negative, and
         // signed if one is: else there would be no iterations. Those of a balanced loop are a member's.
@@ -228,14 +229,12 @@ impl Reader<'_> {
         let last = distance.and_then(|distance| lb.checked_add(distance));
         let fits = |value: i64| wide || i32::try_from(value).is_ok();
         let plain = number != BALANCED && total > 0 && last.is_some_and(|last| fits(last) && (lb >= 0 || last >= 0));
-        let value = |count: u64| -> Result<i64, &str> {
+        let value = |count: u64| -> Result<i64, Reason> {
             let distance = i64::try_from(count).ok().and_then(|count| step.checked_mul(count));
             let value = distance.and_then(|distance| lb.checked_add(distance)).filter(|_| plain);
-            value.ok_or(
-                "the runtime does not record whether the loop variable is signed, or it keeps a member's share only",
-            )
+            value.ok_or(Own::SignNotRecorded.into())
         };
-        let told = |slot: &Slot, value: Result<i64, &str>| match value {
+        let told = |slot: &Slot, value: Result<i64, Reason>| match value {
             Ok(value) => slot.fact(Ok(value)),
             Err(why) => Fact::unknown(why),
         };
@@ -252,12 +251,12 @@ impl Reader<'_> {
             team,
             kind: p.schedule.fact(Ok(kind)),
             schedule: p.schedule.fact(Ok(how)),
-            chunk: if chunked { f.chunk.fact(Ok(chunk)) } else { Fact::unknown("each member has one share") },
+            chunk: if chunked { f.chunk.fact(Ok(chunk)) } else { Fact::unknown(Common::OneShareEach) },
             iterations: f.tc.fact(Ok(total)),
             next: match given {
-                Ok(_) if how == LoopSchedule::StaticSteal => Fact::unknown("each member has a next chunk of its own"),
+                Ok(_) if how == LoopSchedule::StaticSteal => Fact::unknown(Own::NextChunkOfEach),
                 Ok(given) => told(f.lb, value(given)),
-                Err(why) => Fact::unknown(why),
+                Err(ref why) => Fact::unknown(why),
             },
             handed_out: match given {
                 Ok(given) => f.iteration.fact(Ok(given)),
@@ -274,7 +273,7 @@ impl Reader<'_> {
     }
 
     /// What members have left of their own: chunks from `count` on up to `ub`.
-    fn shares(&self, members: &[Part], f: &Fields<'_>, total: u64, chunk: u64) -> Result<Vec<Chunk>, Why> {
+    fn shares(&self, members: &[Part], f: &Fields<'_>, total: u64, chunk: u64) -> Result<Vec<Chunk>, Reason> {
         let p = &self.kmp.structs.loop_private;
         let mut shares = Vec::new();
         for part in members {
@@ -294,7 +293,7 @@ impl Reader<'_> {
     }
 
     /// The member whose chunk has the iteration whose turn it is.
-    fn turn(&self, members: &[Part], f: &Fields<'_>, iteration: u64) -> Result<Option<u32>, Why> {
+    fn turn(&self, members: &[Part], f: &Fields<'_>, iteration: u64) -> Result<Option<u32>, Reason> {
         for part in members {
             let Some(private) = &part.private else { continue };
             if (private.uint(f.ordered_lower)?..=private.uint(f.ordered_upper)?).contains(&iteration) {

@@ -22,9 +22,10 @@ mod settings;
 mod tasks;
 mod waits;
 
+use crate::kmp::reason::Own;
 use super::schema::KmpInfo;
 use super::{Kmp, schema};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
@@ -54,9 +55,9 @@ struct KmpThread {
 /// What was read of teams while looking for idle threads: most threads share them.
 #[derive(Default)]
 struct SeenTeams {
-    views: HashMap<Addr, Result<View, Why>>,
+    views: HashMap<Addr, Result<View, Reason>>,
     /// The teams that a primary thread is in, by its address.
-    chains: HashMap<Addr, Result<HashSet<Addr>, Why>>,
+    chains: HashMap<Addr, Result<HashSet<Addr>, Reason>>,
 }
 
 /// Whether a thread waits for its next region.
@@ -64,7 +65,7 @@ enum Idle {
     No,
     Yes(Wait),
     /// What would tell could not be read: nothing may be said about its team either.
-    Unsure(String),
+    Unsure(Reason),
 }
 
 /// One level of nesting: several serialized regions may share one `kmp_team`.
@@ -177,20 +178,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn issue(&mut self, subject: impl Into<String>, text: impl std::fmt::Display) {
-        self.issues.push(Issue::new(subject, text));
+    fn issue(&mut self, subject: impl Into<String>, what: impl Into<Reason>) {
+        self.issues.push(Issue::new(subject, what));
     }
 
-    fn global(&self, name: &str) -> Result<Addr, Why> {
+    fn global(&self, name: &str) -> Result<Addr, Reason> {
         self.kmp
             .global(name)
             .map(|(addr, _)| addr)
-            .ok_or_else(|| Why::Inconsistent(format!("where this runtime keeps {name} is not known")))
+            .ok_or_else(|| Reason::Inconsistent(format!("where this runtime keeps {name} is not known")))
     }
 
     /// `__kmp_threads` is indexed by gtid and has holes. Its length is `__kmp_threads_capacity`; where that is not
     /// known, the walk ends once `__kmp_all_nth` threads have been met or an entry turns out not to be a thread.
-    fn read_threads(&mut self) -> Result<(), Why> {
+    fn read_threads(&mut self) -> Result<(), Reason> {
         let s = &self.kmp.structs.info;
         let table = self.target.read_ptr(self.global(schema::THREADS)?)?;
         if table.is_null() {
@@ -204,9 +205,7 @@ impl<'a> Reader<'a> {
         };
         let distance = self.target.pthread_distance();
         if distance.is_none() {
-            let why = "where the C library of this machine has its descriptors of threads is not known, and so is which of the \
-                       kernel's threads is which of the runtime's";
-            self.issue("threads", why);
+            self.issue("threads", Trouble::DescriptorsUnknown);
         }
         let of = |t: &ompd_process::Thread| Some(t.thread_pointer()?.back(distance?));
         let by_pthread: HashMap<Addr, &ompd_process::Thread> =
@@ -252,7 +251,7 @@ impl<'a> Reader<'a> {
         }
         self.prefetch_waits();
         if found < all {
-            self.issue("threads", format!("the runtime counts {all} threads, {found} were found"));
+            self.issue("threads", Trouble::ThreadsMissing { all, found });
         }
         Ok(())
     }
@@ -271,7 +270,7 @@ impl<'a> Reader<'a> {
                 Ok(addr) if addr.is_null() => {}
                 Ok(addr) => entries.push((gtid, addr)),
                 Err(fault) => {
-                    self.issue("threads", format!("the table of threads ends early: {fault}"));
+                    self.issue("threads", Trouble::ThreadTableEnds { fault });
                     break;
                 }
             }
@@ -306,7 +305,7 @@ impl<'a> Reader<'a> {
                 _ => match self.is_member(thread, &mut seen) {
                     Ok(true) => Idle::No,
                     Ok(false) => idle(s.team.threads, &thread.view),
-                    Err(why) => Idle::Unsure(why.to_string()),
+                    Err(why) => Idle::Unsure(why),
                 },
             };
             let thread = &mut self.threads[index];
@@ -318,7 +317,7 @@ impl<'a> Reader<'a> {
     /// True if the thread is in the team it points to, and that team lives: its thread 0 is in it, directly or through
     /// regions nested in it. When a region ends, thread 0 goes back to the enclosing team (`__kmp_join_call`); the others
     /// keep pointing to the team they may be needed for again.
-    fn is_member(&self, thread: &KmpThread, seen: &mut SeenTeams) -> Result<bool, Why> {
+    fn is_member(&self, thread: &KmpThread, seen: &mut SeenTeams) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         let (team, number) = (thread.team, thread.view.count(&s.info.ds_tid)?);
         if team.is_null() {
@@ -334,7 +333,7 @@ impl<'a> Reader<'a> {
             // Ending a region, thread 0 takes back its number in the enclosing team before it takes back that team.
             let outer = view.ptr(&s.team.parent)?;
             if !outer.is_null() && self.lists(&read(outer)?, number, thread)? {
-                return Err(Why::Inconsistent("it is on its way into or out of a region".to_owned()));
+                return Err(Reason::from(Common::OnItsWay));
             }
             return Ok(false);
         }
@@ -356,7 +355,7 @@ impl<'a> Reader<'a> {
     }
 
     /// True if the team has the thread as its member of this number.
-    fn lists(&self, team: &View, number: u32, thread: &KmpThread) -> Result<bool, Why> {
+    fn lists(&self, team: &View, number: u32, thread: &KmpThread) -> Result<bool, Reason> {
         let s = &self.kmp.structs.team;
         if number >= team.count(&s.nproc)? {
             return Ok(false);
@@ -367,7 +366,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The team a thread is in, and those around it.
-    fn teams_of(&self, thread: Addr) -> Result<HashSet<Addr>, Why> {
+    fn teams_of(&self, thread: Addr) -> Result<HashSet<Addr>, Reason> {
         let s = &self.kmp.structs;
         let mut teams = HashSet::new();
         let mut at = self.target.read_ptr(thread.offset(s.info.team.offset()?))?;
@@ -381,7 +380,7 @@ impl<'a> Reader<'a> {
     fn outermost_tool_data(&self, raw: &KmpThread) -> Fact<u64> {
         let s = &self.kmp.structs;
         if raw.uber != Some(true) {
-            return Fact::unknown("it is not known to be the initial thread of its contention group");
+            return Fact::unknown(Own::NotInitial);
         }
         let read = || {
             let root = raw.view.ptr(&s.info.root)?;
@@ -392,7 +391,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The initial thread of a root: the only member of its root team (`__kmp_initialize_root`).
-    fn uber_of(&self, root: Addr) -> Result<Addr, Why> {
+    fn uber_of(&self, root: Addr) -> Result<Addr, Reason> {
         let s = &self.kmp.structs;
         let team = View::read(self.target, root, s.root.size)?.ptr(&s.root.root_team)?;
         let threads = self.target.read_ptr(team.offset(s.team.threads.offset()?))?;
@@ -409,7 +408,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
                 if depth == limits::TEAM_DEPTH {
-                    self.issue(format!("team {at}"), "the chain of enclosing teams has no end; cut off here");
+                    self.issue(format!("team {at}"), Trouble::EndlessTeamsCut);
                     break;
                 }
                 let s = &self.kmp.structs.team;
@@ -439,7 +438,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Identities every team satisfies, in words for the case that they fail, and whether they hold.
-    fn identities(&self, view: &View) -> Result<Vec<(&'static str, bool)>, Why> {
+    fn identities(&self, view: &View) -> Result<Vec<(&'static str, bool)>, Reason> {
         let s = &self.kmp.structs.team;
         let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
         let sized = (1..=limits::TEAM_SIZE as i64).contains(&nproc);
@@ -485,7 +484,7 @@ impl<'a> Reader<'a> {
         if addr.is_null() || self.teams.contains_key(&addr) {
             slot.fact(Ok(self.innermost(addr)))
         } else {
-            Fact::unknown(format!("the team at {addr} could not be read"))
+            Fact::unknown(Common::TeamAtUnreadable { addr })
         }
     }
 
@@ -497,7 +496,7 @@ impl<'a> Reader<'a> {
     /// Source position out of an `ident_t`; the text is `;file;function;line;end line;;`.
     fn line(&mut self, ident: Addr, origin: Origin) -> Fact<SourceLine> {
         if ident.is_null() {
-            return Fact::unknown("the runtime recorded no source position");
+            return Fact::unknown(Common::NoPosition);
         }
         if self.focused.is_some() {
             return Fact::unknown(NOT_LOOKED_FOR);
@@ -518,7 +517,7 @@ impl<'a> Reader<'a> {
         let fact = match read {
             Ok(text) => match parse_psource(&text) {
                 Some(line) => Fact::known(line, origin),
-                None => Fact::unknown("the compiler recorded no source position (build with -g)"),
+                None => Fact::unknown(Common::NoPositionCompiled),
             },
             Err(why) => why.into(),
         };
@@ -529,7 +528,7 @@ impl<'a> Reader<'a> {
     fn line_in(&mut self, view: &View, slot: &Slot) -> Fact<SourceLine> {
         match (view.ptr(slot), slot.origin()) {
             (Ok(ident), Some(origin)) => self.line(ident, origin),
-            (Ok(_), None) => Fact::unknown("not known for this runtime"),
+            (Ok(_), None) => Fact::unknown(Common::NotKnownOfThisRuntime),
             (Err(why), _) => why.into(),
         }
     }
@@ -559,14 +558,14 @@ impl<'a> Reader<'a> {
             let location = if outermost {
                 self.line_in(&view, &s.ident)
             } else {
-                Fact::unknown("the runtime keeps one source position for serialized regions nested in each other")
+                Fact::unknown(Own::OnePosition)
             };
             teams.push(RawTeam {
                 // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
                 tool_data: match view.count(&s.serialized) {
                     Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
                     Ok(_) => {
-                        Fact::unknown("the runtime keeps it elsewhere for serialized regions nested in each other")
+                        Fact::unknown(Own::ToolDataElsewhere)
                     }
                     Err(why) => why.into(),
                 },
@@ -605,13 +604,13 @@ impl<'a> Reader<'a> {
     fn barrier_of(&self, team: &View) -> Fact<Barrier> {
         let s = &self.kmp.structs.team;
         if team.count(&s.serialized).is_ok_and(|n| n > 0) {
-            return Fact::unknown("a team of one thread does not wait");
+            return Fact::unknown(Common::LoneTeam);
         }
         let passed = || {
             // Each kind of barrier counts for itself, by 4.
             [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction].into_iter().try_fold(0u64, |sum, which| {
                 let shared = team.within(&s.bar, which as u64, self.kmp.structs.balign.size)?;
-                Ok::<u64, Why>(sum.wrapping_add(shared.uint(&self.kmp.structs.balign.arrived)? >> 2))
+                Ok::<u64, Reason>(sum.wrapping_add(shared.uint(&self.kmp.structs.balign.arrived)? >> 2))
             })
         };
         let passed = passed().ok();
@@ -636,15 +635,15 @@ impl<'a> Reader<'a> {
         let raw = &self.threads[index];
         let why_none = match &raw.idle {
             Idle::No => None,
-            Idle::Yes(_) => Some("an idle worker is in no team and executes no task"),
-            Idle::Unsure(why) => Some(why.as_str()),
+            Idle::Yes(_) => Some(Common::IdleWithoutEither.into()),
+            Idle::Unsure(why) => Some(why.clone()),
         };
         let role = match (&raw.idle, raw.uber) {
             (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
             (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
             (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
             (Idle::No, None) if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
-            (Idle::No, None) => Fact::unknown("with which thread its contention group began could not be read"),
+            (Idle::No, None) => Fact::unknown(Own::ContentionGroup),
             (Idle::Unsure(why), _) => Fact::unknown(why),
         };
         let team = match &raw.idle {
@@ -652,27 +651,27 @@ impl<'a> Reader<'a> {
             Idle::No => self.team_at(raw.team, &s.info.team),
             Idle::Unsure(why) => Fact::unknown(why),
         };
-        let task = match (raw.view.ptr(&s.info.current_task), why_none) {
+        let task = match (raw.view.ptr(&s.info.current_task), &why_none) {
             (_, Some(why)) => Fact::unknown(why),
-            (Ok(task), None) if task.is_null() => Fact::unknown("the thread has no task yet"),
+            (Ok(task), None) if task.is_null() => Fact::unknown(Own::NoTaskYet),
             (Ok(task), None) => match self.task_ids.get(&task) {
                 Some(id) => s.info.current_task.fact(Ok(*id)),
                 None if self.focused.is_some() => Fact::unknown(NOT_LOOKED_FOR),
-                None => Fact::unknown(format!("the task at {task} could not be read")),
+                None => Fact::unknown(Common::TaskAtUnreadable { task }),
             },
             (Err(why), None) => why.into(),
         };
-        let thread_num = match (why_none, &team) {
+        let thread_num = match (&why_none, &team) {
             (Some(why), _) => Fact::unknown(why),
             // In the root team an initial thread is alone.
             (None, Fact::Known { value: None, .. }) => s.info.team.fact(Ok(0)),
             (None, _) => s.info.ds_tid.fact(raw.view.count(&s.info.ds_tid)),
         };
-        let icvs = match why_none {
+        let icvs = match &why_none {
             Some(why) => Icvs::unknown(why),
             None => self.icvs_of(&raw.view, &task, raw.team),
         };
-        let placement = match why_none {
+        let placement = match &why_none {
             Some(why) => Placement::unknown(why),
             None => self.placement_of(&raw.view),
         };
@@ -702,12 +701,12 @@ fn ompt_state(s: &KmpInfo, thread: &View) -> Fact<OmptState> {
             return Ok(None);
         }
         let (number, wait_id) = (thread.count(&s.ompt_state)?, thread.uint(&s.ompt_wait_id)?);
-        Ok::<_, Why>(Some(OmptState { number, wait_id }))
+        Ok::<_, Reason>(Some(OmptState { number, wait_id }))
     };
     match read() {
         Ok(Some(state)) => s.ompt_state.fact(Ok(state)),
         Ok(None) => Fact::unknown(
-            "that the runtime keeps a state is not known: no OMPT tool has filed anything with the thread",
+            Own::NoState,
         ),
         Err(why) => why.into(),
     }
@@ -719,7 +718,7 @@ fn idle(by: Slot, thread: &View) -> Idle {
             let object = thread.addr();
             Idle::Yes(Wait::new(WaitKind::Pool, object, origin))
         }
-        None => Idle::Unsure("where this runtime keeps its teams is not known".to_owned()),
+        None => Idle::Unsure(Own::TeamsUnknown.into()),
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use ompd_process::{Addr, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::Reader;
-use crate::bind::{Part, View, Why};
+use crate::bind::{Part, View};
 use crate::limits;
 use crate::model::*;
 use crate::window::Structs;
@@ -40,7 +41,7 @@ pub(super) struct Queued {
     pub(super) nodes: Vec<Addr>,
     /// Tasks of those nodes.
     pub(super) in_queue: HashSet<Addr>,
-    first_error: Option<Why>,
+    first_error: Option<Reason>,
     /// Every ring, with its number of slots.
     rings: Vec<(Addr, u64)>,
     /// Room for what is read of the tasks of a queue.
@@ -49,7 +50,7 @@ pub(super) struct Queued {
 
 impl Reader<'_> {
     /// Ready tasks of a team: each member has a ring of pointers to tasks, and so has each priority (LLVM 15 and later).
-    pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Why> {
+    pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let view = View::read(self.target, task_team, s.task_team.size)?;
@@ -64,7 +65,7 @@ impl Reader<'_> {
         by_member.and(by_priority)
     }
 
-    fn read_members(&mut self, task_team: &View) -> Result<(), Why> {
+    fn read_members(&mut self, task_team: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let (array, members) = (task_team.ptr(&s.task_team.threads_data)?, task_team.count(&s.task_team.nproc)?);
@@ -72,7 +73,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if u64::from(members) > limits::TEAM_SIZE {
-            return Err(Why::Inconsistent(format!("it claims {members} members")));
+            return Err(Reason::Inconsistent(format!("it claims {members} members")));
         }
         let stride = s.thread_data_stride.size.get()?;
         let addrs: Vec<Addr> =
@@ -90,7 +91,7 @@ impl Reader<'_> {
                     first = Err(if why.is_layout() {
                         why
                     } else {
-                        Why::Inconsistent(format!("the queue of member {member}: {why}"))
+                        Reason::Inconsistent(format!("the queue of member {member}: {why}"))
                     });
                 }
             }
@@ -99,7 +100,7 @@ impl Reader<'_> {
     }
 
     /// Tasks with a priority are not the members' but the team's (`__kmp_push_priority_task`).
-    fn read_priorities(&mut self, list: Addr) -> Result<(), Why> {
+    fn read_priorities(&mut self, list: Addr) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let mut at = list;
@@ -115,7 +116,7 @@ impl Reader<'_> {
     }
 
     /// One ring of pointers to tasks.
-    fn read_ring(&mut self, data: &View) -> Result<(), Why> {
+    fn read_ring(&mut self, data: &View) -> Result<(), Reason> {
         let kmp = self.kmp;
         let d = &kmp.structs.thread_data;
         let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
@@ -130,7 +131,7 @@ impl Reader<'_> {
             return Ok(());
         }
         if waiting > slots || head >= slots || slots > limits::QUEUE_SLOTS {
-            return Err(Why::Inconsistent("it contradicts itself".to_owned()));
+            return Err(Reason::from(Own::Contradicts));
         }
         let mut left = waiting;
         let mut at = head;
@@ -139,7 +140,7 @@ impl Reader<'_> {
             self.bulk.spend(count)?;
             let tasks = self.read_pointers(ring, at, count)?;
             if tasks.iter().any(|task| task.is_null()) {
-                return Err(Why::Inconsistent("it has holes".to_owned()));
+                return Err(Reason::from(Own::HasHoles));
             }
             self.file_queued(&tasks)?;
             left -= count;
@@ -151,7 +152,7 @@ impl Reader<'_> {
     /// Detached tasks whose body is over are in nothing any more; but slots of a ring are not cleared when a task is taken
     /// out. What such a slot points to may have been freed long ago. It is a task that is not over if it says so of itself in
     /// every way there is, and if one of its parent's children that are not over was not found.
-    pub(super) fn find_detached(&mut self) -> Result<(), Why> {
+    pub(super) fn find_detached(&mut self) -> Result<(), Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let mut lacking: HashMap<Addr, u64> = HashMap::new();
@@ -202,7 +203,7 @@ impl Reader<'_> {
     }
 
     /// A task with a `detach` clause whose body is over, and whose event is pending.
-    fn is_detached(&self, view: &View) -> Result<bool, Why> {
+    fn is_detached(&self, view: &View) -> Result<bool, Reason> {
         let kmp = self.kmp;
         let s = &kmp.structs;
         let flag = |slot| self.flag(view, slot);
@@ -215,7 +216,7 @@ impl Reader<'_> {
     }
 
     /// `count` pointers of an array, from `first` on.
-    pub(super) fn read_pointers(&self, array: Addr, first: u64, count: u64) -> Result<Vec<Addr>, Why> {
+    pub(super) fn read_pointers(&self, array: Addr, first: u64, count: u64) -> Result<Vec<Addr>, Reason> {
         let arch = self.target.arch();
         let width = u64::from(arch.pointer_bytes);
         let bytes = self.target.read_vec(array.offset(first.wrapping_mul(width)), count.saturating_mul(width))?;
@@ -223,7 +224,7 @@ impl Reader<'_> {
     }
 
     /// Bytes of a task to be filed: the runtime's and the compiler's part.
-    pub(super) fn task_bytes(&self) -> Result<u64, Why> {
+    pub(super) fn task_bytes(&self) -> Result<u64, Reason> {
         let s = &self.kmp.structs;
         match (s.taskdata.size.get(), s.task.size.bytes_to_read()) {
             (Ok(runtimes), Ok(compilers)) => Ok(runtimes.saturating_add(compilers)),
@@ -232,7 +233,7 @@ impl Reader<'_> {
     }
 
     /// Lists tasks of a queue, or counts them.
-    fn file_queued(&mut self, tasks: &[Addr]) -> Result<(), Why> {
+    fn file_queued(&mut self, tasks: &[Addr]) -> Result<(), Reason> {
         let size = self.task_bytes()?;
         let mut structs = std::mem::take(&mut self.queued.structs).unwrap_or_else(Structs::new);
         structs.read(self.target, tasks, size);
@@ -245,7 +246,7 @@ impl Reader<'_> {
 
     /// Lists a task, or counts it. `node` is its node in the graph of dependences, by which it was found, and how many tasks
     /// it depends on; `None` for one in a queue.
-    pub(super) fn file_task(&mut self, task: Result<Part<'_>, Why>, node: Option<(Addr, i64)>) {
+    pub(super) fn file_task(&mut self, task: Result<Part<'_>, Reason>, node: Option<(Addr, i64)>) {
         if let Err(why) = task.and_then(|task| self.try_file_task(task, node))
             && self.queued.first_error.is_none()
         {
@@ -253,7 +254,7 @@ impl Reader<'_> {
         }
     }
 
-    fn try_file_task(&mut self, task: Part<'_>, node: Option<(Addr, i64)>) -> Result<(), Why> {
+    fn try_file_task(&mut self, task: Part<'_>, node: Option<(Addr, i64)>) -> Result<(), Reason> {
         let addr = task.addr();
         if self.task_ids.contains_key(&addr) {
             return Ok(());
@@ -264,7 +265,7 @@ impl Reader<'_> {
         if let Some((node, _)) = node
             && own_node != node
         {
-            return Err(Why::Inconsistent(format!("the task at {addr} does not name its node at {node}")));
+            return Err(Reason::Inconsistent(format!("the task at {addr} does not name its node at {node}")));
         }
         let started = self.flag_of(task, &s.flags.started)?;
         let blocked = node.is_some_and(|(_, before)| before > 0) && !started;
@@ -313,7 +314,7 @@ impl Reader<'_> {
             self.tasks[id.0].state = if before > 0 {
                 s.depnode.npredecessors.fact(Ok(TaskState::Blocked))
             } else {
-                Fact::unknown("it depends on nothing any more and is in no queue: it is about to be queued or begun")
+                Fact::unknown(Own::AboutToBeQueued)
             };
         }
         self.read_ancestors(id);
@@ -328,8 +329,7 @@ impl Reader<'_> {
         more.sort_by_key(|more| more.like);
         self.more_tasks = more;
         if self.queued.unlisted > 0 {
-            let text = format!("{} more of many kinds are not told one by one", self.queued.unlisted);
-            self.issue("tasks in queues", text);
+            self.issue("tasks in queues", Trouble::KindsCounted { count: self.queued.unlisted });
         }
         if let Some(why) = self.queued.first_error.take().filter(|why| !why.is_layout()) {
             self.issue("tasks in queues", why);

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use ompd_process::{Addr, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::{Idle, Reader};
-use crate::bind::{Part, Slot, View, Why};
+use crate::bind::{Part, Slot, View};
 use crate::limits;
 use crate::model::*;
 use crate::owner::Owner;
@@ -117,7 +118,7 @@ impl Reader<'_> {
                 _ => return,
             }
         }
-        self.tasks[child.0].generating = Fact::unknown("the chain of generating tasks has no end");
+        self.tasks[child.0].generating = Fact::unknown(Common::EndlessGeneratingTasks);
     }
 
     /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
@@ -184,7 +185,7 @@ impl Reader<'_> {
         }
         for task in &mut self.tasks {
             if task.state.get() == Some(TaskState::Suspended) && (all || doubtful.contains(&task.descriptor)) {
-                task.state = Fact::unknown("a thread whose task is not known may be executing it");
+                task.state = Fact::unknown(Common::MayBeExecuted);
             }
         }
     }
@@ -196,13 +197,13 @@ impl Reader<'_> {
     }
 
     /// Reads one task and files it.
-    pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Why> {
+    pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Reason> {
         let view = View::read(self.target, addr, self.kmp.structs.taskdata.size)?;
         self.add_view(view)
     }
 
     /// The compiler's view of a task, which follows the runtime's.
-    pub(super) fn task_part(&self, view: &View) -> Result<View, Why> {
+    pub(super) fn task_part(&self, view: &View) -> Result<View, Reason> {
         let s = &self.kmp.structs;
         let distance = s.taskdata.size.get()?;
         match view.after(distance, s.task.size) {
@@ -212,20 +213,20 @@ impl Reader<'_> {
     }
 
     /// A bit of a task's flags.
-    pub(super) fn flag(&self, view: &View, bit: &Slot) -> Result<bool, Why> {
+    pub(super) fn flag(&self, view: &View, bit: &Slot) -> Result<bool, Reason> {
         self.flag_of(view.part(), bit)
     }
 
     /// The same of a task that is not kept.
-    pub(super) fn flag_of(&self, task: Part<'_>, bit: &Slot) -> Result<bool, Why> {
+    pub(super) fn flag_of(&self, task: Part<'_>, bit: &Slot) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         Ok(task.within(&s.taskdata.flags, 0, s.flags.size)?.uint(bit)? != 0)
     }
 
     /// Files a task that was read.
-    pub(super) fn add_view(&mut self, view: View) -> Result<TaskId, Why> {
+    pub(super) fn add_view(&mut self, view: View) -> Result<TaskId, Reason> {
         if self.tasks.len() >= limits::TASKS {
-            return Err(Why::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
+            return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
         let kmp = self.kmp;
         let s = &kmp.structs;
@@ -247,7 +248,7 @@ impl Reader<'_> {
                 let routine = part.as_ref().map_err(Clone::clone).and_then(|task| task.ptr(&s.task.routine));
                 s.task.routine.fact(routine)
             }
-            None if kind == TaskKind::Initial => Fact::unknown("an initial task has no function of its own"),
+            None if kind == TaskKind::Initial => Fact::unknown(Common::InitialTaskWithoutFunction),
             None => self.region_function(team),
         };
         let priority = match &part {
@@ -255,7 +256,7 @@ impl Reader<'_> {
             Some(part) => match bit(&s.flags.priority_specified) {
                 // Up to LLVM 12, whose table of dependences is another, the bit does not get from the compiler to the task.
                 Ok(false) if s.dephash_entry.last_ins.field().is_ok() => {
-                    Fact::unknown("this release does not keep priorities")
+                    Fact::unknown(Own::NoPriorities)
                 }
                 Ok(false) => s.flags.priority_specified.fact(Ok(0)),
                 Ok(true) => {
@@ -273,7 +274,7 @@ impl Reader<'_> {
         };
         // A team of one thread executes tasks at once, and does not count them (`__kmp_track_children_task`).
         let unfinished_children = match bit(&s.flags.team_serial) {
-            Ok(true) => Fact::unknown("the runtime does not count children in a team of one thread"),
+            Ok(true) => Fact::unknown(Own::ChildrenNotCounted),
             Ok(false) => s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children)),
             Err(why) => why.into(),
         };
@@ -285,18 +286,18 @@ impl Reader<'_> {
             team: self.team_at(team, &s.taskdata.team),
             is_final: s.flags.final_.fact(bit(&s.flags.final_)),
             tied: s.flags.tiedness.fact(bit(&s.flags.tiedness)),
-            mergeable: Fact::unknown("compilers do not tell this runtime"),
+            mergeable: Fact::unknown(Own::CompilersDoNotTell),
             priority,
             event,
             unmet: match view.ptr(&s.taskdata.depnode) {
                 Ok(node) if node.is_null() => s.taskdata.depnode.fact(Ok(0)),
-                Ok(_) => Fact::unknown("what it depends on was not read"),
+                Ok(_) => Fact::unknown(Own::DependencesNotRead),
                 Err(why) => why.into(),
             },
             unfinished_children,
             tool_data: s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
             ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
-            ..RawTask::unknown(addr, "not read")
+            ..RawTask::unknown(addr, Common::NotRead)
         };
         self.tasks.push(task);
         self.task_ids.insert(addr, id);
@@ -306,9 +307,9 @@ impl Reader<'_> {
     }
 
     /// What is noted for OMPT tools: nothing unless there is one.
-    fn ompt_frames(&self, task: &View) -> Result<OmptFrames, Why> {
+    fn ompt_frames(&self, task: &View) -> Result<OmptFrames, Reason> {
         let s = &self.kmp.structs.taskdata;
-        let frame = |at: &Slot, flags: &Slot| -> Result<Option<OmptFrame>, Why> {
+        let frame = |at: &Slot, flags: &Slot| -> Result<Option<OmptFrame>, Reason> {
             let address = task.ptr(at)?;
             Ok((!address.is_null()).then_some(OmptFrame { address, flags: task.u32(flags)? }))
         };
@@ -319,7 +320,7 @@ impl Reader<'_> {
     }
 
     /// What the flags tell of a task that no thread executes.
-    fn state_of(&self, view: &View, explicit: bool) -> Result<Fact<TaskState>, Why> {
+    fn state_of(&self, view: &View, explicit: bool) -> Result<Fact<TaskState>, Reason> {
         let s = &self.kmp.structs.flags;
         let by_start = |state| s.started.fact(Ok(state));
         if !self.flag(view, &s.started)? && explicit {
@@ -331,7 +332,7 @@ impl Reader<'_> {
         // One that is over is kept while it has children (`__kmp_free_task_and_ancestors`).
         match self.flag(view, &s.complete) {
             Ok(false) => {}
-            Ok(true) => return Ok(Fact::unknown("it is over, and the runtime keeps it for its children")),
+            Ok(true) => return Ok(Fact::unknown(Own::OverAndKept)),
             Err(why) if why.is_layout() => return Ok(why.into()),
             Err(why) => return Err(why),
         }
@@ -348,24 +349,24 @@ impl Reader<'_> {
     /// without `__kmpc_fork_call` leave the field as it was, so for them it says nothing.
     pub(super) fn region_function(&self, team: Addr) -> Fact<Addr> {
         let s = &self.kmp.structs.team;
-        let Some(view) = self.teams.get(&team) else { return Fact::unknown("the team could not be read") };
-        let read = || -> Result<Fact<Addr>, Why> {
+        let Some(view) = self.teams.get(&team) else { return Fact::unknown(Own::TheTeamUnreadable) };
+        let read = || -> Result<Fact<Addr>, Reason> {
             if view.count(&s.serialized)? > 0 {
-                return Ok(Fact::unknown("the runtime does not maintain the function of a serialized region"));
+                return Ok(Fact::unknown(Own::NoSerializedFunction));
             }
             let pkfn = view.ptr(&s.pkfn)?;
             if pkfn.is_null() {
-                return Ok(Fact::unknown("the runtime has not set the function of the region"));
+                return Ok(Fact::unknown(Own::FunctionNotSet));
             }
             match self.kmp.territory.owner(self.target, pkfn) {
                 Owner::Other => return Ok(s.pkfn.fact(Ok(pkfn))),
                 Owner::Unclear => {
-                    return Ok(Fact::unknown("whether the region's microtask is the runtime's is not known"));
+                    return Ok(Fact::unknown(Own::MicrotaskOfEither));
                 }
                 Owner::Runtime => {}
             }
             if view.count(&s.argc)? == 0 {
-                return Ok(Fact::unknown("the region's microtask is the runtime's own"));
+                return Ok(Fact::unknown(Own::MicrotaskOfRuntime));
             }
             let argv = view.ptr(&s.argv)?;
             Ok(s.argv.fact(Ok(self.target.read_ptr(argv)?)))

@@ -3,8 +3,9 @@
 use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
+use crate::kmp::reason::Own;
 use super::{Barriers, Idle, Reader};
-use crate::bind::{Slot, View, Why};
+use crate::bind::{Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::limits;
 use crate::model::*;
@@ -29,13 +30,13 @@ const IMPLICIT_MASK: u32 = 0x1c0;
 
 impl Reader<'_> {
     /// A thread's state in one kind of barrier.
-    pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Why> {
+    pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Reason> {
         let s = &self.kmp.structs;
         thread.within(&s.info.bar, which as u64, s.bstate.size)
     }
 
     /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
-    pub(super) fn slept_on(&self, thread: &View) -> Result<Option<Addr>, Why> {
+    pub(super) fn slept_on(&self, thread: &View) -> Result<Option<Addr>, Reason> {
         let s = &self.kmp.structs;
         let flag = thread.ptr(&s.info.sleep_loc)?;
         if flag.is_null() {
@@ -44,9 +45,9 @@ impl Reader<'_> {
         let (size, slot) = match thread.uint(&s.info.sleep_loc_type) {
             Ok(FLAG32) => (s.flag32.size, &s.flag32.loc),
             Ok(kind) if FLAG64.contains(&kind) => (s.flag64.size, &s.flag64.loc),
-            Ok(kind) => return Err(Why::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
+            Ok(kind) => return Err(Reason::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
             // Before LLVM 14 the kind is not recorded, and does not matter: the word's address is the first member.
-            Err(Why::Missing(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => {
+            Err(Reason::NoLayout(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => {
                 (s.flag32.size, &s.flag32.loc)
             }
             Err(why) => return Err(why),
@@ -56,7 +57,7 @@ impl Reader<'_> {
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
     /// (`__kmp_barrier_template`). The primary leaves no such mark: it counts as arrived when it sleeps in the barrier.
-    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Result<Option<(Barriers, Addr)>, Why> {
+    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Result<Option<(Barriers, Addr)>, Reason> {
         let s = &self.kmp.structs;
         for which in BARRIERS {
             let own = self.barrier_state(thread, which)?;
@@ -89,7 +90,7 @@ impl Reader<'_> {
     /// (`__kmpc_barrier` keeps it).
     fn barrier_kind(&self, thread: &View) -> Fact<BarrierKind> {
         let s = &self.kmp.structs;
-        let read = || -> Result<Option<u32>, Why> {
+        let read = || -> Result<Option<u32>, Reason> {
             let ident = thread.ptr(&s.info.ident)?;
             if ident.is_null() || s.ident.psource.offset()? != IDENT_TEXT {
                 return Ok(None);
@@ -97,7 +98,7 @@ impl Reader<'_> {
             Ok(Some(self.target.read_u32(ident.offset(IDENT_FLAGS))?))
         };
         let (Some(origin), flags) = (s.info.ident.origin(), read()) else {
-            return Fact::unknown("not known for this runtime");
+            return Fact::unknown(Common::NotKnownOfThisRuntime);
         };
         match flags {
             Ok(Some(flags)) => match (flags & EXPLICIT != 0, flags & IMPLICIT_MASK) {
@@ -107,11 +108,10 @@ impl Reader<'_> {
                 (false, 0x140) => Fact::known(BarrierKind::Single, origin),
                 (false, IMPLICIT_MASK) => Fact::known(BarrierKind::Workshare, origin),
                 _ => Fact::unknown(
-                    "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at \
-                     the end of `single` and static loops",
+                    Own::CallNotMarked,
                 ),
             },
-            Ok(None) => Fact::unknown("the runtime recorded no call"),
+            Ok(None) => Fact::unknown(Own::NoCallRecorded),
             Err(why) => why.into(),
         }
     }
@@ -128,7 +128,7 @@ impl Reader<'_> {
     /// True if its team has never made explicit tasks: their queues come with the first of them.
     fn has_no_tasks(&self, thread: &View) -> bool {
         let s = &self.kmp.structs;
-        let queues = || -> Result<Addr, Why> {
+        let queues = || -> Result<Addr, Reason> {
             let team = thread.ptr(&s.info.task_team)?;
             if team.is_null() {
                 return Ok(Addr::NULL);
@@ -156,7 +156,7 @@ impl Reader<'_> {
                 let view = self.threads[index].view.clone();
                 let unsure = kind.value().is_some() && !self.has_no_tasks(&view) && !self.has_line(&view, wait);
                 wait.barrier = Some(match unsure {
-                    true => Fact::unknown("the record may be of a barrier in a task executed here (build with -g)"),
+                    true => Fact::unknown(Own::RecordMayBeOther),
                     false => kind,
                 });
             }
@@ -193,10 +193,10 @@ impl Reader<'_> {
         let task = raw.view.ptr(&s.info.current_task).ok().and_then(|task| self.task_ids.get(&task));
         let children = || match task {
             Some(task) => self.task_views[task.0].count(&s.taskdata.incomplete_children),
-            None => Err(Why::Inconsistent("its task was not read".to_owned())),
+            None => Err(Reason::from(Common::TaskWasNotRead)),
         };
-        let in_group = || -> Result<u32, Why> {
-            let Some(task) = task else { return Err(Why::Inconsistent("its task was not read".to_owned())) };
+        let in_group = || -> Result<u32, Reason> {
+            let Some(task) = task else { return Err(Reason::from(Common::TaskWasNotRead)) };
             let group = self.task_views[task.0].ptr(&s.taskdata.taskgroup)?;
             View::read(self.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
         };
@@ -206,11 +206,11 @@ impl Reader<'_> {
             WaitKind::TaskwaitOrTaskgroup => match (children(), in_group()) {
                 (Ok(0), Ok(0)) => s.taskdata.incomplete_children.fact(Ok(true)),
                 (Ok(1..), Ok(1..)) => s.taskdata.incomplete_children.fact(Ok(false)),
-                _ => Fact::unknown("which of the two it is is not known"),
+                _ => Fact::unknown(Own::WhichOfTwo),
             },
             WaitKind::BarrierTasks => {
                 let left = self.target.read_u32(wait.object);
-                s.task_team.unfinished.fact(left.map(|left| left == 0).map_err(Why::from))
+                s.task_team.unfinished.fact(left.map(|left| left == 0).map_err(Reason::from))
             }
             WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::RegionStart | WaitKind::Pool => {
                 let over = self.barrier_over(raw, wait);
@@ -218,21 +218,21 @@ impl Reader<'_> {
             }
             WaitKind::Dependences => match task.and_then(|task| self.depend_waits.get(task)) {
                 Some(wait) => s.depnode.npredecessors.fact(Ok(wait.before <= 0)),
-                None => Fact::unknown("memory does not tell"),
+                None => Fact::unknown(Own::MemoryDoesNotTell),
             },
-            _ => Fact::unknown("memory does not tell"),
+            _ => Fact::unknown(Own::MemoryDoesNotTell),
         }
     }
 
     /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. Who gathers, the primary and in a large team
     /// other members as well, goes on once the word of the thread it waits for is ahead of the team's.
-    fn barrier_over(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Why> {
+    fn barrier_over(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
         if primary || self.gathers(raw, wait)? {
             let team = self.teams.get(&raw.team).zip(self.barrier_word(wait.object));
             let Some((team, which)) = team else {
-                return Err(Why::Inconsistent("whom it waits for is not known".to_owned()));
+                return Err(Reason::from(Own::WaitsForUnknown));
             };
             let shared = team.within(&s.team.bar, which as u64, s.balign.size)?.uint(&s.balign.arrived)?;
             let word = self.target.read_u64(wait.object)?;
@@ -244,14 +244,14 @@ impl Reader<'_> {
                 let arrived = team.map_or(Ok(None), |team| self.arrived_at(&raw.view, team))?;
                 match arrived {
                     Some((Barriers::ForkJoin, _)) => {
-                        return Err(Why::Inconsistent("at which barrier it waits is not known".to_owned()));
+                        return Err(Reason::from(Own::BarrierUnknown));
                     }
                     Some((which, _)) => which,
                     // The team's count has caught up: the primary lets them go as soon as all tasks are over.
                     None if self.primary_waits_for_tasks(raw)? || self.has_children(raw)? => return Ok(false),
                     None => {
                         let text = "all have arrived, and whether it is being let go is not known";
-                        return Err(Why::Inconsistent(text.to_owned()));
+                        return Err(Reason::Inconsistent(text.to_owned()));
                     }
                 }
             }
@@ -263,16 +263,16 @@ impl Reader<'_> {
         if matches!(wait.kind, WaitKind::Pool | WaitKind::RegionStart)
             && self.slept_on(&raw.view)? != Some(state.addr_of(&s.bstate.go)?)
         {
-            return Err(Why::Inconsistent("it does not sleep, and on which word it spins is not recorded".to_owned()));
+            return Err(Reason::from(Own::SpinsOnUnknown));
         }
         if state.uint(&s.bstate.wait_flag)? != 0 {
-            return Err(Why::Inconsistent("another thread's word may release it".to_owned()));
+            return Err(Reason::from(Own::OthersWord));
         }
         Ok(state.uint(&s.bstate.go)? & !BARRIER_FLAGS != 0)
     }
 
     /// True if the thread sleeps until another one has arrived: that one's word is what it waits for.
-    fn gathers(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Why> {
+    fn gathers(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Reason> {
         let slept_on = self.slept_on(&raw.view)?;
         let own = |word: Addr| {
             let size = self.kmp.structs.info.size.get();
@@ -284,7 +284,7 @@ impl Reader<'_> {
 
     /// True if a member of the thread's team has made tasks that are not over: until they are, nobody is let go
     /// (`__kmp_execute_tasks_template`).
-    fn has_children(&self, raw: &super::KmpThread) -> Result<bool, Why> {
+    fn has_children(&self, raw: &super::KmpThread) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
             let task = self.task_ids.get(&other.view.ptr(&s.info.current_task)?);
@@ -299,7 +299,7 @@ impl Reader<'_> {
     }
 
     /// True if the primary of the thread's team, having gathered everyone, sleeps until all tasks are over.
-    fn primary_waits_for_tasks(&self, raw: &super::KmpThread) -> Result<bool, Why> {
+    fn primary_waits_for_tasks(&self, raw: &super::KmpThread) -> Result<bool, Reason> {
         let s = &self.kmp.structs;
         for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
             if other.view.count(&s.info.ds_tid)? != 0 {
@@ -335,7 +335,7 @@ impl Reader<'_> {
             return match self.lock_waits.get(&raw.gtid) {
                 Some(wait) => Fact::known(Some(wait.clone()), wait.origin),
                 None => {
-                    Fact::unknown("it is queued for a lock, but no lock of the runtime's table lists it as a waiter")
+                    Fact::unknown(Own::NotListedAsWaiter)
                 }
             };
         }
@@ -345,7 +345,7 @@ impl Reader<'_> {
             Ok(task) if task.is_null() => None,
             Ok(task) => match self.task_ids.get(&task) {
                 Some(id) => Some(*id),
-                None => return Fact::unknown(format!("the task at {task}, which may be waiting, could not be read")),
+                None => return Fact::unknown(Own::WaitingTaskUnreadable { task }),
             },
             Err(why) => return why.into(),
         };
@@ -361,7 +361,7 @@ impl Reader<'_> {
                 Err(why) => return why.into(),
             }
             if let Some(wait) = self.depend_waits.get(&task) {
-                let nowhere = Fact::unknown("not recorded");
+                let nowhere = Fact::unknown(Common::NotRecorded);
                 return waiting(WaitKind::Dependences, wait.node, None, nowhere, &s.depnode.npredecessors);
             }
         }
@@ -377,7 +377,7 @@ impl Reader<'_> {
         let primary = view.int(&s.info.ds_tid).is_ok_and(|number| number == 0);
         let read_team = self.teams.get(&team);
         if read_team.is_none() && !team.is_null() {
-            return Fact::unknown("its team, which tells whether it has arrived at a barrier, could not be read");
+            return Fact::unknown(Own::TeamOfArrivalUnreadable);
         }
         let in_team = read_team.filter(|_| !in_explicit && !primary);
         let arrived = match in_team.map_or(Ok(None), |team| self.arrived_at(&view, team)) {
@@ -391,12 +391,12 @@ impl Reader<'_> {
             // It has not arrived anywhere, and sleeps until it is let into the region.
             let own_go = self.barrier_state(&view, Barriers::ForkJoin).and_then(|state| state.addr_of(&s.bstate.go));
             if own_go.is_ok_and(|go| go == word) && !primary {
-                return waiting(WaitKind::RegionStart, word, region, Fact::unknown("not recorded"), &s.info.sleep_loc);
+                return waiting(WaitKind::RegionStart, word, region, Fact::unknown(Common::NotRecorded), &s.info.sleep_loc);
             }
             if let Some(which) = self.barrier_word(word) {
                 return barrier(which, word, region, entered, &s.info.sleep_loc);
             }
-            let nowhere = Fact::unknown("not recorded");
+            let nowhere = Fact::unknown(Common::NotRecorded);
             if self.is_taskgroup_word(task, word) {
                 return waiting(WaitKind::Taskgroup, word, None, nowhere, &s.info.sleep_loc);
             }
@@ -404,7 +404,7 @@ impl Reader<'_> {
                 return waiting(WaitKind::BarrierTasks, word, region, nowhere, &s.info.sleep_loc);
             }
             self.fall_short();
-            return Fact::unknown("it sleeps on a word of the runtime whose meaning is not known");
+            return Fact::unknown(Own::UnknownWord);
         }
         match registers {
             Some(Ok(registers)) => match self.futex_lock(&registers) {
@@ -412,7 +412,7 @@ impl Reader<'_> {
                 None => self.wait_by_registers(&registers),
             },
             Some(Err(why)) => Fact::unknown(why),
-            None => Fact::unknown("the process has no such thread (after fork only the forking thread lives on)"),
+            None => Fact::unknown(Own::GoneThread),
         }
     }
 
@@ -420,13 +420,13 @@ impl Reader<'_> {
     /// calls of the C library, so a thread found there may be waiting; a thread anywhere else is not.
     pub(super) fn wait_by_registers(&self, registers: &Registers) -> Fact<Option<Wait>> {
         let Some(futex) = self.futex_call() else {
-            return Fact::unknown("system calls of this machine are not known");
+            return Fact::unknown(Own::SystemCallsUnknown);
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
         if self.kmp.may_own(self.target, registers.pc) {
-            Fact::unknown("it is executing the runtime's code (a spinning wait leaves no trace in memory)")
+            Fact::unknown(Own::InRuntimeCode)
         } else if !other_call && self.kmp.in_libc(registers.pc) {
-            Fact::unknown("it is in the C library: whether the OpenMP runtime or the program waits there is not known")
+            Fact::unknown(Own::InLibraryCode)
         } else {
             Fact::known(None, Origin::Registers)
         }
@@ -482,13 +482,13 @@ fn waiting(
     line: Fact<SourceLine>,
     by: &Slot,
 ) -> Fact<Option<Wait>> {
-    let Some(origin) = by.origin() else { return Fact::unknown("where this runtime records the wait is not known") };
+    let Some(origin) = by.origin() else { return Fact::unknown(Own::RecordUnknown) };
     Fact::known(Some(Wait { location: line.value().cloned(), team, ..Wait::new(kind, object, origin) }), origin)
 }
 
 fn barrier(which: Barriers, word: Addr, team: Option<TeamId>, line: Fact<SourceLine>, by: &Slot) -> Fact<Option<Wait>> {
     match which {
         Barriers::Plain | Barriers::Reduction => waiting(WaitKind::Barrier, word, team, line, by),
-        Barriers::ForkJoin => waiting(WaitKind::RegionEnd, word, team, Fact::unknown("not recorded"), by),
+        Barriers::ForkJoin => waiting(WaitKind::RegionEnd, word, team, Fact::unknown(Common::NotRecorded), by),
     }
 }

@@ -6,9 +6,10 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use ompd_process::{Addr, Target};
 
+use crate::model::Reason;
 use super::super::Reader;
 use super::Kind;
-use crate::bind::{Part, Why};
+use crate::bind::Part;
 use crate::limits;
 use crate::window::{Structs, Window};
 
@@ -52,7 +53,7 @@ pub(super) struct Graph {
     /// in a circle, there more than once.
     pub(super) broken: HashSet<NodeId>,
     /// The first thing that went wrong.
-    pub(super) result: Result<(), Why>,
+    pub(super) result: Result<(), Reason>,
 }
 
 /// What led to a node.
@@ -115,7 +116,7 @@ impl Graph {
     }
 
     /// What nobody knows where to find is told only if nothing else went wrong.
-    fn note(&mut self, why: Why) {
+    fn note(&mut self, why: Reason) {
         if !matches!(&self.result, Err(first) if !first.is_layout() || why.is_layout()) {
             self.result = Err(why);
         }
@@ -123,8 +124,8 @@ impl Graph {
 }
 
 /// The length of a list as a number of 32 bits.
-fn short(len: usize) -> Result<u32, Why> {
-    u32::try_from(len).map_err(|_| Why::Inconsistent("too many dependences; the rest is not read".to_owned()))
+fn short(len: usize) -> Result<u32, Reason> {
+    u32::try_from(len).map_err(|_| Reason::Inconsistent("too many dependences; the rest is not read".to_owned()))
 }
 
 impl<'a> Walk<'a> {
@@ -154,14 +155,14 @@ impl<'a> Walk<'a> {
     }
 
     /// A node that a table names.
-    pub(super) fn named(&mut self, node: Addr, storage: Addr, kind: Kind) -> Result<(), Why> {
+    pub(super) fn named(&mut self, node: Addr, storage: Addr, kind: Kind) -> Result<(), Reason> {
         let name = From::Named(self.name(storage, kind)?);
         self.named.push((name, node));
         Ok(())
     }
 
     /// A list of nodes that a table names.
-    pub(super) fn list(&mut self, head: Addr, storage: Addr, kind: Kind) -> Result<(), Why> {
+    pub(super) fn list(&mut self, head: Addr, storage: Addr, kind: Kind) -> Result<(), Reason> {
         if !head.is_null() {
             let name = From::Named(self.name(storage, kind)?);
             self.lists.push((name, head));
@@ -169,7 +170,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn name(&mut self, storage: Addr, kind: Kind) -> Result<u32, Why> {
+    fn name(&mut self, storage: Addr, kind: Kind) -> Result<u32, Reason> {
         let name = short(self.graph.names.len())?;
         self.graph.names.push(Name { storage, kind });
         Ok(name)
@@ -183,7 +184,7 @@ impl<'a> Walk<'a> {
         self.graph
     }
 
-    fn try_run(&mut self, reader: &mut Reader<'_>) -> Result<(), Why> {
+    fn try_run(&mut self, reader: &mut Reader<'_>) -> Result<(), Reason> {
         let roots = std::mem::take(&mut self.roots);
         let mut later = Vec::new();
         // A few lists of tables go side by side with those of successors: what was made together lies together. Of many,
@@ -203,7 +204,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows the lists, and those of the nodes they lead to.
-    fn follow_all(&mut self, reader: &mut Reader<'_>) -> Result<(), Why> {
+    fn follow_all(&mut self, reader: &mut Reader<'_>) -> Result<(), Reason> {
         while !self.lists.is_empty() {
             for lists in std::mem::take(&mut self.lists).chunks(limits::BATCH) {
                 self.follow(reader, lists)?;
@@ -212,7 +213,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, reader: &mut Reader<'_>, lists: &[(From, Addr)]) -> Result<(), Why> {
+    fn follow(&mut self, reader: &mut Reader<'_>, lists: &[(From, Addr)]) -> Result<(), Reason> {
         let size = reader.kmp.structs.depnode_list.size.bytes_to_read()?;
         let begin = |&(from, at): &(From, Addr)| List { from, at, mark: at, left: 1, reach: 1 };
         let mut lists: Vec<List> = lists.iter().map(begin).collect();
@@ -247,7 +248,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads nodes that were not met before, and files their tasks.
-    fn take_in(&mut self, reader: &mut Reader<'_>, met: &[(From, Addr)]) -> Result<(), Why> {
+    fn take_in(&mut self, reader: &mut Reader<'_>, met: &[(From, Addr)]) -> Result<(), Reason> {
         let d = &reader.kmp.structs.depnode;
         let (node_bytes, width) = (d.size.bytes_to_read()?, reader.kmp.structs.taskdata.size);
         let (mut ids, mut addrs) = (Vec::new(), Vec::new());
@@ -260,7 +261,7 @@ impl<'a> Walk<'a> {
                 let id = match self.graph.places.entry(*addr) {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(_) if self.graph.nodes.len() >= limits::NODES => {
-                        return Err(Why::Inconsistent(format!(
+                        return Err(Reason::Inconsistent(format!(
                             "more than {} tasks with dependences; the rest is not read",
                             limits::NODES
                         )));
@@ -323,19 +324,19 @@ fn enter(
     place: usize,
     list: &mut List,
     met: &mut Vec<(From, Addr)>,
-) -> Result<bool, Why> {
+) -> Result<bool, Reason> {
     let s = &reader.kmp.structs.depnode_list;
     let entry = entries.get(place)?;
     let (node, next) = (entry.ptr(&s.node)?, entry.ptr(&s.next)?);
     if node.is_null() {
-        return Err(Why::Inconsistent(format!("the entry at {} of a list of tasks has no task", entry.addr())));
+        return Err(Reason::Inconsistent(format!("the entry at {} of a list of tasks has no task", entry.addr())));
     }
     met.push((list.from, node));
     if next.is_null() {
         return Ok(false);
     }
     if !list.step(next) {
-        return Err(Why::Inconsistent(format!(
+        return Err(Reason::Inconsistent(format!(
             "a list of tasks leads from the entry at {} back to {next}",
             entry.addr()
         )));
@@ -344,7 +345,7 @@ fn enter(
 }
 
 /// The task of a node, how many it waits for, and the list of those that wait for it.
-fn read_node(reader: &Reader<'_>, node: Part<'_>, width: Result<u64, Why>) -> Result<(Addr, i64, Addr), Why> {
+fn read_node(reader: &Reader<'_>, node: Part<'_>, width: Result<u64, Reason>) -> Result<(Addr, i64, Addr), Reason> {
     let d = &reader.kmp.structs.depnode;
     let task = node.ptr(&d.task)?;
     let before = node.int(&d.npredecessors)?;

@@ -1,0 +1,74 @@
+//! What only libomp and libiomp5 give as reasons.
+
+use ompd_process::Addr;
+
+use crate::model::{Reason, reasons};
+
+reasons! {
+    /// Why a value is not known, of this family alone.
+    #[derive(Copy)]
+    pub(crate) enum Own {
+        NotKept: "kmp-not-kept", "where this runtime keeps it is not known";
+        DependencesUnreadable: "kmp-dependences-unreadable", "not all dependences of all tasks could be read";
+        DependencesBeingEntered: "kmp-dependences-being-entered", "its dependences are just being entered";
+        LastSetOnly: "kmp-last-set-only", "the runtime keeps the kind of the last set only";
+        MoreIterationsTold: "kmp-more-iterations-told", "compilers tell this runtime of more iterations than there are";
+        NoStaticRecord: "kmp-no-static-record", "the runtime has no record of how its iterations are handed out, as of static loops";
+        NoSuchThread: "kmp-no-such-thread", "there is no such thread";
+        NumberOfOther: "kmp-number-of-other", "its number is another thread's";
+        NotWhereListed: "kmp-not-where-listed", "it is not where its team has it";
+        GeneratingNotRead: "kmp-generating-not-read", "its generating task, which tells which task group it is in, was not read";
+        OwnerChanging: "kmp-owner-changing", "its owner is just taking it or giving it up";
+        NoOwner: "kmp-no-owner", "libomp's locks of this kind do not record their owner";
+        LockOrCritical: "kmp-lock-or-critical", "the runtime does not record whether it is a lock or a critical";
+        NextChunkOfEach: "kmp-next-chunk-of-each", "each member has a next chunk of its own";
+        NotInitial: "kmp-not-initial", "it is not known to be the initial thread of its contention group";
+        OnePosition: "kmp-one-position", "the runtime keeps one source position for serialized regions nested in each other";
+        ToolDataElsewhere: "kmp-tool-data-elsewhere", "the runtime keeps it elsewhere for serialized regions nested in each other";
+        ContentionGroup: "kmp-contention-group", "with which thread its contention group began could not be read";
+        NoTaskYet: "kmp-no-task-yet", "the thread has no task yet";
+        NoState: "kmp-no-state", "that the runtime keeps a state is not known: no OMPT tool has filed anything with the thread";
+        Contradicts: "kmp-contradicts", "it contradicts itself";
+        HasHoles: "kmp-has-holes", "it has holes";
+        AboutToBeQueued: "kmp-about-to-be-queued", "it depends on nothing any more and is in no queue: it is about to be queued or begun";
+        NoPriorities: "kmp-no-priorities", "this release does not keep priorities";
+        ChildrenNotCounted: "kmp-children-not-counted", "the runtime does not count children in a team of one thread";
+        CompilersDoNotTell: "kmp-compilers-do-not-tell", "compilers do not tell this runtime";
+        DependencesNotRead: "kmp-dependences-not-read", "what it depends on was not read";
+        OverAndKept: "kmp-over-and-kept", "it is over, and the runtime keeps it for its children";
+        TheTeamUnreadable: "kmp-the-team-unreadable", "the team could not be read";
+        NoSerializedFunction: "kmp-no-serialized-function", "the runtime does not maintain the function of a serialized region";
+        FunctionNotSet: "kmp-function-not-set", "the runtime has not set the function of the region";
+        MicrotaskOfEither: "kmp-microtask-of-either", "whether the region's microtask is the runtime's is not known";
+        MicrotaskOfRuntime: "kmp-microtask-of-runtime", "the region's microtask is the runtime's own";
+        FunctionNotYet: "kmp-function-not-yet", "the runtime does not know the function of the program yet";
+        CallNotMarked: "kmp-call-not-marked", "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at the end of `single` and static loops";
+        NoCallRecorded: "kmp-no-call-recorded", "the runtime recorded no call";
+        RecordMayBeOther: "kmp-record-may-be-other", "the record may be of a barrier in a task executed here (build with -g)";
+        WhichOfTwo: "kmp-which-of-two", "which of the two it is is not known";
+        MemoryDoesNotTell: "kmp-memory-does-not-tell", "memory does not tell";
+        WaitsForUnknown: "kmp-waits-for-unknown", "whom it waits for is not known";
+        BarrierUnknown: "kmp-barrier-unknown", "at which barrier it waits is not known";
+        SpinsOnUnknown: "kmp-spins-on-unknown", "it does not sleep, and on which word it spins is not recorded";
+        OthersWord: "kmp-others-word", "another thread's word may release it";
+        NotListedAsWaiter: "kmp-not-listed-as-waiter", "it is queued for a lock, but no lock of the runtime's table lists it as a waiter";
+        WaitingTaskUnreadable { task: Addr }: "kmp-waiting-task-unreadable", "the task at {task}, which may be waiting, could not be read";
+        TeamOfArrivalUnreadable: "kmp-team-of-arrival-unreadable", "its team, which tells whether it has arrived at a barrier, could not be read";
+        UnknownWord: "kmp-unknown-word", "it sleeps on a word of the runtime whose meaning is not known";
+        GoneThread: "kmp-gone-thread", "the process has no such thread (after fork only the forking thread lives on)";
+        SystemCallsUnknown: "kmp-system-calls-unknown", "system calls of this machine are not known";
+        InRuntimeCode: "kmp-in-runtime-code", "it is executing the runtime's code (a spinning wait leaves no trace in memory)";
+        InLibraryCode: "kmp-in-library-code", "it is in the C library: whether the OpenMP runtime or the program waits there is not known";
+        UnequalChunks: "kmp-unequal-chunks", "under this schedule the runtime counts chunks of unequal sizes";
+        UnbegunShares: "kmp-unbegun-shares", "members that have not begun the loop have shares of their own";
+        SignNotRecorded: "kmp-sign-not-recorded", "the runtime does not record whether the loop variable is signed, or it keeps a member's share only";
+        RecordUnknown: "kmp-record-unknown", "where this runtime records the wait is not known";
+        TeamsUnknown: "kmp-teams-unknown", "where this runtime keeps its teams is not known";
+    }
+}
+
+impl From<Own> for Reason {
+    fn from(own: Own) -> Reason {
+        Reason::OfFamily(own.code(), own.to_string())
+    }
+}
