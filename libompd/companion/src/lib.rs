@@ -16,7 +16,6 @@ mod device;
 mod entries;
 mod ompt;
 mod settings;
-mod snapshot;
 mod start;
 mod tr2;
 

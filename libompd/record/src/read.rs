@@ -5,8 +5,7 @@
 
 use crate::block::{
     Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,
-    LEVELS, Level, LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues,
-    State, VERSION, in_ring,
+    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, VERSION, in_ring,
 };
 use crate::device::{DEVICES, Device, DeviceAt, DeviceState, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
 use crate::event::{Event, Missing};
@@ -251,22 +250,6 @@ impl Block {
         let words = memory.words(at, HELD * Held::WORDS)?;
         let held = words.chunks(Held::WORDS).filter_map(HeldValues::from_words);
         Ok(held.filter(|held| ![0, HELD_CHANGING].contains(&held.wait_id) && held.epoch == self.header.epoch).collect())
-    }
-
-    /// What the runtime last said of a ring's thread when the thread asked it; `None` if it never did.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn snapshot<M: Memory>(
-        &self,
-        memory: &M,
-        ring: RingAt,
-    ) -> Result<Option<(SnapshotValues, Vec<LevelValues>)>, M::Error> {
-        let at = self.at + self.shape.ring_at(ring.index) + in_ring::SNAPSHOT_AT;
-        let words = memory.words(at, Snapshot::WORDS + LEVELS * Level::WORDS)?;
-        let values = SnapshotValues::from_words(&words).filter(|values| values.taken != 0 && values.taken % 2 == 0);
-        let levels = words.get(Snapshot::WORDS..).unwrap_or_default().chunks(Level::WORDS);
-        Ok(values.map(|values| (values, levels.filter_map(LevelValues::from_words).collect())))
     }
 
     /// Where the region with this number comes from; `None` if it is over, or nothing is remembered of it.

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use ompt_record::block::State;
 use ompt_record::ompt::{CALLBACKS, ENTRY_POINTS};
 use test_programs::Skip;
 
@@ -96,72 +95,10 @@ fn linked_in() {
     }
 }
 
-/// A program that loads and unloads a library with OpenMP in it, and gets the signal of snapshots in between. libiomp5 goes with the
-/// library, and would take the companion along.
+/// libiomp5 is unloaded with the library that brought it, and would take the companion along.
 #[test]
 fn the_runtime_goes_and_comes_again() {
-    if program("recorded", &[]).is_none() {
-        return;
-    }
-    const PLUGIN: &str = "void work(void) {\n#pragma omp parallel num_threads(2)\n  {}\n}\n";
-    const HOST: &str = r#"#include <dlfcn.h>
-#include <signal.h>
-#include <stdio.h>
-int main(int count, char **arguments) {
-  for (int n = 0; n < 2; n++) {
-    void *plugin = dlopen(arguments[1], RTLD_NOW);
-    if (!plugin) {
-      fprintf(stderr, "%s\n", dlerror());
-      return 1;
-    }
-    ((void (*)(void))dlsym(plugin, "work"))();
-    if (count > 2) raise(SIGUSR2);
-    dlclose(plugin);
-    if (count > 2) raise(SIGUSR2);
-  }
-  puts("ready");
-  fflush(stdout);
-  getchar();
-  puts("done");
-  return 0;
-}
-"#;
-    let directory = tempfile::tempdir().expect("a directory");
-    let build = |name: &str, source: &str, arguments: &[&str]| {
-        let (file, made) = (directory.path().join(format!("{name}.c")), directory.path().join(name));
-        std::fs::write(&file, source).expect("it is written");
-        let done = Command::new("clang-14").arg(&file).arg("-o").arg(&made).args(arguments).output();
-        let done = done.expect("clang runs");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        made
-    };
-    let plugin = build("plugin.so", PLUGIN, &["-fopenmp", "-shared", "-fPIC"]);
-    let host = build("host", HOST, &["-ldl"]);
-    let (name, companion) = crate::common::by_libraries();
-    let signal = libc::SIGUSR2.to_string();
-    let variables = [(name, &*companion), ("OMPT_COMPANION_SNAPSHOT", &*signal)];
-    for (library, what) in libraries() {
-        // Older ones, as libomp 13, crash in their `ompt_get_task_info` outside of regions.
-        let unloaded = what.ends_with("runtimes/libiomp5.so");
-        let arguments = [plugin.to_str().expect("a path of text"), "signal"];
-        let arguments = &arguments[..if unloaded { 2 } else { 1 }];
-        let Some(running) = Held::start(&host, library.path(), &what, &variables, arguments) else { continue };
-        let history = history(running.pid());
-        let regions: Vec<u64> = (history.threads.iter().flat_map(|thread| &thread.events))
-            .filter(|event| event.kind == 3)
-            .map(|event| event.region)
-            .collect();
-        assert_eq!(regions, [1, 2], "{what}");
-        assert!(history.issues.is_empty(), "{what}: {:?}", history.issues);
-        // LLVM's stay loaded, and have not ended then.
-        let state = if what.ends_with("libiomp5.so") { State::Ended } else { State::Recording };
-        assert_eq!(history.state, state, "{what}");
-        // Each thread has one ring that it is in.
-        let mut own: Vec<u64> = history.threads.iter().filter(|of| of.ended.is_none()).map(|of| of.lwp).collect();
-        own.sort_unstable();
-        assert!(own.windows(2).all(|pair| pair[0] != pair[1]), "{what}: {own:?}");
-        running.end();
-    }
+    crate::reload::regions_of_both_runs_are_recorded(&companion(), None);
 }
 
 /// What goes wrong is told, since nobody would miss it before it is too late.

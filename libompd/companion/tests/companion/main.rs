@@ -5,3 +5,4 @@ mod common;
 mod cores;
 mod offload;
 mod recording;
+mod reload;
