@@ -221,12 +221,8 @@ impl Place {
         Some(place)
     }
 
-    /// Gives a device a ring, which is no thread's. Whoever delivers its records writes there. Also says which ring it is.
-    pub fn for_device(number: c_int) -> Option<(Place, u64)> {
-        Place::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
-    }
-
-    fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
+    /// Takes a ring. Also says which ring it is.
+    pub fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
         let (header, shape) = (header()?, shape()?);
         let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
             header.threads_beyond.fetch_add(1, Relaxed);
@@ -267,7 +263,7 @@ impl Place {
         self.ring.state.store(RingState::Ended as u64, Release);
     }
 
-    /// What was given by [`for_device`](Place::for_device), taken up again.
+    /// What was given by [`claim`](Place::claim), taken up again.
     pub fn of(ring: &'static Ring) -> Place {
         Place { ring }
     }
