@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use ompd_process::{
-    Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
-    TargetKind, Thread,
-};
+use ompd_process::{Addr, Arch, ElfFile, GENERAL, Module, Registers, TargetKind, Thread};
 use ompd_stack::{Cache, End, Report, Stacks, source_name};
+use test_programs::FakeTarget;
 
 /// Where the image is loaded, and how far it goes.
 const BIAS: u64 = 0x4000_0000;
@@ -51,12 +49,7 @@ fn elf(sections: &[(&str, u64, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// A process with one image.
-struct Process {
-    modules: Vec<Module>,
-    threads: Vec<Thread>,
-    memory: Vec<u8>,
-    info: ProcessInfo,
-}
+struct Process(FakeTarget);
 
 impl Process {
     /// Its threads execute at these addresses of the file, with these words on the stack.
@@ -76,45 +69,15 @@ impl Process {
             let registers = Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general };
             Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0 }
         });
-        let memory = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-        Process { modules: vec![module], threads: threads.collect(), memory, info: ProcessInfo::default() }
+        let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+        target.memory.push((Addr(STACK), stack.iter().flat_map(|word| word.to_le_bytes()).collect()));
+        target.modules.push(module);
+        target.threads.extend(threads);
+        Process(target)
     }
 
     fn report(&self) -> Report {
-        Report::of(self, &[], &mut [], &Stacks::capture(self), &Cache::default())
-    }
-}
-
-impl Target for Process {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Core
-    }
-
-    fn arch(&self) -> Arch {
-        Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little }
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let unmapped = ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped };
-        let from = addr.0.checked_sub(STACK).ok_or(unmapped)? as usize;
-        buf.copy_from_slice(self.memory.get(from..from.saturating_add(buf.len())).ok_or(unmapped)?);
-        Ok(())
-    }
-
-    fn modules(&self) -> &[Module] {
-        &self.modules
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        &self.info
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
+        Report::of(&self.0, &[], &mut [], &Stacks::capture(&self.0), &Cache::default())
     }
 }
 
