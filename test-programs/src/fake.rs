@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Registers, Target, TargetKind, Thread};
 
 /// A target that is made up: it has what is put into it.
 #[derive(Debug, Clone)]
@@ -191,4 +191,16 @@ where
     fn issues(&self) -> &[String] {
         self.inner.issues()
     }
+}
+
+/// `struct user_regs_struct` of Linux on x86-64, as debuggers hand it over: what is not known is 0.
+pub fn user_regs(registers: &Registers) -> Vec<u8> {
+    let mut words = [0; 27];
+    // r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi, by their numbers in DWARF.
+    let general = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].map(|number| registers.general[number]);
+    words[..15].copy_from_slice(&general);
+    // orig_rax, rip, rsp, fs_base
+    words[15] = registers.syscall.map_or(u64::MAX, |call| call.number);
+    (words[16], words[19], words[21]) = (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

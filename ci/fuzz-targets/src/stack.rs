@@ -10,7 +10,7 @@ use ompd_process::{Addr, Arch, ElfFile, GENERAL, Machine, Module, Registers, Tar
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, fold};
 
-use test_programs::FakeTarget;
+use test_programs::{FakeTarget, elf};
 
 use crate::image;
 
@@ -179,7 +179,7 @@ pub const FRAME_SECTIONS: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".debug_fra
 /// [`check`] behind them.
 pub fn check_frames(data: &[u8]) {
     let Some((sections, rest)) = image::split(data, &FRAME_SECTIONS) else { return };
-    let Ok(file) = ElfFile::from_bytes("/nowhere/frames", image::elf(&sections)) else { return };
+    let Ok(file) = ElfFile::from_bytes("/nowhere/frames", elf(&sections)) else { return };
     let modules = vec![module(&Arc::new(file), BIAS, EXTENT)];
     let memory = (rest.len() / WORD * 8) as u64;
     let mut words = Words { data: rest, images: &modules, returns: &[], memory };
@@ -214,7 +214,7 @@ pub const LINE_SECTIONS: [&str; 13] = [
 /// Finds functions and lines by debug information that is the input: [`image::join`] of the [`LINE_SECTIONS`].
 pub fn check_lines(data: &[u8]) {
     let Some((sections, _)) = image::split(data, &LINE_SECTIONS) else { return };
-    let Ok(file) = ElfFile::from_bytes("/nowhere/lines", image::elf(&sections)) else { return };
+    let Ok(file) = ElfFile::from_bytes("/nowhere/lines", elf(&sections)) else { return };
     let modules = vec![module(&Arc::new(file), BIAS, EXTENT)];
     let threads = (0..256).map(|lwp| {
         let mut general = [STACK; GENERAL];

@@ -2,6 +2,7 @@
 
 use ompd_process::elf::ElfFile;
 use ompt_record::block::SYMBOL;
+use test_programs::built_by_cargo;
 
 #[allow(dead_code, reason = "the companion's own tests use the rest")]
 #[path = "../../companion/tests/companion/common.rs"]
@@ -15,7 +16,7 @@ const SIGNAL: i32 = 12;
 /// The handler asks no runtime that has been unloaded.
 #[test]
 fn the_signal_comes_before_and_after_the_runtime_is_unloaded() {
-    let companion = common::companion().with_file_name("libompt_companion_snapshots.so");
+    let companion = built_by_cargo("libompt_companion_snapshots.so");
     reload::regions_of_both_runs_are_recorded(&companion, Some(SIGNAL));
 }
 
@@ -23,7 +24,7 @@ fn the_signal_comes_before_and_after_the_runtime_is_unloaded() {
 #[test]
 fn only_the_library_for_tests_has_a_signal_handler() {
     let sets_handlers = |name: &str| {
-        let file = ElfFile::open(&common::companion().with_file_name(name)).expect("a library");
+        let file = ElfFile::open(&built_by_cargo(name)).expect("a library");
         assert!(file.exported_names().any(|name| name == SYMBOL), "{name} is no companion");
         // The name of the function, among those of the dynamic linker.
         let bytes = std::fs::read(file.path()).expect("its bytes");

@@ -9,7 +9,7 @@ use ompd::types::*;
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::companion::{Words, find, words};
 use ompt_record::snapshot::{LevelValues, SnapshotValues};
-use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, can_build};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, built_by_cargo, can_build};
 
 use crate::debugger::{Held, Session, out};
 
@@ -24,14 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a thread got told: by kernel id.
 type Inside = BTreeMap<i32, (SnapshotValues, Vec<LevelValues>)>;
-
-/// The companion, or the library of this name that is made of it.
-pub fn companion(name: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("where this test is");
-    let file = own.parent().expect("a directory").join(name);
-    assert!(file.is_file(), "{} is missing", file.display());
-    file
-}
 
 /// A runtime to try: what it is called, which it is or stands in for, and the directory that it is found in then.
 struct Tried {
@@ -215,7 +207,7 @@ fn compare(on: &str, session: &Session, inside: &Inside, tally: &mut Tally) {
 
 #[test]
 fn inside_and_outside_agree() {
-    let file = companion("libompt_companion_snapshots.so").display().to_string();
+    let file = built_by_cargo("libompt_companion_snapshots.so").display().to_string();
     let mut tally = Tally::default();
     let mut tried = 0;
     for Tried { what, runtime, directory } in runtimes() {
