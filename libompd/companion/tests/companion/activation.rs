@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use ompd_process::elf::ElfFile;
+use ompt_record::block::{SYMBOL, State};
 use ompt_record::ompt::{CALLBACKS, ENTRY_POINTS};
-use test_programs::Skip;
+use test_programs::{Skip, built_by_cargo};
 
 use crate::common::{Held, companion, history, libraries, program, start};
 
@@ -95,10 +97,98 @@ fn linked_in() {
     }
 }
 
+/// Runs a program that twice loads and unloads a library with OpenMP in it, on each runtime, and checks what this companion records.
+/// The program sends itself the signal, if any, before and after it unloads the library.
+fn load_and_unload(companion: &Path, signal: Option<i32>) {
+    if program("recorded", &[]).is_none() {
+        return;
+    }
+    const PLUGIN: &str = "void work(void) {\n#pragma omp parallel num_threads(2)\n  {}\n}\n";
+    const HOST: &str = r#"#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int count, char **arguments) {
+  int signal = count > 2 ? atoi(arguments[2]) : 0;
+  for (int n = 0; n < 2; n++) {
+    void *plugin = dlopen(arguments[1], RTLD_NOW);
+    if (!plugin) {
+      fprintf(stderr, "%s\n", dlerror());
+      return 1;
+    }
+    ((void (*)(void))dlsym(plugin, "work"))();
+    if (signal) raise(signal);
+    dlclose(plugin);
+    if (signal) raise(signal);
+  }
+  puts("ready");
+  fflush(stdout);
+  getchar();
+  puts("done");
+  return 0;
+}
+"#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let build = |name: &str, source: &str, arguments: &[&str]| {
+        let (file, made) = (directory.path().join(format!("{name}.c")), directory.path().join(name));
+        std::fs::write(&file, source).expect("it is written");
+        let done = Command::new("clang-14").arg(&file).arg("-o").arg(&made).args(arguments).output();
+        let done = done.expect("clang runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        made
+    };
+    let plugin = build("plugin.so", PLUGIN, &["-fopenmp", "-shared", "-fPIC"]);
+    let host = build("host", HOST, &["-ldl"]);
+    let companion = companion.display().to_string();
+    let signal = signal.map(|signal| signal.to_string());
+    for (library, what) in libraries() {
+        // Older ones, as libomp 13, crash in their `ompt_get_task_info` outside of regions.
+        let signal = signal.as_deref().filter(|_| what.ends_with("runtimes/libiomp5.so"));
+        let variables = [Some(("OMP_TOOL_LIBRARIES", &*companion)), signal.map(|n| ("OMPT_COMPANION_SNAPSHOT", n))];
+        let variables: Vec<(&str, &str)> = variables.into_iter().flatten().collect();
+        let arguments: Vec<&str> = plugin.to_str().into_iter().chain(signal).collect();
+        let Some(running) = Held::start(&host, library.path(), &what, &variables, &arguments) else { continue };
+        let history = history(running.pid());
+        let regions: Vec<u64> = (history.threads.iter().flat_map(|thread| &thread.events))
+            .filter(|event| event.kind == 3)
+            .map(|event| event.region)
+            .collect();
+        assert_eq!(regions, [1, 2], "{what}");
+        assert!(history.issues.is_empty(), "{what}: {:?}", history.issues);
+        // LLVM's stay loaded, and have not ended then.
+        let state = if what.ends_with("libiomp5.so") { State::Ended } else { State::Recording };
+        assert_eq!(history.state, state, "{what}");
+        // Each thread has one ring that it is in.
+        let mut own: Vec<u64> = history.threads.iter().filter(|of| of.ended.is_none()).map(|of| of.lwp).collect();
+        own.sort_unstable();
+        assert!(own.windows(2).all(|pair| pair[0] != pair[1]), "{what}: {own:?}");
+        running.end();
+    }
+}
+
 /// libiomp5 is unloaded with the library that brought it, and would take the companion along.
 #[test]
 fn the_runtime_goes_and_comes_again() {
-    crate::reload::regions_of_both_runs_are_recorded(&companion(), None);
+    load_and_unload(&companion(), None);
+}
+
+/// The signal handler asks no runtime that has been unloaded.
+#[test]
+fn the_signal_comes_before_and_after_the_runtime_is_unloaded() {
+    load_and_unload(&built_by_cargo("libompt_companion_snapshots.so"), Some(libc::SIGUSR2));
+}
+
+/// Users load `libompt_companion.so`.
+#[test]
+fn only_the_library_for_tests_has_a_signal_handler() {
+    let sets_handlers = |name: &str| {
+        let file = ElfFile::open(&built_by_cargo(name)).expect("a library");
+        assert!(file.exported_names().any(|name| name == SYMBOL), "{name} is no companion");
+        // The name of the function, among those of the dynamic linker.
+        file.bytes().windows(11).any(|window| window == b"\0sigaction\0")
+    };
+    assert!(sets_handlers("libompt_companion_snapshots.so"));
+    assert!(!sets_handlers("libompt_companion.so"));
 }
 
 /// What goes wrong is told, since nobody would miss it before it is too late.

@@ -5,4 +5,3 @@ mod common;
 mod cores;
 mod offload;
 mod recording;
-mod reload;
