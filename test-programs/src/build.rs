@@ -322,6 +322,28 @@ fn modified(file: &Path) -> Result<Option<SystemTime>> {
     }
 }
 
+/// A library of this workspace, which cargo puts where it puts the test that calls this.
+///
+/// # Panics
+/// If it is not there: the crate of the test does not depend on the library's.
+pub fn built_by_cargo(library: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("where this test is");
+    let file = own.with_file_name(library);
+    assert!(file.is_file(), "{} is missing", file.display());
+    file
+}
+
+/// Whether a tool is there and does its work. Shows why not.
+pub fn succeeds(tool: &mut Command) -> bool {
+    let why = match tool.output() {
+        Ok(done) if done.status.success() => return true,
+        Ok(done) => String::from_utf8_lossy(&done.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    Skip::because(format!("{tool:?}: {why}")).show();
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

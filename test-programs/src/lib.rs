@@ -26,27 +26,33 @@ mod build;
 mod compare;
 mod compare_stacks;
 mod compare_verdicts;
+mod elf;
 mod expect;
+mod fake;
 mod hangs;
 mod launch;
 mod observe;
 mod offload;
+mod random;
 mod running;
 mod runtime;
 mod stacks;
 mod truth;
 
-pub use build::{Executable, Opt, Toolchain, build, can_build, link_statically};
+pub use build::{Executable, Opt, Toolchain, build, built_by_cargo, can_build, link_statically, succeeds};
 pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
 pub use compare_verdicts::compare_verdicts;
+pub use elf::elf;
 pub use expect::{Expectation, Gone, Named, Situation, Verdict};
+pub use fake::{ChangedTarget, FakeTarget, user_regs};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};
 pub use launch::{Env, Launch, Process};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use offload::Offloading;
+pub use random::Random;
 pub use running::{Crashed, Finished, Running, crash_core};
-pub use runtime::{Runtime, combinations, other_releases};
+pub use runtime::{Runtime, combinations, native_combinations, other_releases};
 pub use stacks::{Stack, StackFrame, StackTask};
 pub use truth::{
     Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,

@@ -99,6 +99,12 @@ pub fn combinations() -> Vec<(Toolchain, Runtime)> {
     pairs.filter(|(toolchain, runtime)| runtime.runs(*toolchain)).collect()
 }
 
+/// Those of the [`combinations`] in which the compiler is the one that the runtime belongs to.
+pub fn native_combinations() -> Vec<(Toolchain, Runtime)> {
+    let is_native = |(toolchain, runtime): &(Toolchain, Runtime)| runtime.is_kmp() == (*toolchain == Toolchain::Clang);
+    combinations().into_iter().filter(is_native).collect()
+}
+
 /// Directories with other releases of libgomp and libomp, as distributions have them (`ci/fetch`), each with the runtime it is to
 /// stand in for: on `LD_LIBRARY_PATH` it does. Programs need not start on them, for they may need a newer C library.
 pub fn other_releases() -> Vec<(Toolchain, Runtime, PathBuf)> {

@@ -10,6 +10,11 @@ use test_programs::{
     TaskState, Toolchain, Truth, Wait, build, combinations, crash_core, mapped_files, thread_states,
 };
 
+#[path = "common/truth.rs"]
+mod truth;
+
+use truth::check_truth;
+
 /// Runs `check` on one program in every combination; the stock environment only with optimisation, to save time.
 fn everywhere(program: &str, check: impl Fn(&Running) -> Result<()>) -> Result<()> {
     let combinations = combinations();
@@ -34,15 +39,7 @@ fn everywhere(program: &str, check: impl Fn(&Running) -> Result<()>) -> Result<(
 /// What holds for every program that is ready.
 fn check_any(running: &Running) -> Result<()> {
     let truth = &running.truth;
-    let faults = truth.contradictions();
-    ensure!(faults.is_empty(), "{faults:#?}");
-    ensure!(truth.program.name == running.executable.program, "the program calls itself {}", truth.program.name);
-
-    let noted: BTreeSet<i32> = truth.threads.iter().map(|thread| thread.lwp).collect();
-    let states = thread_states(running.pid)?;
-    let there: BTreeSet<i32> = states.keys().copied().collect();
-    ensure!(noted == there, "the process has the threads {there:?}, it told about {noted:?}");
-
+    check_truth(running)?;
     for thread in &truth.threads {
         let calls = expected_system_calls(thread.wait);
         // The kernel says "running" for a thread that is not in a system call.

@@ -9,9 +9,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use test_programs::{
-    Env, Opt, Running, Runtime, Skip, Toolchain, Truth, build, can_build, combinations, compare_stacks, thread_states,
-    true_stacks,
+    Env, Opt, Running, Runtime, Skip, Toolchain, Truth, build, can_build, combinations, compare_stacks, true_stacks,
 };
+
+#[path = "common/truth.rs"]
+mod truth;
+
+use truth::check_truth;
 
 const OPTS: [Opt; 3] = [Opt::O0, Opt::O2, Opt::O3];
 
@@ -78,14 +82,8 @@ fn stripped_and_static_programs_know_the_same() -> Result<()> {
 
 /// What holds for every program that knows its stacks.
 fn check_any(running: &Running) -> Result<()> {
-    let truth = &running.truth;
-    let faults = truth.contradictions();
-    ensure!(faults.is_empty(), "{faults:#?}");
-    ensure!(truth.program.name == running.executable.program, "the program calls itself {}", truth.program.name);
-    let noted: BTreeSet<i32> = truth.threads.iter().map(|thread| thread.lwp).collect();
-    let there: BTreeSet<i32> = thread_states(running.pid)?.keys().copied().collect();
-    ensure!(noted == there, "the process has the threads {there:?}, it told about {noted:?}");
-    check_sources(truth)
+    check_truth(running)?;
+    check_sources(&running.truth)
 }
 
 /// A report of what is certain passes; one that lacks a frame, or has another, does not.

@@ -6,13 +6,12 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_process::{
-    Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
-    TargetKind, Thread,
-};
+use ompd_process::{Addr, Arch, ElfFile, GENERAL, Machine, Module, Registers, Target, TargetKind, Thread};
 use ompd_report::text::tree;
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, fold};
+
+use test_programs::{FakeTarget, elf};
 
 use crate::image;
 
@@ -29,46 +28,13 @@ const THREADS: usize = 4;
 /// Frames of all logical stacks together, and of all physical ones: what the crate says is its limit, for so few threads.
 const MOST_FRAMES: usize = (1 << 20) + (32 << 10);
 
-/// A process made of an input.
-struct Process {
-    modules: Vec<Module>,
-    threads: Vec<Thread>,
-    memory: Vec<u8>,
-    info: ProcessInfo,
-}
-
-impl Target for Process {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Core
-    }
-
-    fn arch(&self) -> Arch {
-        Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little }
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let unmapped = ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped };
-        let from = addr.0.checked_sub(STACK).and_then(|at| usize::try_from(at).ok()).ok_or(unmapped)?;
-        let bytes = from.checked_add(buf.len()).and_then(|end| self.memory.get(from..end)).ok_or(unmapped)?;
-        buf.copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn modules(&self) -> &[Module] {
-        &self.modules
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        &self.info
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
-    }
+/// A process made of an input: the memory is the stack of all threads.
+fn process(modules: Vec<Module>, threads: impl IntoIterator<Item = Thread>, memory: Vec<u8>) -> FakeTarget {
+    let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+    target.memory.push((Addr(STACK), memory));
+    target.modules = modules;
+    target.threads.extend(threads);
+    target
 }
 
 fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
@@ -197,7 +163,7 @@ pub fn check(data: &[u8]) {
         threads.push(thread(lwp as i32, general));
     }
     let memory = std::iter::from_fn(|| words.next()).flat_map(u64::to_le_bytes).collect();
-    let process = Process { modules: images.modules.clone(), threads, memory, info: ProcessInfo::default() };
+    let process = process(images.modules.clone(), threads, memory);
     thread_local! {
         // Finding the layout of a runtime takes far longer than all the rest, and is the same each time.
         static RUNTIMES: std::cell::OnceCell<Vec<Box<dyn Runtime>>> = const { std::cell::OnceCell::new() };
@@ -214,7 +180,7 @@ pub const FRAME_SECTIONS: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".debug_fra
 /// [`check`] behind them.
 pub fn check_frames(data: &[u8]) {
     let Some((sections, rest)) = image::split(data, &FRAME_SECTIONS) else { return };
-    let Ok(file) = ElfFile::from_bytes("/nowhere/frames", image::elf(&sections)) else { return };
+    let Ok(file) = ElfFile::from_bytes("/nowhere/frames", elf(&sections)) else { return };
     let modules = vec![module(&Arc::new(file), BIAS, EXTENT)];
     let memory = (rest.len() / WORD * 8) as u64;
     let mut words = Words { data: rest, images: &modules, returns: &[], memory };
@@ -225,7 +191,7 @@ pub fn check_frames(data: &[u8]) {
         general[16] = BIAS + 0x300 + 0x1d * lwp as u64;
         thread(lwp, general)
     });
-    let process = Process { threads: threads.collect(), modules, memory, info: ProcessInfo::default() };
+    let process = process(modules, threads, memory);
     look_at(&process, &[], &Cache::default());
 }
 
@@ -249,13 +215,13 @@ pub const LINE_SECTIONS: [&str; 13] = [
 /// Finds functions and lines by debug information that is the input: [`image::join`] of the [`LINE_SECTIONS`].
 pub fn check_lines(data: &[u8]) {
     let Some((sections, _)) = image::split(data, &LINE_SECTIONS) else { return };
-    let Ok(file) = ElfFile::from_bytes("/nowhere/lines", image::elf(&sections)) else { return };
+    let Ok(file) = ElfFile::from_bytes("/nowhere/lines", elf(&sections)) else { return };
     let modules = vec![module(&Arc::new(file), BIAS, EXTENT)];
     let threads = (0..256).map(|lwp| {
         let mut general = [STACK; GENERAL];
         general[16] = BIAS + 0x300 + 0x7 * lwp as u64;
         thread(lwp, general)
     });
-    let process = Process { threads: threads.collect(), modules, memory: Vec::new(), info: ProcessInfo::default() };
+    let process = process(modules, threads, Vec::new());
     look_at(&process, &[], &Cache::default());
 }

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 
 /// The directory with the library, which cargo puts where it puts this test.
 pub fn library() -> PathBuf {
-    let own = std::env::current_exe().expect("where this test is");
-    let directory = own.parent().expect("a directory").to_owned();
-    assert!(directory.join("libompd.so").is_file(), "{} has no libompd.so", directory.display());
-    directory
+    test_programs::built_by_cargo("libompd.so").parent().expect("a directory").to_owned()
 }
 
 /// True if gdb is here; the reason was said if not.

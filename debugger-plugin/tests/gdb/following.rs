@@ -6,14 +6,13 @@ use std::process::{Command, Stdio};
 
 use debugger_plugin::{Gdb, plugin, version};
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, combinations, compare};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, compare, native_combinations};
 
 use crate::common::{has_gdb, library};
 
 /// The compilers with the runtimes that they are made for.
 fn native() -> Vec<(Toolchain, Runtime)> {
-    let all = if has_gdb() { combinations() } else { Vec::new() };
-    all.into_iter().filter(|(toolchain, runtime)| (*toolchain == Toolchain::Clang) == runtime.is_kmp()).collect()
+    if has_gdb() { native_combinations() } else { Vec::new() }
 }
 
 /// gdb with a program that is to run on a runtime.

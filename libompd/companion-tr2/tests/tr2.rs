@@ -9,7 +9,7 @@ use ompd_process::{Live, OpenOptions, Target as _};
 use ompt_record::block::{RingState, SYMBOL, State};
 use ompt_record::event::{Event, NOT_TOLD};
 use ompt_record::read::{Block, Memory, RingAt};
-use test_programs::{Env, Launch, Opt, Process, Runtime, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Process, Runtime, Toolchain, build, built_by_cargo};
 
 /// By number of the event, from 1: today's number of the callback, endpoint, and kind or status. From the report's list, by hand;
 /// those that are not told today have callback 0.
@@ -95,9 +95,7 @@ impl Ended {
             skip.show();
             return Ok(None);
         }
-        let own = std::env::current_exe()?;
-        let library = own.with_file_name("libompt_companion_tr2.so");
-        ensure!(library.is_file(), "{} is not there", library.display());
+        let library = built_by_cargo("libompt_companion_tr2.so");
         let program = build("tr2_runtime", Toolchain::Gcc, Opt::O2, &["-ldl"])?;
         let mut launch = Launch::new(&program, Runtime::Libgomp, Env::Stock).argument(version);
         if preloaded {
@@ -273,9 +271,8 @@ fn other_versions_get_no_tool() -> Result<()> {
 /// The name may be a function of another tool's in a process of today.
 #[test]
 fn only_the_library_for_old_runtimes_has_the_old_name() -> Result<()> {
-    let own = std::env::current_exe()?;
     let exports = |library: &str| -> Result<bool> {
-        let file = ompd_process::elf::ElfFile::open(&own.with_file_name(library))?;
+        let file = ompd_process::elf::ElfFile::open(&built_by_cargo(library))?;
         ensure!(file.exported_names().any(|name| name == SYMBOL), "{library} is no companion");
         Ok(file.exported_names().any(|name| name == "ompt_initialize"))
     };

@@ -207,19 +207,6 @@ impl Place {
         (!ring.is_null()).then(|| Place { ring: unsafe { &*ring } })
     }
 
-    /// That of the calling thread, found without the thread's own words: those of a library that was loaded later are allocated when a
-    /// thread first comes to them, and a signal handler may interrupt an allocation, in a thread that knows nothing of OpenMP.
-    pub fn own_in_handler() -> Option<Place> {
-        let (header, shape, lwp) = (header()?, shape()?, own_lwp());
-        let own = |ring: &&Ring| {
-            ring.state.load(Acquire) == RingState::Used as u64
-                && ring.kind.load(Relaxed) & DEVICE_RING == 0
-                && ring.lwp.load(Relaxed) == lwp
-        };
-        let mut rings = (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index));
-        rings.find(own).map(|ring| Place { ring })
-    }
-
     /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
     pub fn take(kind: c_int) -> Option<Place> {
         // Of a library that was loaded later the thread's words are allocated when the thread first comes to one: now, and not in a
@@ -234,12 +221,8 @@ impl Place {
         Some(place)
     }
 
-    /// Gives a device a ring, which is no thread's. Whoever delivers its records writes there. Also says which ring it is.
-    pub fn for_device(number: c_int) -> Option<(Place, u64)> {
-        Place::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
-    }
-
-    fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
+    /// Takes a ring. Also says which ring it is.
+    pub fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
         let (header, shape) = (header()?, shape()?);
         let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
             header.threads_beyond.fetch_add(1, Relaxed);
@@ -280,7 +263,7 @@ impl Place {
         self.ring.state.store(RingState::Ended as u64, Release);
     }
 
-    /// What was given by [`for_device`](Place::for_device), taken up again.
+    /// What was given by [`claim`](Place::claim), taken up again.
     pub fn of(ring: &'static Ring) -> Place {
         Place { ring }
     }
@@ -423,16 +406,6 @@ impl Place {
     fn held(self) -> &'static [Held; HELD] {
         // SAFETY: they lie there in the first page of each ring.
         unsafe { &*(&raw const *self.ring).cast::<u8>().add(in_ring::HELD_AT as usize).cast::<[Held; HELD]>() }
-    }
-
-    /// A part of the first page of the ring.
-    ///
-    /// # Safety
-    /// A `T` of atomic words has to lie there.
-    pub unsafe fn part<T>(self, at: u64) -> &'static T {
-        debug_assert!(at as usize + size_of::<T>() <= PAGE as usize, "it is in the first page");
-        // SAFETY: the caller says what is there; the page is mapped as long as the process lives.
-        unsafe { &*(&raw const *self.ring).cast::<u8>().add(at as usize).cast::<T>() }
     }
 }
 
@@ -688,11 +661,5 @@ mod tests {
         one.hold(24, 1, 0, 0);
         set_state(State::Recording);
         assert!(one.holds(24).is_some(), "to be told to start without a pause forgets nothing");
-
-        assert!(Place::own_in_handler().is_none());
-        let own = Place::take(1).expect("a ring");
-        assert_eq!(Place::own_in_handler().map(Place::id), Some(own.id()));
-        own.leave();
-        assert!(Place::own_in_handler().is_none(), "it has ended");
     }
 }

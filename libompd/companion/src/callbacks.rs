@@ -2,6 +2,8 @@
 //!
 //! With the companion paused a callback does nothing. Regions and tasks that begin then have no number, and stay without.
 
+mod target;
+
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,8 +11,8 @@ use ompt_record::event::Event;
 use ompt_record::ompt::is_over;
 
 use crate::block::{self, NewCreation, Place, is_recording, now};
-use crate::device;
-use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame, Lookup};
+use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
+use crate::part;
 
 /// Numbers of callbacks (`ompt_callbacks_t`) that are named here more than once.
 const MUTEX_ACQUIRED: u8 = 27;
@@ -19,7 +21,7 @@ const MUTEX_ACQUIRED: u8 = 27;
 ///
 /// # Safety
 /// `data` is null or what a runtime gave a callback that is running.
-unsafe fn word(data: *const Data) -> u64 {
+pub unsafe fn word(data: *const Data) -> u64 {
     // SAFETY: as the caller says.
     unsafe { data.as_ref() }.map_or(0, |data| data.load(Relaxed))
 }
@@ -28,7 +30,7 @@ unsafe fn word(data: *const Data) -> u64 {
 ///
 /// # Safety
 /// As for [`word`].
-unsafe fn file(data: *const Data, id: u64) {
+pub unsafe fn file(data: *const Data, id: u64) {
     // SAFETY: as the caller says.
     if let Some(data) = unsafe { data.as_ref() } {
         data.store(id, Relaxed);
@@ -36,21 +38,21 @@ unsafe fn file(data: *const Data, id: u64) {
 }
 
 /// A number of C's, as the bits that events keep of it.
-fn bits(number: c_int) -> u32 {
+pub fn bits(number: c_int) -> u32 {
     number.cast_unsigned()
 }
 
-fn short(number: c_int) -> u16 {
+pub fn short(number: c_int) -> u16 {
     // Kinds and types are small; of flags the lower half is of interest.
     (bits(number) & 0xffff) as u16
 }
 
-fn endpoint(number: c_int) -> u8 {
+pub fn endpoint(number: c_int) -> u8 {
     (bits(number) & 0xff) as u8
 }
 
 /// Writes an event, if the companion records and the thread has a ring.
-fn record(event: impl FnOnce() -> Event) {
+pub fn record(event: impl FnOnce() -> Event) {
     if is_recording()
         && let Some(place) = Place::own()
     {
@@ -203,89 +205,6 @@ unsafe extern "C" fn implicit_task(
         other: u64::from(actual_parallelism),
         ..Event::default()
     });
-}
-
-unsafe extern "C" fn target(
-    kind: c_int,
-    scope: c_int,
-    device: c_int,
-    task: *const Data,
-    target_id: u64,
-    codeptr_ra: CodePtr,
-) {
-    // SAFETY: the runtime's words.
-    let task = unsafe { word(task) };
-    record(|| Event {
-        kind: 8,
-        endpoint: endpoint(scope),
-        sub: short(kind),
-        flags: bits(device),
-        task,
-        other: target_id,
-        codeptr_ra: codeptr_ra as u64,
-        ..Event::default()
-    });
-}
-
-unsafe extern "C" fn target_data_op(
-    _target_id: u64,
-    host_op_id: u64,
-    operation: c_int,
-    source: CodePtr,
-    _source_device: c_int,
-    destination: CodePtr,
-    _destination_device: c_int,
-    bytes: usize,
-    codeptr_ra: CodePtr,
-) {
-    record(|| Event {
-        kind: 9,
-        sub: short(operation),
-        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
-        region: source as u64,
-        task: host_op_id,
-        other: destination as u64,
-        codeptr_ra: codeptr_ra as u64,
-        ..Event::default()
-    });
-}
-
-unsafe extern "C" fn target_submit(target_id: u64, host_op_id: u64, requested_teams: c_uint) {
-    record(|| Event { kind: 10, flags: requested_teams, task: host_op_id, other: target_id, ..Event::default() });
-}
-
-unsafe extern "C" fn device_initialize(
-    number: c_int,
-    kind: *const c_char,
-    handle: *mut c_void,
-    lookup: Option<Lookup>,
-    documentation: *const c_char,
-) {
-    record(|| Event { kind: 12, flags: bits(number), ..Event::default() });
-    // SAFETY: strings and the look-up function of the runtime's.
-    unsafe { device::introduce(number, kind, handle, lookup, documentation) };
-}
-
-unsafe extern "C" fn device_finalize(number: c_int) {
-    device::gone(number);
-    record(|| Event { kind: 13, flags: bits(number), ..Event::default() });
-}
-
-unsafe extern "C" fn device_load(
-    device: c_int,
-    _file: *const c_char,
-    _offset: i64,
-    _vma: CodePtr,
-    _bytes: usize,
-    host: CodePtr,
-    _device_address: CodePtr,
-    module: u64,
-) {
-    record(|| Event { kind: 14, flags: bits(device), region: host as u64, other: module, ..Event::default() });
-}
-
-unsafe extern "C" fn device_unload(device: c_int, module: u64) {
-    record(|| Event { kind: 15, flags: bits(device), other: module, ..Event::default() });
 }
 
 /// What `sync_region`, `sync_region_wait` and `reduction` have in common.
@@ -461,18 +380,6 @@ unsafe extern "C" fn masked(scope: c_int, region: *const Data, task: *const Data
     });
 }
 
-unsafe extern "C" fn target_map(
-    target_id: u64,
-    items: c_uint,
-    _host: CodePtr,
-    _device: CodePtr,
-    _bytes: CodePtr,
-    _flags: CodePtr,
-    codeptr_ra: CodePtr,
-) {
-    record(|| Event { kind: 22, flags: items, other: target_id, codeptr_ra: codeptr_ra as u64, ..Event::default() });
-}
-
 unsafe extern "C" fn flush(_thread: *const Data, codeptr_ra: CodePtr) {
     record(|| Event { kind: 29, codeptr_ra: codeptr_ra as u64, ..Event::default() });
 }
@@ -493,106 +400,6 @@ unsafe extern "C" fn dispatch(region: *const Data, task: *const Data, kind: c_in
     // SAFETY: the runtime's words.
     let (region, task) = unsafe { (word(region), word(task)) };
     record(|| Event { kind: 32, sub: short(kind), region, task, other: instance, ..Event::default() });
-}
-
-unsafe extern "C" fn target_emi(
-    kind: c_int,
-    scope: c_int,
-    device: c_int,
-    task: *const Data,
-    _target_task: *const Data,
-    target: *const Data,
-    codeptr_ra: CodePtr,
-) {
-    if !is_recording() {
-        return;
-    }
-    let Some(place) = Place::own() else { return };
-    // SAFETY: the runtime's words.
-    unsafe {
-        if scope != END && word(target) == 0 {
-            file(target, place.task_number());
-        }
-    }
-    // SAFETY: the same.
-    let (task, other) = unsafe { (word(task), word(target)) };
-    place.write(Event {
-        time: now(),
-        kind: 33,
-        endpoint: endpoint(scope),
-        sub: short(kind),
-        flags: bits(device),
-        task,
-        other,
-        codeptr_ra: codeptr_ra as u64,
-        ..Event::default()
-    });
-}
-
-/// Gives an operation on a device that begins the number by which its record is found again, and tells it; none in a
-/// pause.
-///
-/// The word is the tool's, and what is in it when an operation begins says nothing: LLVM's runtime has one for each
-/// thread, and it still holds the number of the operation before.
-///
-/// # Safety
-/// `host_op_id` is null or the runtime's.
-unsafe fn operation(host_op_id: *mut u64, scope: c_int) -> u64 {
-    // SAFETY: as the caller says.
-    let Some(id) = (unsafe { host_op_id.as_mut() }) else { return 0 };
-    if scope != END {
-        let place = if is_recording() { Place::own() } else { None };
-        *id = place.map_or(0, Place::task_number);
-    }
-    *id
-}
-
-unsafe extern "C" fn target_data_op_emi(
-    scope: c_int,
-    _target_task: *const Data,
-    _target: *const Data,
-    host_op_id: *mut u64,
-    kind: c_int,
-    source: CodePtr,
-    _source_device: c_int,
-    destination: CodePtr,
-    _destination_device: c_int,
-    bytes: usize,
-    codeptr_ra: CodePtr,
-) {
-    // SAFETY: the runtime's word.
-    let task = unsafe { operation(host_op_id, scope) };
-    record(|| Event {
-        kind: 34,
-        endpoint: endpoint(scope),
-        sub: short(kind),
-        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
-        region: source as u64,
-        task,
-        other: destination as u64,
-        codeptr_ra: codeptr_ra as u64,
-        ..Event::default()
-    });
-}
-
-unsafe extern "C" fn target_submit_emi(scope: c_int, target: *const Data, host_op_id: *mut u64, teams: c_uint) {
-    // SAFETY: the runtime's words.
-    let (task, other) = unsafe { (operation(host_op_id, scope), word(target)) };
-    record(|| Event { kind: 35, endpoint: endpoint(scope), flags: teams, task, other, ..Event::default() });
-}
-
-unsafe extern "C" fn target_map_emi(
-    target: *const Data,
-    items: c_uint,
-    _host: CodePtr,
-    _device: CodePtr,
-    _bytes: CodePtr,
-    _flags: CodePtr,
-    codeptr_ra: CodePtr,
-) {
-    // SAFETY: the runtime's word.
-    let other = unsafe { word(target) };
-    record(|| Event { kind: 36, flags: items, other, codeptr_ra: codeptr_ra as u64, ..Event::default() });
 }
 
 unsafe extern "C" fn error(severity: c_int, _message: *const c_char, length: usize, codeptr_ra: CodePtr) {
@@ -618,24 +425,27 @@ unsafe extern "C" fn control_tool(command: u64, modifier: u64, argument: *mut c_
     crate::control::obey(command, modifier)
 }
 
-/// A callback and its number.
-type Numbered = (u8, Callback);
+/// A function as a callback of no particular type.
+macro_rules! callback {
+    ($function:ident as $type:ty) => {{
+        let function: $type = $function;
+        // SAFETY: a pointer to a function is one, whatever its parameters; the runtime calls it as the number says.
+        unsafe { std::mem::transmute::<$type, Callback>(function) }
+    }};
+}
+pub(crate) use callback;
 
-/// All callbacks. Where there are two forms of one event (with `_emi` and without) the runtime is to get one of them only: the newer
+/// A callback and its number.
+pub type Numbered = (u8, Callback);
+
+/// All callbacks, in the order of their numbers. Where there are two forms of one event (with `_emi` and without) the runtime is to get one of them only: the newer
 /// one comes first, and the older one with it.
 pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
-    macro_rules! callback {
-        ($function:ident as $type:ty) => {{
-            let function: $type = $function;
-            // SAFETY: a pointer to a function is one, whatever its parameters; the runtime calls it as the number says.
-            unsafe { std::mem::transmute::<$type, Callback>(function) }
-        }};
-    }
     type Sync = unsafe extern "C" fn(c_int, c_int, *const Data, *const Data, CodePtr);
     type Mutex = unsafe extern "C" fn(c_int, u64, CodePtr);
     type MutexAcquire = unsafe extern "C" fn(c_int, c_uint, c_uint, u64, CodePtr);
     let one = |number, function| ((number, function), None);
-    vec![
+    let mut all = vec![
         one(1, callback!(thread_begin as unsafe extern "C" fn(c_int, *const Data))),
         one(2, callback!(thread_end as unsafe extern "C" fn(*const Data))),
         one(
@@ -657,21 +467,6 @@ pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
             callback!(implicit_task as unsafe extern "C" fn(c_int, *const Data, *const Data, c_uint, c_uint, c_int)),
         ),
         one(11, callback!(control_tool as unsafe extern "C" fn(u64, u64, *mut c_void, CodePtr) -> c_int)),
-        one(
-            12,
-            callback!(
-                device_initialize
-                    as unsafe extern "C" fn(c_int, *const c_char, *mut c_void, Option<Lookup>, *const c_char)
-            ),
-        ),
-        one(13, callback!(device_finalize as unsafe extern "C" fn(c_int))),
-        one(
-            14,
-            callback!(
-                device_load as unsafe extern "C" fn(c_int, *const c_char, i64, CodePtr, usize, CodePtr, CodePtr, u64)
-            ),
-        ),
-        one(15, callback!(device_unload as unsafe extern "C" fn(c_int, u64))),
         one(16, callback!(sync_region_wait as Sync)),
         one(17, callback!(mutex_released as Mutex)),
         one(18, callback!(dependences as unsafe extern "C" fn(*const Data, *const Dependence, c_int))),
@@ -688,61 +483,10 @@ pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
         one(30, callback!(cancel as unsafe extern "C" fn(*const Data, c_int, CodePtr))),
         one(31, callback!(reduction as Sync)),
         one(32, callback!(dispatch as unsafe extern "C" fn(*const Data, *const Data, c_int, u64))),
-        (
-            (
-                33,
-                callback!(
-                    target_emi
-                        as unsafe extern "C" fn(c_int, c_int, c_int, *const Data, *const Data, *const Data, CodePtr)
-                ),
-            ),
-            Some((8, callback!(target as unsafe extern "C" fn(c_int, c_int, c_int, *const Data, u64, CodePtr)))),
-        ),
-        (
-            (
-                34,
-                callback!(
-                    target_data_op_emi
-                        as unsafe extern "C" fn(
-                            c_int,
-                            *const Data,
-                            *const Data,
-                            *mut u64,
-                            c_int,
-                            CodePtr,
-                            c_int,
-                            CodePtr,
-                            c_int,
-                            usize,
-                            CodePtr,
-                        )
-                ),
-            ),
-            Some((
-                9,
-                callback!(
-                    target_data_op
-                        as unsafe extern "C" fn(u64, u64, c_int, CodePtr, c_int, CodePtr, c_int, usize, CodePtr)
-                ),
-            )),
-        ),
-        (
-            (35, callback!(target_submit_emi as unsafe extern "C" fn(c_int, *const Data, *mut u64, c_uint))),
-            Some((10, callback!(target_submit as unsafe extern "C" fn(u64, u64, c_uint)))),
-        ),
-        (
-            (
-                36,
-                callback!(
-                    target_map_emi
-                        as unsafe extern "C" fn(*const Data, c_uint, CodePtr, CodePtr, CodePtr, CodePtr, CodePtr)
-                ),
-            ),
-            Some((
-                22,
-                callback!(target_map as unsafe extern "C" fn(u64, c_uint, CodePtr, CodePtr, CodePtr, CodePtr, CodePtr)),
-            )),
-        ),
         one(37, callback!(error as unsafe extern "C" fn(c_int, *const c_char, usize, CodePtr))),
-    ]
+    ];
+    all.extend(target::all());
+    all.extend(part::ALL.iter().flat_map(|part| (part.callbacks)()).map(|callback| (callback, None)));
+    all.sort_by_key(|((number, _), _)| *number);
+    all
 }

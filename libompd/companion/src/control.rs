@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ompt_record::block::{PAGE, State};
 
 use crate::block::{self, header, set_state, shape};
-use crate::device;
+use crate::part;
 use crate::settings::{Settings, say};
 
 /// `omp_control_tool_success`
@@ -36,13 +36,13 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
         1 if !ended => State::Recording,
         2 if !ended => State::Paused,
         3 => {
-            device::flush_all();
+            part::ALL.iter().for_each(|part| (part.flush)());
             return if flush() { SUCCESS } else { IGNORED };
         }
         4 => State::Ended,
         _ => return IGNORED,
     };
-    device::follow(next);
+    part::follow(next);
     set_state(next);
     SUCCESS
 }

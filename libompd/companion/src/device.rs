@@ -9,6 +9,7 @@
 //! way does nothing. What a device calls in the meantime takes no part in that.
 
 mod buffers;
+mod callbacks;
 mod deliver;
 mod entries;
 mod layout;
@@ -18,7 +19,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 
-use ompt_record::block::{Ring, State};
+use ompt_record::block::{DEVICE_RING, Ring, State};
 use ompt_record::device::{
     Answer, DEVICES, Device, DeviceState, ENTRY_SIZE, HAS_DOCUMENTATION, HAS_HOST_TIME, HAS_LIMITS, HAS_LOOKUP,
     HAS_PROCESSORS, HAS_TIME, TABLE_AT, TYPE_NAME,
@@ -28,6 +29,10 @@ use ompt_record::ompt::LAST_CALLBACK;
 use self::entries::Entries;
 use crate::block::{self, Place, header, is_recording, now};
 use crate::ompt::Lookup;
+use crate::part::Part;
+
+/// What the companion knows of devices.
+pub const PART: Part = Part { callbacks: callbacks::all, follow, flush: flush_all, forked };
 
 /// Buffers that a device gets at most where it recommends nothing.
 const BUFFERS: usize = 8;
@@ -178,7 +183,7 @@ fn take_entry(number: c_int) -> Option<One> {
 ///
 /// # Safety
 /// The strings are null or end with a zero, and what the look-up function gives has the types that its names stand for.
-pub unsafe fn introduce(
+unsafe fn introduce(
     number: c_int,
     kind: *const c_char,
     handle: *mut c_void,
@@ -220,7 +225,7 @@ pub unsafe fn introduce(
         ompt || native
     };
     // Records that nobody can keep need not be written either.
-    let Some((place, index)) = accepts.then(|| Place::for_device(number)).flatten() else {
+    let Some((place, index)) = accepts.then(|| claim_ring(number)).flatten() else {
         one.set(DeviceState::Untraceable);
         return;
     };
@@ -230,6 +235,11 @@ pub unsafe fn introduce(
     if is_recording() {
         start(one);
     }
+}
+
+/// Takes a ring for a device, which is no thread's: whoever delivers its records writes there. Also says which ring it is.
+fn claim_ring(number: c_int) -> Option<(Place, u64)> {
+    Place::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
 }
 
 /// An entry as that of a device of which nothing is known yet, but for its state.
@@ -430,7 +440,7 @@ fn pause_all() {
 }
 
 /// All devices deliver what they have.
-pub fn flush_all() {
+fn flush_all() {
     for one in One::all() {
         if let Some(from @ (DeviceState::Tracing | DeviceState::Paused)) = one.state()
             && one.change(from, DeviceState::Changing)
@@ -452,7 +462,7 @@ fn stop_all() {
 const PATIENCE: u32 = 10_000;
 
 /// The runtime finalises a device. It has stopped its tracing and flushed it (OpenMP 5.2, 19.5.2.20).
-pub fn gone(number: c_int) {
+fn gone(number: c_int) {
     let Some(one) = One::with_number(number) else { return };
     for _ in 0..PATIENCE {
         if one.state() != Some(DeviceState::Changing) {
@@ -472,7 +482,7 @@ pub fn gone(number: c_int) {
 }
 
 /// In the child of a fork: no device is there, whatever the copy of the block says.
-pub fn forked() {
+fn forked() {
     for one in One::all().filter(|one| one.is_there()) {
         one.set(DeviceState::LeftBehind);
         one.slot.ring.store(null_mut(), Relaxed);
@@ -480,7 +490,7 @@ pub fn forked() {
 }
 
 /// Does with the devices what the companion is about to do, or has done.
-pub fn follow(state: State) {
+fn follow(state: State) {
     match state {
         State::Recording => start_all(),
         State::Paused => pause_all(),

@@ -15,8 +15,8 @@ mod control;
 mod device;
 mod entries;
 mod ompt;
+mod part;
 mod settings;
-mod snapshot;
 mod start;
 mod tr2;
 

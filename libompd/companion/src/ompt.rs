@@ -18,28 +18,8 @@ pub type Lookup = unsafe extern "C" fn(*const c_char) -> Option<EntryPoint>;
 /// `ompt_set_callback_t`
 pub type SetCallback = unsafe extern "C" fn(c_int, Option<Callback>) -> c_int;
 
-/// `ompt_get_state_t`
-pub type GetState = unsafe extern "C" fn(*mut u64) -> c_int;
-
-/// `ompt_get_thread_data_t`
-pub type GetThreadData = unsafe extern "C" fn() -> *const Data;
-
-/// `ompt_get_parallel_info_t`
-pub type GetParallelInfo = unsafe extern "C" fn(c_int, *mut *const Data, *mut c_int) -> c_int;
-
-/// `ompt_get_task_info_t`
-pub type GetTaskInfo =
-    unsafe extern "C" fn(c_int, *mut c_int, *mut *const Data, *mut *const Frame, *mut *const Data, *mut c_int) -> c_int;
-
-/// `ompt_frame_t`
-#[derive(Debug)]
-#[repr(C)]
-pub struct Frame {
-    pub exit_frame: u64,
-    pub enter_frame: u64,
-    pub exit_frame_flags: c_int,
-    pub enter_frame_flags: c_int,
-}
+/// `ompt_frame_t`, which the companion does not look at.
+pub type Frame = c_void;
 
 /// `ompt_dependence_t`
 #[derive(Debug)]

@@ -10,8 +10,6 @@ use ompt_record::block::Shape;
 const EVENTS: u64 = 4096;
 /// Threads at a time (`OMPT_COMPANION_THREADS`).
 const THREADS: u64 = 1024;
-/// The signal at which threads take snapshots; none without it.
-const SNAPSHOT: &str = "OMPT_COMPANION_SNAPSHOT";
 /// Regions and tasks that are not over and whose origin is remembered.
 const REGIONS: u64 = 1024;
 const TASKS: u64 = 16384;
@@ -25,8 +23,6 @@ pub struct Settings {
     pub records: bool,
     /// Where the block is written to when it is flushed and at the end (`OMPT_COMPANION_FILE`); `%p` is the process id.
     pub file: Option<OsString>,
-    /// The signal at which a thread takes down what the runtime says of it ([`SNAPSHOT`]).
-    pub snapshot_signal: Option<i32>,
 }
 
 impl Settings {
@@ -45,12 +41,10 @@ impl Settings {
             }
         };
         let file = std::env::var_os("OMPT_COMPANION_FILE").filter(|file| !file.is_empty());
-        let signal = std::env::var_os(SNAPSHOT).map(|_| number(SNAPSHOT, 0, 1..=64));
         Settings {
             shape: shape.unwrap_or(Shape { rings: THREADS, events: EVENTS, regions: REGIONS, tasks: TASKS }),
             records,
             file,
-            snapshot_signal: signal.and_then(|number| i32::try_from(number).ok()).filter(|signal| *signal > 0),
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, OsString, c_char, c_int, c_uint};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, Once, PoisonError};
 
 use ompt_record::block::State;
@@ -15,14 +15,11 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{advertise, callbacks, device, snapshot};
+use crate::{advertise, callbacks, part};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
 static RUNTIME: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-
-/// The signal at which threads take snapshots; 0 as long as there is none.
-static SNAPSHOT_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// In the place of an answer where nothing was asked.
 pub const NOT_ASKED: u8 = 15;
@@ -62,7 +59,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     stay();
     advertise::library();
     let entries = Entries::look_up(lookup);
-    let answers = register(entries);
+    let answers = register(&entries);
     if let Some(header) = header() {
         header.entry_points.store(entries.found, Relaxed);
         for (n, word) in [&header.results_first, &header.results_second, &header.results_third].into_iter().enumerate()
@@ -75,14 +72,9 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     if let Some(file) = settings.file {
         control::flush_to(file);
     }
-    if let Some(signal) = settings.snapshot_signal
-        && snapshot::at_signal(signal)
-    {
-        SNAPSHOT_SIGNAL.store(signal, Relaxed);
-    }
     know_forks();
     set_state(if settings.records { State::Recording } else { State::Paused });
-    tell(entries, &answers);
+    tell(&entries, &answers);
     1
 }
 
@@ -107,16 +99,12 @@ pub fn know_forks() {
 
 unsafe extern "C" fn in_child() {
     block::forked();
-    device::forked();
+    part::ALL.iter().for_each(|part| (part.forked)());
 }
 
 extern "C" fn finalize(_tool: *mut Data) {
-    let signal = SNAPSHOT_SIGNAL.load(Relaxed);
-    if signal != 0 {
-        snapshot::no_more(signal);
-    }
     // What devices have not delivered yet would be lost.
-    device::follow(State::Ended);
+    part::follow(State::Ended);
     set_state(State::Ended);
     control::flush_at_end();
     block::runtime_ends();

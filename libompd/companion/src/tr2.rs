@@ -42,7 +42,7 @@ pub unsafe fn tr2_initialize(lookup: Option<Lookup>, runtime_version: *const c_c
         return 0;
     }
     let entries = Entries::look_up(lookup);
-    let answers = register(entries);
+    let answers = register(&entries);
     if let Some(header) = header() {
         header.entry_points.store(entries.found, Relaxed);
         for (word, answers) in

@@ -12,22 +12,13 @@ use ompd_layout::code::{
 };
 use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
+use test_programs::succeeds;
 
 fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
     let out = dir.join(format!("{compiler}{}.so", flags.concat()));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/accessors.c");
-    let run = Command::new(compiler).args(["-fPIC", "-shared", source, "-o"]).arg(&out).args(flags).output();
-    match run {
-        Ok(done) if done.status.success() => Some(out),
-        Ok(done) => {
-            eprintln!("skipped {compiler} {flags:?}: {}", String::from_utf8_lossy(&done.stderr));
-            None
-        }
-        Err(error) => {
-            eprintln!("skipped {compiler}: {error}");
-            None
-        }
-    }
+    let mut command = Command::new(compiler);
+    succeeds(command.args(["-fPIC", "-shared", source, "-o"]).arg(&out).args(flags)).then_some(out)
 }
 
 fn run(file: &ElfFile, name: &str) -> Run {

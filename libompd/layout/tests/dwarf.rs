@@ -11,6 +11,7 @@ use ompd_layout::dwarf::{self, DwarfError};
 use ompd_layout::{BitRange, Facts, FieldSchema, GlobalSchema, Schema, StructSchema};
 use ompd_process::ByteOrder;
 use ompd_process::elf::ElfFile;
+use test_programs::succeeds;
 
 const fn field(name: &'static str) -> FieldSchema {
     FieldSchema { name, meaning: "" }
@@ -69,22 +70,9 @@ const SCHEMA: Schema = Schema {
 fn compile(dir: &Path, compiler: &str, flags: &[&str]) -> Option<std::path::PathBuf> {
     let out = dir.join(format!("{compiler}{}", flags.concat()));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/shapes.cpp");
-    let run = Command::new(compiler)
-        .args(["-w", "-Wno-invalid-offsetof", "-std=c++17", source, "-o"])
-        .arg(&out)
-        .args(flags)
-        .output();
-    match run {
-        Ok(done) if done.status.success() => Some(out),
-        Ok(done) => {
-            eprintln!("skipped {compiler} {flags:?}: {}", String::from_utf8_lossy(&done.stderr));
-            None
-        }
-        Err(error) => {
-            eprintln!("skipped {compiler}: {error}");
-            None
-        }
-    }
+    let mut command = Command::new(compiler);
+    command.args(["-w", "-Wno-invalid-offsetof", "-std=c++17", source, "-o"]).arg(&out).args(flags);
+    succeeds(&mut command).then_some(out)
 }
 
 fn check(program: &Path, facts: &Facts) {
@@ -163,17 +151,7 @@ fn every_flavour_of_dwarf_gives_what_the_program_says() {
 
 /// Runs a tool on files; false (with a printed reason) if it is not there or refuses.
 fn tool(program: &str, args: &[&str], files: &[&Path]) -> bool {
-    match Command::new(program).args(args).args(files).output() {
-        Ok(done) if done.status.success() => true,
-        Ok(done) => {
-            eprintln!("skipped {program} {args:?}: {}", String::from_utf8_lossy(&done.stderr));
-            false
-        }
-        Err(error) => {
-            eprintln!("skipped {program} {args:?}: {error}");
-            false
-        }
-    }
+    succeeds(Command::new(program).args(args).args(files))
 }
 
 fn open(path: &Path) -> ElfFile {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use ompd_layout::{BitRange, Field, FieldSchema, Schema, StructSchema, table};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{Addr, Module, ReadFault, TargetKind};
+use test_programs::FakeTarget;
 
 const BIAS: u64 = 0x7f00_0000_0000;
 
@@ -46,42 +47,8 @@ u ompd_bitfield__kmp_tasking_flags_t__final = 2, ompd_bitfield__kmp_tasking_flag
 u ompd_bitfield__kmp_tasking_flags_t__two_bits = 3;
 ";
 
-/// Memory as the file has it; nothing below `unreadable_below`.
-struct FileTarget {
-    file: Arc<ElfFile>,
-    unreadable_below: u64,
-    process: ProcessInfo,
-}
-
-impl Target for FileTarget {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Core
-    }
-    fn arch(&self) -> Arch {
-        self.file.arch()
-    }
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let at = addr.back(BIAS).0;
-        let bytes = self.file.bytes_at(at, buf.len() as u64).filter(|_| at >= self.unreadable_below);
-        let fault = ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped };
-        buf.copy_from_slice(bytes.ok_or(fault)?);
-        Ok(())
-    }
-    fn modules(&self) -> &[Module] {
-        &[]
-    }
-    fn threads(&self) -> &[Thread] {
-        &[]
-    }
-    fn process(&self) -> &ProcessInfo {
-        &self.process
-    }
-    fn issues(&self) -> &[String] {
-        &[]
-    }
-}
-
-fn library(source: &str, unreadable_below: u64) -> Option<(FileTarget, Module)> {
+/// The library loaded, with its variables in memory if they are to be read.
+fn library(source: &str, readable: bool) -> Option<(FakeTarget, Module)> {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (c, so) = (dir.path().join("table.c"), dir.path().join("table.so"));
     std::fs::write(&c, source).expect("writable");
@@ -100,12 +67,17 @@ fn library(source: &str, unreadable_below: u64) -> Option<(FileTarget, Module)> 
         build_id: None,
         file: Ok(Arc::clone(&file)),
     };
-    Some((FileTarget { file, unreadable_below, process: ProcessInfo::default() }, module))
+    let mut target = FakeTarget::new(TargetKind::Core, file.arch());
+    if readable {
+        let (start, _) = file.section_place(".data").expect("variables");
+        target.memory.push((Addr(start).offset(BIAS), file.section(".data").expect("their bytes").into_owned()));
+    }
+    Some((target, module))
 }
 
 #[test]
 fn a_filled_table_is_read_under_the_schema_names() {
-    let Some((target, module)) = library(FILLED, 0) else { return };
+    let Some((target, module)) = library(FILLED, true) else { return };
     let (facts, failed) = table::read(&target, &module, &SCHEMA);
     assert_eq!(failed, []);
     let plain = |offset, size| Some(Field { offset, size, bits: None });
@@ -133,7 +105,7 @@ fn before_the_runtime_started_there_are_no_facts() {
         FILLED.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|w| w.starts_with("ompd_")).collect();
     assert!(names.len() > 10);
     let source: String = names.iter().map(|n| format!("unsigned long long {n} = 0;\n")).collect();
-    let Some((target, module)) = library(&source, 0) else { return };
+    let Some((target, module)) = library(&source, true) else { return };
     let (facts, failed) = table::read(&target, &module, &SCHEMA);
     assert_eq!(failed, []);
     assert!(facts.is_empty(), "{facts:?}");
@@ -141,7 +113,7 @@ fn before_the_runtime_started_there_are_no_facts() {
 
 #[test]
 fn reads_that_fail_are_reported_and_give_no_zero() {
-    let Some((target, module)) = library(FILLED, u64::MAX) else { return };
+    let Some((target, module)) = library(FILLED, false) else { return };
     let (facts, failed) = table::read(&target, &module, &SCHEMA);
     assert!(facts.is_empty());
     assert!(!failed.is_empty() && failed.iter().all(|f| f.why == ReadFault::Unmapped && f.len == 8));

@@ -20,9 +20,6 @@ pub const HELD: usize = 32;
 /// In the place of [`Held::wait_id`] while an entry is changed: no lock's.
 pub const HELD_CHANGING: u64 = u64::MAX;
 
-/// Nested tasks and regions of a thread that a [`Snapshot`] has.
-pub const LEVELS: usize = 8;
-
 /// Threads fetch numbers for tasks this many at a time, so that they do not wait for each other.
 pub const TASK_NUMBERS: u64 = 64;
 
@@ -189,48 +186,6 @@ words! {
 }
 
 words! {
-    /// One level of a [`Snapshot`]: what `ompt_get_task_info` and `ompt_get_parallel_info` answered.
-    Level, LevelValues {
-        /// What `ompt_get_task_info` returned, and 3 if it was not called.
-        task_result,
-        /// Flags of the task.
-        task_flags,
-        /// The word of its tool data.
-        task_data,
-        /// Exit frame.
-        exit_frame,
-        /// Enter frame.
-        enter_frame,
-        /// Flags of the exit frame in the lower half, of the enter frame in the upper one.
-        frame_flags,
-        /// The word of tool data of the task's region.
-        task_region_data,
-        /// Number of the thread in the task's team.
-        thread_num,
-        /// What `ompt_get_parallel_info` returned, and 3 if it was not called.
-        region_result,
-        /// The word of tool data of the region of this level.
-        region_data,
-        /// Its team size.
-        team_size,
-    }
-}
-
-words! {
-    /// What the runtime says of a thread when the thread itself asks it. Followed by [`LEVELS`] times a [`Level`].
-    Snapshot, SnapshotValues {
-        /// How many were taken; odd while one is.
-        taken,
-        /// What `ompt_get_state` returned.
-        state,
-        /// The wait id it gave.
-        wait_id,
-        /// The word of tool data of the thread.
-        thread_data,
-    }
-}
-
-words! {
     /// The beginning of a ring: the thread whose events are in it.
     Ring, RingValues {
         /// [`RingState`].
@@ -281,18 +236,16 @@ pub const EVENT_WORDS: usize = 8;
 
 /// What lies where in a ring, in bytes from its beginning.
 pub mod in_ring {
-    use super::{HELD, Held, Level, PAGE, Ring, Snapshot};
+    use super::{HELD, Held, PAGE, Ring};
 
     /// [`HELD`] times a [`Held`].
     pub const HELD_AT: u64 = size_of::<Ring>() as u64;
-    /// The [`Snapshot`].
+    /// Free, up to the events. A library for tests writes a [`snapshot`](crate::snapshot) here.
     pub const SNAPSHOT_AT: u64 = HELD_AT + (HELD * size_of::<Held>()) as u64;
-    /// The levels of the snapshot.
-    pub const LEVELS_AT: u64 = SNAPSHOT_AT + size_of::<Snapshot>() as u64;
     /// The events.
     pub const EVENTS_AT: u64 = PAGE;
 
-    const _: () = assert!(LEVELS_AT + (super::LEVELS * size_of::<Level>()) as u64 <= EVENTS_AT);
+    const _: () = assert!(SNAPSHOT_AT <= EVENTS_AT);
 }
 
 const _: () = assert!(size_of::<Header>() + RUNTIME_NAME <= PAGE as usize);

@@ -13,3 +13,4 @@ pub mod event;
 pub mod generation;
 pub mod ompt;
 pub mod read;
+pub mod snapshot;

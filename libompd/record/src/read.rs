@@ -5,10 +5,8 @@
 
 use crate::block::{
     Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,
-    LEVELS, Level, LevelValues, MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, Snapshot, SnapshotValues,
-    State, VERSION, in_ring,
+    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, VERSION, in_ring,
 };
-use crate::device::{DEVICES, Device, DeviceAt, DeviceState, DeviceValues, ENTRY_SIZE, TABLE_AT, TYPE_NAME};
 use crate::event::{Event, Missing};
 
 /// Where a block is read from: the memory of a process, a core, a file.
@@ -129,41 +127,6 @@ impl Block {
         self.header.state == State::Recording as u64
     }
 
-    /// The devices that the runtime has introduced, also those that are gone. One that is just being introduced is left out.
-    ///
-    /// # Errors
-    /// If their table cannot be read.
-    pub fn devices<M: Memory>(&self, memory: &M) -> Result<Vec<DeviceAt>, M::Error> {
-        let entry = ENTRY_SIZE as usize / size_of::<u64>();
-        let read = || memory.words(self.at + TABLE_AT, DEVICES * entry);
-        // Where another device took the entry in the meantime, the first look may have some words of each.
-        let (first, second) = (read()?, read()?);
-        let devices =
-            first.chunks(entry).zip(second.chunks(entry)).enumerate().filter_map(|(index, (words, later))| {
-                let (words, name) = words.split_at_checked(Device::WORDS)?;
-                let (values, later) = (DeviceValues::from_words(words)?, DeviceValues::from_words(later)?);
-                let none = [DeviceState::Free as u64, DeviceState::Coming as u64];
-                let same = values.began == later.began && ![values.state, later.state].iter().any(|s| none.contains(s));
-                let name = name.get(..TYPE_NAME / size_of::<u64>())?;
-                same.then(|| DeviceAt { index, values, type_name: text(name) })
-            });
-        Ok(devices.collect())
-    }
-
-    /// The ring with the records of a device, if it has one that is still its own.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn device_ring<M: Memory>(&self, memory: &M, device: &DeviceAt) -> Result<Option<RingAt>, M::Error> {
-        let Some(index) = device.values.ring.checked_sub(1).filter(|index| *index < self.header.rings_used) else {
-            return Ok(None);
-        };
-        let words = memory.words(self.at + self.shape.ring_at(index), Ring::WORDS)?;
-        let kind = DEVICE_RING | u64::from(device.number().cast_unsigned());
-        let values = RingValues::from_words(&words).filter(|values| values.kind == kind);
-        Ok(values.map(|values| RingAt { index, values }))
-    }
-
     /// The rings that a thread has or had, and none of devices. Those that cannot be read are left out, and counted.
     pub fn rings<M: Memory>(&self, memory: &M) -> (Vec<RingAt>, u64) {
         let mut unreadable = 0;
@@ -253,22 +216,6 @@ impl Block {
         Ok(held.filter(|held| ![0, HELD_CHANGING].contains(&held.wait_id) && held.epoch == self.header.epoch).collect())
     }
 
-    /// What the runtime last said of a ring's thread when the thread asked it; `None` if it never did.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    pub fn snapshot<M: Memory>(
-        &self,
-        memory: &M,
-        ring: RingAt,
-    ) -> Result<Option<(SnapshotValues, Vec<LevelValues>)>, M::Error> {
-        let at = self.at + self.shape.ring_at(ring.index) + in_ring::SNAPSHOT_AT;
-        let words = memory.words(at, Snapshot::WORDS + LEVELS * Level::WORDS)?;
-        let values = SnapshotValues::from_words(&words).filter(|values| values.taken != 0 && values.taken % 2 == 0);
-        let levels = words.get(Snapshot::WORDS..).unwrap_or_default().chunks(Level::WORDS);
-        Ok(values.map(|values| (values, levels.filter_map(LevelValues::from_words).collect())))
-    }
-
     /// Where the region with this number comes from; `None` if it is over, or nothing is remembered of it.
     ///
     /// # Errors
@@ -302,7 +249,7 @@ impl Block {
 }
 
 /// Text that ends at the first zero. The companion runs on machines whose words begin with their lowest byte.
-fn text(words: &[u64]) -> String {
+pub(crate) fn text(words: &[u64]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()

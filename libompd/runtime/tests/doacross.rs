@@ -15,7 +15,7 @@ mod libgomp;
 mod lying;
 
 use held::Held;
-use lying::Lying;
+use lying::lying;
 
 /// The loops of the program, the iterations to stop at, and how many loops are nested in each.
 const LOOPS: [(&str, &[&str], u32); 6] = [
@@ -183,7 +183,7 @@ fn hostile_memory() {
             let runtimes = discover(&live, &[]);
             live.stop().expect("it can be stopped");
             for seed in 0..100 {
-                let snapshot = runtimes[0].snapshot(&Lying { inner: &live, seed });
+                let snapshot = runtimes[0].snapshot(&lying(&live, seed));
                 for doacross in snapshot.loops.iter().filter_map(|of| of.doacross.value()?.as_ref()) {
                     let told = [doacross.furthest.value(), doacross.missing.value()].into_iter().flatten().flatten();
                     let all = told.chain(doacross.members.iter().filter_map(|posted| posted.last.as_ref()));

@@ -1,37 +1,13 @@
 //! Nothing a target does may break the reader: every single read made to fail in turn, and memory full of lies.
 
-use std::cell::Cell;
-
 use ompd_process::core::Core;
-use ompd_process::{Addr, Arch, Module, OpenOptions, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
+use ompd_process::{OpenOptions, Target};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Fact, Owner, RuntimeSnapshot, TeamId, WaitKind};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::{Runtime, discover};
-use test_programs::{Env, Opt, Running, build, combinations};
-
-/// What to do to the reads of a target.
-#[derive(Debug, Clone, Copy)]
-enum Harm {
-    None,
-    /// The n-th read (from 0) fails.
-    Fail(u64),
-    /// Bytes are replaced, at places and by values that depend on the address and this seed.
-    Lie(u64),
-}
-
-struct Harmed<'a> {
-    inner: &'a Core,
-    harm: Harm,
-    reads: Cell<u64>,
-}
-
-impl<'a> Harmed<'a> {
-    fn new(inner: &'a Core, harm: Harm) -> Self {
-        Harmed { inner, harm, reads: Cell::new(0) }
-    }
-}
+use test_programs::{ChangedTarget, Env, Opt, Running, build, combinations};
 
 /// A small mixing function: the same lies at every run.
 fn mix(seed: u64, x: u64) -> u64 {
@@ -41,45 +17,18 @@ fn mix(seed: u64, x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Target for Harmed<'_> {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[Thread] {
-        self.inner.threads()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let n = self.reads.get();
-        self.reads.set(n + 1);
-        if matches!(self.harm, Harm::Fail(which) if which == n) {
-            return Err(ReadError { addr, len: buf.len() as u64, why: ReadFault::NotInCore });
-        }
-        self.inner.read(addr, buf)?;
-        if let Harm::Lie(seed) = self.harm {
-            for (byte, at) in buf.iter_mut().zip(addr.0..) {
-                match mix(seed, at) % 48 {
-                    0 => *byte ^= 1 << (mix(seed, !at) % 8),
-                    1 => *byte = 0xff,
-                    2 => *byte = 0,
-                    _ => {}
-                }
+/// A core in which bytes are replaced, at places and by values that depend on the address and this seed.
+fn lying(core: &Core, seed: u64) -> ChangedTarget<&Core> {
+    ChangedTarget::new(core).with_change(move |addr, buf| {
+        for (byte, at) in buf.iter_mut().zip(addr.0..) {
+            match mix(seed, at) % 48 {
+                0 => *byte ^= 1 << (mix(seed, !at) % 8),
+                1 => *byte = 0xff,
+                2 => *byte = 0,
+                _ => {}
             }
         }
-        Ok(())
-    }
+    })
 }
 
 fn snapshots(runtimes: &[Box<dyn Runtime>], target: &dyn Target) -> Vec<RuntimeSnapshot> {
@@ -166,9 +115,9 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
 fn every_read_may_fail() {
     cores(&["nested", "tasks", "lock", "idle", "region_end", "tasks_queued"], |what, core| {
         let runtimes = discover(core, &[]);
-        let whole = Harmed::new(core, Harm::None);
+        let whole = ChangedTarget::new(core);
         let good = snapshots(&runtimes, &whole);
-        let total = whole.reads.get();
+        let total = whole.reads();
         let complete = text(&good);
         assert!(
             good.iter().all(|s| s.issues.is_empty()),
@@ -177,7 +126,7 @@ fn every_read_may_fail() {
         );
         let mut silent = Vec::new();
         for n in 0..total {
-            let broken = snapshots(&runtimes, &Harmed::new(core, Harm::Fail(n)));
+            let broken = snapshots(&runtimes, &ChangedTarget::new(core).with_failing_read(n));
             broken.iter().for_each(check_references);
             let told = broken.iter().any(|s| !s.issues.is_empty()) || text(&broken).contains("Unknown");
             let same = text(&broken) == complete;
@@ -222,7 +171,7 @@ fn memory_may_lie() {
     cores(&["nested", "tasks", "lock", "serialized", "tasks_queued"], |_, core| {
         let runtimes = discover(core, &[]);
         for seed in 0..100 {
-            let harmed = Harmed::new(core, Harm::Lie(seed));
+            let harmed = lying(core, seed);
             snapshots(&runtimes, &harmed).iter().for_each(check_references);
             // A lie in a slot read at discovery is as possible.
             if seed % 20 == 0 {

@@ -1,12 +1,9 @@
 //! What libgomp's queues, locks and loops say of programs that are in known states, on every libgomp at hand.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use ompd_process::elf::ElfFile;
-use ompd_process::{
-    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
-};
+use ompd_process::{Addr, Live, OpenOptions, Target, TargetExt};
 use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
@@ -15,7 +12,7 @@ use ompd_runtime::model::{
     TaskState, TaskgroupId, WaitKind,
 };
 use ompd_runtime::names::FileNames;
-use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
+use test_programs::{ChangedTarget, Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
 #[path = "common/libgomp.rs"]
 mod libgomp;
@@ -307,48 +304,6 @@ fn spinning_waits_are_recognised() {
     }
 }
 
-/// A stopped process some of whose memory reads as something else.
-struct Patched<'a> {
-    inner: &'a Live,
-    patches: Vec<(Addr, u64)>,
-}
-
-impl Target for Patched<'_> {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[Thread] {
-        self.inner.threads()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.inner.mapping(addr)
-    }
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        self.inner.read(addr, buf)?;
-        for (at, word) in &self.patches {
-            for (place, byte) in (at.0..).zip(word.to_le_bytes()) {
-                let inside = place.checked_sub(addr.0).and_then(|offset| buf.get_mut(offset as usize));
-                if let Some(inside) = inside {
-                    *inside = byte;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Links that lead astray end the walk they are on, with a word about it; what was read before stays, and all the rest.
 #[test]
 fn corrupted_queues_are_told_and_do_no_harm() {
@@ -374,7 +329,7 @@ fn corrupted_queues_are_told_and_do_no_harm() {
     let next = ready[2].offset(link);
     let data = variable(&live, "truth_progress");
     for astray in [next.0, ready[0].offset(link).0, 0, 0x10, u64::MAX - 7, data.0, 0x5a5a_5a5a_5a5a_5a5a] {
-        let patched = Patched { inner: &live, patches: vec![(next, astray)] };
+        let patched = ChangedTarget::new(&live).with_bytes(next, &astray.to_le_bytes());
         let bad = runtime.snapshot(&patched);
         let told = bad.issues.iter().any(|i| i.subject.starts_with("task queue of team"));
         assert!(told, "{astray:#x}: {:?}", bad.issues);
@@ -395,7 +350,7 @@ fn corrupted_queues_are_told_and_do_no_harm() {
     let writer = good.tasks.iter().find(|t| !t.predecessors.is_empty()).expect("a blocked task").predecessors[0];
     let dependers = live.read_ptr(good.tasks[writer.0].descriptor.offset(list)).expect("its list");
     for (at, word) in [(dependers, u64::MAX), (dependers.offset(16), 0x10), (dependers.offset(16), ready[0].0)] {
-        let bad = runtime.snapshot(&Patched { inner: &live, patches: vec![(at, word)] });
+        let bad = runtime.snapshot(&ChangedTarget::new(&live).with_bytes(at, &word.to_le_bytes()));
         assert!(bad.issues.iter().any(|i| i.subject == "dependences of tasks"), "{word:#x}: {:?}", bad.issues);
         assert_eq!(in_state(&bad, TaskState::Ready), ready.len(), "{word:#x}");
         assert!(in_state(&bad, TaskState::Blocked) < in_state(&good, TaskState::Blocked) + 5, "{word:#x}");

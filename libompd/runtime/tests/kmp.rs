@@ -18,7 +18,7 @@ mod held;
 mod lying;
 
 use held::{Held, libraries};
-use lying::Lying;
+use lying::lying;
 
 fn address(text: &str) -> Addr {
     Addr(u64::from_str_radix(text, 16).expect("an address"))
@@ -392,7 +392,7 @@ fn walks_end_whatever_memory_holds() {
             live.stop().expect("it can be stopped");
             let mut told = 0;
             for seed in 0..60 {
-                let s = runtimes[0].snapshot(&Lying { inner: &live, seed });
+                let s = runtimes[0].snapshot(&lying(&live, seed));
                 told += usize::from(!s.issues.is_empty());
                 assert!(s.tasks.iter().all(|t| t.predecessors.iter().all(|before| before.0 < s.tasks.len())));
                 assert!(s.tasks.iter().all(|t| t.taskgroup.flat().is_none_or(|g| g.0 < s.taskgroups.len())));

@@ -1,48 +1,9 @@
 //! Control variables that are lists, of processes whose memory is not what a runtime leaves there.
 
-use ompd_process::{
-    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetExt, TargetKind, Thread,
-};
+use ompd_process::{Addr, Live, OpenOptions, Target, TargetExt};
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use test_programs::{Env, Launch, Opt, build, combinations};
-
-/// A process in whose memory some bytes are others.
-struct Forged<'a> {
-    inner: &'a Live,
-    at: Addr,
-    bytes: Vec<u8>,
-}
-
-impl Target for Forged<'_> {
-    fn kind(&self) -> TargetKind {
-        self.inner.kind()
-    }
-    fn arch(&self) -> Arch {
-        self.inner.arch()
-    }
-    fn modules(&self) -> &[Module] {
-        self.inner.modules()
-    }
-    fn threads(&self) -> &[Thread] {
-        self.inner.threads()
-    }
-    fn process(&self) -> &ProcessInfo {
-        self.inner.process()
-    }
-    fn issues(&self) -> &[String] {
-        self.inner.issues()
-    }
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        self.inner.read(addr, buf)?;
-        for (byte, at) in buf.iter_mut().zip(addr.0..) {
-            if let Some(forged) = at.checked_sub(self.at.0).and_then(|n| self.bytes.get(n as usize)) {
-                *byte = *forged;
-            }
-        }
-        Ok(())
-    }
-}
+use test_programs::{ChangedTarget, Env, Launch, Opt, build, combinations};
 
 /// The lists of the thread with this number in the outer team.
 fn lists(target: &dyn Target, base: Addr, lwp: i32) -> (Fact<Vec<u64>>, Fact<Vec<ProcBind>>) {
@@ -76,7 +37,7 @@ fn lists_that_cannot_be_are_not_shown() {
             let digits = value.strip_prefix("0x").expect("an address");
             Addr(u64::from_str_radix(digits, 16).expect("an address")).offset(bias)
         };
-        let forged = |at: Addr, bytes: &[u8]| lists(&Forged { inner: &live, at, bytes: bytes.to_vec() }, base, lwp);
+        let forged = |at: Addr, bytes: &[u8]| lists(&ChangedTarget::new(&live).with_bytes(at, bytes), base, lwp);
         let nothing = forged(Addr(8), &[]);
         let (nthreads, bind) = (vec![6, 5, 4], vec![ProcBind(3), ProcBind(4)]);
         assert_eq!((nothing.0.value(), nothing.1.value()), (Some(&nthreads), Some(&bind)), "{toolchain:?} on {on:?}");

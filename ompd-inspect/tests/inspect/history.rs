@@ -1,7 +1,7 @@
 //! What threads did last, as the companion has recorded it.
 
 use serde_json::Value;
-use test_programs::{Case, Env, HANGS, Launch, Opt, Running, Runtime, Toolchain, build};
+use test_programs::{Case, Env, HANGS, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo};
 
 use crate::common;
 
@@ -11,8 +11,7 @@ fn recorded() -> Option<Running> {
         skip.show();
         return None;
     }
-    let own = std::env::current_exe().expect("where this test is");
-    let file = own.parent().expect("a directory").join("libompt_companion.so");
+    let file = built_by_cargo("libompt_companion.so");
     let case: Case = HANGS[0];
     assert_eq!((case.program, case.flags), ("hangs/lock_cycle", &[][..]));
     if let Err(skip) = test_programs::can_build(case.program, Toolchain::Clang).expect("the program is there") {
@@ -114,8 +113,7 @@ fn damaged_blocks_do_no_harm() {
     drop(running);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("block");
-    let own = std::env::current_exe().expect("where this test is");
-    let companion = own.parent().expect("a directory").join("libompt_companion.so");
+    let companion = built_by_cargo("libompt_companion.so");
     let program = build("progress", Toolchain::Clang, Opt::O2, &[]).expect("it builds");
     let launch = Launch::new(&program, Runtime::Libomp14, Env::Settled)
         .variable("OMP_TOOL_LIBRARIES", &companion.to_string_lossy())

@@ -297,19 +297,12 @@ fn damaged_debug_information() {
     let damaged = directory.path().join("damaged");
     let mut shown = 0;
     for variant in 1..=VARIANTS {
-        // xorshift: the same numbers each time.
-        let mut state = variant.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut next = || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut random = test_programs::Random::new(variant.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut bytes = sound.clone();
         let place = &places[(variant as usize) % places.len()];
         for _ in 0..=variant {
-            let at = place.start + (next() as usize) % place.len();
-            bytes[at] = next() as u8;
+            let at = place.start + random.below(place.len());
+            bytes[at] = random.number() as u8;
         }
         std::fs::write(&damaged, &bytes).expect("a file");
         let (exe, core) = (damaged.to_str().expect("plain"), core.to_str().expect("plain"));

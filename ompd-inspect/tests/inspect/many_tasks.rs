@@ -10,7 +10,7 @@ use ompd_process::core::Core;
 use ompd_process::{Addr, TargetExt as _};
 use ompd_runtime::discover;
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, native_combinations};
 
 use crate::common::{bounded, command, texts};
 
@@ -22,12 +22,6 @@ fn start(toolchain: Toolchain, runtime: Runtime, which: &str) -> Running {
     let program = build("tasks_many", toolchain, Opt::O2, &[]).expect("the program builds");
     let launch = Launch::new(&program, runtime, Env::Settled).variable("KMP_ENABLE_TASK_THROTTLING", "0");
     launch.argument(which).argument(&TASKS.to_string()).start().expect("the program starts")
-}
-
-/// Each runtime at hand with the compiler it belongs to.
-fn native() -> Vec<(Toolchain, Runtime)> {
-    let is_native = |(toolchain, runtime): &(Toolchain, Runtime)| runtime.is_kmp() == (*toolchain == Toolchain::Clang);
-    combinations().into_iter().filter(is_native).collect()
 }
 
 fn report(target: &str) -> (Value, i32) {
@@ -82,7 +76,7 @@ fn check_counts(what: &str, target: &str, state: &str) {
 #[test]
 fn all_are_counted() {
     let mut seen = 0;
-    for (toolchain, runtime) in native() {
+    for (toolchain, runtime) in native_combinations() {
         for (which, state) in [("queued", "ready"), ("dependent", "blocked")] {
             let what = format!("{which} on {runtime:?}");
             let running = start(toolchain, runtime, which);
@@ -160,7 +154,7 @@ fn link_of(core: &Core, report: &Value, kmp: bool) -> Link {
 #[test]
 fn a_link_that_leads_astray() {
     let mut seen = 0;
-    for (toolchain, runtime) in native() {
+    for (toolchain, runtime) in native_combinations() {
         let (which, state) = if runtime.is_kmp() { ("dependent", "blocked") } else { ("queued", "ready") };
         let running = start(toolchain, runtime, which);
         let directory = tempfile::tempdir().expect("a directory for the core");

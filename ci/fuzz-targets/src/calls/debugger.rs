@@ -416,14 +416,10 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
 }
 
-/// `struct user_regs_struct`: fifteen general registers by their DWARF numbers, rip, rsp, fs_base.
+/// `struct user_regs_struct` of a thread.
 fn registers(subject: &Subject, lwp: i32) -> Option<Vec<u8>> {
     let registers = subject.core.threads().iter().find(|t| t.lwp == lwp)?.registers.as_ref().ok()?;
-    let general = [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].map(|number| registers.general[number]);
-    let mut words = [0u64; 27];
-    words[..15].copy_from_slice(&general);
-    (words[16], words[19], words[21]) = (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
-    Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    Some(test_programs::user_regs(registers))
 }
 
 /// What is offered beyond OMPD.

@@ -28,18 +28,7 @@ pub fn pause(pid: i32) -> Result<Duration> {
     let mut bytes = vec![0; PAGE];
 
     let began = Instant::now();
-    for &tid in &tids {
-        ptrace::seize(tid, Options::empty()).context("PTRACE_SEIZE")?;
-    }
-    for &tid in &tids {
-        ptrace::interrupt(tid).context("PTRACE_INTERRUPT")?;
-    }
-    for &tid in &tids {
-        match waitpid(tid, Some(WaitPidFlag::__WALL)).context("waiting for a stop")? {
-            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_STOP) => {}
-            other => bail!("a thread reports {other:?} and not the stop asked for"),
-        }
-    }
+    stop(&tids)?;
     let remote = [RemoteIoVec { base: page, len: PAGE }];
     let read = process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(&mut bytes)], &remote);
     for &tid in &tids {
@@ -56,6 +45,23 @@ pub fn pause(pid: i32) -> Result<Duration> {
     }
 }
 
+/// Stops threads, and waits until all of them stand still.
+fn stop(tids: &[Pid]) -> Result<()> {
+    for &tid in tids {
+        ptrace::seize(tid, Options::empty()).context("PTRACE_SEIZE")?;
+    }
+    for &tid in tids {
+        ptrace::interrupt(tid).context("PTRACE_INTERRUPT")?;
+    }
+    for &tid in tids {
+        match waitpid(tid, Some(WaitPidFlag::__WALL)).context("waiting for a stop")? {
+            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_STOP) => {}
+            other => bail!("a thread reports {other:?} and not the stop asked for"),
+        }
+    }
+    Ok(())
+}
+
 /// As [`pause`], but instead of a page the used part of every thread's stack is read, as far as we would read it, in as few
 /// system calls as the kernel allows. Gives the number of bytes as well.
 ///
@@ -68,18 +74,7 @@ pub fn pause_with_stacks(pid: i32) -> Result<(Duration, u64)> {
     let mut bytes: Vec<u8> = Vec::new();
 
     let began = Instant::now();
-    for &tid in &tids {
-        ptrace::seize(tid, Options::empty()).context("PTRACE_SEIZE")?;
-    }
-    for &tid in &tids {
-        ptrace::interrupt(tid).context("PTRACE_INTERRUPT")?;
-    }
-    for &tid in &tids {
-        match waitpid(tid, Some(WaitPidFlag::__WALL)).context("waiting for a stop")? {
-            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_STOP) => {}
-            other => bail!("a thread reports {other:?} and not the stop asked for"),
-        }
-    }
+    stop(&tids)?;
     let mut ranges = Vec::with_capacity(tids.len());
     for &tid in &tids {
         let registers = ptrace::getregset::<regset::NT_PRSTATUS>(tid).context("PTRACE_GETREGSET")?;

@@ -8,14 +8,11 @@ use std::process::Command;
 
 use ompd::types::*;
 use ompd_process::{Live, OpenOptions, Target};
-use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, built_by_cargo, native_combinations};
 
 /// The shared library, which cargo puts where it puts this test.
 pub fn library() -> PathBuf {
-    let own = std::env::current_exe().expect("where this test is");
-    let library = own.with_file_name("libompd.so");
-    assert!(library.is_file(), "{} is missing", library.display());
-    library
+    built_by_cargo("libompd.so")
 }
 
 pub fn skip(reason: &str) {
@@ -149,12 +146,7 @@ fn every_function_from_c() {
     if !valgrind {
         skip("valgrind is not here: whether memory is used as it should be is not checked");
     }
-    for runtime in Runtime::available() {
-        let toolchain = if runtime == Runtime::Libgomp { Toolchain::Gcc } else { Toolchain::Clang };
-        if let Err(reason) = toolchain.check() {
-            reason.show();
-            continue;
-        }
+    for (toolchain, runtime) in native_combinations() {
         let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
         let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
         let list = directory.path().join("symbols");
@@ -184,12 +176,7 @@ fn every_function_from_c_that_is_checked_for_addresses_and_undefined_behaviour()
             client_with(directory.path(), compiler, &header, &flags).inspect_err(|why| skip(why)).ok()
         })
         .collect();
-    for runtime in Runtime::available().into_iter().filter(|_| !clients.is_empty()) {
-        let toolchain = if runtime == Runtime::Libgomp { Toolchain::Gcc } else { Toolchain::Clang };
-        if let Err(reason) = toolchain.check() {
-            reason.show();
-            continue;
-        }
+    for (toolchain, runtime) in native_combinations().into_iter().filter(|_| !clients.is_empty()) {
         let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
         let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
         let list = directory.path().join("symbols");

@@ -170,17 +170,10 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
 }
 
-/// `struct user_regs_struct`: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags rsp ss fs_base.
+/// `struct user_regs_struct` of a thread.
 fn registers(held: &Held, lwp: i32) -> Option<Vec<u8>> {
     let registers = held.target.threads().iter().find(|t| t.lwp == lwp)?.registers.as_ref().ok()?;
-    let g = &registers.general;
-    let mut words = [0u64; 27];
-    for (at, register) in [15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5].into_iter().enumerate() {
-        words[at] = g[register];
-    }
-    words[15] = registers.syscall.map_or(u64::MAX, |call| call.number);
-    (words[16], words[19], words[21]) = (registers.pc.0, registers.sp.0, registers.thread_pointer.map_or(0, |p| p.0));
-    Some(words.iter().flat_map(|word| word.to_le_bytes()).collect())
+    Some(test_programs::user_regs(registers))
 }
 
 unsafe extern "C" fn read_string(

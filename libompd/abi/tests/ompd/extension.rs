@@ -8,18 +8,13 @@ use std::ptr;
 use ompd::api::*;
 use ompd::extension::*;
 use ompd::types::*;
-use test_programs::{Env, HANGS, Launch, Opt, Runtime, Toolchain, build, combinations};
+use test_programs::{Env, HANGS, Launch, Opt, Runtime, build, combinations, native_combinations};
 
 use crate::debugger::{Held, Session, give_back, out, take};
 
 /// A member of an inner team, on each runtime.
 fn each(version: Word, mut check: impl FnMut(&Session, *mut ThreadHandle, Runtime)) {
-    for runtime in Runtime::available() {
-        let toolchain = if runtime == Runtime::Libgomp { Toolchain::Gcc } else { Toolchain::Clang };
-        if let Err(reason) = toolchain.check() {
-            reason.show();
-            continue;
-        }
+    for (toolchain, runtime) in native_combinations() {
         let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
         let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
         let session = Session::new(version, Held::live(running.pid, false));

@@ -8,8 +8,8 @@ use ompd::api::*;
 use ompd::types::*;
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::companion::{Words, find, words};
-use ompt_record::block::{LevelValues, SnapshotValues};
-use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, can_build};
+use ompt_record::snapshot::{LevelValues, SnapshotValues};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build, built_by_cargo, can_build};
 
 use crate::debugger::{Held, Session, out};
 
@@ -24,13 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a thread got told: by kernel id.
 type Inside = BTreeMap<i32, (SnapshotValues, Vec<LevelValues>)>;
-
-pub fn companion() -> PathBuf {
-    let own = std::env::current_exe().expect("where this test is");
-    let file = own.parent().expect("a directory").join("libompt_companion.so");
-    assert!(file.is_file(), "{} is missing", file.display());
-    file
-}
 
 /// A runtime to try: what it is called, which it is or stands in for, and the directory that it is found in then.
 struct Tried {
@@ -214,7 +207,7 @@ fn compare(on: &str, session: &Session, inside: &Inside, tally: &mut Tally) {
 
 #[test]
 fn inside_and_outside_agree() {
-    let file = companion().display().to_string();
+    let file = built_by_cargo("libompt_companion_snapshots.so").display().to_string();
     let mut tally = Tally::default();
     let mut tried = 0;
     for Tried { what, runtime, directory } in runtimes() {

@@ -4,46 +4,14 @@ use crate::answers::check_all;
 use crate::debugger::{Held, Session, out, refused};
 use ompd::api::*;
 use ompd::types::*;
-use ompd_process::{Addr, Arch, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
-use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, combinations};
-
-/// What a debugger has while its process runs.
-struct Runs(Arch, ProcessInfo);
-
-impl Target for Runs {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Live
-    }
-
-    fn arch(&self) -> Arch {
-        self.0
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        Err(ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped })
-    }
-
-    fn modules(&self) -> &[Module] {
-        &[]
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &[]
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        &self.1
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
-    }
-}
+use ompd_process::TargetKind;
+use test_programs::{Env, FakeTarget, Launch, Opt, Running, Runtime, Toolchain, Truth, build, combinations};
 
 impl Held {
     /// Lets go of the process until it is in its next phase, and holds it again; false after the last phase.
     fn run_on(&mut self, running: &mut Running) -> bool {
-        self.target = Box::new(Runs(self.target.arch(), ProcessInfo::default()));
+        // A debugger has nothing of a process that runs.
+        self.target = Box::new(FakeTarget::new(TargetKind::Live, self.target.arch()));
         let goes_on = running.next_phase().expect("the program goes on");
         if goes_on {
             self.target = Held::live(running.pid, self.generous).target;

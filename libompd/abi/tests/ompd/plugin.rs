@@ -93,7 +93,7 @@ fn llvms_plugin_finds_the_library_by_the_companion() {
     let Some(plugin) = works(Runtime::Libomp14) else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let companion = directory.path().join("libompt_companion.so");
-    std::fs::copy(crate::oracle::companion(), &companion).expect("a copy");
+    std::fs::copy(test_programs::built_by_cargo("libompt_companion.so"), &companion).expect("a copy");
     std::os::unix::fs::symlink(library(), directory.path().join("libompd.so")).expect("a link");
     let program = build("nested", Toolchain::Clang, Opt::O0, &[]).expect("it builds");
     let launch = Launch::new(&program, Runtime::Libomp14, Env::Settled);

@@ -7,9 +7,8 @@ use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
-use ompd_process::{
-    Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Registers, Target, TargetKind, Thread,
-};
+use ompd_process::{Live, OpenOptions, Registers, Target, Thread};
+use test_programs::ChangedTarget;
 
 /// The instruction `int3`.
 const BREAK: u8 = 0xcc;
@@ -155,7 +154,7 @@ impl Traced {
     }
 
     /// The process as it stands.
-    pub fn look(&self) -> Standing {
+    pub fn look(&self) -> ChangedTarget<Box<Live>> {
         let live = Live::open(self.pid, &OpenOptions::default()).expect("open");
         let threads = self.threads.keys().map(|tid| {
             let regs = ptrace::getregs(Pid::from_raw(*tid)).expect("registers");
@@ -194,42 +193,6 @@ impl Traced {
             Thread { lwp: *tid, name: None, registers, pointer, signal: 0 }
         });
         let threads = threads.collect();
-        Standing { live, threads }
-    }
-}
-
-/// A traced process at one moment.
-pub struct Standing {
-    live: Live,
-    threads: Vec<Thread>,
-}
-
-impl Target for Standing {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Live
-    }
-
-    fn arch(&self) -> Arch {
-        self.live.arch()
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        self.live.read(addr, buf)
-    }
-
-    fn modules(&self) -> &[Module] {
-        self.live.modules()
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        self.live.process()
-    }
-
-    fn issues(&self) -> &[String] {
-        self.live.issues()
+        ChangedTarget::new(Box::new(live)).with_threads(threads)
     }
 }

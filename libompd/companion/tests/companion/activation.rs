@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use ompt_record::block::State;
+use ompd_process::elf::ElfFile;
+use ompt_record::block::{SYMBOL, State};
 use ompt_record::ompt::{CALLBACKS, ENTRY_POINTS};
-use test_programs::Skip;
+use test_programs::{Skip, built_by_cargo};
 
 use crate::common::{Held, companion, history, libraries, program, start};
 
@@ -96,10 +97,9 @@ fn linked_in() {
     }
 }
 
-/// A program that loads and unloads a library with OpenMP in it, and gets the signal of snapshots in between. libiomp5 goes with the
-/// library, and would take the companion along.
-#[test]
-fn the_runtime_goes_and_comes_again() {
+/// Runs a program that twice loads and unloads a library with OpenMP in it, on each runtime, and checks what this companion records.
+/// The program sends itself the signal, if any, before and after it unloads the library.
+fn load_and_unload(companion: &Path, signal: Option<i32>) {
     if program("recorded", &[]).is_none() {
         return;
     }
@@ -107,7 +107,9 @@ fn the_runtime_goes_and_comes_again() {
     const HOST: &str = r#"#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 int main(int count, char **arguments) {
+  int signal = count > 2 ? atoi(arguments[2]) : 0;
   for (int n = 0; n < 2; n++) {
     void *plugin = dlopen(arguments[1], RTLD_NOW);
     if (!plugin) {
@@ -115,9 +117,9 @@ int main(int count, char **arguments) {
       return 1;
     }
     ((void (*)(void))dlsym(plugin, "work"))();
-    if (count > 2) raise(SIGUSR2);
+    if (signal) raise(signal);
     dlclose(plugin);
-    if (count > 2) raise(SIGUSR2);
+    if (signal) raise(signal);
   }
   puts("ready");
   fflush(stdout);
@@ -137,15 +139,15 @@ int main(int count, char **arguments) {
     };
     let plugin = build("plugin.so", PLUGIN, &["-fopenmp", "-shared", "-fPIC"]);
     let host = build("host", HOST, &["-ldl"]);
-    let (name, companion) = crate::common::by_libraries();
-    let signal = libc::SIGUSR2.to_string();
-    let variables = [(name, &*companion), ("OMPT_COMPANION_SNAPSHOT", &*signal)];
+    let companion = companion.display().to_string();
+    let signal = signal.map(|signal| signal.to_string());
     for (library, what) in libraries() {
         // Older ones, as libomp 13, crash in their `ompt_get_task_info` outside of regions.
-        let unloaded = what.ends_with("runtimes/libiomp5.so");
-        let arguments = [plugin.to_str().expect("a path of text"), "signal"];
-        let arguments = &arguments[..if unloaded { 2 } else { 1 }];
-        let Some(running) = Held::start(&host, library.path(), &what, &variables, arguments) else { continue };
+        let signal = signal.as_deref().filter(|_| what.ends_with("runtimes/libiomp5.so"));
+        let variables = [Some(("OMP_TOOL_LIBRARIES", &*companion)), signal.map(|n| ("OMPT_COMPANION_SNAPSHOT", n))];
+        let variables: Vec<(&str, &str)> = variables.into_iter().flatten().collect();
+        let arguments: Vec<&str> = plugin.to_str().into_iter().chain(signal).collect();
+        let Some(running) = Held::start(&host, library.path(), &what, &variables, &arguments) else { continue };
         let history = history(running.pid());
         let regions: Vec<u64> = (history.threads.iter().flat_map(|thread| &thread.events))
             .filter(|event| event.kind == 3)
@@ -162,6 +164,31 @@ int main(int count, char **arguments) {
         assert!(own.windows(2).all(|pair| pair[0] != pair[1]), "{what}: {own:?}");
         running.end();
     }
+}
+
+/// libiomp5 is unloaded with the library that brought it, and would take the companion along.
+#[test]
+fn the_runtime_goes_and_comes_again() {
+    load_and_unload(&companion(), None);
+}
+
+/// The signal handler asks no runtime that has been unloaded.
+#[test]
+fn the_signal_comes_before_and_after_the_runtime_is_unloaded() {
+    load_and_unload(&built_by_cargo("libompt_companion_snapshots.so"), Some(libc::SIGUSR2));
+}
+
+/// Users load `libompt_companion.so`.
+#[test]
+fn only_the_library_for_tests_has_a_signal_handler() {
+    let sets_handlers = |name: &str| {
+        let file = ElfFile::open(&built_by_cargo(name)).expect("a library");
+        assert!(file.exported_names().any(|name| name == SYMBOL), "{name} is no companion");
+        // The name of the function, among those of the dynamic linker.
+        file.bytes().windows(11).any(|window| window == b"\0sigaction\0")
+    };
+    assert!(sets_handlers("libompt_companion_snapshots.so"));
+    assert!(!sets_handlers("libompt_companion.so"));
 }
 
 /// What goes wrong is told, since nobody would miss it before it is too late.

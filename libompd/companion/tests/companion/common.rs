@@ -6,7 +6,7 @@ use ompd_inspection as inspection;
 use ompd_inspection::history::{History, of_target};
 use ompd_process::{Live, OpenOptions};
 use ompd_report::json;
-use test_programs::{Executable, Opt, Toolchain, build, can_build};
+use test_programs::{Executable, Opt, Toolchain, build, built_by_cargo, can_build};
 
 #[path = "../../../runtime/tests/common/held.rs"]
 mod programs;
@@ -15,10 +15,7 @@ pub use programs::{Held, libraries};
 
 /// The companion, which cargo puts where it puts this test.
 pub fn companion() -> PathBuf {
-    let own = std::env::current_exe().expect("where this test is");
-    let file = own.parent().expect("a directory").join("libompt_companion.so");
-    assert!(file.is_file(), "{} is missing", file.display());
-    file
+    built_by_cargo("libompt_companion.so")
 }
 
 /// A program, built by clang; `None`, with the reason told, if there is none.

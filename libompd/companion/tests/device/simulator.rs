@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, Write as _};
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use ompt_record::block::RingState;
@@ -11,18 +11,10 @@ use ompt_record::device::{DeviceAt, DeviceRecords, records};
 use ompt_record::event::Event;
 use ompt_record::read::{Block, Memory};
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, Process, Runtime, Skip, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Process, Runtime, Skip, Toolchain, build, built_by_cargo};
 
 /// The number of the simulated device.
 pub const DEVICE: i32 = 5;
-
-/// The companion, which cargo puts where it puts this test.
-fn companion() -> Result<PathBuf> {
-    let own = std::env::current_exe().context("where this test is")?;
-    let file = own.parent().context("a directory")?.join("libompt_companion.so");
-    ensure!(file.is_file(), "there is no {}", file.display());
-    Ok(file)
-}
 
 /// A simulator that runs. When this value is dropped, it is killed and reaped.
 pub struct Simulator {
@@ -121,7 +113,7 @@ impl Simulator {
         }
         let program = build("device_simulator", Toolchain::Clang, Opt::O2, &[])?;
         let mut launch = Launch::new(&program, Runtime::Libomp14, Env::Stock);
-        launch = launch.argument(&companion()?.to_string_lossy());
+        launch = launch.argument(&built_by_cargo("libompt_companion.so").to_string_lossy());
         for mode in modes {
             launch = launch.argument(mode);
         }

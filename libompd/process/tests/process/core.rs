@@ -277,13 +277,8 @@ fn a_damaged_core_does_no_harm() {
     let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().expect("eight bytes")) as usize;
     let (notes, notes_len) = (number(64 + 8), number(64 + 32));
     let count = usize::from(u16::from_le_bytes([whole[56], whole[57]]));
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = test_programs::Random::new(0x2545_f491_4f6c_dd1d);
+    let mut next = |below: usize| random.below(below);
     let mut opened = 0;
     for round in 0..3000 {
         let mut places = Vec::new();

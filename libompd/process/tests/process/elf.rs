@@ -265,14 +265,8 @@ fn the_installed_libgomp_is_understood() {
 #[test]
 fn damaged_files_do_no_harm() {
     let whole = std::fs::read(library()).expect("read");
-    // xorshift64: the same damage in every run.
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % below as u64) as usize
-    };
+    let mut random = test_programs::Random::new(0x9e37_79b9_7f4a_7c15);
+    let mut next = |below: usize| random.below(below);
     let sections = u64::from_le_bytes(whole[40..48].try_into().expect("e_shoff")) as usize;
     let mut opened = 0;
     for round in 0..2500 {

@@ -5,49 +5,8 @@ use std::sync::Arc;
 
 use crate::support;
 use ompd_process::elf::ElfFile;
-use ompd_process::{
-    Addr, Arch, ByteOrder, Machine, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread,
-};
-
-/// A process of some machine, in which a single file is loaded.
-struct Loaded {
-    machine: Machine,
-    modules: Vec<Module>,
-    process: ProcessInfo,
-}
-
-impl Target for Loaded {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Live
-    }
-
-    fn arch(&self) -> Arch {
-        Arch { machine: self.machine, pointer_bytes: 8, byte_order: ByteOrder::Little }
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let found = self.modules.iter().find_map(|m| m.file.as_ref().ok()?.bytes_at(addr.0, buf.len() as u64));
-        let why = ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped };
-        buf.copy_from_slice(found.ok_or(why)?);
-        Ok(())
-    }
-
-    fn modules(&self) -> &[Module] {
-        &self.modules
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &[]
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        &self.process
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
-    }
-}
+use ompd_process::{Arch, Machine, Module, Target, TargetKind};
+use test_programs::FakeTarget;
 
 #[test]
 fn the_distance_is_what_the_c_library_states_for_debuggers() {
@@ -62,7 +21,13 @@ fn the_distance_is_what_the_c_library_states_for_debuggers() {
         Module { path: name.to_owned(), bias: 0, ranges: vec![range], build_id: None, file: Ok(Arc::new(file)) }
     };
     let distance = |machine, module: &Module| {
-        Loaded { machine, modules: vec![module.clone()], process: ProcessInfo::default() }.pthread_distance()
+        let mut target = FakeTarget::new(TargetKind::Live, Arch { machine, ..Arch::X86_64 });
+        if let Some(stated) = module.symbol("_thread_db_sizeof_pthread") {
+            let file = module.file.as_ref().expect("the file");
+            target.memory.push((stated.addr, file.bytes_at(stated.addr.0, 4).expect("its bytes").to_vec()));
+        }
+        target.modules.push(module.clone());
+        target.pthread_distance()
     };
     let glibc = library("stating", "const unsigned _thread_db_sizeof_pthread = 1776;\n");
     let other = library("silent", "int nothing;\n");

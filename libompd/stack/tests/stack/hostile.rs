@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use ompd_process::{
-    Addr, Arch, ByteOrder, ElfFile, GENERAL, Machine, Module, ProcessInfo, ReadError, ReadFault, Registers, Target,
-    TargetKind, Thread,
-};
+use ompd_process::{Addr, Arch, ElfFile, GENERAL, Module, Registers, TargetKind, Thread};
 use ompd_stack::{Cache, End, Report, Stacks, source_name};
+use test_programs::{FakeTarget, elf};
 
 /// Where the image is loaded, and how far it goes.
 const BIAS: u64 = 0x4000_0000;
@@ -16,52 +14,14 @@ const STACK: u64 = 0x7fff_0000_0000;
 /// An address of the file with code.
 const CODE: u64 = 0x1000;
 
-/// An ELF file with these sections: name, address, bytes.
-fn elf(sections: &[(&str, u64, Vec<u8>)]) -> Vec<u8> {
-    let names = sections.iter().flat_map(|s| s.0.bytes().chain([0]));
-    let names: Vec<u8> = std::iter::once(0).chain(names).chain(".shstrtab\0".bytes()).collect();
-    let strings = sections.iter().position(|s| s.0 == ".strtab").map_or(0, |at| at as u32 + 1);
-    let all = sections.iter().map(|s| (s.0, s.1, &s.2)).chain([(".shstrtab", 0, &names)]);
-    let (mut content, mut headers, mut name_at) = (Vec::new(), vec![0; 64], 1u32);
-    for (name, address, bytes) in all {
-        let (kind, link, entry): (u32, u32, u64) = match name {
-            ".symtab" => (2, strings, 24),
-            ".strtab" | ".shstrtab" => (3, 0, 0),
-            _ => (1, 0, 0),
-        };
-        headers.extend([name_at, kind].iter().flat_map(|v| v.to_le_bytes()));
-        let words = [0, address, 64 + content.len() as u64, bytes.len() as u64];
-        headers.extend(words.iter().flat_map(|v| v.to_le_bytes()));
-        headers.extend([link, 0].iter().flat_map(|v| v.to_le_bytes()));
-        headers.extend([1, entry].iter().flat_map(|v| v.to_le_bytes()));
-        content.extend_from_slice(bytes);
-        name_at += name.len() as u32 + 1;
-    }
-    let count = headers.len() as u16 / 64;
-    let mut out = b"\x7fELF\x02\x01\x01".to_vec();
-    out.resize(16, 0);
-    out.extend([3u16, 62].iter().flat_map(|v| v.to_le_bytes()));
-    out.extend(1u32.to_le_bytes());
-    out.extend([0, 0, 64 + content.len() as u64].iter().flat_map(|v: &u64| v.to_le_bytes()));
-    out.extend(0u32.to_le_bytes());
-    out.extend([64, 56, 0, 64, count, count - 1].iter().flat_map(|v: &u16| v.to_le_bytes()));
-    out.extend(content);
-    out.extend(headers);
-    out
-}
-
 /// A process with one image.
-struct Process {
-    modules: Vec<Module>,
-    threads: Vec<Thread>,
-    memory: Vec<u8>,
-    info: ProcessInfo,
-}
+struct Process(FakeTarget);
 
 impl Process {
     /// Its threads execute at these addresses of the file, with these words on the stack.
     fn of(sections: &[(&str, u64, Vec<u8>)], at: impl IntoIterator<Item = u64>, stack: &[u64]) -> Process {
-        let file = ElfFile::from_bytes("/nowhere/hostile", elf(sections)).expect("an ELF file");
+        let sections: Vec<_> = sections.iter().map(|(name, at, bytes)| (*name, *at, &bytes[..])).collect();
+        let file = ElfFile::from_bytes("/nowhere/hostile", elf(&sections)).expect("an ELF file");
         let module = Module {
             path: "/nowhere/hostile".to_owned(),
             bias: BIAS,
@@ -76,45 +36,15 @@ impl Process {
             let registers = Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general };
             Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0 }
         });
-        let memory = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
-        Process { modules: vec![module], threads: threads.collect(), memory, info: ProcessInfo::default() }
+        let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);
+        target.memory.push((Addr(STACK), stack.iter().flat_map(|word| word.to_le_bytes()).collect()));
+        target.modules.push(module);
+        target.threads.extend(threads);
+        Process(target)
     }
 
     fn report(&self) -> Report {
-        Report::of(self, &[], &[], &Stacks::capture(self), &Cache::default())
-    }
-}
-
-impl Target for Process {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Core
-    }
-
-    fn arch(&self) -> Arch {
-        Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little }
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        let unmapped = ReadError { addr, len: buf.len() as u64, why: ReadFault::Unmapped };
-        let from = addr.0.checked_sub(STACK).ok_or(unmapped)? as usize;
-        buf.copy_from_slice(self.memory.get(from..from.saturating_add(buf.len())).ok_or(unmapped)?);
-        Ok(())
-    }
-
-    fn modules(&self) -> &[Module] {
-        &self.modules
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        &self.info
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
+        Report::of(&self.0, &[], &[], &Stacks::capture(&self.0), &Cache::default())
     }
 }
 

@@ -1,13 +1,13 @@
 //! Programs that wait in a certain place, what gdb says of their stacks, and targets with other registers.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use ompd_process::{Addr, Arch, Live, Module, OpenOptions, ProcessInfo, ReadError, Target, TargetKind, Thread};
+use ompd_process::{Live, OpenOptions, Target, Thread};
 use ompd_stack::{Backtrace, Cache, Report, Stacks};
 use tempfile::TempDir;
+use test_programs::ChangedTarget;
 
 /// Says why a test does nothing.
 pub fn skip(reason: &str) {
@@ -132,7 +132,7 @@ impl Look {
     /// The stack of a thread that has other registers.
     pub fn with(&self, thread: Thread) -> Backtrace {
         let lwp = thread.lwp;
-        let moved = Moved { look: self, threads: vec![thread] };
+        let moved = ChangedTarget::new(&self.live).with_threads(vec![thread]);
         let report = Report::of(&moved, &[], &[], &self.stacks, &Cache::default());
         report.physical(lwp).expect("a stack").clone()
     }
@@ -141,44 +141,4 @@ impl Look {
 /// Program counter and stack pointer of each frame.
 pub fn places(backtrace: &Backtrace) -> Vec<(u64, u64)> {
     backtrace.frames.iter().map(|frame| (frame.pc.0, frame.registers.get(7).expect("a stack pointer"))).collect()
-}
-
-/// A process with other threads.
-struct Moved<'l> {
-    look: &'l Look,
-    threads: Vec<Thread>,
-}
-
-impl Target for Moved<'_> {
-    fn kind(&self) -> TargetKind {
-        TargetKind::Live
-    }
-
-    fn arch(&self) -> Arch {
-        self.look.live.arch()
-    }
-
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
-        self.look.live.read(addr, buf)
-    }
-
-    fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
-        self.look.live.mapping(addr)
-    }
-
-    fn modules(&self) -> &[Module] {
-        self.look.live.modules()
-    }
-
-    fn threads(&self) -> &[Thread] {
-        &self.threads
-    }
-
-    fn process(&self) -> &ProcessInfo {
-        self.look.live.process()
-    }
-
-    fn issues(&self) -> &[String] {
-        &[]
-    }
 }
