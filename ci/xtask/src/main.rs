@@ -5,6 +5,8 @@
 mod bench;
 mod compare_builds;
 mod coverage;
+#[cfg(test)]
+mod house;
 mod layout;
 mod matrix;
 mod plugins;
