@@ -15,6 +15,8 @@ use ompd_inspection::Inspection;
 pub mod history;
 mod icvs;
 mod loops;
+#[cfg(test)]
+mod page;
 mod progress;
 mod stacks;
 mod tasks;
@@ -566,5 +568,32 @@ mod tests {
             let committed = std::fs::read_to_string(&path).expect(&path);
             assert!(committed == current, "docs/{name}.schema.json is out of date: run with UPDATE_SCHEMA=1");
         }
+    }
+
+    /// The committed page explains the keys and codes that there are; `UPDATE_SCHEMA=1` writes it.
+    #[test]
+    fn the_committed_page_is_current() {
+        let docs = format!("{}/../../docs", env!("CARGO_MANIFEST_DIR"));
+        let schema = serde_json::to_value(schemars::schema_for!(super::Report)).expect("a schema is JSON");
+        let examples = std::fs::read_to_string(format!("{docs}/json-examples.json")).expect("the examples");
+        let page = super::page::page(&schema, &serde_json::from_str(&examples).expect("they are an object"));
+        let path = format!("{docs}/json.md");
+        if std::env::var_os("UPDATE_SCHEMA").is_some() {
+            std::fs::write(&path, &page).expect("writing the page");
+        }
+        assert!(
+            std::fs::read_to_string(&path).expect(&path) == page,
+            "docs/json.md is out of date: run with UPDATE_SCHEMA=1"
+        );
+    }
+
+    /// A code stands for one reason.
+    #[test]
+    fn codes_of_reasons_differ() {
+        let mut codes: Vec<_> = ompd_runtime::family::reasons().into_iter().map(|(code, _)| code).collect();
+        let count = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
     }
 }

@@ -8,6 +8,10 @@
     not(all(feature = "gomp", feature = "kmp")),
     expect(dead_code, reason = "what only one family uses is there for the next one")
 )]
+#![cfg_attr(
+    not(any(feature = "gomp", feature = "kmp")),
+    expect(unused_macros, unused_imports, reason = "without a family nothing declares what only families do")
+)]
 
 mod bind;
 pub mod companion;
