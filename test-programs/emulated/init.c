@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,25 +33,43 @@ static void put(const char *file, const char *text) {
     close(to);
 }
 
-static void send_bytes(const void *bytes, size_t size) {
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t sent = write(serial, at, size);
-        if (sent > 0) {
-            at += sent;
-            size -= (size_t)sent;
-        }
+static char waiting[16 * PAGE];
+static size_t waiting_size;
+
+static void flush(void) {
+    for (size_t at = 0; at < waiting_size;) {
+        ssize_t sent = write(serial, waiting + at, waiting_size - at);
+        if (sent > 0)
+            at += (size_t)sent;
     }
+    waiting_size = 0;
+}
+
+static void send_bytes(const void *bytes, size_t size) {
+    if (waiting_size + size > sizeof waiting)
+        flush();
+    memcpy(waiting + waiting_size, bytes, size);
+    waiting_size += size;
+}
+
+/* Text that is never given back: there is little of it. */
+static char *text(const char *format, ...) {
+    char *made = NULL;
+    va_list values;
+    va_start(values, format);
+    if (vasprintf(&made, format, values) < 0)
+        abort();
+    va_end(values);
+    return made;
 }
 
 static void send_file(const char *name, const char *path) {
     static char page[PAGE], zeros[PAGE];
-    char line[512];
     struct stat file = {.st_size = 0};
     int from = open(path, O_RDONLY);
     if (from >= 0)
         fstat(from, &file);
-    snprintf(line, sizeof line, "\nFILE %s %lld\n", name, (long long)file.st_size);
+    const char *line = text("\nFILE %s %lld\n", name, (long long)file.st_size);
     send_bytes(line, strlen(line));
     for (off_t left = file.st_size; left > 0;) {
         size_t size = left < PAGE ? (size_t)left : PAGE;
@@ -65,31 +84,35 @@ static void send_file(const char *name, const char *path) {
     close(from);
 }
 
+/* Starts a program that reads from INPUT. */
 static pid_t start(const char *name, int input) {
     pid_t child = fork();
     if (child != 0)
         return child;
-    char path[512], output[512];
-    snprintf(path, sizeof path, "/programs/%s", name);
-    snprintf(output, sizeof output, "/tmp/%s.truth", name);
-    int to = open(output, O_CREAT | O_WRONLY, 0644);
+    const char *path = text("/programs/%s", name);
+    int to = open(text("/tmp/%s.truth", name), O_CREAT | O_WRONLY, 0644);
     dup2(input, 0);
     dup2(to, 1);
     dup2(to, 2);
     setenv("LD_LIBRARY_PATH", "/lib", 1);
     setenv("OMP_NUM_THREADS", "4", 1);
     setenv("OMP_DYNAMIC", "false", 1);
-    /* Some programs are to be met spinning, the others asleep. */
-    if (strstr(name, "-spinning") != NULL)
-        setenv("OMP_WAIT_POLICY", "active", 1), setenv("OMPD_TRUTH_SPINS", "1", 1);
-    else
-        setenv("GOMP_SPINCOUNT", "0", 1);
+    /* Less to send. */
+    setenv("OMP_STACKSIZE", "256k", 1);
+    /* Some programs are to be met spinning, and told for what; the others asleep. */
+    const char *how = strstr(name, "-spinning-");
+    setenv("GOMP_SPINCOUNT", how != NULL ? "infinity" : "0", 1);
+    if (how != NULL) {
+        setenv("OMP_WAIT_POLICY", "active", 1);
+        setenv("OMPD_TRUTH_SPINS", "1", 1);
+        setenv("SPIN", how + strlen("-spinning-"), 1);
+    }
     execl(path, path, (char *)NULL);
     _exit(127);
 }
 
 int main(void) {
-    static char names[MOST_PROGRAMS][256];
+    static const char *names[MOST_PROGRAMS];
     static pid_t children[MOST_PROGRAMS];
     int count = 0, input[2];
     mkdir("/proc", 0755);
@@ -115,24 +138,24 @@ int main(void) {
     for (struct dirent *entry; programs != NULL && (entry = readdir(programs)) != NULL;) {
         if (entry->d_name[0] == '.' || count == MOST_PROGRAMS)
             continue;
-        snprintf(names[count], sizeof names[count], "%s", entry->d_name);
+        names[count] = text("%s", entry->d_name);
         children[count] = start(names[count], input[0]);
         count++;
     }
     sleep(SETTLE_SECONDS);
+    /* First all of them: programs that hang end by themselves after a while. */
     for (int n = 0; n < count; n++) {
-        char path[512], name[512];
         kill(children[n], SIGQUIT);
         waitpid(children[n], NULL, 0);
-        snprintf(name, sizeof name, "%s.truth", names[n]);
-        snprintf(path, sizeof path, "/tmp/%s", name);
-        send_file(name, path);
-        snprintf(name, sizeof name, "%s.core", names[n]);
-        snprintf(path, sizeof path, "/tmp/core.%d", (int)children[n]);
-        send_file(name, path);
+    }
+    for (int n = 0; n < count; n++) {
+        send_file(text("%s.truth", names[n]), text("/tmp/%s.truth", names[n]));
+        const char *path = text("/tmp/core.%d", (int)children[n]);
+        send_file(text("%s.core", names[n]), path);
         unlink(path);
     }
     send_bytes("\nEND\n", 5);
+    flush();
     tcdrain(serial);
     reboot(RB_POWER_OFF);
     for (;;)

@@ -37,14 +37,14 @@ pub struct Guest {
     pub opt: Opt,
     /// Flags for the compiler.
     pub flags: &'static [&'static str],
-    /// Its threads spin as long as they wait; else they sleep at once.
-    pub spins: bool,
+    /// What its threads spin for (`SPIN` of the program `spinning`); without it threads sleep as soon as they wait.
+    pub spins: Option<&'static str>,
 }
 
 impl Guest {
     fn name(&self) -> String {
         let flags = self.flags.concat();
-        let how = if self.spins { "spinning" } else { "asleep" };
+        let how = self.spins.map_or_else(|| "asleep".to_owned(), |wanted| format!("spinning-{wanted}"));
         format!("{}{flags}-{:?}-{how}", self.program.replace('/', "+"), self.opt)
     }
 }

@@ -25,7 +25,8 @@ pub struct Registers {
     pub fp: Addr,
     /// Thread pointer: `fs_base` on x86-64, `tpidr_el0` on aarch64. Base of thread-local storage.
     pub thread_pointer: Option<Addr>,
-    /// Set when the thread is blocked inside a system call, or about to make one where that looks the same.
+    /// Set when the thread is blocked inside a system call. On aarch64 also when it is about to make one: a stop that
+    /// interrupts a call leaves the thread at the instruction that makes it.
     pub syscall: Option<Syscall>,
     /// All general registers by their DWARF number: on x86-64 `rax` to `r15` and the return address column, which holds
     /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).
@@ -36,15 +37,13 @@ pub struct Registers {
 /// Room for the general registers of any machine that is decoded.
 pub const GENERAL: usize = 33;
 
-/// A system call the thread was blocked in when it was stopped, as far as that can be told.
+/// A system call the thread was blocked in when it was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Syscall {
     /// Number in the target's own table (202 is `futex` on x86-64, 98 on aarch64).
     pub number: u64,
     /// Arguments as the kernel saved them.
     pub args: [u64; 6],
-    /// False where it may be about to be made: a stop that interrupts a call leaves the thread at the instruction that makes it.
-    pub entered: bool,
 }
 
 /// One OS thread.

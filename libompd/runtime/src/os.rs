@@ -123,8 +123,7 @@ fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: S
         | "accept4" | "connect" | "wait4" | "waitid" | "pause" | "rt_sigsuspend" | "flock" | "msgrcv" | "semop" => true,
         _ => false,
     };
-    // A call that is not certain to have been entered may come back at once.
-    if endless && call.entered { Blocked::Outside(name) } else { Blocked::No }
+    if endless { Blocked::Outside(name) } else { Blocked::No }
 }
 
 /// True for the operations of `futex` by which a thread goes to sleep on a word with a value it expects there.

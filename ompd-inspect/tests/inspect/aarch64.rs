@@ -2,7 +2,7 @@
 //! said of themselves.
 
 use test_programs::{
-    Case, Comparison, Guest, HANGS, Opt, Runtime, STEADY_PROGRAMS, Toolchain, compare_verdicts, emulate,
+    Case, Comparison, Guest, HANGS, Opt, Runtime, STEADY_PROGRAMS, Toolchain, Truth, compare_verdicts, emulate,
 };
 
 use crate::common;
@@ -11,21 +11,22 @@ use crate::common;
 const STEADY: [&str; 8] =
     ["nested", "lock", "tasks", "barrier_missing", "region_end", "idle", "user_pthread", "serialized"];
 
+/// What threads spin for, and what the report calls it.
+const SPINNING: [(&str, &str); 4] =
+    [("barrier", "barrier"), ("lock", "mutex"), ("nest lock", "lock"), ("critical", "critical")];
+
 fn guests() -> Vec<Guest> {
     let mut guests = Vec::new();
     for program in STEADY {
-        for opt in [Opt::O0, Opt::O2] {
-            guests.push(Guest { program, opt, flags: &[], spins: false });
-        }
+        guests.push(Guest { program, opt: Opt::O2, flags: &[], spins: None });
     }
-    // More would wait for processors.
-    for program in ["lock", "barrier_missing"] {
-        guests.push(Guest { program, opt: Opt::O2, flags: &[], spins: true });
+    for (wanted, _) in SPINNING {
+        guests.push(Guest { program: "spinning", opt: Opt::O2, flags: &[], spins: Some(wanted) });
     }
     // The cross compiler has C only; the core would be that of the wrong process.
     let elsewhere = ["hangs/lock_cycle_cpp", "hangs/lock_cycle_fortran", "hangs/fork_child"];
     for Case { program, flags, .. } in HANGS.iter().filter(|case| !elsewhere.contains(&case.program)) {
-        guests.push(Guest { program, opt: Opt::O2, flags, spins: false });
+        guests.push(Guest { program, opt: Opt::O2, flags, spins: None });
     }
     guests
 }
@@ -44,7 +45,9 @@ fn cores_of_an_emulated_machine() {
         let core = left.core.to_str().expect("a plain path");
         let what = format!("{:?}", left.guest);
         let args = ["--lib-root", root, core];
-        if left.guest.program.contains('/') {
+        if let Some(wanted) = left.guest.spins {
+            differences.extend(spins(&what, wanted, &left.truth, &args));
+        } else if left.guest.program.contains('/') {
             let (report, _) = common::json(&["waits", "--lib-root", root, core]);
             let recorded = left.truth.owners_recorded(Runtime::Libgomp);
             let Comparison { differences: differ, unknown, lacking, .. } =
@@ -55,4 +58,15 @@ fn cores_of_an_emulated_machine() {
         }
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// The thread that waits without sleeping is known to, and for what.
+fn spins(what: &str, wanted: &str, truth: &Truth, args: &[&str]) -> Option<String> {
+    let (report, _) = common::json(args);
+    let waiter = truth.threads.iter().find(|thread| thread.lwp != truth.coordinator)?.lwp;
+    let threads = report["runtimes"][0]["threads"].as_array().map_or(&[][..], Vec::as_slice);
+    let wait = threads.iter().find(|thread| thread["lwp"] == waiter).map(|thread| &thread["wait"]["value"]);
+    let kind = SPINNING.iter().find(|(known, _)| *known == wanted).map(|(_, kind)| *kind);
+    let right = wait.is_some_and(|wait| wait["kind"].as_str() == kind && wait["asleep"] == false);
+    (!right).then(|| format!("{what}: thread {waiter} is said to wait so: {wait:?}"))
 }

@@ -128,7 +128,7 @@ mod tests {
             })
         };
         let call = at([0x01, 0x00, 0x00, 0xd4]).expect("svc");
-        assert_eq!((call.number, call.args, call.entered), (8, [0, 1, 2, 3, 4, 5], false));
+        assert_eq!((call.number, call.args), (8, [0, 1, 2, 3, 4, 5]));
         assert_eq!(at([0x1f, 0x20, 0x03, 0xd5]), None); // nop
         assert_eq!(rewound.at(&registers, &|_, _| false), None);
     }
