@@ -13,7 +13,7 @@ const STEADY: [&str; 8] =
 
 /// What threads spin for, and what the report calls it.
 const SPINNING: [(&str, &str); 4] =
-    [("barrier", "barrier"), ("lock", "mutex"), ("nest lock", "lock"), ("critical", "critical")];
+    [("barrier", "barrier"), ("lock", "lock"), ("nest lock", "lock"), ("critical", "critical")];
 
 fn guests() -> Vec<Guest> {
     let mut guests = Vec::new();
