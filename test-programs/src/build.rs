@@ -239,6 +239,18 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
     Ok(Executable { path, program: program.to_owned(), toolchain, opt })
 }
 
+/// Compiles one program in C, with debug information, by a compiler for another machine.
+pub(crate) fn compile_c(compiler: &str, source: &Path, to: &Path, flags: &[&str]) -> Result<()> {
+    let mut command = Command::new(compiler);
+    command.args(WARNINGS).args(["-std=gnu11", "-pthread", "-I"]).arg(home().join("programs")).args(flags);
+    let output = command.arg(source).arg("-o").arg(to).output().with_context(|| format!("running {compiler}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("{compiler} {}: {said}", source.display());
+    }
+    Ok(())
+}
+
 /// [`build`] by `gcc` with `-static` or the like among the flags.
 ///
 /// # Errors

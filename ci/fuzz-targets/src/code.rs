@@ -14,7 +14,7 @@ const MAX_CODE: usize = 4096;
 const LIMITS: Limits = Limits { paths: 48, instructions: 4000, visits: 2, inline_depth: 2, inline_bytes: 4096 };
 
 /// The first byte of an input for each instruction set.
-pub const MACHINES: [(u8, Machine); 2] = [(0, Machine::X86_64), (1, Machine::Aarch64)];
+pub const MACHINES: [(u8, Machine); 2] = [(0, Machine::X86_64), (1, Machine::AARCH64)];
 
 /// Runs the input as code. Its first byte says for which of the [`MACHINES`] (by its lowest bit), the second where the
 /// second of the two functions begins, in 256ths.
@@ -23,7 +23,7 @@ pub fn check(data: &[u8]) {
     let (_, machine) = MACHINES[usize::from(machine & 1)];
     let code = &code[..code.len().min(MAX_CODE)];
     // Instructions of aarch64 lie at multiples of four.
-    let align = if machine == Machine::Aarch64 { !3 } else { !0 };
+    let align = if machine == Machine::AARCH64 { !3 } else { !0 };
     let second = BASE + ((code.len() * usize::from(*cut) / 256) & align) as u64;
     let image = Image { machine, code, second, constants: std::array::from_fn(|n| n as u8) };
     check_run(&image, BASE);

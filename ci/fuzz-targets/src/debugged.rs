@@ -5,8 +5,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use ompd_process::{
-    Addr, Arch, Debugged, Debugger, Machine, NativeThread, OpenOptions, ReadFault, Registers, Target as _,
-    TargetExt as _,
+    Addr, Arch, Debugged, Debugger, NativeThread, OpenOptions, ReadFault, Registers, Target as _, TargetExt as _,
 };
 
 /// Symbols the debugger knows. An input begins with a place for each, two little-endian bytes in units of eight bytes;
@@ -147,7 +146,7 @@ pub fn open(data: &[u8]) -> Option<Found> {
         let _ = (debugged.read_ptr(Addr(addr)), debugged.read_cstr(Addr(addr), 100), debugged.mapping(Addr(addr)));
     }
     debugged.ask_registers(1);
-    if threads <= MOST_THREADS && matches!(debugged.arch().machine, Machine::X86_64 | Machine::Aarch64) {
+    if threads <= MOST_THREADS && debugged.arch().machine.facts().is_some() {
         let runtimes = ompd_runtime::discover(&debugged, &[]);
         crate::stack::look_at(&debugged, &runtimes, &ompd_stack::Cache::default());
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
 
-use ompd_process::{Addr, Arch, Debugger, Machine, NativeThread, ReadFault, Registers};
+use ompd_process::{Addr, Arch, Debugger, NativeThread, ReadFault, Registers};
 
 use crate::types::{Address, AddressSpaceContext, Callbacks, Rc, Size, ThreadContext, TypeSizes, thread_id};
 
@@ -185,23 +185,20 @@ impl Asked {
     /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins
     /// of gdb do: the address of what a register points to is the register. Others know no symbol of such a name.
     fn evaluated(&self, thread: *mut ThreadContext, arch: Arch) -> Option<Registers> {
-        /// `struct user_regs_struct`, as far as it is needed.
-        const X86_64: [&str; 20] = [
-            "r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi",
-            "orig_rax", "rip", "", "", "rsp",
-        ];
-        if arch.machine != Machine::X86_64 || self.no_expressions.get() {
+        let facts = arch.machine.facts()?;
+        let names = facts.kernel_set.names;
+        if names.is_empty() || self.no_expressions.get() {
             return None;
         }
         let value = |name: &str| self.ask(&format!("*(char *)${name}"), thread).map(|address| address.address);
         // That it is one and not a symbol that was not found shows by the first.
-        let Some(rip) = value("rip").filter(|rip| *rip != 0 && *rip != u64::MAX) else {
+        let Some(pc) = value(facts.kernel_set.program_counter).filter(|pc| *pc != 0 && *pc != u64::MAX) else {
             self.no_expressions.set(true);
             return None;
         };
         let mut set = vec![0u8; Registers::kernel_bytes(arch)?];
-        for (part, name) in set.chunks_exact_mut(8).zip(X86_64).filter(|(_, name)| !name.is_empty()) {
-            let register = if name == "rip" { rip } else { value(name)? };
+        for (part, name) in set.chunks_exact_mut(8).zip(names).filter(|(_, name)| !name.is_empty()) {
+            let register = if *name == facts.kernel_set.program_counter { pc } else { value(name)? };
             part.copy_from_slice(&register.to_le_bytes());
         }
         let registers = Registers::of_kernel(arch, &set)?;

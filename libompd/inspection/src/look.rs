@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ompd_process::{Addr, Arch, Machine, Syscall, Target};
+use ompd_process::{Addr, Arch, Syscall, Target};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
@@ -123,16 +123,11 @@ pub(crate) fn finish(
 
 /// Name of a system call in the table of the target's machine.
 fn name_call(call: Syscall, arch: Arch) -> String {
-    let number = call.number as usize;
-    let name = match arch.machine {
-        Machine::X86_64 => syscalls::x86_64::Sysno::new(number).map(|n| n.name()),
-        Machine::Aarch64 => syscalls::aarch64::Sysno::new(number).map(|n| n.name()),
-        Machine::Other(_) => None,
-    };
+    let name = arch.machine.call_name(call.number);
     match name {
         // What is left of a sleep or wait that a stop, ours or another's, has interrupted before.
         Some("restart_syscall") => "restart_syscall (a sleep or wait interrupted before)".to_owned(),
         Some(name) => name.to_owned(),
-        None => format!("number {number}"),
+        None => format!("number {}", call.number),
     }
 }

@@ -28,28 +28,25 @@
 //! ```
 //! and for chains of pointers there is [`Expr::chain`].
 
-mod arm64;
 mod engine;
 mod expr;
 mod image;
 mod immediates;
+mod machine;
 mod poll;
 mod run;
 mod state;
 mod transfers;
-mod x86;
 
 use std::fmt::Write as _;
 
-use ompd_process::Machine;
-
+pub use engine::Stub;
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
 pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores};
 pub use poll::{Poll, poll};
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
-pub use transfers::{Operand, Transfer, TransferKind, stub_of, transfers};
-pub use x86::dwarf_register;
+pub use transfers::{EachTransfer, Operand, Transfer, TransferKind, each_transfer, stub, stub_of, transfers};
 
 /// Why a function could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,11 +71,7 @@ pub fn run(image: &dyn CodeImage, entry: u64, limits: &Limits) -> Result<Run, Co
     if image.code_at(entry, 1).is_none() {
         return Err(CodeError::NoCode(entry));
     }
-    match image.machine() {
-        Machine::X86_64 => Ok(engine::execute(x86::X86::new(), image, entry, limits)),
-        Machine::Aarch64 => Ok(engine::execute(arm64::Arm64, image, entry, limits)),
-        Machine::Other(_) => Err(CodeError::Machine),
-    }
+    Ok(machine::of(image.machine()).ok_or(CodeError::Machine)?.execute(image, entry, limits))
 }
 
 /// [`run`] for the function `name`.

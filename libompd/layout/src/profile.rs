@@ -11,7 +11,6 @@ mod vocabulary;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +42,7 @@ impl ExportView for ElfFile {
     }
 
     fn machine(&self) -> &str {
-        machine_name(self.arch().machine)
+        self.arch().machine.name()
     }
 
     fn export_size(&self, name: &str) -> Option<u64> {
@@ -71,15 +70,6 @@ fn debug_link(file: &ElfFile) -> Option<String> {
     let crc = section.get((name.len() + 1).next_multiple_of(4)..)?.get(..4)?;
     let name = std::str::from_utf8(name).ok()?;
     Some(format!("debuglink:{name}:{:08x}", file.arch().byte_order.uint(crc)))
-}
-
-/// The word profiles use for an instruction set.
-pub fn machine_name(machine: Machine) -> &'static str {
-    match machine {
-        Machine::X86_64 => "x86_64",
-        Machine::Aarch64 => "aarch64",
-        Machine::Other(_) => "other",
-    }
 }
 
 /// Everything shipped for one runtime family.

@@ -147,7 +147,7 @@ fn check_builds(compilers: &[(&str, &[&str])], flags: &[&[&str]], machine: Machi
 
 #[test]
 fn fixtures_of_all_compilers_are_understood() {
-    let native = if cfg!(target_arch = "aarch64") { Machine::Aarch64 } else { Machine::X86_64 };
+    let native = if cfg!(target_arch = "aarch64") { Machine::AARCH64 } else { Machine::X86_64 };
     let compilers: [(&str, &[&str]); 3] = [("cc", &[]), ("clang-14", &[]), ("clang", &[])];
     let flags: &[&[&str]] = &[
         &["-O2", "-ftls-model=initial-exec"],
@@ -183,7 +183,7 @@ fn fixtures_of_cross_compilers_are_understood() {
         &["-Os", "-ftls-model=global-dynamic", "-fno-omit-frame-pointer"],
         &["-O3", "-ftls-model=initial-exec", "-s"],
     ];
-    if check_builds(&compilers, flags, Machine::Aarch64) == 0 {
+    if check_builds(&compilers, flags, Machine::AARCH64) == 0 {
         eprintln!("skipped: no compiler for aarch64");
     }
 }

@@ -1,5 +1,7 @@
 //! What has to be known of the target's machine to read its memory.
 
+use crate::machine::Machine;
+
 /// Order of the bytes of an integer in target memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
@@ -33,17 +35,6 @@ impl ByteOrder {
     }
 }
 
-/// Instruction set of the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Machine {
-    /// AMD64 / Intel 64.
-    X86_64,
-    /// 64-bit Arm.
-    Aarch64,
-    /// Anything else, by its ELF `e_machine` value: memory can be read, registers cannot.
-    Other(u16),
-}
-
 /// Machine, pointer width and byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arch {
@@ -53,11 +44,4 @@ pub struct Arch {
     pub pointer_bytes: u8,
     /// Byte order of data.
     pub byte_order: ByteOrder,
-}
-
-impl Arch {
-    /// Linux on x86-64, LP64.
-    pub const X86_64: Arch = Arch { machine: Machine::X86_64, pointer_bytes: 8, byte_order: ByteOrder::Little };
-    /// Linux on little-endian aarch64, LP64.
-    pub const AARCH64: Arch = Arch { machine: Machine::Aarch64, pointer_bytes: 8, byte_order: ByteOrder::Little };
 }

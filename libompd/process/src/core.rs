@@ -180,6 +180,9 @@ impl Core {
             main_stack: None,
             environment: Environment::default(),
         };
+        for registers in notes.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
+            registers.find_call(self.arch, &|addr, buf| self.read(addr, buf).is_ok());
+        }
         self.threads = notes.threads;
         self.auxv = notes.auxv;
         self.process.environment = environment::from_stack(self, |kind| self.auxv(kind));

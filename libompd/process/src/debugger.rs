@@ -244,6 +244,9 @@ impl<D: Debugger> Debugged<D> {
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
+        for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
+            registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
+        }
         // Nearly every question is about what threads are in the middle of, and where they began.
         const PART: u64 = 3072;
         let ends = self.used_stacks().flat_map(|used| {
@@ -272,6 +275,9 @@ impl<D: Debugger> Debugged<D> {
         };
         if thread.registers.as_ref().is_err_and(|why| why == NOT_OFFERED) {
             thread.registers = memory.debugger().registers(*native, arch);
+            if let Ok(registers) = &mut thread.registers {
+                registers.find_call(arch, &|addr, buf| memory.read(addr, buf).is_ok());
+            }
         }
         thread.registers.is_ok()
     }

@@ -25,7 +25,8 @@ use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
-use crate::arch::{Arch, ByteOrder, Machine};
+use crate::arch::{Arch, ByteOrder};
+use crate::machine::Machine;
 use crate::memory::Addr;
 use crate::module::{BuildId, Symbol, SymbolOrigin};
 
@@ -179,7 +180,8 @@ impl ElfFile {
         let mut file = ElfFile {
             path,
             data,
-            arch: Arch::X86_64,
+            // Until its headers have been read.
+            arch: Arch { machine: Machine::of_elf(0), pointer_bytes: 8, byte_order: ByteOrder::Little },
             build_id: None,
             loads: Vec::new(),
             tls: None,
@@ -214,13 +216,8 @@ impl ElfFile {
     ) -> Result<(Arch, Option<BuildId>, Vec<Load>, Option<TlsSegment>), String> {
         let elf = object::read::elf::ElfFile::<E>::parse(self.bytes()).map_err(|e| e.to_string())?;
         let endian = elf.endian();
-        let machine = match elf.elf_header().e_machine(endian) {
-            object::elf::EM_X86_64 => Machine::X86_64,
-            object::elf::EM_AARCH64 => Machine::Aarch64,
-            other => Machine::Other(other.0),
-        };
         let arch = Arch {
-            machine,
+            machine: Machine::of_elf(elf.elf_header().e_machine(endian).0),
             pointer_bytes: if elf.is_64() { 8 } else { 4 },
             byte_order: if elf.is_little_endian() { ByteOrder::Little } else { ByteOrder::Big },
         };

@@ -14,8 +14,9 @@ use goblin::elf::note::{NT_GNU_BUILD_ID, NoteDataIterator};
 use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
 use goblin::elf::{Elf, Header as ElfHeader, ProgramHeader};
 
-use crate::arch::{Arch, ByteOrder, Machine};
+use crate::arch::{Arch, ByteOrder};
 use crate::elf::{DebugSearch, Debuginfod, ElfFile};
+use crate::machine::Machine;
 use crate::module::BuildId;
 use crate::options::OpenOptions;
 
@@ -112,13 +113,8 @@ impl Headers {
 fn arch_of(header: &ElfHeader) -> Result<(Arch, Ctx), String> {
     let container = header.container().map_err(|e| e.to_string())?;
     let endian = header.endianness().map_err(|e| e.to_string())?;
-    let machine = match header.e_machine {
-        goblin::elf::header::EM_X86_64 => Machine::X86_64,
-        goblin::elf::header::EM_AARCH64 => Machine::Aarch64,
-        other => Machine::Other(other),
-    };
     let arch = Arch {
-        machine,
+        machine: Machine::of_elf(header.e_machine),
         pointer_bytes: if container == Container::Big { 8 } else { 4 },
         byte_order: if endian.is_little() { ByteOrder::Little } else { ByteOrder::Big },
     };

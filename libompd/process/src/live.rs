@@ -236,6 +236,9 @@ impl Live {
         self.threads = caught.into_iter().map(thread).collect();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.memory.start_caching();
+        for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
+            registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
+        }
         self.tracer = Some(tracer);
         Ok(())
     }

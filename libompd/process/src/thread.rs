@@ -1,6 +1,6 @@
 //! OS threads of the target and their registers.
 
-use crate::arch::Machine;
+use crate::machine::Machine;
 use crate::memory::Addr;
 
 /// Where glibc states the size of its descriptor of a thread, in four bytes (nptl_db/structs.def).
@@ -10,11 +10,8 @@ const MAX_DESCRIPTOR: u64 = 1 << 20;
 
 /// See [`Target::pthread_distance`](crate::Target::pthread_distance); `size` is that of glibc's descriptor.
 pub(crate) fn pthread_distance(machine: Machine, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
-    match machine {
-        Machine::X86_64 => Some(0),
-        Machine::Aarch64 => size().filter(|size| *size < MAX_DESCRIPTOR),
-        Machine::Other(_) => None,
-    }
+    let size = || size().filter(|size| *size < MAX_DESCRIPTOR);
+    machine.facts()?.thread_local.above_descriptor(size)
 }
 
 /// The general registers this project needs, decoded for the target's machine.
@@ -28,7 +25,8 @@ pub struct Registers {
     pub fp: Addr,
     /// Thread pointer: `fs_base` on x86-64, `tpidr_el0` on aarch64. Base of thread-local storage.
     pub thread_pointer: Option<Addr>,
-    /// Set when the thread is blocked inside a system call.
+    /// Set when the thread is blocked inside a system call. On aarch64 also when it is about to make one: a stop that
+    /// interrupts a call leaves the thread at the instruction that makes it.
     pub syscall: Option<Syscall>,
     /// All general registers by their DWARF number: on x86-64 `rax` to `r15` and the return address column, which holds
     /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).

@@ -629,7 +629,7 @@ impl ExportView for WithoutFile<'_> {
     }
 
     fn machine(&self) -> &str {
-        profile::machine_name(self.1.machine)
+        self.1.machine.name()
     }
 
     fn export_size(&self, _: &str) -> Option<u64> {

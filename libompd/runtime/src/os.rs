@@ -5,8 +5,7 @@
 
 use std::collections::HashMap;
 
-use ompd_process::{Addr, Machine, Syscall, Target, TargetExt};
-use syscalls::x86_64::Sysno;
+use ompd_process::{Addr, Syscall, Target, TargetExt};
 
 /// What keeps one thread from executing code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,16 +78,11 @@ const FUTEX_CLOCK_REALTIME: u64 = 256;
 pub fn threads(target: &dyn Target) -> Vec<OsThread> {
     let pointers: HashMap<i32, Addr> =
         target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))).collect();
-    let blocked = |lwp, call| match target.arch().machine {
-        Machine::X86_64 => blocked(target, &pointers, lwp, call),
-        // Their numbers, and what a stop leaves of the arguments, are not the same everywhere.
-        _ => Blocked::No,
-    };
     let signals = signals(target.process().handled_signals);
     let of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
-        let blocked = call.map_or(Blocked::No, |call| blocked(thread.lwp, call));
+        let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
         OsThread { lwp: thread.lwp, blocked, signals }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
@@ -113,43 +107,33 @@ pub fn find_yielding(target: &dyn Target, threads: &mut [OsThread]) {
 }
 
 fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: Syscall) -> Blocked {
-    let Some(sysno) = usize::try_from(call.number).ok().and_then(Sysno::new) else { return Blocked::No };
+    let Some(name) = target.arch().machine.call_name(call.number) else { return Blocked::No };
     let args = call.args;
     // A time limit in milliseconds, negative for none, or a pointer to one.
-    let endless = match sysno {
-        Sysno::futex => return futex(target, pointers, lwp, args),
-        Sysno::poll => (args[2] as i32) < 0,
-        Sysno::epoll_wait | Sysno::epoll_pwait => (args[3] as i32) < 0,
-        Sysno::ppoll => args[2] == 0,
-        Sysno::select | Sysno::pselect6 => args[4] == 0,
-        Sysno::epoll_pwait2 => args[3] == 0,
-        Sysno::rt_sigtimedwait => args[2] == 0,
-        Sysno::read
-        | Sysno::readv
-        | Sysno::write
-        | Sysno::writev
-        | Sysno::recvfrom
-        | Sysno::recvmsg
-        | Sysno::sendto
-        | Sysno::sendmsg
-        | Sysno::accept
-        | Sysno::accept4
-        | Sysno::connect
-        | Sysno::wait4
-        | Sysno::waitid
-        | Sysno::pause
-        | Sysno::rt_sigsuspend
-        | Sysno::flock
-        | Sysno::msgrcv
-        | Sysno::semop => true,
+    let endless = match name {
+        // Who is about to make the call sleeps as well, as long as the word has the value.
+        "futex" => return futex(target, pointers, lwp, args),
+        "poll" => (args[2] as i32) < 0,
+        "epoll_wait" | "epoll_pwait" => (args[3] as i32) < 0,
+        "ppoll" => args[2] == 0,
+        "select" | "pselect6" => args[4] == 0,
+        "epoll_pwait2" => args[3] == 0,
+        "rt_sigtimedwait" => args[2] == 0,
+        "read" | "readv" | "write" | "writev" | "recvfrom" | "recvmsg" | "sendto" | "sendmsg" | "accept"
+        | "accept4" | "connect" | "wait4" | "waitid" | "pause" | "rt_sigsuspend" | "flock" | "msgrcv" | "semop" => true,
         _ => false,
     };
-    if endless { Blocked::Outside(sysno.name()) } else { Blocked::No }
+    if endless { Blocked::Outside(name) } else { Blocked::No }
+}
+
+/// True for the operations of `futex` by which a thread goes to sleep on a word with a value it expects there.
+pub(crate) fn is_futex_wait(operation: u64) -> bool {
+    matches!(operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME), FUTEX_WAIT | FUTEX_WAIT_BITSET)
 }
 
 fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u64; 6]) -> Blocked {
     let (word, operation, expected, timeout) = (Addr(args[0]), args[1], args[2] as u32, args[3]);
-    let waits = matches!(operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME), FUTEX_WAIT | FUTEX_WAIT_BITSET);
+    let waits = is_futex_wait(operation);
     let asleep = target.read_u32(word).is_ok_and(|value| value == expected);
     if !waits || timeout != 0 || !asleep {
         return Blocked::No;

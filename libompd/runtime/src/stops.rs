@@ -215,11 +215,7 @@ pub fn values(registers: &Registers) -> impl Fn(u16) -> Option<u64> + '_ {
 
 /// DWARF numbers of the registers that arguments are passed in (System V ABI; AAPCS64).
 pub(crate) fn argument_register(machine: Machine, number: u8) -> Option<u16> {
-    match machine {
-        Machine::X86_64 => [5, 4, 1, 2, 8, 9].get(usize::from(number)).copied(),
-        Machine::Aarch64 => Some(number.into()),
-        Machine::Other(_) => None,
-    }
+    machine.facts()?.registers.arguments.get(usize::from(number)).copied()
 }
 
 /// A place in a file.

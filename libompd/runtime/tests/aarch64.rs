@@ -32,7 +32,7 @@ fn libraries(name: &str) -> Vec<ElfFile> {
     let mut paths = Vec::new();
     files(&folder, name, &mut paths);
     let opened = paths.iter().map(|path| ElfFile::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display())));
-    let found: Vec<ElfFile> = opened.filter(|file| file.arch().machine == Machine::Aarch64).collect();
+    let found: Vec<ElfFile> = opened.filter(|file| file.arch().machine == Machine::AARCH64).collect();
     if found.is_empty() {
         println!("skipped: no aarch64 {name} below test-programs/runtimes");
     }

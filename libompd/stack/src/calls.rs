@@ -6,10 +6,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ops::{ControlFlow, Range};
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, OpKind, Register};
-use ompd_layout::code::dwarf_register;
-use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
+use ompd_layout::code::{self, Operand, Stub, Transfer, TransferKind};
+use ompd_process::{Addr, ElfFile, Target, TargetExt};
 
 use crate::image::{Image, Images};
 use crate::unwind::RegisterSet;
@@ -26,7 +26,7 @@ const IN_ALL: u64 = 64 << 20;
 /// The calls of one file that were asked for, by return address.
 #[derive(Debug)]
 pub(crate) struct CallSites {
-    known: RefCell<HashMap<u64, Option<Instruction>>>,
+    known: RefCell<HashMap<u64, Option<TransferKind>>>,
     left: Cell<u64>,
 }
 
@@ -37,15 +37,12 @@ impl Default for CallSites {
 }
 
 impl CallSites {
-    /// The call instruction before an address of the file.
-    fn call(&self, file: &ElfFile, returns_to: u64) -> Option<Instruction> {
+    /// What the call instruction before an address of the file does.
+    fn call(&self, file: &ElfFile, returns_to: u64) -> Option<TransferKind> {
         if let Some(known) = self.known.borrow().get(&returns_to) {
             return *known;
         }
-        let found = match file.arch().machine {
-            Machine::X86_64 => self.x86_64(file, returns_to),
-            _ => None,
-        };
+        let found = self.find(file, returns_to);
         self.known.borrow_mut().insert(returns_to, found);
         found
     }
@@ -57,20 +54,22 @@ impl CallSites {
         left.is_some()
     }
 
-    fn x86_64(&self, file: &ElfFile, returns_to: u64) -> Option<Instruction> {
+    fn find(&self, file: &ElfFile, returns_to: u64) -> Option<TransferKind> {
+        let machine = file.arch().machine;
+        machine.facts()?;
         let function = file.function_range(returns_to.checked_sub(1)?)?;
         let length = returns_to.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
         if !self.spend(length) {
             return None;
         }
         let code = file.bytes_at(function.start, length)?;
-        let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
-        let mut instruction = Instruction::default();
-        while decoder.can_decode() {
-            decoder.decode_out(&mut instruction);
-        }
-        let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
-        (calls && instruction.next_ip() == returns_to).then_some(instruction)
+        let mut last = None;
+        code::each_transfer(machine, code, function.start, &mut |transfer| {
+            last = transfer;
+            ControlFlow::Continue(())
+        })?;
+        let calls = |kind| matches!(kind, TransferKind::Call(_) | TransferKind::CallThrough(_));
+        last.filter(|last| last.next == returns_to).map(|last| last.kind).filter(|kind| calls(*kind))
     }
 }
 
@@ -85,14 +84,13 @@ pub(crate) fn callee(
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
-    match call.op0_kind() {
-        OpKind::NearBranch64 => Some(through_stub(target, image, info.file(), call.near_branch_target())),
-        OpKind::Memory if call.is_ip_rel_memory_operand() => {
-            target.read_ptr(Addr(call.ip_rel_memory_address()).offset(image.bias)).ok()
-        }
-        // The others may hold something else by now (psABI x86-64, 3.2.1).
-        OpKind::Register if is_preserved(call.op0_register()) => {
-            registers.get(dwarf_register(call.op0_register())?).map(Addr)
+    match call {
+        TransferKind::Call(to) => Some(through_stub(target, image, info.file(), to)),
+        TransferKind::CallThrough(Some(Operand::Slot(slot))) => target.read_ptr(Addr(slot).offset(image.bias)).ok(),
+        // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
+        TransferKind::CallThrough(Some(Operand::Register(register))) => {
+            let roles = &info.file().arch().machine.facts()?.registers;
+            registers.get(register).filter(|_| roles.preserved.contains(&register)).map(Addr)
         }
         _ => None,
     }
@@ -110,21 +108,16 @@ pub(crate) fn went_to(
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
-    let value = |register: Register| registers.get(dwarf_register(register)?);
-    match call.op0_kind() {
-        OpKind::Register => value(call.op0_register()).map(Addr),
-        OpKind::Memory if call.memory_segment() == Register::FS || call.memory_segment() == Register::GS => None,
-        OpKind::Memory if call.memory_size() != MemorySize::QwordOffset => None,
-        OpKind::Memory if call.is_ip_rel_memory_operand() => {
-            word(Addr(call.ip_rel_memory_address()).offset(image.bias)).map(Addr)
+    let TransferKind::CallThrough(Some(operand)) = call else { return None };
+    match operand {
+        Operand::Register(register) => registers.get(register).map(Addr),
+        Operand::Slot(slot) => word(Addr(slot).offset(image.bias)).map(Addr),
+        Operand::Memory { base, offset } => word(Addr(registers.get(base)?.wrapping_add(offset))).map(Addr),
+        Operand::Indexed { base, index, scale, offset } => {
+            let part = |register: Option<u16>| register.map_or(Some(0), |register| registers.get(register));
+            let index = part(index)?.wrapping_mul(u64::from(scale));
+            word(Addr(part(base)?.wrapping_add(index).wrapping_add(offset))).map(Addr)
         }
-        OpKind::Memory => {
-            let part = |register| if register == Register::None { Some(0) } else { value(register) };
-            let index = part(call.memory_index())?.wrapping_mul(u64::from(call.memory_index_scale()));
-            let at = part(call.memory_base())?.wrapping_add(index).wrapping_add(call.memory_displacement64());
-            word(Addr(at)).map(Addr)
-        }
-        _ => None,
     }
 }
 
@@ -135,23 +128,15 @@ pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
         let info = image.info.as_ref()?;
         info.calls().call(info.file(), returns_to.back(image.bias).0)
     });
-    call.is_some_and(|call| match call.op0_kind() {
-        OpKind::Register => true,
-        OpKind::Memory => !call.is_ip_rel_memory_operand(),
-        _ => false,
-    })
+    matches!(call, Some(TransferKind::CallThrough(operand)) if !matches!(operand, Some(Operand::Slot(_))))
 }
 
 /// True if the function that begins at `from` jumps to where the one at `to` begins: a call that was its last act.
 pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
-    reaches(images, from, &|image, file, range, instruction| match instruction.flow_control() {
-        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch => {
-            let at = instruction.near_branch_target();
-            !range.contains(&at) && through_stub(target, image, file, at) == to
-        }
-        FlowControl::IndirectBranch if instruction.is_ip_rel_memory_operand() => {
-            let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
-            target.read_ptr(slot).is_ok_and(|at| at == to)
+    reaches(images, from, &|image, file, range, transfer| match transfer.kind {
+        TransferKind::Jump(at) => !range.contains(&at) && through_stub(target, image, file, at) == to,
+        TransferKind::JumpThrough(Some(Operand::Slot(slot))) => {
+            target.read_ptr(Addr(slot).offset(image.bias)).is_ok_and(|at| at == to)
         }
         _ => false,
     })
@@ -159,17 +144,17 @@ pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Ad
 
 /// True if the function that begins at `from` calls, by its address, the one that begins at `to`.
 pub(crate) fn calls(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
-    reaches(images, from, &|image, file, _, instruction| {
-        instruction.flow_control() == FlowControl::Call
-            && instruction.op0_kind() == OpKind::NearBranch64
-            && through_stub(target, image, file, instruction.near_branch_target()) == to
-    })
+    reaches(
+        images,
+        from,
+        &|image, file, _, transfer| matches!(transfer.kind, TransferKind::Call(at) if through_stub(target, image, file, at) == to),
+    )
 }
 
 /// A test of an instruction: in which image and file it is, and the extent of its function.
-type Test<'a> = dyn Fn(&Image<'_>, &ElfFile, &std::ops::Range<u64>, &Instruction) -> bool + 'a;
+type Test<'a> = dyn Fn(&Image<'_>, &ElfFile, &Range<u64>, &Transfer) -> bool + 'a;
 
-/// True if an instruction of the function that begins at `from` passes the test.
+/// True if a call or jump of the function that begins at `from` passes the test.
 fn reaches(images: &Images<'_>, from: Addr, test: &Test<'_>) -> bool {
     let Some(image) = images.at(from) else { return false };
     let Some(info) = &image.info else { return false };
@@ -177,44 +162,25 @@ fn reaches(images: &Images<'_>, from: Addr, test: &Test<'_>) -> bool {
     let start = from.back(image.bias).0;
     let Some(range) = file.function_range(start).filter(|range| range.start == start) else { return false };
     let length = range.end.saturating_sub(range.start);
-    if file.arch().machine != Machine::X86_64 || length > MAX_FUNCTION || !info.calls().spend(length) {
+    let machine = file.arch().machine;
+    if machine.facts().is_none() || length > MAX_FUNCTION || !info.calls().spend(length) {
         return false;
     }
     let Some(code) = file.bytes_at(range.start, length) else { return false };
-    let mut decoder = Decoder::with_ip(64, code, range.start, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        if test(image, file, &range, &instruction) {
-            return true;
-        }
-    }
-    false
+    let mut passed = false;
+    let decoded = code::each_transfer(machine, code, range.start, &mut |transfer| {
+        passed = transfer.is_some_and(|transfer| test(image, file, &range, &transfer));
+        if passed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    decoded.is_some() && passed
 }
 
-/// If there is a stub at `at` that jumps to what a slot holds (psABI x86-64, 5.2), that; otherwise `at` itself.
+/// If there is a linker's stub at `at`, where it jumps; otherwise `at` itself.
 fn through_stub(target: &dyn Target, image: &Image<'_>, file: &ElfFile, at: u64) -> Addr {
-    const LONGEST: u64 = 16;
     let own = Addr(at).offset(image.bias);
-    let Some(code) = (1..=LONGEST).rev().find_map(|len| file.bytes_at(at, len)) else { return own };
-    let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
-    let mut instruction = Instruction::default();
-    while decoder.can_decode() {
-        decoder.decode_out(&mut instruction);
-        match instruction.code() {
-            Code::Endbr64 => {}
-            Code::Jmp_rm64 if instruction.is_ip_rel_memory_operand() => {
-                let slot = Addr(instruction.ip_rel_memory_address()).offset(image.bias);
-                return target.read_ptr(slot).unwrap_or(own);
-            }
-            _ => return own,
-        }
+    match code::stub(file, at) {
+        Some(Stub::Slot(slot)) => target.read_ptr(Addr(slot).offset(image.bias)).unwrap_or(own),
+        Some(Stub::Code(code)) => Addr(code).offset(image.bias),
+        None => own,
     }
-    own
-}
-
-/// A call leaves these as they are (psABI x86-64, 3.2.1).
-fn is_preserved(register: Register) -> bool {
-    use Register::{R12, R13, R14, R15, RBP, RBX};
-    matches!(register, RBX | RBP | R12 | R13 | R14 | R15)
 }

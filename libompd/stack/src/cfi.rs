@@ -15,7 +15,7 @@ use gimli::{
     FrameDescriptionEntry, RegisterRule, RunTimeEndian, UnwindContext, UnwindExpression, UnwindOffset, UnwindSection,
     Vendor,
 };
-use ompd_process::{ByteOrder, ElfFile, GENERAL, Machine};
+use ompd_process::{ByteOrder, ElfFile, GENERAL};
 
 use crate::bytes::Bytes;
 use crate::image::Counts;
@@ -142,7 +142,7 @@ impl CallFrames {
         CallFrames {
             endian,
             address_size: arch.pointer_bytes,
-            vendor: if arch.machine == Machine::Aarch64 { Vendor::AArch64 } else { Vendor::Default },
+            vendor: arch.machine.facts().map_or(Vendor::Default, |facts| facts.vendor),
             file: Arc::clone(file),
             eh_frame,
             debug_frame: OnceCell::new(),

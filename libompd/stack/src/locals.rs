@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gimli::Dwarf;
-use ompd_process::{Addr, Machine, Target};
+use ompd_process::{Addr, Target};
 
 use crate::capture::Stacks;
 use crate::image::{Cache, Images};
@@ -150,11 +150,7 @@ impl Locals<'_> {
         let Some(level) = level.map(|level| &scope.levels[level]) else {
             return none("debug information can be read in two ways here");
         };
-        let stack_pointer = match self.target.arch().machine {
-            Machine::X86_64 => Some(7),
-            Machine::Aarch64 => Some(31),
-            Machine::Other(_) => None,
-        };
+        let stack_pointer = self.target.arch().machine.facts().map(|facts| facts.registers.stack_pointer);
         let from_stack_pointer = scope.clang && stack_pointer.is_some_and(|register| scope.base_is(register));
         let settled = from_stack_pointer.then(|| {
             let offset = stack_pointer.and_then(|register| info.frames().settled(address, register));

@@ -6,7 +6,8 @@
 //! of the runtime's functions and variables of the program live in them.
 
 use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
-use ompd_process::{Addr, GENERAL, Machine, Registers, Target, TargetExt};
+use ompd_process::machine::Facts;
+use ompd_process::{Addr, GENERAL, Registers, Target, TargetExt};
 
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
@@ -160,35 +161,6 @@ pub struct Backtrace {
     pub end: End,
 }
 
-/// What the machine's calling convention says.
-struct Convention {
-    stack_pointer: u16,
-    program_counter: u16,
-    preserved: fn(u16) -> bool,
-    /// Bits of a return address that are one: pointer authentication puts a signature in the others.
-    address_bits: u64,
-}
-
-fn convention(machine: Machine) -> Option<Convention> {
-    match machine {
-        Machine::X86_64 => Some(Convention {
-            stack_pointer: 7,
-            program_counter: 16,
-            // rbx, rbp, r12 to r15 (psABI, 3.2.1).
-            preserved: |n| matches!(n, 3 | 6 | 12..=15),
-            address_bits: u64::MAX,
-        }),
-        Machine::Aarch64 => Some(Convention {
-            stack_pointer: 31,
-            program_counter: 32,
-            // x19 to x29 (AAPCS64, 6.1.1), and the link register until it is overwritten.
-            preserved: |n| matches!(n, 19..=30),
-            address_bits: (1 << 48) - 1,
-        }),
-        Machine::Other(_) => None,
-    }
-}
-
 /// Reads a word of a stack.
 pub(crate) type ReadWord<'a> = &'a dyn Fn(Addr) -> Result<u64, End>;
 
@@ -200,8 +172,10 @@ pub(crate) fn unwind(
     left: &mut FramesLeft,
     read: ReadWord<'_>,
 ) -> Backtrace {
-    let machine = target.arch().machine;
-    let Some(convention) = convention(machine) else { return Backtrace { frames: Vec::new(), end: End::Machine } };
+    let Some(facts) = target.arch().machine.facts() else {
+        return Backtrace { frames: Vec::new(), end: End::Machine };
+    };
+    let roles = &facts.registers;
     let most = left.0.clamp(LEAST_FRAMES, MAX_FRAMES);
     let mut current = RegisterSet { values: registers.general, known: (1 << GENERAL) - 1 };
     let mut pc = registers.pc;
@@ -213,10 +187,10 @@ pub(crate) fn unwind(
             break End::TooMany(most);
         }
         let mut frame = Frame { pc, exact, cfa: None, registers: current };
-        let stepped = match step(images, &convention, &frame, read) {
+        let stepped = match step(images, facts, &frame, read) {
             // Nothing can be executed there: the call that went there is all there is.
             Err(End::NoModule(at)) if exact => {
-                astray(target, images, &convention, &frame, read).map(Some).ok_or(End::NoModule(at))
+                astray(target, images, facts, &frame, read).map(Some).ok_or(End::NoModule(at))
             }
             other => other,
         };
@@ -229,10 +203,10 @@ pub(crate) fn unwind(
             Ok(None) => break End::Root,
             Err(end) => break end,
         };
-        let own_sp = current.get(convention.stack_pointer).unwrap_or(0);
-        let next_sp = caller.registers.get(convention.stack_pointer).unwrap_or(0);
+        let own_sp = current.get(roles.stack_pointer).unwrap_or(0);
+        let next_sp = caller.registers.get(roles.stack_pointer).unwrap_or(0);
         // Only a leaf function on a machine with a link register has a caller at the same stack pointer.
-        let leaf = frames.len() == 1 && machine == Machine::Aarch64;
+        let leaf = frames.len() == 1 && roles.link.is_some();
         if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
             break End::NoProgress(pc);
         }
@@ -247,23 +221,25 @@ pub(crate) fn unwind(
 fn astray(
     target: &dyn Target,
     images: &Images<'_>,
-    convention: &Convention,
+    facts: &Facts,
     frame: &Frame,
     read: ReadWord<'_>,
 ) -> Option<Caller> {
-    if target.arch().machine != Machine::X86_64 {
+    let roles = &facts.registers;
+    // Where calls leave the return address in a register it is not looked for.
+    if roles.link.is_some() {
         return None;
     }
-    let sp = frame.registers.get(convention.stack_pointer)?;
+    let sp = frame.registers.get(roles.stack_pointer)?;
     let pc = Addr(read(Addr(sp)).ok()?);
     let mut registers = frame.registers;
     let cfa = sp.wrapping_add(8);
-    registers.set(convention.stack_pointer, Some(cfa));
+    registers.set(roles.stack_pointer, Some(cfa));
     let word = |addr| read(addr).ok().or_else(|| target.read_u64(addr).ok());
     if calls::went_to(images, pc, &registers, &word)? != frame.pc {
         return None;
     }
-    registers.set(convention.program_counter, Some(pc.0));
+    registers.set(roles.program_counter, Some(pc.0));
     Some(Caller { pc, cfa: Addr(cfa), registers, interrupted: false })
 }
 
@@ -275,12 +251,8 @@ struct Caller {
 }
 
 /// The caller of a frame; `None` if it has none.
-fn step(
-    images: &Images<'_>,
-    convention: &Convention,
-    frame: &Frame,
-    read: ReadWord<'_>,
-) -> Result<Option<Caller>, End> {
+fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -> Result<Option<Caller>, End> {
+    let roles = &facts.registers;
     let at = frame.lookup();
     let image = images.at(at).ok_or(End::NoModule(at))?;
     let info = image.info.as_ref().ok_or(End::NoFile(at))?;
@@ -299,10 +271,10 @@ fn step(
             .ok_or_else(|| unusable("its expression does not give an address"))?,
     };
     let mut registers = RegisterSet::none();
-    for n in (0..GENERAL as u16).filter(|n| (convention.preserved)(*n)) {
+    for n in (0..GENERAL as u16).filter(|n| roles.keeps(*n)) {
         registers.set(n, frame.registers.get(n));
     }
-    registers.set(convention.stack_pointer, Some(cfa));
+    registers.set(roles.stack_pointer, Some(cfa));
     let mut returns = None;
     let mut root = false;
     for (register, rule) in &row.rules {
@@ -329,20 +301,20 @@ fn step(
     let has_rule = row.rules.iter().any(|(register, _)| *register == row.return_register);
     if !has_rule {
         // Nothing said: the link register still holds it, as far as it is known.
-        returns = registers.get(row.return_register).filter(|_| (convention.preserved)(row.return_register));
+        returns = registers.get(row.return_register).filter(|_| roles.keeps(row.return_register));
     }
-    let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & convention.address_bits;
+    let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & facts.address_bits;
     // Where a signal interrupted, zero is where the program went.
     if pc == 0 && !row.signal {
         return Ok(None);
     }
     if !row.signal {
         // A call leaves nothing of the link register to its caller; after a signal all registers are as they were.
-        if row.return_register != convention.program_counter {
+        if row.return_register != roles.program_counter {
             registers.set(row.return_register, None);
         }
     }
-    registers.set(convention.program_counter, Some(pc));
+    registers.set(roles.program_counter, Some(pc));
     Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: row.signal }))
 }
 

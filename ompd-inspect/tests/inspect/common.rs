@@ -35,7 +35,12 @@ pub fn json(args: &[&str]) -> (Value, i32) {
 /// Compares what the command says of a target with the truth: a line for each value that differs, is unknown or
 /// lacking.
 pub fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, target: &str) -> Vec<String> {
-    let (report, status) = json(&[target]);
+    check_by(what, truth, runtime, toolchain, &[target])
+}
+
+/// As [`check`], with these arguments.
+pub fn check_by(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, args: &[&str]) -> Vec<String> {
+    let (report, status) = json(args);
     let mut comparison = compare(truth, &report, runtime, toolchain);
     comparison.equal("exit status of the command", &status, &0);
     // Directly, so that it is seen for passing tests as well.

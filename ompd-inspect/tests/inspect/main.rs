@@ -1,5 +1,6 @@
 //! The command on real processes and core files, against what these know of themselves.
 
+mod aarch64;
 mod barriers;
 mod common;
 mod debuginfod;

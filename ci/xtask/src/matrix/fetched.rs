@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
 
 /// One fetched runtime.
@@ -85,11 +84,7 @@ pub fn glibc(node: &str) -> Option<Vec<u32>> {
 
 /// The word Debian and the table use for an instruction set.
 pub fn machine(elf: &ElfFile) -> &'static str {
-    match elf.arch().machine {
-        Machine::X86_64 => "x86-64",
-        Machine::Aarch64 => "aarch64",
-        Machine::Other(_) => "other",
-    }
+    elf.arch().machine.facts().map_or("other", |facts| facts.title)
 }
 
 /// The folders that have a file `what`, at most three levels down.

@@ -110,8 +110,7 @@ impl Outcome {
 
 /// The way to run on this library, or why it cannot be run on here.
 fn way(elf: &ElfFile, family: &str, libc: Option<&LibC>) -> Result<Result<Way, String>> {
-    let host = if cfg!(target_arch = "x86_64") { Machine::X86_64 } else { Machine::Aarch64 };
-    if elf.arch().machine != host {
+    if Some(elf.arch().machine) != Machine::host() {
         return Ok(Err("it is for another machine".to_owned()));
     }
     if let Some(musl) = elf.needed().iter().find(|name| name.contains("musl")) {

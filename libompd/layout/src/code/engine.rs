@@ -4,10 +4,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use ompd_process::Machine;
+
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
 use super::image::{CodeImage, Slot};
+use super::poll::{Poll, Step};
 use super::run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
+use super::transfers::EachTransfer;
 
 /// Arguments of a call that are noted: as many as x86-64 passes in registers.
 const ARGUMENTS: usize = 6;
@@ -15,14 +19,19 @@ const ARGUMENTS: usize = 6;
 const NO_RETURN: [&str; 7] =
     ["abort", "exit", "_exit", "__stack_chk_fail", "__assert_fail", "__chk_fail", "_Unwind_Resume"];
 
-/// What the engine has to be told about a machine.
-pub(super) trait InstructionSet: Sized {
+/// What has to be told about the instructions of a machine.
+pub(super) trait InstructionSet: Sized + 'static {
+    /// The machine.
+    const MACHINE: Machine;
     /// One decoded instruction.
     type Instruction: Copy;
     /// Bytes of the longest one.
     const LONGEST: usize;
     /// What calls do to registers.
     const CONVENTION: Convention;
+
+    /// What is needed to execute them.
+    fn new() -> Self;
 
     /// Decodes the first instruction of `bytes`, which lie at `at`.
     fn decode(bytes: &[u8], at: u64) -> Option<Self::Instruction>;
@@ -38,6 +47,17 @@ pub(super) trait InstructionSet: Sized {
 
     /// Where the code at `at` jumps, if it is a linker's stub and nothing else.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub>;
+
+    /// Tells of all instructions in `bytes`, which lie at `start`, that may go on elsewhere than behind themselves, in their
+    /// order, and of what is no instruction.
+    fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>);
+
+    /// Where a loop that does nothing but wait may go on behind the instruction, which lies at `at`, and whether by a jump.
+    /// None where such a loop does not go on.
+    fn next_steps(instruction: &Self::Instruction, at: u64) -> [Option<(u64, bool)>; 2];
+
+    /// What a way once around a loop looks at; `general` are registers by their DWARF numbers. See [`poll`](super::poll()).
+    fn polled(way: &[Step<Self>], general: &[u64]) -> Option<Poll>;
 }
 
 /// Where an instruction may jump.
@@ -48,8 +68,9 @@ pub(super) enum Jumps {
     Anywhere,
 }
 
-/// The destination of a stub.
-pub(super) enum Stub {
+/// Where a linker's stub jumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stub {
     /// What the GOT entry at this address holds.
     Slot(u64),
     /// This address.

@@ -44,41 +44,6 @@ pub trait CodeImage {
     fn executable(&self) -> Vec<Range<u64>>;
 }
 
-/// What a relocation leaves in the word it patches.
-enum Patch {
-    Relative,
-    Symbol,
-    TlsOffset,
-    TlsModule,
-    TlsDescriptor,
-}
-
-/// Relocation types of the x86-64 psABI, table 4.9.
-fn x86_64_patch(kind: u32) -> Option<Patch> {
-    match kind {
-        8 => Some(Patch::Relative),
-        // R_X86_64_64, GLOB_DAT, JUMP_SLOT
-        1 | 6 | 7 => Some(Patch::Symbol),
-        16 => Some(Patch::TlsModule),
-        18 => Some(Patch::TlsOffset),
-        36 => Some(Patch::TlsDescriptor),
-        _ => None,
-    }
-}
-
-/// Relocation types of "ELF for the Arm 64-bit Architecture", section 5.7.12.
-fn aarch64_patch(kind: u32) -> Option<Patch> {
-    match kind {
-        1027 => Some(Patch::Relative),
-        // R_AARCH64_ABS64, GLOB_DAT, JUMP_SLOT
-        257 | 1025 | 1026 => Some(Patch::Symbol),
-        1028 => Some(Patch::TlsModule),
-        1030 => Some(Patch::TlsOffset),
-        1031 => Some(Patch::TlsDescriptor),
-        _ => None,
-    }
-}
-
 impl CodeImage for ElfFile {
     fn machine(&self) -> Machine {
         self.arch().machine
@@ -100,14 +65,10 @@ impl CodeImage for ElfFile {
             return None;
         }
         let reloc = self.relocations().get(&addr)?;
-        let patch = match self.arch().machine {
-            Machine::X86_64 => x86_64_patch(reloc.kind),
-            Machine::Aarch64 => aarch64_patch(reloc.kind),
-            Machine::Other(_) => None,
-        }?;
-        Some(match patch {
-            Patch::Relative => Slot::Address(reloc.addend as u64),
-            Patch::Symbol => {
+        let kinds = &self.arch().machine.facts()?.relocations;
+        Some(match reloc.kind {
+            kind if kind == kinds.relative => Slot::Address(reloc.addend as u64),
+            kind if kinds.symbol.contains(&kind) => {
                 let here = reloc.symbol_value != 0;
                 let address = here.then(|| reloc.symbol_value.wrapping_add(reloc.addend as u64));
                 match reloc.symbol.as_deref() {
@@ -115,9 +76,10 @@ impl CodeImage for ElfFile {
                     None => Slot::Address(address?),
                 }
             }
-            Patch::TlsOffset => Slot::TlsOffset,
-            Patch::TlsModule => Slot::TlsModule,
-            Patch::TlsDescriptor => Slot::TlsDescriptor,
+            kind if kind == kinds.tls_offset => Slot::TlsOffset,
+            kind if kind == kinds.tls_module => Slot::TlsModule,
+            kind if kind == kinds.tls_descriptor => Slot::TlsDescriptor,
+            _ => return None,
         })
     }
 
@@ -137,8 +99,8 @@ impl CodeImage for ElfFile {
 /// All functions whose extent is known, in address order. Of functions that lie within each other the walk is given up
 /// where they add up to several times the code.
 pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_ {
-    // Compilers align functions to 16 bytes on x86-64; gaps without one are stepped through.
-    let align: u64 = if image.machine() == Machine::X86_64 { 16 } else { 4 };
+    // Gaps without a function are stepped through.
+    let align = image.machine().facts().map_or(4, |facts| facts.function_alignment);
     // Only aliases and parts with symbols of their own are seen twice.
     const OVERLAP: u64 = 4;
     image.executable().into_iter().flat_map(move |segment| {

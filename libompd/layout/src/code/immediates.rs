@@ -2,15 +2,11 @@
 
 use std::ops::Range;
 
-use ompd_process::Machine;
-
-use super::arm64::Arm64;
-use super::engine;
 use super::expr::{Expr, Kind};
 use super::image::CodeImage;
+use super::machine;
 use super::run::Store;
 use super::state::mask;
-use super::x86::X86;
 
 /// A constant stored at a fixed address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,11 +32,8 @@ pub fn immediate_stores(image: &dyn CodeImage, range: Range<u64>) -> Vec<Immedia
     /// Far larger than any function that fills a table.
     const MAX_BYTES: u64 = 256 << 10;
     let range = range.start..range.end.min(range.start.saturating_add(MAX_BYTES));
-    let run = match image.machine() {
-        Machine::X86_64 => engine::sweep(X86::new(), image, range),
-        Machine::Aarch64 => engine::sweep(Arm64, image, range),
-        Machine::Other(_) => return Vec::new(),
-    };
+    let Some(decoding) = machine::of(image.machine()) else { return Vec::new() };
+    let run = decoding.sweep(image, range);
     run.stores().flat_map(|store| constants(image, store)).flatten().collect()
 }
 

@@ -55,7 +55,7 @@ impl Image {
 
 impl CodeImage for Image {
     fn machine(&self) -> Machine {
-        Machine::Aarch64
+        Machine::AARCH64
     }
     fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
         let (start, bytes) = self.part(addr)?;

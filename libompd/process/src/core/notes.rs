@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::arch::{Arch, Machine};
+use crate::arch::Arch;
 use crate::image::Headers;
-use crate::registers::{self, AARCH64_WORDS, X86_64_WORDS};
 use crate::thread::{Registers, Thread};
 
 const NT_PRSTATUS: u32 = 1;
@@ -12,7 +11,6 @@ const NT_PRPSINFO: u32 = 3;
 const NT_AUXV: u32 = 6;
 const NT_SIGINFO: u32 = 0x5349_4749;
 const NT_FILE: u32 = 0x4649_4c45;
-const NT_ARM_TLS: u32 = 0x401;
 /// Signals whose default action is a core dump (signal(7)); the numbers are the same on x86-64 and aarch64.
 const CORE_SIGNALS: [i32; 10] = [3, 4, 5, 6, 7, 8, 11, 24, 25, 31];
 
@@ -75,13 +73,9 @@ impl Fields<'_> {
         self.uint(index.checked_mul(size)?, size)
     }
 
-    fn words<const N: usize>(&self, at: usize) -> Option<[u64; N]> {
-        let raw = self.data.get(at..at.checked_add(8 * N)?)?;
-        let mut words = [0; N];
-        for (word, bytes) in words.iter_mut().zip(raw.chunks_exact(8)) {
-            *word = self.arch.byte_order.uint(bytes);
-        }
-        Some(words)
+    fn words(&self, at: usize, count: usize) -> Option<Vec<u64>> {
+        let raw = self.data.get(at..at.checked_add(8 * count)?)?;
+        Some(raw.chunks_exact(8).map(|bytes| self.arch.byte_order.uint(bytes)).collect())
     }
 
     fn text(&self, at: usize, size: usize) -> Option<String> {
@@ -96,7 +90,8 @@ impl Notes {
     pub fn read(&mut self, headers: &Headers, data: &[u8]) {
         let arch = headers.arch;
         let offsets = if arch.pointer_bytes == 8 { &LP64 } else { &ILP32 };
-        // NT_ARM_TLS follows the NT_PRSTATUS of its thread.
+        // The thread pointer follows the NT_PRSTATUS of its thread.
+        let thread_pointer = arch.machine.facts().and_then(|facts| facts.kernel_set.thread_pointer_note);
         for note in headers.notes(data, 4) {
             let fields = Fields { data: note.desc, arch };
             match (note.name, note.n_type) {
@@ -104,7 +99,7 @@ impl Notes {
                     Some(thread) => self.threads.push(thread),
                     None => self.issues.push(format!("a thread status note of {} bytes is too short", note.desc.len())),
                 },
-                ("LINUX", NT_ARM_TLS) if arch.machine == Machine::Aarch64 => {
+                ("LINUX", kind) if Some(kind) == thread_pointer => {
                     let tls = fields.uint(0, 8);
                     if let Some(Ok(r)) = self.threads.last_mut().map(|t| t.registers.as_mut()) {
                         r.thread_pointer = tls.map(crate::memory::Addr);
@@ -164,10 +159,13 @@ fn prstatus(fields: &Fields<'_>, offsets: &Offsets) -> Option<Thread> {
 
 /// `None` if the note is too short for the registers of its machine.
 fn registers_of(fields: &Fields<'_>, at: usize) -> Option<Result<Registers, String>> {
-    Some(match (fields.arch.machine, fields.arch.pointer_bytes) {
-        (Machine::X86_64, 8) => Ok(registers::x86_64(&fields.words::<X86_64_WORDS>(at)?)),
-        (Machine::Aarch64, 8) => Ok(registers::aarch64(&fields.words::<AARCH64_WORDS>(at)?, None)),
-        (Machine::Other(number), _) => Err(format!("registers of ELF machine {number} are not decoded")),
+    let machine = fields.arch.machine;
+    Some(match (machine.facts(), fields.arch.pointer_bytes) {
+        (Some(facts), 8) => {
+            let set = &facts.kernel_set;
+            Ok((set.decode)(&fields.words(at, set.words)?, None)?)
+        }
+        (None, _) => Err(format!("registers of ELF machine {} are not decoded", machine.elf())),
         _ => Err("registers of 32-bit programs are not decoded".into()),
     })
 }
@@ -229,10 +227,10 @@ mod tests {
 
     #[test]
     fn statuses_shorter_than_their_registers_are_refused() {
-        for len in [0, 31, 36, 112 + 8 * X86_64_WORDS - 1] {
+        for len in [0, 31, 36, 112 + 8 * 27 - 1] {
             assert!(prstatus(&Fields { data: &vec![0; len], arch: Arch::X86_64 }, &LP64).is_none());
         }
-        let data = vec![0; 112 + 8 * AARCH64_WORDS];
+        let data = vec![0; 112 + 8 * 34];
         let mut big = Arch::AARCH64;
         big.byte_order = crate::ByteOrder::Big;
         let mut marked = data.clone();

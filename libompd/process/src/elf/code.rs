@@ -9,7 +9,8 @@ use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
 use super::{Allowance, ElfFile, by_class};
-use crate::arch::{ByteOrder, Machine};
+use crate::arch::ByteOrder;
+use crate::machine::Machine;
 
 /// A dynamic relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,13 +110,9 @@ fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec
     Some(ranges)
 }
 
-/// Type of the machine's relocation that adds the load bias to a word: `R_X86_64_RELATIVE`, `R_AARCH64_RELATIVE`.
+/// Type of the machine's relocation that adds the load bias to a word.
 pub(crate) fn relative(machine: Machine) -> Option<u32> {
-    match machine {
-        Machine::X86_64 => Some(8),
-        Machine::Aarch64 => Some(1027),
-        Machine::Other(_) => None,
-    }
+    machine.facts().map(|facts| facts.relocations.relative)
 }
 
 /// `SHT_RELR` sections: addresses, and bit maps of the words behind the last address. Each entry patches a word of the

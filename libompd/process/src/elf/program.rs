@@ -6,7 +6,7 @@ use object::elf::{DF_1_PIE, DT_FLAGS_1, ET_EXEC, FileHeader32, FileHeader64, PT_
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 use super::{ElfFile, by_class};
-use crate::arch::Machine;
+use crate::machine::Machine;
 use crate::module::Symbol;
 
 /// `PT_TLS`.
@@ -26,28 +26,9 @@ impl TlsSegment {
         })
     }
 
-    /// Where the block of a program begins, in bytes from the thread pointer. The linker knows it, for the block lies
-    /// next to the thread control block and with the alignment of its segment ("ELF Handling For Thread-Local Storage",
-    /// 3.4: variant II below the thread pointer, variant I above two words that are the runtime's).
+    /// Where the block of a program begins, in bytes from the thread pointer. The linker knows it.
     fn distance(self, machine: Machine) -> Option<i64> {
-        /// Bytes between the thread pointer and the first block on aarch64.
-        const CONTROL_BLOCK: u64 = 16;
-        let align = self.align.max(1);
-        if !align.is_power_of_two() {
-            return None;
-        }
-        let up_to = |n: u64| n & (align - 1);
-        match machine {
-            Machine::X86_64 => {
-                let end = self.vaddr.checked_add(self.memsz)?;
-                let below = self.memsz.checked_add(up_to(end.wrapping_neg()))?;
-                i64::try_from(below).ok()?.checked_neg()
-            }
-            Machine::Aarch64 => {
-                i64::try_from(CONTROL_BLOCK.checked_add(up_to(self.vaddr.wrapping_sub(CONTROL_BLOCK)))?).ok()
-            }
-            Machine::Other(_) => None,
-        }
+        machine.facts()?.thread_local.block(self.vaddr, self.memsz, self.align)
     }
 }
 
@@ -134,7 +115,7 @@ mod tests {
     fn blocks_lie_next_to_the_thread_pointer() {
         let at = |machine, vaddr, memsz, align| TlsSegment { vaddr, memsz, align }.distance(machine);
         let x86 = |vaddr, memsz, align| at(Machine::X86_64, vaddr, memsz, align);
-        let arm = |vaddr, memsz, align| at(Machine::Aarch64, vaddr, memsz, align);
+        let arm = |vaddr, memsz, align| at(Machine::AARCH64, vaddr, memsz, align);
         // As linkers place them: the end of the block is aligned on x86-64, its beginning on aarch64.
         assert_eq!(x86(0x4e05e0, 0xf0, 0x10), Some(-0xf0));
         assert_eq!(x86(0x1000, 0xf1, 0x10), Some(-0x100));
@@ -148,6 +129,6 @@ mod tests {
         assert_eq!(x86(1, u64::MAX, 0), None);
         assert_eq!(x86(0, u64::MAX, 1), None);
         assert_eq!(arm(0, 8, 3), None);
-        assert_eq!(at(Machine::Other(0), 0, 8, 8), None);
+        assert_eq!(at(Machine::of_elf(0), 0, 8, 8), None);
     }
 }

@@ -17,6 +17,7 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::procdir::ProcDir;
+use crate::machine::Machine;
 use crate::thread::Registers;
 
 /// Shortest and longest single sleep while waiting for a stop.
@@ -280,36 +281,7 @@ fn look(tid: i32) -> Seen {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 fn read_registers(tid: i32) -> Result<Registers, String> {
-    let r = ptrace::getregs(Pid::from_raw(tid)).map_err(|e| format!("registers of thread {tid}: {e}"))?;
-    // Selector of 32-bit code (linux/arch/x86/include/asm/segment.h, __USER32_CS).
-    if r.cs == 0x23 {
-        return Err("registers of 32-bit programs are not decoded".into());
-    }
-    Ok(crate::registers::x86_64(&[
-        r.r15, r.r14, r.r13, r.r12, r.rbp, r.rbx, r.r11, r.r10, r.r9, r.r8, r.rax, r.rcx, r.rdx, r.rsi, r.rdi,
-        r.orig_rax, r.rip, r.cs, r.eflags, r.rsp, r.ss, r.fs_base, r.gs_base, r.ds, r.es, r.fs, r.gs,
-    ]))
-}
-
-#[cfg(target_arch = "aarch64")]
-fn read_registers(tid: i32) -> Result<Registers, String> {
-    const NT_ARM_TLS: usize = 0x401;
-    let pid = Pid::from_raw(tid);
-    let r =
-        ptrace::getregset::<ptrace::regset::NT_PRSTATUS>(pid).map_err(|e| format!("registers of thread {tid}: {e}"))?;
-    let mut words = [0; crate::registers::AARCH64_WORDS];
-    words[..31].copy_from_slice(&r.regs);
-    words[31..].copy_from_slice(&[r.sp, r.pc, r.pstate]);
-    let mut tls = 0u64;
-    let mut place = libc::iovec { iov_base: (&raw mut tls).cast(), iov_len: size_of::<u64>() };
-    // SAFETY: `place` describes the eight bytes of `tls`, and the kernel writes at most that many.
-    let got = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, tid, NT_ARM_TLS, &raw mut place) };
-    Ok(crate::registers::aarch64(&words, (got == 0).then_some(tls)))
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn read_registers(_tid: i32) -> Result<Registers, String> {
-    Err("registers of this machine are not decoded".into())
+    let host = Machine::host().and_then(|machine| machine.facts()?.live);
+    host.ok_or_else(|| "registers of this machine are not decoded".to_owned())?(tid)
 }

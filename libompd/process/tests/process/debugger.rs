@@ -374,7 +374,7 @@ fn thread_pointers_of_aarch64_lie_behind_the_descriptors() {
         process.put(HEADS[0], &[DESCRIPTORS[0].0 + LINKS, DESCRIPTORS[0].0 + LINKS]);
         process.put(HEADS[1], &[DESCRIPTORS[1].0 + LINKS, DESCRIPTORS[2].0 + LINKS]);
         let debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
-        assert_eq!(debugged.arch().machine, ompd_process::Machine::Aarch64);
+        assert_eq!(debugged.arch().machine, ompd_process::Machine::AARCH64);
         let natives: Vec<(u64, u64)> = debugged.natives().iter().map(|n| (n.pthread.0, n.lwp as u64)).collect();
         assert_eq!(natives, DESCRIPTORS);
         let pointers: Vec<Option<Addr>> = debugged.threads().iter().map(|thread| thread.thread_pointer()).collect();

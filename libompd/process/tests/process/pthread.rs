@@ -35,10 +35,10 @@ fn the_distance_is_what_the_c_library_states_for_debuggers() {
     for (machine, module, expected) in [
         (Machine::X86_64, &glibc, Some(0)),
         (Machine::X86_64, &other, Some(0)),
-        (Machine::Aarch64, &glibc, Some(1776)),
-        (Machine::Aarch64, &other, None),
-        (Machine::Aarch64, &absurd, None),
-        (Machine::Other(8), &glibc, None),
+        (Machine::AARCH64, &glibc, Some(1776)),
+        (Machine::AARCH64, &other, None),
+        (Machine::AARCH64, &absurd, None),
+        (Machine::of_elf(8), &glibc, None),
     ] {
         assert_eq!(distance(machine, module), expected, "{machine:?} {}", module.path);
     }

@@ -116,7 +116,7 @@ fn an_aarch64_core_opens_on_any_host() {
         w.word(&mut data, 0x1122_3344_5566_7788);
         let core = open("aarch64", &w.core(183, &notes, &[(0x10_0000, &data, 8)], false)).expect("open");
         let byte_order = if big_endian { ByteOrder::Big } else { ByteOrder::Little };
-        assert_eq!(core.arch(), Arch { machine: Machine::Aarch64, pointer_bytes: 8, byte_order });
+        assert_eq!(core.arch(), Arch { machine: Machine::AARCH64, pointer_bytes: 8, byte_order });
         assert_eq!(core.read_u64(Addr(0x10_0000)), Ok(0x1122_3344_5566_7788));
         let threads: Vec<i32> = core.threads().iter().map(|t| t.lwp).collect();
         assert_eq!(threads, [70, 71]);
@@ -132,7 +132,7 @@ fn a_32_bit_big_endian_core_gives_memory_and_threads_but_no_registers() {
     let mut notes = Vec::new();
     w.note(&mut notes, "CORE", 1, &w.status(9, &[0; 48]));
     let core = open("ppc", &w.core(20, &notes, &[(0x1000, &[1, 2, 3, 4, 5, 6, 7, 8], 8)], false)).expect("open");
-    assert_eq!(core.arch().machine, Machine::Other(20));
+    assert_eq!(core.arch().machine, Machine::of_elf(20));
     assert_eq!(core.read_ptr(Addr(0x1000)), Ok(Addr(0x0102_0304)));
     assert_eq!(core.threads()[0].lwp, 9);
     assert!(core.threads()[0].registers.as_ref().is_err_and(|why| why.contains("20")));

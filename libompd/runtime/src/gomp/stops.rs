@@ -312,7 +312,7 @@ impl Search<'_> {
         let place = format!("{name}+{:#x}, where it calls a task", at.wrapping_sub(function.start));
         let registers = match operand {
             Some(Operand::Register(register) | Operand::Memory { base: register, .. }) => vec![register],
-            None => Vec::new(),
+            Some(Operand::Slot(_) | Operand::Indexed { .. }) | None => Vec::new(),
         };
         let site = Site::new(StopEvent::TaskBegin, at, Kind::TaskCall(operand), place);
         self.found.site(Site { registers, ..site });
@@ -572,5 +572,6 @@ fn called(target: &dyn Target, operand: Operand, registers: Values<'_>) -> Optio
     match operand {
         Operand::Register(register) => registers(register).map(Addr),
         Operand::Memory { base, offset } => target.read_ptr(Addr(registers(base)?).offset(offset)).ok(),
+        Operand::Slot(_) | Operand::Indexed { .. } => None,
     }
 }

@@ -18,20 +18,17 @@ use crate::stops::{AtStop, Lacking, StopEvent, Values, encountering};
 
 /// The DWARF number of the register that leads to where a function just called will return to.
 pub(crate) fn return_register(machine: Machine) -> Option<u16> {
-    match machine {
-        Machine::X86_64 => Some(7),
-        Machine::Aarch64 => Some(30),
-        Machine::Other(_) => None,
-    }
+    machine.facts().map(|facts| facts.registers.return_address())
 }
 
 /// The name of the function that has called the one whose first instruction is next.
 fn caller(target: &dyn Target, registers: Values<'_>) -> Result<String, String> {
-    let machine = target.arch().machine;
-    let register = return_register(machine).and_then(registers).ok_or("registers are not known")?;
-    let returns = match machine {
-        Machine::X86_64 => target.read_ptr(Addr(register)).map_err(|fault| fault.to_string())?,
-        _ => Addr(register),
+    let roles = target.arch().machine.facts().map(|facts| &facts.registers);
+    let known = roles.and_then(|roles| Some((registers(roles.return_address())?, roles.link)));
+    let (register, link) = known.ok_or("registers are not known")?;
+    let returns = match link {
+        None => target.read_ptr(Addr(register)).map_err(|fault| fault.to_string())?,
+        Some(_) => Addr(register),
     };
     let found = target.module_at(returns).and_then(|module| module.symbol_at(returns));
     found.map(|(symbol, _)| symbol.name).ok_or_else(|| format!("the function around {returns} has no name"))

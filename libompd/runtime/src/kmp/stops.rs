@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ompd_layout::code::{self, Call, Callee, CodeImage, Event, Expr, Limits, Run, TransferKind};
+use ompd_layout::code::{self, Call, Callee, CodeImage, Event, Expr, Limits, Operand, Run, TransferKind};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Target};
 
@@ -99,7 +99,7 @@ impl Search<'_> {
         let creates = |transfer: &code::Transfer| {
             let (TransferKind::Call(to) | TransferKind::Jump(to)) = transfer.kind else {
                 // Where there are no stubs, calls go through the table.
-                return transfer.kind == TransferKind::CallThrough(None);
+                return matches!(transfer.kind, TransferKind::CallThrough(None | Some(Operand::Slot(_))));
             };
             let built_in = CodeImage::symbol(self.image(), "pthread_create") == Some(to);
             built_in || code::stub_of(self.image(), to).is_some_and(|name| &*name == "pthread_create")
@@ -427,7 +427,7 @@ impl Search<'_> {
         // All ends that there are have been seen.
         let range = self.branches.function(entry)?;
         let leaves = |transfer: &&code::Transfer| match transfer.kind {
-            TransferKind::Return | TransferKind::JumpThrough => true,
+            TransferKind::Return | TransferKind::JumpThrough(_) => true,
             TransferKind::Jump(to) => !range.contains(&to),
             _ => false,
         };

@@ -7,7 +7,8 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use ompd_process::{Addr, Environment, Machine, Registers, Target, TargetExt};
+use ompd_process::machine::ThreadLocal;
+use ompd_process::{Addr, Environment, Registers, Target, TargetExt};
 
 mod doacross;
 mod focus;
@@ -182,11 +183,9 @@ impl<'a> Reader<'a> {
             Distance::Of(offset) => offset,
             Distance::At(slot) => self.target.read_u64(slot)?,
         };
-        // Thread-local storage lies below the thread pointer on x86-64, above it on aarch64 (ELF TLS, variants II and I).
-        let sane = match self.target.arch().machine {
-            Machine::X86_64 => -MAX..0,
-            _ => 1..MAX,
-        };
+        let thread_local = self.target.arch().machine.facts().map(|facts| facts.thread_local);
+        // Most machines have variant I.
+        let sane = thread_local.unwrap_or(ThreadLocal::Above { control_block: 0 }).distances(MAX);
         if sane.contains(&(offset as i64)) {
             Ok(offset)
         } else {

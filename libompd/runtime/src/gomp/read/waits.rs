@@ -1,13 +1,14 @@
 //! What a thread waits for.
 
 use ompd_layout::Origin;
-use ompd_process::{Addr, Machine, Registers, TargetExt};
+use ompd_process::{Addr, Registers, TargetExt};
 
 use crate::gomp::reason::Own;
 use super::tasks::SEM_COUNT;
 use super::{GompTeam, GompThread, Place, Reader};
 use crate::bind::View;
 use crate::model::*;
+use crate::os;
 use crate::owner::Owner;
 
 /// Flags in the low bits of a team barrier's generation, and what it goes up by (`BAR_*` in `config/linux/bar.h`).
@@ -137,15 +138,13 @@ impl Reader<'_> {
         }
     }
 
-    /// libgomp's threads sleep in futex calls made by libgomp's own code, so the address they gave the kernel names
-    /// what they wait for. A futex call from elsewhere (libc) is the program's own business.
+    /// libgomp's threads sleep in futex calls made by libgomp's own code, or by `syscall` of the C library, called from there.
+    /// So the address they gave the kernel names what they wait for. Other futex calls are the program's own business.
     pub(super) fn wait_of(&mut self, raw: &GompThread) -> Fact<Option<Wait>> {
         let origin = Origin::Registers;
-        if self.target.arch().machine != Machine::X86_64 {
-            // Elsewhere libgomp sleeps through the C library, and arguments of system calls are not recovered.
+        let Some(futex) = self.target.arch().machine.call_number("futex") else {
             return Fact::unknown(Own::WaitsOnMachine);
-        }
-        const FUTEX: u64 = 202;
+        };
         let registers = match &raw.registers {
             Ok(registers) => *registers,
             // That a thread of no team waits for its next region need not be read off its registers.
@@ -160,15 +159,15 @@ impl Reader<'_> {
                 };
             }
         };
-        let other_call = registers.syscall.is_some_and(|call| call.number != FUTEX);
-        match self.gomp.owner(self.target, registers.pc) {
+        let other_call = registers.syscall.is_some_and(|call| call.number != futex);
+        match self.owner_of(&registers) {
             Owner::Runtime => {}
             Owner::Unclear if !other_call => {
                 return Fact::unknown(Own::CodeOfEither);
             }
             Owner::Other | Owner::Unclear => return Fact::known(None, origin),
         }
-        let asleep = registers.syscall.filter(|c| c.number == FUTEX).map(|call| Word {
+        let asleep = registers.syscall.filter(|c| c.number == futex && os::is_futex_wait(c.args[1])).map(|call| Word {
             addr: Addr(call.args[0]),
             expected: call.args[2] as u32,
             asleep: true,
@@ -188,6 +187,18 @@ impl Reader<'_> {
         self.wait_for(raw, word, origin)
     }
 
+    /// Whose code a thread executes. A system call that the C library makes for libgomp is libgomp's: there the return address is
+    /// still in its register, since nothing has been called in between.
+    fn owner_of(&self, registers: &Registers) -> Owner {
+        let owner = self.gomp.owner(self.target, registers.pc);
+        let facts = self.target.arch().machine.facts().filter(|_| owner == Owner::Other && registers.syscall.is_some());
+        let link = facts.and_then(|facts| {
+            let register = facts.registers.link?;
+            Some(Addr(registers.general.get(usize::from(register))? & facts.address_bits))
+        });
+        link.map_or(owner, |link| self.gomp.owner(self.target, link.back(1)))
+    }
+
     /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).
     fn spins_on(&self, registers: &Registers) -> Option<Word> {
         /// Bytes before and behind an instruction that a loop around it may take up.
@@ -197,7 +208,7 @@ impl Reader<'_> {
         // Where the code begins within that distance, the loop may lie behind all the same.
         let code = self.target.read_vec(from, 2 * AROUND).map(|code| (from, code));
         let (at, code) = code.or_else(|_| self.target.read_vec(pc, AROUND).map(|code| (pc, code))).ok()?;
-        let poll = ompd_layout::code::poll(&code, at.0, pc.0, &registers.general)?;
+        let poll = ompd_layout::code::poll(self.target.arch().machine, &code, at.0, pc.0, &registers.general)?;
         Some(Word { addr: Addr(poll.addr), expected: poll.expected, asleep: false })
     }
 

@@ -31,9 +31,9 @@ enum How {
 
 /// `enum kmp_indirect_locktag_t`: how, and whether it is a nest lock. Adaptive locks and those with restricted transactions
 /// begin with a queuing lock, and are kinds of x86 only (`KMP_USE_TSX`).
-fn kinds(machine: &Machine) -> &'static [(How, bool)] {
-    match machine {
-        Machine::X86_64 => &[
+fn kinds(machine: Machine) -> &'static [(How, bool)] {
+    match machine.facts().is_some_and(|facts| facts.has_transactions) {
+        true => &[
             (How::Ticket, false),
             (How::Queuing, false),
             (How::Queuing, false),
@@ -45,7 +45,7 @@ fn kinds(machine: &Machine) -> &'static [(How, bool)] {
             (How::Queuing, true),
             (How::Drdpa, true),
         ],
-        _ => &[
+        false => &[
             (How::Ticket, false),
             (How::Queuing, false),
             (How::Drdpa, false),
@@ -95,7 +95,7 @@ impl Reader<'_> {
     fn lock_entries(&mut self) -> (Vec<Entry>, Result<(), Reason>) {
         let kmp = self.kmp;
         let s = &kmp.structs;
-        let kinds = kinds(&self.target.arch().machine);
+        let kinds = kinds(self.target.arch().machine);
         let mut entries = Vec::new();
         let mut read = || -> Result<(), Reason> {
             let mut table = self.global(schema::LOCK_TABLE)?;
@@ -372,10 +372,6 @@ impl Reader<'_> {
 
     /// Number of the system call `futex`.
     pub(super) fn futex_call(&self) -> Option<u64> {
-        match self.target.arch().machine {
-            Machine::X86_64 => Some(202),
-            Machine::Aarch64 => Some(98),
-            Machine::Other(_) => None,
-        }
+        self.target.arch().machine.call_number("futex")
     }
 }

@@ -1,14 +1,21 @@
 //! What x86-64 instructions compute.
 
+mod poll;
+mod transfers;
+
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic as M, OpAccess, OpKind,
     Register as R,
 };
 
-use super::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
-use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
-use super::image::CodeImage;
-use super::state::{Convention, Path, cut, mask, masked, realigned, sign_extend, signed};
+use ompd_process::Machine;
+
+use crate::code::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
+use crate::code::expr::{Callee, Expr, Kind, Op, TlsSlot};
+use crate::code::image::CodeImage;
+use crate::code::poll::{Poll, Step};
+use crate::code::state::{Convention, Path, cut, mask, masked, realigned, sign_extend, signed};
+use crate::code::transfers::EachTransfer;
 
 // General registers by their number in the encoding.
 const RAX: usize = 0;
@@ -20,13 +27,8 @@ pub(super) struct X86 {
     info: InstructionInfoFactory,
 }
 
-impl X86 {
-    pub(super) fn new() -> X86 {
-        X86 { info: InstructionInfoFactory::new() }
-    }
-}
-
 impl InstructionSet for X86 {
+    const MACHINE: Machine = Machine::X86_64;
     type Instruction = Instruction;
     const LONGEST: usize = 15;
     const CONVENTION: Convention = Convention {
@@ -38,6 +40,10 @@ impl InstructionSet for X86 {
         volatile: &[0, 1, 2, 6, 7, 8, 9, 10, 11],
         pushed: 8,
     };
+
+    fn new() -> X86 {
+        X86 { info: InstructionInfoFactory::new() }
+    }
 
     fn decode(bytes: &[u8], at: u64) -> Option<Instruction> {
         let instruction = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
@@ -103,6 +109,18 @@ impl InstructionSet for X86 {
             pc = i.next_ip();
         }
         None
+    }
+
+    fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
+        transfers::transfers(bytes, start, each);
+    }
+
+    fn next_steps(i: &Instruction, _: u64) -> [Option<(u64, bool)>; 2] {
+        poll::next_steps(i)
+    }
+
+    fn polled(way: &[Step<X86>], general: &[u64]) -> Option<Poll> {
+        poll::polled(way, general)
     }
 }
 
@@ -456,7 +474,7 @@ fn is_set(m: M) -> bool {
 }
 
 /// The number DWARF gives a 64-bit general register (psABI x86-64, figure 3.36); `None` for any other.
-pub fn dwarf_register(register: R) -> Option<u16> {
+fn dwarf_register(register: R) -> Option<u16> {
     use R;
     const ORDER: [R; 16] = [
         R::RAX,

@@ -1,14 +1,19 @@
 //! What aarch64 instructions compute.
 
 mod memory;
+mod poll;
+mod transfers;
 
+use ompd_process::Machine;
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode as O, Operand, SIMDSizeCode, ShiftStyle, SizeCode};
 
-use super::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
-use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
-use super::image::CodeImage;
-use super::state::{Convention, Path, cut, escape, mask, masked, realigned, sign_extend, signed, stack_slot};
+use crate::code::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
+use crate::code::expr::{Callee, Expr, Kind, Op, TlsSlot};
+use crate::code::image::CodeImage;
+use crate::code::poll::{Poll, Step};
+use crate::code::state::{Convention, Path, cut, escape, mask, masked, realigned, sign_extend, signed, stack_slot};
+use crate::code::transfers::EachTransfer;
 
 /// The stack pointer's place among the registers; the zero register has the same number and is told apart by operand.
 const SP: usize = 31;
@@ -23,6 +28,7 @@ const THREAD_POINTER: u16 = 0x5e82;
 pub(super) struct Arm64;
 
 impl InstructionSet for Arm64 {
+    const MACHINE: Machine = Machine::AARCH64;
     type Instruction = Instruction;
     const LONGEST: usize = 4;
     const CONVENTION: Convention = Convention {
@@ -32,6 +38,10 @@ impl InstructionSet for Arm64 {
         volatile: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 30],
         pushed: 0,
     };
+
+    fn new() -> Arm64 {
+        Arm64
+    }
 
     fn decode(bytes: &[u8], _: u64) -> Option<Instruction> {
         InstDecoder::default().decode(&mut U8Reader::new(bytes)).ok()
@@ -150,6 +160,17 @@ impl InstructionSet for Arm64 {
             }
         }
         None
+    }
+    fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
+        transfers::transfers(bytes, start, each);
+    }
+
+    fn next_steps(i: &Instruction, at: u64) -> [Option<(u64, bool)>; 2] {
+        poll::next_steps(i, at)
+    }
+
+    fn polled(way: &[Step<Arm64>], general: &[u64]) -> Option<Poll> {
+        poll::polled(way, general)
     }
 }
 

@@ -1,0 +1,70 @@
+//! What is particular to the instructions of a machine: a folder for each, and one line in [`MACHINES`].
+//!
+//! What else there is to know of a machine is in `ompd_process::machine`, which has a table like this one.
+
+mod aarch64;
+mod x86_64;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use ompd_process::Machine;
+
+use super::engine::{self, InstructionSet, Stub};
+use super::image::CodeImage;
+use super::poll::{self, Poll};
+use super::run::{Limits, Run};
+use super::transfers::EachTransfer;
+
+/// All machines whose instructions are decoded.
+static MACHINES: [&dyn Decoding; 2] = [&Of::<x86_64::X86>(PhantomData), &Of::<aarch64::Arm64>(PhantomData)];
+
+/// What is asked about the code of a machine.
+pub(super) trait Decoding: Sync {
+    /// The machine.
+    fn machine(&self) -> Machine;
+    /// See [`engine::execute`].
+    fn execute(&self, image: &dyn CodeImage, entry: u64, limits: &Limits) -> Run;
+    /// See [`engine::sweep`].
+    fn sweep(&self, image: &dyn CodeImage, range: Range<u64>) -> Run;
+    /// See [`InstructionSet::stub`].
+    fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub>;
+    /// See [`InstructionSet::transfers`].
+    fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>);
+    /// See [`poll::find`].
+    fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll>;
+}
+
+/// The machine's decoding; `None` where there is none.
+pub(super) fn of(machine: Machine) -> Option<&'static dyn Decoding> {
+    MACHINES.iter().copied().find(|decoding| decoding.machine() == machine)
+}
+
+/// An instruction set as a [`Decoding`].
+struct Of<I>(PhantomData<fn() -> I>);
+
+impl<I: InstructionSet> Decoding for Of<I> {
+    fn machine(&self) -> Machine {
+        I::MACHINE
+    }
+
+    fn execute(&self, image: &dyn CodeImage, entry: u64, limits: &Limits) -> Run {
+        engine::execute(I::new(), image, entry, limits)
+    }
+
+    fn sweep(&self, image: &dyn CodeImage, range: Range<u64>) -> Run {
+        engine::sweep(I::new(), image, range)
+    }
+
+    fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub> {
+        I::stub(image, at)
+    }
+
+    fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>) {
+        I::transfers(bytes, start, each);
+    }
+
+    fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll> {
+        poll::find::<I>(code, at, pc, general)
+    }
+}
