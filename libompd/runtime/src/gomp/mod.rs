@@ -70,9 +70,10 @@ impl Family for Libgomp {
         &ABOUT
     }
 
-    /// A static program has only what it uses; one that opens a region has the function that starts its team.
+    /// Other runtimes have the entry points for constructs as well, but not those for the registration of offloaded code
+    /// (since GCC 5). A static program has only what it uses; one that opens a region has the function that starts its team.
     fn defined_by(&self, defines: &dyn Fn(&str) -> bool) -> bool {
-        defines("GOMP_barrier") || defines("gomp_team_start")
+        defines("GOMP_barrier") && defines("GOMP_offload_register") || defines("gomp_team_start")
     }
 
     fn origins(&self) -> FamilyOrigins {
