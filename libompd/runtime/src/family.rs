@@ -70,18 +70,10 @@ pub struct Variables {
     pub prefix: &'static str,
     /// A variable and the value of it with which waiting threads spin without end.
     pub spins: (&'static str, &'static str),
-    /// Those that say `run-sched-var`.
-    pub schedule: &'static [&'static str],
-    /// Those that say `thread-limit-var`.
-    pub thread_limit: &'static [&'static str],
     /// Those that bind threads, beside `OMP_PROC_BIND` and `OMP_PLACES`.
     pub affinity: &'static [&'static str],
     /// What a switch says.
     pub flag: fn(&str) -> Option<bool>,
-    /// Threads are spread where no more is said than that they are to be bound.
-    pub spreads: bool,
-    /// Each allocator that can be named is there.
-    pub has_all_allocators: bool,
 }
 
 /// What every family's names of variables begin with.

@@ -146,7 +146,7 @@ pub(crate) struct FamilyOrigins {
 }
 
 /// Why a family says nothing.
-const NOT_READ: &str = "it is not read of this runtime";
+pub(crate) const NOT_READ: &str = "it is not read of this runtime";
 
 /// Why nothing is read on the word of a layout that memory has contradicted.
 pub(crate) const NOT_SHOWN_TO_FIT: &str = "whether the layout fits this process is not certain";

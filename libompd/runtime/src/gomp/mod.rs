@@ -26,7 +26,7 @@ use crate::gnu_interface;
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::sources;
+use crate::icvs::texts;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -46,12 +46,8 @@ static ABOUT: About = About {
     variables: Variables {
         prefix: "GOMP_",
         spins: ("GOMP_SPINCOUNT", "infinity"),
-        schedule: &["OMP_SCHEDULE"],
-        thread_limit: &["OMP_THREAD_LIMIT"],
         affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"],
-        flag: sources::flag,
-        spreads: false,
-        has_all_allocators: true,
+        flag: texts::flag,
     },
     layouts: Layouts {
         schema: &schema::SCHEMA,

@@ -30,7 +30,7 @@ use crate::gnu_interface;
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::sources;
+use crate::icvs::texts;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -50,13 +50,8 @@ static ABOUT: About = About {
     variables: Variables {
         prefix: "KMP_",
         spins: ("KMP_BLOCKTIME", "infinite"),
-        schedule: &["OMP_SCHEDULE", "KMP_SCHEDULE"],
-        thread_limit: &["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS", "KMP_MAX_THREADS"],
         affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"],
         flag,
-        spreads: true,
-        // Most are there only if the runtime finds a library that has them; else it takes the default.
-        has_all_allocators: false,
     },
     layouts: Layouts {
         schema: &schema::SCHEMA,
@@ -95,7 +90,7 @@ impl Family for Libomp {
 
 /// `true` and `false`, and the beginnings of other words (`__kmp_str_match_true`).
 fn flag(text: &str) -> Option<bool> {
-    sources::flag(text).or_else(|| match text.to_ascii_lowercase().as_str() {
+    texts::flag(text).or_else(|| match text.to_ascii_lowercase().as_str() {
         "1" | "on" | "yes" | "y" | "t" | ".true." | ".t." | "enabled" => Some(true),
         "0" | "off" | "no" | "n" | "f" | ".false." | ".f." | "disabled" => Some(false),
         _ => None,
