@@ -9,6 +9,7 @@ use ompd_layout::{Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
+use crate::icvs::Kept;
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::stops::Stops;
 
@@ -26,6 +27,11 @@ pub(crate) trait Family: Sync + fmt::Debug {
 
     /// Finds the layout of the runtime in `module`, without the origins to `ignore`.
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime>;
+
+    /// The control variables of the family, one by one; of a family that reads none there are none.
+    fn icvs(&self) -> Vec<Kept> {
+        Vec::new()
+    }
 
     /// Where a debugger can stop a process that uses the runtime in `file`, by addresses of the file.
     fn stops_of(&self, file: &ElfFile) -> Stops;
@@ -84,6 +90,11 @@ pub(crate) use crate::FAMILIES;
 /// What is known of each family, in the order of the table.
 pub fn families() -> impl Iterator<Item = &'static About> {
     FAMILIES.iter().map(|family| family.about())
+}
+
+/// What each family says of control variables, in the order of the table.
+pub fn icvs() -> impl Iterator<Item = (&'static About, Vec<Kept>)> {
+    FAMILIES.iter().map(|family| (family.about(), family.icvs()))
 }
 
 /// The family that a file is of, by what it defines: the last listed of those that claim it, since runtimes also export the

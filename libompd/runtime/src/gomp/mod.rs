@@ -23,10 +23,10 @@ use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
+use crate::icvs::{Kept, texts};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::icvs::texts;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -74,6 +74,10 @@ impl Family for Libgomp {
 
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
         Box::new(Gomp::with(target, module, &origins(), ignore))
+    }
+
+    fn icvs(&self) -> Vec<Kept> {
+        read::Reader::icvs()
     }
 
     fn stops_of(&self, file: &ElfFile) -> Stops {

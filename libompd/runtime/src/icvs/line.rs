@@ -49,4 +49,20 @@ impl<H> Line<H> {
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.entry.variables.iter().chain(self.also).copied()
     }
+
+    /// The line as others may know it.
+    pub(crate) fn kept(&self, unread: Option<&'static str>) -> Kept {
+        Kept { entry: self.entry, variables: self.variables().collect(), unread }
+    }
+}
+
+/// What a family says of a control variable.
+#[derive(Debug)]
+pub struct Kept {
+    /// The control variable.
+    pub entry: &'static Entry,
+    /// All variables of the environment that set it there.
+    pub variables: Vec<&'static str>,
+    /// Why it is not read, if so.
+    pub unread: Option<&'static str>,
 }

@@ -27,10 +27,10 @@ use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
+use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::icvs::texts;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -77,6 +77,10 @@ impl Family for Libomp {
 
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
         Box::new(Kmp::with(target, module, &origins(), ignore))
+    }
+
+    fn icvs(&self) -> Vec<Kept> {
+        read::Reader::icvs()
     }
 
     fn stops_of(&self, file: &ElfFile) -> Stops {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::{GompThread, Reader};
+use super::{GompThread, NO_OMPT, Reader};
 use crate::bind::{Slot, View, Why};
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
@@ -40,43 +40,50 @@ pub(super) enum How {
     Process(fn(&Reader<'_>) -> Fact<IcvValue>),
     /// It is not read, for this reason.
     Unread(&'static str),
+    /// The same, and reports do not list it.
+    Unlisted(&'static str),
 }
 
-use How::{List, Process, Task, Thread, Unread};
+use How::{List, Process, Task, Thread, Unlisted, Unread};
 
 const NOT_FOUND: &str = "where this runtime keeps it is not known";
 
 /// How often a waiting thread looks before it sleeps.
-static SPINCOUNT: Entry = Entry {
-    icv: Icv("GOMP_SPINCOUNT"),
-    variables: &["GOMP_SPINCOUNT"],
-    parse: texts::number,
-    ..Entry::OF_PROCESS
-};
+static SPINCOUNT: Entry =
+    Entry { icv: Icv("GOMP_SPINCOUNT"), variables: &["GOMP_SPINCOUNT"], parse: texts::number, ..Entry::OF_PROCESS };
 
 /// The control variables of libgomp.
 pub(super) static ICVS: &[Line<How>] = &[
-    line(&NTHREADS, List { own: |r, task| r.member(task, |i| &i.nthreads, View::uint).map(IcvValue::Count), all: |r| r.nthreads() }),
+    line(
+        &NTHREADS,
+        List { own: |r, task| r.member(task, |i| &i.nthreads, View::uint).map(IcvValue::Count), all: |r| r.nthreads() },
+    ),
     line(&DYN, Task(|r, task| r.member(task, |i| &i.dynamic, View::flag).map(IcvValue::Flag))),
-    line(&RUN_SCHED, Task(|r, task| r.schedule(task).map(IcvValue::Schedule))).by_default(|_, _| {
-        Some(IcvValue::Schedule(Schedule { kind: 2, monotonic: false, chunk: 1 }))
-    }),
+    line(&RUN_SCHED, Task(|r, task| r.schedule(task).map(IcvValue::Schedule)))
+        .by_default(|_, _| Some(IcvValue::Schedule(Schedule { kind: 2, monotonic: false, chunk: 1 }))),
     line(&MAX_ACTIVE_LEVELS, Task(|r, task| r.max_active_levels(task).map(IcvValue::Count))),
-    line(&THREAD_LIMIT, Task(|r, task| {
-        let limit = |limit| (limit != u32::MAX).then_some(u64::from(limit));
-        r.member(task, |i| &i.thread_limit, View::u32).map(|raw| IcvValue::Limit(limit(raw)))
-    })),
-    line(&BIND, List {
-        own: |r, task| r.member(task, |i| &i.bind, View::u32).map(|bind| IcvValue::Bind(ProcBind(bind))),
-        all: |r| r.binds(),
-    }),
-    line(&LEVELS, Thread(|r, thread| {
-        r.gomp.structs.thread.level.fact(Ok(IcvValue::Count(thread.level.into())))
-    })),
-    line(&ACTIVE_LEVELS, Thread(|r, thread| {
-        let slot = &r.gomp.structs.thread.active_level;
-        slot.fact(thread.view.u32(slot).map(|level| IcvValue::Count(level.into())))
-    })),
+    line(
+        &THREAD_LIMIT,
+        Task(|r, task| {
+            let limit = |limit| (limit != u32::MAX).then_some(u64::from(limit));
+            r.member(task, |i| &i.thread_limit, View::u32).map(|raw| IcvValue::Limit(limit(raw)))
+        }),
+    ),
+    line(
+        &BIND,
+        List {
+            own: |r, task| r.member(task, |i| &i.bind, View::u32).map(|bind| IcvValue::Bind(ProcBind(bind))),
+            all: |r| r.binds(),
+        },
+    ),
+    line(&LEVELS, Thread(|r, thread| r.gomp.structs.thread.level.fact(Ok(IcvValue::Count(thread.level.into()))))),
+    line(
+        &ACTIVE_LEVELS,
+        Thread(|r, thread| {
+            let slot = &r.gomp.structs.thread.active_level;
+            slot.fact(thread.view.u32(slot).map(|level| IcvValue::Count(level.into())))
+        }),
+    ),
     line(&DEFAULT_DEVICE, Task(|r, task| r.default_device(task).map(IcvValue::Number))),
     line(&DEF_ALLOCATOR, Thread(|r, thread| r.def_allocator(thread).map(Allocator).map(IcvValue::Allocator))),
     line(&CANCEL, Process(|r| r.word(r.gomp.cancel, 1, "cancel-var").map(|value| IcvValue::Flag(value != 0)))),
@@ -90,6 +97,12 @@ pub(super) static ICVS: &[Line<How>] = &[
     // `gomp_affinity_format_var` in icv.c.
     line(&AFFINITY_FORMAT, Process(|r| r.text_setting(r.gomp.affinity_format, "affinity-format-var")))
         .by_default(|_, _| Some(IcvValue::Text("level %L thread %i affinity %A".to_owned()))),
+    line(&DISPLAY_AFFINITY, Unlisted(NOT_FOUND)),
+    line(&TARGET_OFFLOAD, Unlisted(NOT_FOUND)),
+    line(&TOOL, Unlisted(NO_OMPT)),
+    line(&TOOL_LIBRARIES, Unlisted(NO_OMPT)),
+    line(&TOOL_VERBOSE_INIT, Unlisted(NO_OMPT)),
+    line(&DEBUG, Unlisted("libgomp has no OMPD")),
     line(&WAIT_POLICY, Unread(NOT_FOUND)),
     line(&SPINCOUNT, Unread(NOT_FOUND)),
 ];
@@ -146,7 +159,7 @@ impl Reader<'_> {
             match &line.how {
                 Task(read) | List { own: read, .. } => values.set(line.entry, read(self, &view)),
                 Thread(_) => values.set(line.entry, Fact::unknown("it belongs to a thread")),
-                Process(_) | Unread(_) => {}
+                Process(_) | Unread(_) | Unlisted(_) => {}
             }
         }
         Ok(Icvs { values, ..Icvs::unknown("it belongs to a thread") })
@@ -325,6 +338,15 @@ impl Reader<'_> {
         }
     }
 
+    /// What the table says of each.
+    pub(in crate::gomp) fn icvs() -> Vec<Kept> {
+        let unread = |line: &Line<How>| match line.how {
+            Unread(why) | Unlisted(why) => Some(why),
+            _ => None,
+        };
+        ICVS.iter().map(|line| line.kept(unread(line))).collect()
+    }
+
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
         ICVS.iter().filter_map(|line| self.setting_of(line)).collect()
@@ -434,5 +456,23 @@ impl Reader<'_> {
             Ok(cpus.into())
         };
         sets.iter().map(set).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_process_has_is_read_from_variables() {
+        for line in ICVS {
+            let of_process = match line.how {
+                Process(..) => true,
+                Unread(_) | Unlisted(_) => line.entry.is_of_process(),
+                _ => false,
+            };
+            assert_eq!(line.entry.is_of_process(), of_process, "{}", line.entry.name());
+            assert_eq!(line.entry.is_list, matches!(line.how, List { .. }), "{}", line.entry.name());
+        }
     }
 }

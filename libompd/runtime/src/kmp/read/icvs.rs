@@ -9,9 +9,9 @@ use super::Reader;
 use super::settings::{ENABLED, LIBRARIES, OFFLOADS, POLICIES, SAID_OF_LIBRARY, SAID_OF_POLICY, word};
 use crate::bind::{SizeOf, Slot, View, Why};
 use crate::excerpt::NOT_LOOKED_FOR;
-use crate::kmp::Kmp;
 use crate::icvs::{self, *};
 use crate::instance::NOT_READ;
+use crate::kmp::Kmp;
 use crate::kmp::schema::{self, AVAIL_PROC, KmpInfo, KmpInternalControl, KmpTeam, NESTED_BIND, NESTED_NTH};
 use crate::limits;
 use crate::model::*;
@@ -59,30 +59,43 @@ static BLOCKTIME: Entry =
 
 /// The control variables of libomp and libiomp5.
 pub(super) static ICVS: &[Line<How>] = &[
-    line(&NTHREADS, List {
-        own: |i, task| i.nproc.fact(task.count(&i.nproc).map(|n| IcvValue::Count(n.into()))),
-        deeper: |r, of_team, level| r.nthreads_beyond(of_team, level),
-    }),
+    line(
+        &NTHREADS,
+        List {
+            own: |i, task| i.nproc.fact(task.count(&i.nproc).map(|n| IcvValue::Count(n.into()))),
+            deeper: |r, of_team, level| r.nthreads_beyond(of_team, level),
+        },
+    ),
     line(&DYN, Task(|i, task| i.dynamic.fact(task.flag(&i.dynamic).map(IcvValue::Flag)))),
-    line(&RUN_SCHED, Task(|i, task| {
-        let read = || Ok(IcvValue::Schedule(schedule(task.u32(&i.sched_kind)?, task.int(&i.sched_chunk)?)));
-        i.sched_kind.fact(read())
-    }))
+    line(
+        &RUN_SCHED,
+        Task(|i, task| {
+            let read = || Ok(IcvValue::Schedule(schedule(task.u32(&i.sched_kind)?, task.int(&i.sched_chunk)?)));
+            i.sched_kind.fact(read())
+        }),
+    )
     .also(&["KMP_SCHEDULE"])
     .by_default(|_, _| Some(IcvValue::Schedule(Schedule { kind: 1, monotonic: false, chunk: 0 }))),
-    line(&MAX_ACTIVE_LEVELS, Task(|i, task| {
-        i.max_active_levels.fact(task.count(&i.max_active_levels).map(|n| IcvValue::Count(n.into())))
-    })),
-    line(&THREAD_LIMIT, Task(|i, task| {
-        let limit = |raw: u32| IcvValue::Limit((u64::from(raw) < NO_LIMIT).then_some(u64::from(raw)));
-        i.thread_limit.fact(task.count(&i.thread_limit).map(limit))
-    }))
+    line(
+        &MAX_ACTIVE_LEVELS,
+        Task(|i, task| i.max_active_levels.fact(task.count(&i.max_active_levels).map(|n| IcvValue::Count(n.into())))),
+    ),
+    line(
+        &THREAD_LIMIT,
+        Task(|i, task| {
+            let limit = |raw: u32| IcvValue::Limit((u64::from(raw) < NO_LIMIT).then_some(u64::from(raw)));
+            i.thread_limit.fact(task.count(&i.thread_limit).map(limit))
+        }),
+    )
     .also(&["KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS", "KMP_MAX_THREADS"]),
     // Threads are spread where no more is said than that they are to be bound.
-    line(&BIND, List {
-        own: |i, task| i.proc_bind.fact(task.u32(&i.proc_bind).map(|bind| IcvValue::Bind(ProcBind(bind)))),
-        deeper: |r, _, level| r.binds_beyond(level),
-    })
+    line(
+        &BIND,
+        List {
+            own: |i, task| i.proc_bind.fact(task.u32(&i.proc_bind).map(|bind| IcvValue::Bind(ProcBind(bind)))),
+            deeper: |r, _, level| r.binds_beyond(level),
+        },
+    )
     .agrees(|own, said| {
         own == said || matches!((own, said), (IcvValue::Bind(ProcBind(4)), IcvValue::Bind(ProcBind(1))))
     }),
@@ -90,18 +103,24 @@ pub(super) static ICVS: &[Line<How>] = &[
     line(&ACTIVE_LEVELS, Team(|team| &team.active_level)),
     line(&DEFAULT_DEVICE, Task(|i, task| i.default_device.fact(task.int(&i.default_device).map(IcvValue::Number)))),
     // Most allocators are there only if the runtime finds a library that has them; else it takes the default.
-    line(&DEF_ALLOCATOR, Thread(|s, thread| {
-        s.def_allocator.fact(thread.uint(&s.def_allocator).map(|handle| IcvValue::Allocator(Allocator(handle))))
-    }))
+    line(
+        &DEF_ALLOCATOR,
+        Thread(|s, thread| {
+            s.def_allocator.fact(thread.uint(&s.def_allocator).map(|handle| IcvValue::Allocator(Allocator(handle))))
+        }),
+    )
     .says(|text, variables| {
         texts::allocator(text, variables).filter(|said| *said == IcvValue::Allocator(Allocator::DEFAULT))
     }),
     line(&CANCEL, Process(schema::CANCEL, |r, name| r.switch(name))),
     line(&MAX_TASK_PRIORITY, Process(schema::MAX_TASK_PRIORITY, |r, name| r.int(name))),
     line(&NUM_PROCS, Process(AVAIL_PROC, |r, name| r.int(name))).also(&["KMP_HW_SUBSET", "KMP_AFFINITY"]),
-    line(&STACKSIZE, Process(schema::STACKSIZE, |r, name| {
-        r.number(name, r.target.arch().pointer_bytes.into()).map(IcvValue::Number)
-    }))
+    line(
+        &STACKSIZE,
+        Process(schema::STACKSIZE, |r, name| {
+            r.number(name, r.target.arch().pointer_bytes.into()).map(IcvValue::Number)
+        }),
+    )
     .also(&["KMP_STACKSIZE", "GOMP_STACKSIZE"]),
     line(&NTEAMS, Process(schema::NTEAMS, |r, name| r.int(name))),
     line(&TEAMS_THREAD_LIMIT, Process(schema::TEAMS_THREAD_LIMIT, |r, name| r.int(name))),
@@ -260,6 +279,15 @@ impl Reader<'_> {
         }
     }
 
+    /// What the table says of each.
+    pub(in crate::kmp) fn icvs() -> Vec<Kept> {
+        let unread = |line: &Line<How>| match line.how {
+            Unread(why) => Some(why),
+            _ => None,
+        };
+        ICVS.iter().map(|line| line.kept(unread(line))).collect()
+    }
+
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
         // Many of them lie side by side.
@@ -356,5 +384,18 @@ mod tests {
         assert_eq!(schedule(42, 7), Schedule { kind: 3, monotonic: false, chunk: 7 });
         assert_eq!(schedule(34, 1), Schedule { kind: 1, monotonic: false, chunk: 0 });
         assert_eq!(schedule(35 | SCHEDULE_MONOTONIC, 2), Schedule { kind: 2, monotonic: true, chunk: 2 });
+    }
+
+    #[test]
+    fn what_the_process_has_is_read_from_variables() {
+        for line in ICVS {
+            let of_process = match line.how {
+                Process(..) => true,
+                Unread(_) => line.entry.is_of_process(),
+                _ => false,
+            };
+            assert_eq!(line.entry.is_of_process(), of_process, "{}", line.entry.name());
+            assert_eq!(line.entry.is_list, matches!(line.how, List { .. }), "{}", line.entry.name());
+        }
     }
 }

@@ -71,9 +71,7 @@ pub(super) fn word(of: Fact<i64>, words: &'static [(i64, &'static str)]) -> Fact
     match of {
         Fact::Known { value, origin } => match words.iter().find(|(number, _)| *number == value) {
             Some((_, word)) => Fact::known(IcvValue::Word(word), origin),
-            None => {
-                Fact::unknown(format_args!("the runtime's number for it is {value}, for which there is no word"))
-            }
+            None => Fact::unknown(format_args!("the runtime's number for it is {value}, for which there is no word")),
         },
         Fact::Unknown { why } => Fact::Unknown { why },
     }
