@@ -1,4 +1,5 @@
-//! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
+//! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1;
+//! OpenMP 6.0, chapter 3).
 
 use std::sync::LazyLock;
 
@@ -14,9 +15,11 @@ pub(crate) struct Icv {
     pub(crate) id: IcvId,
     pub(crate) name: &'static str,
     entry: &'static Entry,
-    /// Scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is OMPD.
+    /// Scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is
+    /// OMPD.
     first_scope: ScopeNumber,
-    /// Scope by the tables of the specification (OpenMP 5.2, table 2.2): of a data environment a task, of a team a parallel region.
+    /// Scope by the tables of the specification (OpenMP 5.2, table 2.2): of a data environment a
+    /// task, of a team a parallel region.
     table_scope: ScopeNumber,
     /// The first version that has it.
     since: Word,
@@ -67,16 +70,16 @@ impl Icv {
     }
 }
 
-/// The control variables of a version, in the order of the enumeration: also those that this runtime does not have, or of which it is
-/// not known where it keeps them. What the environment said is no value, as the program may have changed that before the runtime
-/// looked.
+/// The control variables of a version, in the order of the enumeration: also those that this
+/// runtime does not have, or of which it is not known where it keeps them. What the environment
+/// said is no value, as the program may have changed that before the runtime looked.
 pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
     ICVS.iter().filter(move |icv| icv.since <= version)
 }
 
-/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are those with LLVM's plugin, whose
-/// listing ends at the first variable without a value, and at the first one without a number unless it knows it for a text: such
-/// are left out for them.
+/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are
+/// those with LLVM's plugin, whose listing ends at the first variable without a value, and at the
+/// first one without a number unless it knows it for a text: such are left out for them.
 pub(crate) fn enumerated(space: &Space, version: Word) -> Vec<&'static Icv> {
     const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
     let fits = |icv: &&Icv| match icv.entry.holder {
@@ -111,7 +114,8 @@ impl Value {
         Value::number(Word::try_from(number).unwrap_or(Word::MAX))
     }
 
-    /// The same as the first item of a list. Where that is not known as a whole, it stays this value alone.
+    /// The same as the first item of a list. Where that is not known as a whole, it stays this
+    /// value alone.
     fn of_list(self, list: &Fact<Vec<IcvValue>>) -> Value {
         match list.value() {
             Some(items) if items.len() > 1 => Value {
@@ -152,8 +156,8 @@ impl Value {
 
 /// The value of a control variable for what a handle stands for.
 ///
-/// # Errors
-/// [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`] if it is not known.
+/// # Errors [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`]
+/// if it is not known.
 pub(crate) fn value(
     space: &mut Space,
     handle: Handle,
@@ -245,7 +249,8 @@ fn of_task(space: &Space, key: TaskKey, entry: &Entry) -> Result<Value, Rc> {
     }
 }
 
-/// What a task has itself of its thread, such as the number in the team of the task, or what the thread has that executes it.
+/// What a task has itself of its thread, such as the number in the team of the task, or what the
+/// thread has that executes it.
 fn of_its_thread(
     space: &Space,
     key: TaskKey,
@@ -278,6 +283,28 @@ mod tests {
             assert!(icv.id > 0);
             assert!(ICVS[..n].iter().all(|other| other.id < icv.id && other.name != icv.name), "{}", icv.name);
         }
+    }
+
+    #[test]
+    fn every_control_variable_is_offered() {
+        for entry in REGISTRY {
+            let offered = offered(Word::MAX).filter(|icv| icv.entry.icv == entry.icv).map(|icv| icv.name);
+            assert!(offered.into_iter().any(|name| name == entry.name()), "{}", entry.name());
+        }
+    }
+
+    /// What debuggers have met under these numbers they meet for ever.
+    #[test]
+    fn numbers_keep_their_meaning() {
+        let ids =
+            |name: &str| ICVS.iter().find(|icv| icv.name == name).map(|icv| (icv.id, icv.first_scope, icv.table_scope));
+        assert_eq!(ids("dyn-var"), Some((1, THREAD, TASK)));
+        assert_eq!(ids("levels-var"), Some((14, PARALLEL, TASK)));
+        assert_eq!(ids("ompd-num-procs-var"), Some((20, ADDRESS_SPACE, ADDRESS_SPACE)));
+        assert_eq!(ids("ompd-team-size-var"), Some((30, PARALLEL, PARALLEL)));
+        assert_eq!(ids("target-offload-var"), Some((35, ADDRESS_SPACE, GLOBAL)));
+        assert_eq!(ids("def-allocator-var"), Some((37, THREAD, IMPLICIT_TASK)));
+        assert!(ICVS.iter().map(|icv| icv.id).eq(1..=ICVS.len() as IcvId), "there is no gap");
     }
 
     #[test]

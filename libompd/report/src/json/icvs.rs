@@ -268,3 +268,27 @@ pub fn placement(inspection: &Inspection, thread: &model::Thread) -> Placement {
         allowed_cpus: cpus.and_then(|cpus| Some(cpus.of_thread(thread.lwp?)?.to_vec())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every control variable of a task has its key, in documents and in the schema.
+    #[test]
+    fn documents_and_schema_have_every_control_variable() {
+        let icvs = model::Icvs::unknown("not asked");
+        let (found, from) = (serde_json::json!(of(&icvs)), serde_json::json!(sources(&icvs.sources)));
+        let (schema, of_sources) = (schemars::schema_for!(Icvs), schemars::schema_for!(Sources));
+        let has = |schema: &Schema, key: &str| schema.get("properties").is_some_and(|all| all.get(key).is_some());
+        for (key, entry) in of_tasks() {
+            assert!(found.get(key).is_some() && has(&schema, key), "{key}");
+            assert_eq!(found.get(list_key(key)).is_some(), entry.is_list, "{key}");
+            assert_eq!(has(&schema, &list_key(key)), entry.is_list, "{key}");
+            assert_eq!(
+                (from.get(key).is_some(), has(&of_sources, key)),
+                (entry.can_be_set(), entry.can_be_set()),
+                "{key}"
+            );
+        }
+    }
+}

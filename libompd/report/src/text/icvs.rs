@@ -1,5 +1,5 @@
-//! Control variables: those of the process, and those of tasks, of which threads with the same values share a block; then where
-//! threads are to run.
+//! Control variables: those of the process, and those of tasks, of which threads with the same
+//! values share a block; then where threads are to run.
 
 use anstyle::Style;
 use ompd_runtime::icvs::{self, BIND, Entry};
@@ -159,7 +159,8 @@ fn who(threads: &[&Thread]) -> String {
     }
 }
 
-/// A control variable that is a list; where only the item is known that counts for the task itself, that is said.
+/// A control variable that is a list; where only the item is known that counts for the task itself,
+/// that is said.
 fn list(own: &Fact<IcvValue>, all: &Fact<Vec<IcvValue>>, verbose: bool) -> String {
     let joined = |items: &Vec<IcvValue>| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     match (own, all) {
@@ -174,7 +175,8 @@ fn list(own: &Fact<IcvValue>, all: &Fact<Vec<IcvValue>>, verbose: bool) -> Strin
     }
 }
 
-/// Those that can be set, then those that the nesting of regions makes, which come from nowhere else.
+/// Those that can be set, then those that the nesting of regions makes, which come from nowhere
+/// else.
 fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
     let row = |entry: &'static Entry| {
         let value = match entry.is_list {
@@ -186,4 +188,23 @@ fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
     };
     let (set, made): (Vec<_>, Vec<_>) = icvs::of_tasks().map(|(_, entry)| entry).partition(|entry| entry.can_be_set());
     set.into_iter().chain(made).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_variable_of_a_task_has_a_row() {
+        let rows = rows(&Icvs::unknown("not asked"), false);
+        for (_, entry) in icvs::of_tasks() {
+            let row = rows.iter().find(|(name, ..)| *name == entry.name()).expect("a row");
+            assert_eq!(
+                (&*row.1, row.2.word(), row.3.is_empty()),
+                ("?", "task", !entry.can_be_set()),
+                "{}",
+                entry.name()
+            );
+        }
+    }
 }

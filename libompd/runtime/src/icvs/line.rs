@@ -2,7 +2,8 @@
 
 use crate::icvs::registry::{Agrees, DefaultOf, Entry, Parse};
 
-/// How runtimes of one family keep a control variable, and what is different there from what the specification says.
+/// How runtimes of one family keep a control variable, and what is different there from what the
+/// specification says.
 #[derive(Debug)]
 pub(crate) struct Line<H> {
     pub(crate) entry: &'static Entry,

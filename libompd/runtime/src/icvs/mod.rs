@@ -1,8 +1,9 @@
-//! Internal control variables: which there are, what is known of each, and where their values come from.
+//! Internal control variables: which there are, what is known of each, and where their values come
+//! from.
 //!
-//! The [`REGISTRY`] has one entry for each control variable of the specification; what is asked for or shown of all of them goes by
-//! it. How a runtime keeps one is a line in its family's table (`FAMILY/read/icvs.rs`). To add one is an entry, and a line for each
-//! family that has it.
+//! The [`REGISTRY`] has one entry for each control variable of the specification; what is asked for
+//! or shown of all of them goes by it. How a runtime keeps one is a line in its family's table
+//! (`FAMILY/read/icvs.rs`). To add one is an entry, and a line for each family that has it.
 
 mod line;
 mod registry;

@@ -13,17 +13,20 @@ pub struct Entry {
     pub scope: Scope,
     /// What its value is.
     pub kind: Kind,
-    /// Its key among the control variables of a task in JSON; `None` for those that tasks do not have.
+    /// Its key among the control variables of a task in JSON; `None` for those that tasks do not
+    /// have.
     pub key: Option<&'static str>,
     /// The function of the OpenMP API that returns its value.
     pub getter: Option<&'static str>,
-    /// The variables of the environment that set it, the specification's own first. Families may have others.
+    /// The variables of the environment that set it, the specification's own first. Families may
+    /// have others.
     pub variables: &'static [&'static str],
     /// It is a list with an item for each level of nesting.
     pub is_list: bool,
     /// Where the model has its value.
     pub holder: Holder,
-    /// How it is offered to debuggers; `None` for a runtime's own, which the specification does not know.
+    /// How it is offered to debuggers; `None` for a runtime's own, which the specification does not
+    /// know.
     pub ompd: Option<Ompd>,
     /// What a variable's text says; of a list, that of one item.
     pub(crate) parse: Parse,
@@ -120,7 +123,8 @@ pub struct Ompd {
     pub id: u64,
     /// Other names it has there, with the number of each.
     pub aliases: &'static [(u64, &'static str)],
-    /// Its scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is OMPD.
+    /// Its scope for debuggers that ask for OpenMP 5.0: that in which they have found it since
+    /// there is OMPD.
     pub first_scope: Scope,
     /// The first version of OpenMP that has it, as `_OPENMP` says it.
     pub since: u32,
@@ -187,7 +191,8 @@ impl Entry {
         self.icv.0
     }
 
-    /// True if it has a source: the environment, a call, or the runtime itself. The others are what the nesting of regions makes of them.
+    /// True if it has a source: the environment, a call, or the runtime itself. The others are what
+    /// the nesting of regions makes of them.
     pub fn can_be_set(&self) -> bool {
         !self.variables.is_empty()
     }
@@ -215,8 +220,9 @@ macro_rules! registry {
     ($($(#[$doc:meta])* $entry:ident = $name:literal, $base:ident { $($field:ident: $value:expr,)* })+) => {
         $($(#[$doc])* pub static $entry: Entry = Entry { icv: Icv($name), $($field: $value,)* ..Entry::$base };)+
 
-        /// All control variables of the specification that are offered: those of tasks in the order in which they are shown, those of
-        /// the process, then those that are read from elsewhere in the model.
+        /// All control variables of the specification that are offered: those of tasks in the order
+        /// in which they are shown, those of the process, then those that are read from elsewhere
+        /// in the model.
         pub static REGISTRY: &[&Entry] = &[$(&$entry),+];
     };
 }

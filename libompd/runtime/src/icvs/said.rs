@@ -1,7 +1,7 @@
 //! What the environment says of control variables.
 //!
-//! What variables mean is in chapter 21 of OpenMP 5.2, and in `libgomp/env.c` and `openmp/runtime/src/kmp_settings.cpp` for what
-//! goes beyond it.
+//! What variables mean is in chapter 21 of OpenMP 5.2, and in `libgomp/env.c` and
+//! `openmp/runtime/src/kmp_settings.cpp` for what goes beyond it.
 
 use ompd_process::Environment;
 
@@ -32,8 +32,8 @@ pub(crate) enum Says<T> {
 }
 
 impl<T> Says<T> {
-    /// What the first of these variables that is set says. Several that are set may contradict each other, and which of them
-    /// counts differs from release to release.
+    /// What the first of these variables that is set says. Several that are set may contradict each
+    /// other, and which of them counts differs from release to release.
     pub(crate) fn of(
         environment: &Environment,
         rivals: impl IntoIterator<Item = &'static str>,
@@ -191,7 +191,8 @@ pub(crate) mod texts {
         Some(IcvValue::Bind(ProcBind(kind)))
     }
 
-    /// A predefined allocator. Those with traits are made by the runtime, and have handles that nobody knows before.
+    /// A predefined allocator. Those with traits are made by the runtime, and have handles that
+    /// nobody knows before.
     pub(crate) fn allocator(text: &str, _: &Variables) -> Option<IcvValue> {
         Allocator::named(text).map(IcvValue::Allocator)
     }

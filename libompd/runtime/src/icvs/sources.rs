@@ -1,4 +1,5 @@
-//! Where the values of control variables come from: the environment the process was started with, the runtime, the program.
+//! Where the values of control variables come from: the environment the process was started with,
+//! the runtime, the program.
 //!
 //! A source is only named where nothing else can be.
 
@@ -10,7 +11,8 @@ use crate::icvs::registry::{Agrees, LEVELS};
 use crate::icvs::said::{Began, Says, texts};
 use crate::model::{Fact, IcvSources, IcvValue, Icvs, Setting, Source};
 
-/// The source of a value. `initial` is what the runtime began with, `default` what it begins with when nothing is said.
+/// The source of a value. `initial` is what the runtime began with, `default` what it begins with
+/// when nothing is said.
 fn source(
     value: &Fact<IcvValue>,
     says: Says<IcvValue>,
@@ -47,8 +49,8 @@ fn source(
     }
 }
 
-/// The sources of a task's control variables. `initial` has the values as the runtime first had them, whether by itself or from
-/// the environment; `None` where it does not keep them.
+/// The sources of a task's control variables. `initial` has the values as the runtime first had
+/// them, whether by itself or from the environment; `None` where it does not keep them.
 pub(crate) fn of_task<H>(
     icvs: &Icvs,
     initial: Option<&Icvs>,
@@ -70,7 +72,8 @@ pub(crate) fn of_task<H>(
 /// What the environment says of a task's control variable.
 fn says<H>(line: &'static Line<H>, began: &Began<'_>, level: Option<usize>) -> Says<IcvValue> {
     let item = |text: &str| (line.parse)(text, began.variables);
-    // Each level of nesting has an entry of its own in a list; the last one counts for those further in.
+    // Each level of nesting has an entry of its own in a list; the last one counts for those
+    // further in.
     let said = match (line.entry.is_list, level) {
         (false, _) => Says::of(began.environment, line.variables(), item),
         (true, Some(level)) => {
@@ -84,8 +87,8 @@ fn says<H>(line: &'static Line<H>, began: &Began<'_>, level: Option<usize>) -> S
     }
 }
 
-/// True if a task at this level has what the runtime began with unless the program changed it. Further in, a list in the
-/// variable makes values differ from the first one.
+/// True if a task at this level has what the runtime began with unless the program changed it.
+/// Further in, a list in the variable makes values differ from the first one.
 fn inherited(environment: &Environment, variable: &str, level: Option<usize>) -> bool {
     level == Some(0) || matches!(environment.get(variable), Ok(text) if !text.is_some_and(|text| text.contains(',')))
 }
@@ -98,7 +101,8 @@ pub(crate) fn setting<H>(line: &'static Line<H>, value: Fact<IcvValue>, began: &
         Says::Unknown(_) | Says::Nothing => None,
     };
     let source = match (&value, says) {
-        // What becomes of numbers that are too large, or of units that are left out, is the runtime's own affair.
+        // What becomes of numbers that are too large, or of units that are left out, is the
+        // runtime's own affair.
         (Fact::Known { value, .. }, Says::Value { variable, value: said, .. }) if *value != said => {
             Fact::unknown(format_args!("{variable} is set, and says something else"))
         }
@@ -164,7 +168,8 @@ mod tests {
         Began { environment, variables: &VARIABLES, processors: Box::new(|| Some(8)), levels: Some((1, 255)) }
     }
 
-    /// The sources of `icvs` where the process was started with these variables and the runtime began with `initial`.
+    /// The sources of `icvs` where the process was started with these variables and the runtime
+    /// began with `initial`.
     fn sources(variables: &str, icvs: &Icvs, initial: Option<&Icvs>) -> IcvSources {
         let environment = Environment::parse(variables.replace(' ', "\0").as_bytes());
         of_task(icvs, initial, &began(&environment), TABLE)
@@ -246,7 +251,8 @@ mod tests {
         // What the runtime has counted is its default, and of sizes none is known.
         assert_eq!(of(&NUM_PROCS, "A=1", known(IcvValue::Number(3))), ("default".to_owned(), None));
         assert_eq!(of(&STACKSIZE, "A=1", megabyte()), ("?".to_owned(), None));
-        // A family's own variable says it as well as the specification's; both together may mean anything.
+        // A family's own variable says it as well as the specification's; both together may mean
+        // anything.
         let expected = ("GOMP_STACKSIZE=1M".to_owned(), said("GOMP_STACKSIZE=1M"));
         assert_eq!(of(&STACKSIZE, "GOMP_STACKSIZE=1M", megabyte()), expected);
         let both = "OMP_STACKSIZE=1M GOMP_STACKSIZE=1M";

@@ -8,7 +8,8 @@ use super::Fact;
 /// Loop schedules of `run-sched-var`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// Kind, by the number of `omp_sched_t` (1 static, 2 dynamic, 3 guided, 4 auto; others are the runtime's own).
+    /// Kind, by the number of `omp_sched_t` (1 static, 2 dynamic, 3 guided, 4 auto; others are the
+    /// runtime's own).
     pub kind: u32,
     /// The `monotonic` modifier is set.
     pub monotonic: bool,
@@ -127,7 +128,8 @@ pub enum Source {
     },
     /// No variable sets it, and it is what the runtime has by itself.
     Default,
-    /// It is neither: the program has set it by a call, or by changing its own environment before the runtime looked.
+    /// It is neither: the program has set it by a call, or by changing its own environment before
+    /// the runtime looked.
     Program,
 }
 
@@ -142,7 +144,8 @@ impl Source {
     }
 }
 
-/// A control variable, by its name in the specification; a runtime's own by that of the variable of the environment that sets it.
+/// A control variable, by its name in the specification; a runtime's own by that of the variable of
+/// the environment that sets it.
 ///
 /// What is known of it is in the [registry](crate::icvs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,7 +233,8 @@ pub type IcvSources = ByIcv<Source>;
 /// A control variable that the process has one of.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Its name in the specification, or that of the variable of the environment by which the runtime's own is known.
+    /// Its name in the specification, or that of the variable of the environment by which the
+    /// runtime's own is known.
     pub name: &'static str,
     /// How far it reaches.
     pub scope: Scope,
@@ -238,16 +242,19 @@ pub struct Setting {
     pub value: Fact<IcvValue>,
     /// Where that comes from.
     pub source: Fact<Source>,
-    /// A variable of the environment that is about it, and its text (of the target), whether or not the value is known.
+    /// A variable of the environment that is about it, and its text (of the target), whether or not
+    /// the value is known.
     pub said: Option<(&'static str, String)>,
 }
 
-/// Places of a partition: from the first to the last, both included, on from the first of all after the last of all.
+/// Places of a partition: from the first to the last, both included, on from the first of all after
+/// the last of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partition {
     /// Number of its first place.
     pub first: u32,
-    /// Number of its last place; smaller than the first where the partition goes past the end of all places.
+    /// Number of its last place; smaller than the first where the partition goes past the end of
+    /// all places.
     pub last: u32,
 }
 
@@ -286,7 +293,8 @@ pub struct Icvs {
     pub sources: IcvSources,
 }
 
-/// Items of a control variable that is a list, from one level of nesting on. All tasks share the list.
+/// Items of a control variable that is a list, from one level of nesting on. All tasks share the
+/// list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Items {
     all: Arc<[IcvValue]>,
@@ -311,8 +319,9 @@ impl Items {
     }
 }
 
-/// What those control variables of a task that are lists hand on to the regions it opens, and to those inside of them: without the
-/// first item, which is the value that counts for the task itself.
+/// What those control variables of a task that are lists hand on to the regions it opens, and to
+/// those inside of them: without the first item, which is the value that counts for the task
+/// itself.
 pub type DeeperItems = ByIcv<Items>;
 
 impl DeeperItems {
@@ -350,12 +359,13 @@ impl Icvs {
         }
     }
 
-    /// This one as the list it is for the task: its own value, then one for each further level of nesting. Beyond the last item,
-    /// that counts. Its origin is the less trusted one of both.
+    /// This one as the list it is for the task: its own value, then one for each further level of
+    /// nesting. Beyond the last item, that counts. Its origin is the less trusted one of both.
     pub fn list(&self, icv: impl Into<Icv>) -> Fact<Vec<IcvValue>> {
         let icv = icv.into();
         match (self.get(icv), self.deeper.get(icv)) {
-            // libomp, of which alone this may be met, then binds no threads further in either, unless they are in regions of one.
+            // libomp, of which alone this may be met, then binds no threads further in either,
+            // unless they are in regions of one.
             (Fact::Known { value: IcvValue::Bind(ProcBind(0)), .. }, Fact::Known { value: deeper, .. })
                 if !deeper.as_slice().is_empty() =>
             {
@@ -412,7 +422,8 @@ mod tests {
         let gone = || Icvs { deeper: DeeperItems::unknown("gone"), ..icvs(9, 3, 0) };
         assert_eq!(gone().list(COUNTS).why(), Some("gone"));
         assert_eq!(Icvs { values: ByIcv::unknown("first"), ..gone() }.list(COUNTS).why(), Some("first"));
-        // Of threads that are not bound it is not certain what inner regions get, unless there is no list.
+        // Of threads that are not bound it is not certain what inner regions get, unless there is
+        // no list.
         assert!(icvs(9, 0, 0).list(BINDS).value().is_none());
         assert_eq!(icvs(9, 0, 1).list(BINDS).value(), Some(&binds(&[0])));
     }

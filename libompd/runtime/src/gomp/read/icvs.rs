@@ -1,4 +1,5 @@
-//! Internal control variables, where they come from, and places (`libgomp/{libgomp.h,env.c,icv.c,affinity.c}`).
+//! Internal control variables, where they come from, and places
+//! (`libgomp/{libgomp.h,env.c,icv.c,affinity.c}`).
 
 use std::sync::Arc;
 
@@ -145,7 +146,8 @@ impl Reader<'_> {
         icvs
     }
 
-    /// The control variables that the task at this address has itself, whether or not it is executed.
+    /// The control variables that the task at this address has itself, whether or not it is
+    /// executed.
     pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
         let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
         at().unwrap_or_else(|why| Icvs::unknown(&why.to_string()))
@@ -213,8 +215,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What it began with: `gomp_global_icv` is set once, from the environment, and copied for every thread that has no task
-    /// yet (`gomp_icv`, `gomp_new_icv`).
+    /// What it began with: `gomp_global_icv` is set once, from the environment, and copied for
+    /// every thread that has no task yet (`gomp_icv`, `gomp_new_icv`).
     fn initial(&self) -> Option<&Icvs> {
         let initial = self.initial.get_or_init(|| {
             let (addr, _) = self.gomp.global_icv?;
@@ -227,7 +229,8 @@ impl Reader<'_> {
         initial.as_ref()
     }
 
-    /// `max-active-levels-var` has been a member of the task since GCC 11, and before one variable for all, which calls change.
+    /// `max-active-levels-var` has been a member of the task since GCC 11, and before one variable
+    /// for all, which calls change.
     fn has_own_levels(&self) -> bool {
         self.gomp.structs.icv.max_active_levels.origin().is_some()
     }
@@ -252,8 +255,8 @@ impl Reader<'_> {
         Reader::new(gomp, target).deeper(level)
     }
 
-    /// What a new region's level is in a list has its implicit tasks take the item (`gomp_team_start`), whatever the task that
-    /// opens it has set for itself.
+    /// What a new region's level is in a list has its implicit tasks take the item
+    /// (`gomp_team_start`), whatever the task that opens it has set for itself.
     fn deeper(&self, level: u32) -> DeeperItems {
         let whole = self.lists.get_or_init(|| {
             let mut whole = DeeperItems::unknown(NOT_READ);
@@ -279,7 +282,8 @@ impl Reader<'_> {
         self.list(self.gomp.bind_list, 1, first, item)
     }
 
-    /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime began with its first item.
+    /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime
+    /// began with its first item.
     fn list(
         &self,
         [list, length]: [Option<(Addr, Origin)>; 2],
@@ -367,7 +371,8 @@ impl Reader<'_> {
         Some(icvs::setting(line, value, &self.began()))
     }
 
-    /// Where a thread is to run: `thr->place` counts from 1, and `place_partition_len` is not set before places are used.
+    /// Where a thread is to run: `thr->place` counts from 1, and `place_partition_len` is not set
+    /// before places are used.
     pub(super) fn placement_of(&self, raw: &GompThread) -> Placement {
         let s = &self.gomp.structs.thread;
         let table = match self.places() {
@@ -419,8 +424,9 @@ impl Reader<'_> {
         self.place_table.get_or_init(|| self.read_places().map_err(|why| why.to_string()))
     }
 
-    /// The sets lie one behind the other in one piece of memory (`gomp_affinity_alloc`), so that their distance is their size.
-    /// Places without any processor that may be used are taken out of the list; the sets left in between are empty.
+    /// The sets lie one behind the other in one piece of memory (`gomp_affinity_alloc`), so that
+    /// their distance is their size. Places without any processor that may be used are taken out of
+    /// the list; the sets left in between are empty.
     fn read_places(&self) -> Result<Vec<Arc<[u32]>>, Why> {
         let arch = self.target.arch();
         let Some(count) = self.places().map_err(Why::Inconsistent)?.filter(|count| *count <= MAX_PLACES) else {

@@ -26,8 +26,8 @@ const NO_LIMIT: u64 = i32::MAX as u64;
 pub(super) enum How {
     /// A member of `kmp_internal_control_t`, of which each task has one.
     Task(fn(&KmpInternalControl, &View) -> Fact<IcvValue>),
-    /// The same of one that is a list, and what regions get further in than a level. The address is that of the list of numbers of
-    /// threads that the team has.
+    /// The same of one that is a list, and what regions get further in than a level. The address is
+    /// that of the list of numbers of threads that the team has.
     List { own: fn(&KmpInternalControl, &View) -> Fact<IcvValue>, deeper: Deeper },
     /// It belongs to the thread.
     Thread(fn(&KmpInfo, &View) -> Fact<IcvValue>),
@@ -102,7 +102,8 @@ pub(super) static ICVS: &[Line<How>] = &[
     line(&LEVELS, Team(|team| &team.level)),
     line(&ACTIVE_LEVELS, Team(|team| &team.active_level)),
     line(&DEFAULT_DEVICE, Task(|i, task| i.default_device.fact(task.int(&i.default_device).map(IcvValue::Number)))),
-    // Most allocators are there only if the runtime finds a library that has them; else it takes the default.
+    // Most allocators are there only if the runtime finds a library that has them; else it takes
+    // the default.
     line(
         &DEF_ALLOCATOR,
         Thread(|s, thread| {
@@ -185,8 +186,9 @@ impl Reader<'_> {
         Reader::new(kmp, target).deeper(of_team(), level.into())
     }
 
-    /// The implicit tasks of a new region take the item of their level, whatever the task that opens it has set for itself
-    /// (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is the list of numbers of threads that the team has.
+    /// The implicit tasks of a new region take the item of their level, whatever the task that
+    /// opens it has set for itself (`__kmp_fork_call`, `__kmp_serialized_parallel`). `of_team` is
+    /// the list of numbers of threads that the team has.
     fn deeper(&self, of_team: Result<Addr, Why>, level: u64) -> DeeperItems {
         let mut items = DeeperItems::unknown(NOT_READ);
         for line in ICVS {
@@ -316,7 +318,8 @@ impl Reader<'_> {
     }
 
     /// What a root begins with is put together from variables that a stripped build does not name
-    /// (`__kmp_get_global_icvs`). Where nothing is said they are the same in all releases that are known.
+    /// (`__kmp_get_global_icvs`). Where nothing is said they are the same in all releases that are
+    /// known.
     fn began(&self) -> Began<'_> {
         Began {
             environment: &self.environment,
@@ -326,8 +329,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its partition
-    /// (`KMP_PLACE_ALL` and others of kmp_affinity.h and kmp.h).
+    /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its
+    /// partition (`KMP_PLACE_ALL` and others of kmp_affinity.h and kmp.h).
     pub(super) fn placement_of(&self, thread: &View) -> Placement {
         let s = &self.kmp.structs.info;
         let place = thread.int(&s.place).map(|place| u32::try_from(place).ok());
@@ -343,8 +346,8 @@ impl Reader<'_> {
     }
 }
 
-/// Items as a fact, if all of them can be such. What comes before them in the list of a team is not set, and a number of threads
-/// that nobody gave is 0 until the processors are counted.
+/// Items as a fact, if all of them can be such. What comes before them in the list of a team is not
+/// set, and a number of threads that nobody gave is 0 until the processors are counted.
 fn of_items(items: Items, origin: Origin, is_item: impl Fn(&IcvValue) -> bool) -> Result<Fact<Items>, Why> {
     match items.as_slice().iter().all(is_item) {
         true => Ok(Fact::known(items, origin)),
@@ -352,7 +355,8 @@ fn of_items(items: Items, origin: Origin, is_item: impl Fn(&IcvValue) -> bool) -
     }
 }
 
-/// The runtime's schedule numbers (`enum sched_type`) as `omp_get_schedule` reports them (`__kmp_get_schedule`).
+/// The runtime's schedule numbers (`enum sched_type`) as `omp_get_schedule` reports them
+/// (`__kmp_get_schedule`).
 fn schedule(raw: u32, chunk: i64) -> Schedule {
     let monotonic = raw & SCHEDULE_MONOTONIC != 0;
     let (kind, chunk) = match raw & !(SCHEDULE_MONOTONIC | SCHEDULE_NONMONOTONIC) {

@@ -1,5 +1,5 @@
-//! Variables of the runtime that are control variables of the process as a whole. None of them can be set by a call of OpenMP's, but
-//! for the numbers of teams and the format of affinities.
+//! Variables of the runtime that are control variables of the process as a whole. None of them can
+//! be set by a call of OpenMP's, but for the numbers of teams and the format of affinities.
 
 use ompd_process::TargetExt;
 
@@ -11,7 +11,8 @@ use crate::model::*;
 pub(super) const ENABLED: &[(i64, &str)] = &[(0, "disabled"), (1, "enabled")];
 /// `enum library_type`.
 pub(super) const LIBRARIES: &[(i64, &str)] = &[(1, "serial"), (2, "turnaround"), (3, "throughput")];
-/// The same variable by the names of the specification (`__kmp_stg_print_wait_policy`), which has none for `serial`.
+/// The same variable by the names of the specification (`__kmp_stg_print_wait_policy`), which has
+/// none for `serial`.
 pub(super) const POLICIES: &[(i64, &str)] = &[(2, "active"), (3, "passive")];
 /// What both variables say of the policy.
 pub(super) const SAID_OF_POLICY: &[(&str, &str)] =
