@@ -1,106 +1,67 @@
-//! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1; OpenMP 6.0, chapter 3).
+//! Internal control variables: which there are, of what, and their values (OpenMP 5.2, section 2.1;
+//! OpenMP 6.0, chapter 3).
 
-use std::fmt;
+use std::sync::LazyLock;
 
-use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind, Thread};
+use ompd_runtime::icvs::{Entry, Holder, Kind, REGISTRY};
+use ompd_runtime::model::{Fact, IcvValue, Icvs, Scope, Setting, Task, Thread};
 
 use crate::library::Handle;
 use crate::space::{Aspect, RegionKey, RuntimeKey, Space, Subject, TaskKey, ThreadKey};
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
 
-/// A control variable that is offered.
+/// A control variable that is offered, by one of its names.
 pub(crate) struct Icv {
     pub(crate) id: IcvId,
     pub(crate) name: &'static str,
-    what: What,
-    /// Scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is OMPD.
+    entry: &'static Entry,
+    /// Scope for debuggers that ask for OpenMP 5.0: that in which they have found it since there is
+    /// OMPD.
     first_scope: ScopeNumber,
-    /// Scope by the tables of the specification (OpenMP 5.2, table 2.2): of a data environment a task, of a team a parallel region.
+    /// Scope by the tables of the specification (OpenMP 5.2, table 2.2): of a data environment a
+    /// task, of a team a parallel region.
     table_scope: ScopeNumber,
     /// The first version that has it.
     since: Word,
-}
-
-/// What it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum What {
-    Dynamic,
-    Schedule,
-    Nthreads,
-    Levels,
-    ActiveLevels,
-    ThreadLimit,
-    MaxActiveLevels,
-    Bind,
-    DefaultDevice,
-    ThreadNum,
-    Final,
-    Implicit,
-    Explicit,
-    TeamSize,
-    Partition,
-    Allocator,
-    /// A setting of the process that the runtime keeps.
-    Setting(&'static str),
+    /// Debuggers that ask for OpenMP 5.0 are offered it only where its value could be read.
+    if_known: bool,
 }
 
 use scope::{ADDRESS_SPACE, GLOBAL, IMPLICIT_TASK, PARALLEL, TASK, THREAD};
 
-const fn icv(
-    id: IcvId,
-    name: &'static str,
-    what: What,
-    first_scope: ScopeNumber,
-    table_scope: ScopeNumber,
-    since: Word,
-) -> Icv {
-    Icv { id, name, what, first_scope, table_scope, since }
-}
-
 const V50: Word = 201_811;
-const V51: Word = 202_011;
-const V52: Word = 202_111;
 
-/// All of them. Ids never change their meaning.
-pub(crate) const ICVS: &[Icv] = &[
-    icv(1, "dyn-var", What::Dynamic, THREAD, TASK, V50),
-    icv(2, "run-sched-var", What::Schedule, TASK, TASK, V50),
-    icv(3, "stacksize-var", What::Setting("stacksize-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
-    icv(4, "cancel-var", What::Setting("cancel-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(5, "max-task-priority-var", What::Setting("max-task-priority-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(6, "debug-var", What::Setting("debug-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(7, "nthreads-var", What::Nthreads, THREAD, TASK, V50),
-    icv(8, "display-affinity-var", What::Setting("display-affinity-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(9, "affinity-format-var", What::Setting("affinity-format-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
-    icv(10, "default-device-var", What::DefaultDevice, THREAD, TASK, V50),
-    icv(11, "tool-var", What::Setting("tool-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(12, "tool-libraries-var", What::Setting("tool-libraries-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(13, "tool-verbose-init-var", What::Setting("tool-verbose-init-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(14, "levels-var", What::Levels, PARALLEL, TASK, V50),
-    icv(15, "active-levels-var", What::ActiveLevels, PARALLEL, TASK, V50),
-    icv(16, "thread-limit-var", What::ThreadLimit, TASK, TASK, V50),
-    icv(17, "max-active-levels-var", What::MaxActiveLevels, TASK, TASK, V50),
-    icv(18, "bind-var", What::Bind, TASK, TASK, V50),
-    icv(19, "num-procs-var", What::Setting("num-procs-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
-    icv(20, "ompd-num-procs-var", What::Setting("num-procs-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
-    icv(21, "thread-num-var", What::ThreadNum, THREAD, TASK, V50),
-    icv(22, "ompd-thread-num-var", What::ThreadNum, THREAD, TASK, V50),
-    icv(23, "final-task-var", What::Final, TASK, TASK, V50),
-    icv(24, "ompd-final-var", What::Final, TASK, TASK, V50),
-    icv(25, "ompd-final-task-var", What::Final, TASK, TASK, V50),
-    icv(26, "implicit-task-var", What::Implicit, TASK, TASK, V50),
-    icv(27, "ompd-implicit-var", What::Implicit, TASK, TASK, V50),
-    icv(28, "ompd-implicit-task-var", What::Implicit, TASK, TASK, V50),
-    icv(29, "team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
-    icv(30, "ompd-team-size-var", What::TeamSize, PARALLEL, PARALLEL, V50),
-    icv(31, "explicit-task-var", What::Explicit, TASK, TASK, V52),
-    icv(32, "place-partition-var", What::Partition, THREAD, IMPLICIT_TASK, V51),
-    icv(33, "nteams-var", What::Setting("nteams-var"), ADDRESS_SPACE, ADDRESS_SPACE, V51),
-    icv(34, "teams-thread-limit-var", What::Setting("teams-thread-limit-var"), ADDRESS_SPACE, ADDRESS_SPACE, V51),
-    icv(35, "target-offload-var", What::Setting("target-offload-var"), ADDRESS_SPACE, GLOBAL, V50),
-    icv(36, "wait-policy-var", What::Setting("wait-policy-var"), ADDRESS_SPACE, ADDRESS_SPACE, V50),
-    icv(37, "def-allocator-var", What::Allocator, THREAD, IMPLICIT_TASK, V50),
-];
+/// All of them, by their numbers. These never change their meaning.
+static ICVS: LazyLock<Vec<Icv>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for entry in REGISTRY {
+        let Some(ompd) = entry.ompd else { continue };
+        for (id, name) in std::iter::once((ompd.id, entry.name())).chain(ompd.aliases.iter().copied()) {
+            all.push(Icv {
+                id,
+                name,
+                entry,
+                first_scope: number_of_scope(ompd.first_scope),
+                table_scope: number_of_scope(entry.scope),
+                since: ompd.since.into(),
+                if_known: ompd.if_known,
+            });
+        }
+    }
+    all.sort_by_key(|icv| icv.id);
+    all
+});
+
+fn number_of_scope(scope: Scope) -> ScopeNumber {
+    match scope {
+        Scope::Global => GLOBAL,
+        Scope::Device => ADDRESS_SPACE,
+        Scope::Thread => THREAD,
+        Scope::Parallel => PARALLEL,
+        Scope::ImplicitTask => IMPLICIT_TASK,
+        Scope::Task => TASK,
+    }
+}
 
 impl Icv {
     /// Its scope for debuggers that ask for this version.
@@ -109,27 +70,27 @@ impl Icv {
     }
 }
 
-/// The control variables of a version, in the order of the enumeration: also those that this runtime does not have, or of which it is
-/// not known where it keeps them. What the environment said is no value, as the program may have changed that before the runtime
-/// looked.
+/// The control variables of a version, in the order of the enumeration: also those that this
+/// runtime does not have, or of which it is not known where it keeps them. What the environment
+/// said is no value, as the program may have changed that before the runtime looked.
 pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
     ICVS.iter().filter(move |icv| icv.since <= version)
 }
 
-/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are those with LLVM's plugin, whose
-/// listing ends at the first variable without a value, and at the first one without a number unless it knows it for a text: such
-/// are left out for them.
+/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are
+/// those with LLVM's plugin, whose listing ends at the first variable without a value, and at the
+/// first one without a number unless it knows it for a text: such are left out for them.
 pub(crate) fn enumerated(space: &Space, version: Word) -> Vec<&'static Icv> {
     const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
-    let fits = |icv: &&Icv| match icv.what {
+    let fits = |icv: &&Icv| match icv.entry.holder {
         _ if version > V50 => true,
-        What::Setting(name) => {
+        Holder::Process => {
+            let name = icv.entry.name();
             let setting = space.first_settings().iter().find(|setting| setting.name == name);
-            let value = setting.and_then(|setting| of_setting(setting).ok());
+            let value = setting.and_then(|setting| of_setting(setting, icv.entry).ok());
             value.is_some_and(|value| value.number.is_some() || TEXTS.contains(&name))
         }
-        What::Allocator => space.knows_allocators(),
-        _ => true,
+        _ => !icv.if_known || space.knows(icv.entry.icv),
     };
     offered(version).filter(fits).collect()
 }
@@ -153,8 +114,9 @@ impl Value {
         Value::number(Word::try_from(number).unwrap_or(Word::MAX))
     }
 
-    /// The same as the first item of a list. Where that is not known as a whole, it stays this value alone.
-    fn of_list<T: fmt::Display>(self, list: &Fact<Vec<T>>) -> Value {
+    /// The same as the first item of a list. Where that is not known as a whole, it stays this
+    /// value alone.
+    fn of_list(self, list: &Fact<Vec<IcvValue>>) -> Value {
         match list.value() {
             Some(items) if items.len() > 1 => Value {
                 incomplete: true,
@@ -168,12 +130,34 @@ impl Value {
     fn text(text: impl Into<String>) -> Value {
         Value { number: None, incomplete: false, text: text.into() }
     }
+
+    /// That of a control variable.
+    fn of(value: &IcvValue, kind: Kind) -> Value {
+        // What `omp_get_thread_limit` returns without a limit.
+        let unlimited = i32::MAX;
+        let named = |number| Value { text: value.to_string(), ..number };
+        match value {
+            IcvValue::Number(number) => Value::number(*number),
+            IcvValue::Count(count) | IcvValue::Limit(Some(count)) => Value::unsigned(*count),
+            IcvValue::Limit(None) => Value::number(unlimited),
+            IcvValue::Flag(flag) => Value::number(*flag),
+            IcvValue::Bind(bind) => named(Value::number(bind.0)),
+            IcvValue::Allocator(allocator) => named(Value::unsigned(allocator.0)),
+            // LLVM's library has told of switches by number since there is OMPD.
+            IcvValue::Word(word) if kind == Kind::Switch => named(Value::number(*word == "enabled")),
+            IcvValue::Word(word) => Value::text(*word),
+            IcvValue::Text(text) => Value::text(text),
+            // A kind, a chunk and a modifier are no number.
+            IcvValue::Schedule(schedule) if schedule.chunk > 0 => Value::text(schedule.to_string()),
+            IcvValue::Schedule(schedule) => Value::text(format!("{schedule},{}", schedule.chunk)),
+        }
+    }
 }
 
 /// The value of a control variable for what a handle stands for.
 ///
-/// # Errors
-/// [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`] if it is not known.
+/// # Errors [`Rc::INCOMPATIBLE`] if it is none of what the handle stands for, [`Rc::UNAVAILABLE`]
+/// if it is not known.
 pub(crate) fn value(
     space: &mut Space,
     handle: Handle,
@@ -184,152 +168,109 @@ pub(crate) fn value(
     if scope != icv.scope(version) {
         return Err(Rc::INCOMPATIBLE);
     }
-    let what = icv.what;
+    let entry = icv.entry;
     match (scope, handle) {
-        (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, what),
+        (GLOBAL | ADDRESS_SPACE, Handle::Space) => match entry.holder {
+            Holder::Process => of_setting(&space.setting(entry.name())?, entry),
+            _ => Err(Rc::INCOMPATIBLE),
+        },
         (THREAD, Handle::Thread(_, key)) => {
-            let aspect = if matches!(what, What::ThreadNum | What::Partition) { Aspect::Itself } else { Aspect::Task };
-            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, what))
+            let aspect = if matches!(entry.holder, Holder::Thread { .. }) { Aspect::Itself } else { Aspect::Task };
+            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, entry))
         }
         (PARALLEL, Handle::Region(_, key)) => {
-            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, what))
+            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, entry))
         }
         (TASK, Handle::Task(_, key)) => {
-            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, what))
+            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, entry))
         }
         (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |space| {
             let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(space, key, what) } else { Err(Rc::INCOMPATIBLE) }
+            if implicit { of_task(space, key, entry) } else { Err(Rc::INCOMPATIBLE) }
         }),
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
 
-fn known<T: Clone>(fact: &Fact<T>) -> Result<T, Rc> {
-    fact.value().cloned().ok_or(Rc::UNAVAILABLE)
+fn known(fact: &Fact<IcvValue>, entry: &Entry) -> Result<Value, Rc> {
+    fact.value().map(|value| Value::of(value, entry.kind)).ok_or(Rc::UNAVAILABLE)
 }
 
-fn of_process(space: &mut Space, what: What) -> Result<Value, Rc> {
-    match what {
-        What::Setting(name) => {
-            let setting = space.setting(name)?;
-            of_setting(&setting)
-        }
-        _ => Err(Rc::INCOMPATIBLE),
-    }
+fn of_setting(setting: &Setting, entry: &Entry) -> Result<Value, Rc> {
+    known(&setting.value, entry)
 }
 
-fn of_setting(setting: &Setting) -> Result<Value, Rc> {
-    Ok(match known(&setting.value)? {
-        SettingValue::Number(number) => Value::number(number),
-        SettingValue::Flag(flag) => Value::number(flag),
-        // LLVM's library has told of switches by number since there is OMPD.
-        SettingValue::Word(word @ "enabled") => Value { text: word.to_owned(), ..Value::number(1) },
-        SettingValue::Word(word @ "disabled") if setting.name != "target-offload-var" => {
-            Value { text: word.to_owned(), ..Value::number(0) }
-        }
-        SettingValue::Word(word) => Value::text(word),
-        SettingValue::Text(text) => Value::text(text),
-    })
-}
-
-fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
+fn of_thread(space: &Space, key: ThreadKey, entry: &Entry) -> Result<Value, Rc> {
     let thread = space.thread(key)?.1;
-    match what {
-        What::ThreadNum => known(&thread.thread_num).map(Value::number),
-        What::Partition => partition(&thread.placement.partition),
-        _ => of_executed(space, key.runtime, thread, what),
+    match entry.holder {
+        Holder::Thread { of, .. } => known(&of(thread), entry),
+        _ => of_executed(space, key.runtime, thread, entry),
     }
 }
 
 /// Of the task that a thread executes. Lists are not read together with all else.
-fn of_executed(space: &Space, runtime: RuntimeKey, thread: &Thread, what: What) -> Result<Value, Rc> {
-    let found = match what {
-        What::Nthreads | What::Bind => of_icvs(&space.lists_of_thread(runtime, thread)?, what),
-        _ => of_icvs(&thread.icvs, what),
+fn of_executed(space: &Space, runtime: RuntimeKey, thread: &Thread, entry: &Entry) -> Result<Value, Rc> {
+    let found = match entry.is_list {
+        true => of_icvs(&space.lists_of_thread(runtime, thread)?, entry),
+        false => of_icvs(&thread.icvs, entry),
     };
     found.or_else(|rc| space.final_of(thread, rc))
 }
 
-fn partition(partition: &Fact<Option<ompd_runtime::model::Partition>>) -> Result<Value, Rc> {
-    Ok(Value::text(known(partition)?.map_or_else(String::new, |places| places.to_string())))
-}
-
-fn of_region(space: &Space, key: RegionKey, what: What) -> Result<Value, Rc> {
+fn of_region(space: &Space, key: RegionKey, entry: &Entry) -> Result<Value, Rc> {
+    let held = match entry.holder {
+        Holder::Region { of, outermost } => Ok((of, outermost)),
+        _ => Err(Rc::INCOMPATIBLE),
+    };
     if let RegionKey::Outermost(thread) = key {
         space.thread(thread)?;
-        return match what {
-            What::TeamSize => Ok(Value::number(1)),
-            What::Levels | What::ActiveLevels => Ok(Value::number(0)),
-            _ => Err(Rc::INCOMPATIBLE),
-        };
+        return held.map(|(_, outermost)| Value::unsigned(outermost));
     }
     let team = space.team(key)?.2;
-    match what {
-        What::TeamSize => known(&team.size).map(Value::number),
-        What::Levels => known(&team.level).map(Value::number),
-        What::ActiveLevels => known(&team.active_level).map(Value::number),
-        _ => Err(Rc::INCOMPATIBLE),
-    }
+    known(&held?.0(team), entry)
 }
 
-fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
+fn of_task(space: &Space, key: TaskKey, entry: &Entry) -> Result<Value, Rc> {
     let task = space.task(key)?.1;
-    let kind = |of: fn(TaskKind) -> bool| known(&task.kind).map(|kind| Value::number(of(kind)));
-    match what {
-        What::Final => known(&task.is_final).map(Value::number),
-        What::Implicit => kind(|kind| !kind.is_explicit()),
-        What::Explicit => kind(TaskKind::is_explicit),
-        What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
-        What::ThreadNum => number_of(space, key, task),
-        What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => match space.executing(key) {
-            Ok(thread) => of_executed(space, key.runtime, thread, what),
+    match entry.holder {
+        Holder::Descriptor(of) => known(&of(task), entry),
+        Holder::Region { .. } => of_region(space, space.region_of(key)?, entry),
+        Holder::Thread { of, of_task } => of_its_thread(space, key, task, entry, of, of_task),
+        Holder::Task | Holder::Process => match space.executing(key) {
+            Ok(thread) => of_executed(space, key.runtime, thread, entry),
             Err(_) => {
                 let own = space.icvs_of(key)?;
-                match what {
-                    What::Nthreads | What::Bind => of_icvs(&space.lists_of_task(key, &own)?, what),
-                    _ => of_icvs(&own, what),
+                match entry.is_list {
+                    true => of_icvs(&space.lists_of_task(key, &own)?, entry),
+                    false => of_icvs(&own, entry),
                 }
             }
         },
     }
 }
 
-/// The number of the thread that executes a task, in the team of the task.
-fn number_of(space: &Space, key: TaskKey, task: &Task) -> Result<Value, Rc> {
-    match task.member {
-        Some(member) => Ok(Value::number(member)),
-        None => known(&space.executing(key)?.thread_num).map(Value::number),
+/// What a task has itself of its thread, such as the number in the team of the task, or what the
+/// thread has that executes it.
+fn of_its_thread(
+    space: &Space,
+    key: TaskKey,
+    task: &Task,
+    entry: &Entry,
+    of: fn(&Thread) -> Fact<IcvValue>,
+    of_task: fn(&Task) -> Option<IcvValue>,
+) -> Result<Value, Rc> {
+    match of_task(task) {
+        Some(value) => Ok(Value::of(&value, entry.kind)),
+        None => known(&of(space.executing(key)?), entry),
     }
 }
 
-fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
-    // What `omp_get_thread_limit` returns without a limit.
-    let unlimited = i32::MAX;
-    match what {
-        What::Dynamic => known(&icvs.dynamic).map(Value::number),
-        What::Nthreads => known(&icvs.nthreads).map(|own| Value::unsigned(own).of_list(&icvs.nthreads_list())),
-        What::MaxActiveLevels => known(&icvs.max_active_levels).map(Value::unsigned),
-        What::ThreadLimit => {
-            known(&icvs.thread_limit).map(|limit| limit.map_or(Value::number(unlimited), Value::unsigned))
-        }
-        What::Bind => known(&icvs.bind)
-            .map(|bind| Value { text: bind.to_string(), ..Value::number(bind.0) }.of_list(&icvs.bind_list())),
-        What::Allocator => known(&icvs.def_allocator)
-            .map(|allocator| Value { text: allocator.to_string(), ..Value::unsigned(allocator.0) }),
-        What::DefaultDevice => known(&icvs.default_device).map(Value::number),
-        What::Levels => known(&icvs.levels).map(Value::number),
-        What::ActiveLevels => known(&icvs.active_levels).map(Value::number),
-        What::Schedule => {
-            let schedule = known(&icvs.schedule)?;
-            let chunk = if schedule.chunk > 0 { String::new() } else { format!(",{}", schedule.chunk) };
-            let text = format!("{schedule}{chunk}");
-            // A kind, a chunk and a modifier are no number.
-            Ok(Value::text(text))
-        }
-        _ => Err(Rc::INCOMPATIBLE),
+fn of_icvs(icvs: &Icvs, entry: &Entry) -> Result<Value, Rc> {
+    if !matches!(entry.holder, Holder::Task) {
+        return Err(Rc::INCOMPATIBLE);
     }
+    let own = known(icvs.get(entry), entry)?;
+    Ok(if entry.is_list { own.of_list(&icvs.list(entry)) } else { own })
 }
 
 #[cfg(test)]
@@ -345,9 +286,32 @@ mod tests {
     }
 
     #[test]
+    fn every_control_variable_is_offered() {
+        for entry in REGISTRY {
+            let offered = offered(Word::MAX).filter(|icv| icv.entry.icv == entry.icv).map(|icv| icv.name);
+            assert!(offered.into_iter().any(|name| name == entry.name()), "{}", entry.name());
+        }
+    }
+
+    /// What debuggers have met under these numbers they meet for ever.
+    #[test]
+    fn numbers_keep_their_meaning() {
+        let ids =
+            |name: &str| ICVS.iter().find(|icv| icv.name == name).map(|icv| (icv.id, icv.first_scope, icv.table_scope));
+        assert_eq!(ids("dyn-var"), Some((1, THREAD, TASK)));
+        assert_eq!(ids("levels-var"), Some((14, PARALLEL, TASK)));
+        assert_eq!(ids("ompd-num-procs-var"), Some((20, ADDRESS_SPACE, ADDRESS_SPACE)));
+        assert_eq!(ids("ompd-team-size-var"), Some((30, PARALLEL, PARALLEL)));
+        assert_eq!(ids("target-offload-var"), Some((35, ADDRESS_SPACE, GLOBAL)));
+        assert_eq!(ids("def-allocator-var"), Some((37, THREAD, IMPLICIT_TASK)));
+        assert!(ICVS.iter().map(|icv| icv.id).eq(1..=ICVS.len() as IcvId), "there is no gap");
+    }
+
+    #[test]
     fn debuggers_of_openmp_5_0_meet_no_scope_they_do_not_know() {
         let known = [ADDRESS_SPACE, THREAD, PARALLEL, TASK];
         assert!(offered(V50).all(|icv| known.contains(&icv.scope(V50))));
+        const V52: Word = 202_111;
         assert!(offered(V52).any(|icv| icv.scope(V52) == GLOBAL));
     }
 }

@@ -8,10 +8,11 @@ use ompd_inspection::{Inspection, Wanted, inspect_held};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Focus, Known, Tasks};
+use ompd_runtime::icvs::{LEVELS, of_tasks};
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DeeperItems, Fact, Icvs, InstanceInfo, OmptFrame, OmptFrames, RawSnapshot, Role, RuntimeSnapshot, Setting, Task,
-    TaskId, TaskKind, Team, TeamId, Thread,
+    DeeperItems, Fact, Icv, Icvs, InstanceInfo, OmptFrame, OmptFrames, RawSnapshot, Role, RuntimeSnapshot, Setting,
+    Task, TaskId, TaskKind, Team, TeamId, Thread,
 };
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
@@ -120,8 +121,8 @@ pub(crate) struct Space {
     pub(crate) stops: AtStops,
     /// The control variables of the process, of the last look at all of it: not for their values.
     settings: Vec<Setting>,
-    /// Allocators of threads were known then.
-    allocators: bool,
+    /// Those of tasks of which a value was known then.
+    known: Vec<Icv>,
 }
 
 /// What is known of this moment.
@@ -179,7 +180,7 @@ impl Space {
             inspection: None,
             stops: AtStops::default(),
             settings: Vec::new(),
-            allocators: false,
+            known: Vec::new(),
         };
         // It shows whether layouts fit, and where things are.
         space.read();
@@ -248,8 +249,9 @@ impl Space {
         let natives = self.target.natives();
         self.hints = raw.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect();
         self.settings = raw.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
-        let threads = raw.iter().flat_map(|snapshot| &snapshot.threads);
-        self.allocators = threads.into_iter().any(|thread| thread.icvs.def_allocator.value().is_some());
+        let threads = || raw.iter().flat_map(|snapshot| &snapshot.threads);
+        let is_known = |icv: &Icv| threads().any(|thread| thread.icvs.get(*icv).value().is_some());
+        self.known = of_tasks().map(|(_, entry)| entry.icv).filter(is_known).collect();
         let raw = self.find_stops(raw);
         let snapshots = raw.iter().cloned().map(RuntimeSnapshot::from).collect();
         self.seen = Seen::Whole { raw, snapshots };
@@ -372,9 +374,9 @@ impl Space {
         &self.settings
     }
 
-    /// Whether allocators of threads could be, then.
-    pub(crate) fn knows_allocators(&self) -> bool {
-        self.allocators
+    /// Whether one of tasks could be, then.
+    pub(crate) fn knows(&self, icv: Icv) -> bool {
+        self.known.contains(&icv)
     }
 
     /// An error that a look at the whole process would give as well.
@@ -634,7 +636,7 @@ impl Space {
 
     /// The control variables of the task that a thread executes, with the items of lists for regions further in.
     pub(crate) fn lists_of_thread(&self, key: RuntimeKey, thread: &Thread) -> Result<Icvs, Rc> {
-        let level = thread.icvs.levels.get();
+        let level = thread.icvs.count(&LEVELS).and_then(|level| u32::try_from(level).ok());
         let team = match (&thread.team, level) {
             (Fact::Known { value: Some(id), .. }, _) => self.looked(key)?.team(*id).map(|team| Some(team.descriptor)),
             (Fact::Known { value: None, .. }, _) => Some(None),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ompd_process::ProcessInfo;
 use ompd_runtime::family::families;
+use ompd_runtime::icvs::NTHREADS;
 use ompd_runtime::model::{RuntimeSnapshot, Thread};
 
 use crate::words::{count, ranges};
@@ -16,7 +17,7 @@ const MANY: usize = 8;
 pub fn notes(process: &ProcessInfo, snapshot: &RuntimeSnapshot) -> Vec<String> {
     let Some(cpus) = &process.cpus else { return Vec::new() };
     let mut notes = Vec::new();
-    let wanted = snapshot.threads.iter().filter_map(|t| t.icvs.nthreads.get()).max();
+    let wanted = snapshot.threads.iter().filter_map(|t| t.icvs.count(&NTHREADS)).max();
     let allowed = u64::from(cpus.allowed);
     let quota = cpus.quota.filter(|quota| *quota < f64::from(cpus.allowed));
     if let Some(wanted) = wanted.filter(|n| *n > allowed || quota.is_some_and(|quota| *n as f64 > quota)) {

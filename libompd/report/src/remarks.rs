@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use ompd_runtime::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use ompd_runtime::model::{Fact, Loop, Role, RuntimeSnapshot, Source, Team, Thread, Wait, WaitKind};
 use ompd_runtime::process;
 use ompd_stack::End;
@@ -184,10 +185,9 @@ fn levels(inspection: &Inspection, index: usize, snapshot: &RuntimeSnapshot) -> 
         }
         let mut members = snapshot.threads.iter().filter(|t| t.team.flat().is_some_and(|of| of.0 == id));
         let Some(icvs) = members.next().map(|thread| &thread.icvs) else { continue };
-        let (Some(active), Some(most)) = (icvs.active_levels.get(), icvs.max_active_levels.get()) else { continue };
-        let active = u64::from(active);
+        let (Some(active), Some(most)) = (icvs.count(&ACTIVE_LEVELS), icvs.count(&MAX_ACTIVE_LEVELS)) else { continue };
         if active >= most && most > 0 {
-            let source = match &icvs.sources.max_active_levels {
+            let source = match icvs.sources.get(&MAX_ACTIVE_LEVELS) {
                 Fact::Known { value: Source::Environment { variable, .. }, .. } => format!(" (by {variable})"),
                 Fact::Known { value: Source::Default, .. } => " (its default)".to_owned(),
                 Fact::Known { value: Source::Program, .. } => " (the program has set it)".to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use ompd_process::Addr;
+use ompd_runtime::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use ompd_runtime::model::*;
 use ompd_runtime::os::{Blocked, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
@@ -314,8 +315,8 @@ impl Teller<'_> {
         let mut threads = self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp));
         let icvs = threads.find(|t| t.team.flat().is_some()).map(|t| &t.icvs);
         let value = |fact: Option<String>| fact.unwrap_or_else(|| "?".to_owned());
-        let most = value(icvs.and_then(|i| i.max_active_levels.get()).map(|n| n.to_string()));
-        let active = value(icvs.and_then(|i| i.active_levels.get()).map(|n| n.to_string()));
+        let most = value(icvs.and_then(|i| i.count(&MAX_ACTIVE_LEVELS)).map(|n| n.to_string()));
+        let active = value(icvs.and_then(|i| i.count(&ACTIVE_LEVELS)).map(|n| n.to_string()));
         format!(
             "{} is in sched_yield, the only thread of its region: max-active-levels is {most}, active levels are {active}",
             self.thread(lwp)

@@ -9,6 +9,7 @@ use ompd_layout::{Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
+use crate::icvs::Kept;
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Common, Reason, Trouble};
 use crate::stops::Stops;
@@ -27,6 +28,11 @@ pub(crate) trait Family: Sync + fmt::Debug {
 
     /// Finds the layout of the runtime in `module`, without the origins to `ignore`.
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime>;
+
+    /// The control variables of the family, one by one; of a family that reads none there are none.
+    fn icvs(&self) -> Vec<Kept> {
+        Vec::new()
+    }
 
     /// Where a debugger can stop a process that uses the runtime in `file`, by addresses of the file.
     fn stops_of(&self, file: &ElfFile) -> Stops;
@@ -73,18 +79,10 @@ pub struct Variables {
     pub prefix: &'static str,
     /// A variable and the value of it with which waiting threads spin without end.
     pub spins: (&'static str, &'static str),
-    /// Those that say `run-sched-var`.
-    pub schedule: &'static [&'static str],
-    /// Those that say `thread-limit-var`.
-    pub thread_limit: &'static [&'static str],
     /// Those that bind threads, beside `OMP_PROC_BIND` and `OMP_PLACES`.
     pub affinity: &'static [&'static str],
     /// What a switch says.
     pub flag: fn(&str) -> Option<bool>,
-    /// Threads are spread where no more is said than that they are to be bound.
-    pub spreads: bool,
-    /// Each allocator that can be named is there.
-    pub has_all_allocators: bool,
 }
 
 /// What every family's names of variables begin with.
@@ -95,6 +93,11 @@ pub(crate) use crate::FAMILIES;
 /// What is known of each family, in the order of the table.
 pub fn families() -> impl Iterator<Item = &'static About> {
     FAMILIES.iter().map(|family| family.about())
+}
+
+/// What each family says of control variables, in the order of the table.
+pub fn icvs() -> impl Iterator<Item = (&'static About, Vec<Kept>)> {
+    FAMILIES.iter().map(|family| (family.about(), family.icvs()))
 }
 
 /// The family that a file is of, by what it defines: the last listed of those that claim it, since runtimes also export the

@@ -147,7 +147,7 @@ pub(crate) struct FamilyOrigins {
 }
 
 /// Why a family says nothing.
-const NOT_READ: Common = Common::NotReadOfThisRuntime;
+pub(crate) const NOT_READ: Common = Common::NotReadOfThisRuntime;
 
 /// Why nothing is read on the word of a layout that memory has contradicted.
 pub(crate) const NOT_SHOWN_TO_FIT: Common = Common::LayoutDoubtful;

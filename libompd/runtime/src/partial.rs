@@ -9,6 +9,7 @@ use ompd_process::{Addr, Live, Module, OpenOptions, Target};
 use test_programs::{Env, Opt, Running, Toolchain, build};
 
 use crate::family::{self, Family};
+use crate::icvs::{LEVELS, NTHREADS, RUN_SCHED};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Owner, RawSnapshot, TaskId, TaskgroupId, TeamId};
 use crate::recover::Recovered;
@@ -57,12 +58,12 @@ fn known(s: &RawSnapshot) -> BTreeMap<(Addr, &'static str), String> {
         file(t.descriptor, "number", t.thread_num.value().map(u32::to_string));
         file(t.descriptor, "team", t.team.value().map(team));
         file(t.descriptor, "task", t.task.value().map(|v| task(*v)));
-        file(t.descriptor, "nthreads", t.icvs.nthreads.value().map(u64::to_string));
+        file(t.descriptor, "nthreads", t.icvs.get(&NTHREADS).value().map(ToString::to_string));
         file(t.descriptor, "wait", t.wait.value().map(|v| format!("{:?}", v.as_ref().map(|w| w.kind))));
         let over = t.wait.value().and_then(|w| w.as_ref()?.over.get());
         file(t.descriptor, "over", over.map(|over| over.to_string()));
-        file(t.descriptor, "level", t.icvs.levels.value().map(u32::to_string));
-        file(t.descriptor, "schedule", t.icvs.schedule.value().map(|v| format!("{v:?}")));
+        file(t.descriptor, "level", t.icvs.get(&LEVELS).value().map(ToString::to_string));
+        file(t.descriptor, "schedule", t.icvs.get(&RUN_SCHED).value().map(|v| format!("{v:?}")));
     }
     for t in &s.teams {
         file(t.descriptor, "size", t.size.value().map(u32::to_string));

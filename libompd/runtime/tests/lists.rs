@@ -2,18 +2,19 @@
 
 use ompd_process::{Addr, Live, OpenOptions, Target, TargetExt};
 use ompd_runtime::discover;
+use ompd_runtime::icvs::{BIND, NTHREADS};
 use ompd_runtime::model::*;
 use test_programs::{ChangedTarget, Env, Launch, Opt, build, combinations};
 
 /// The lists of the thread with this number in the outer team.
-fn lists(target: &dyn Target, base: Addr, lwp: i32) -> (Fact<Vec<u64>>, Fact<Vec<ProcBind>>) {
+fn lists(target: &dyn Target, base: Addr, lwp: i32) -> (Fact<Vec<IcvValue>>, Fact<Vec<IcvValue>>) {
     let runtimes = discover(target, &[]);
     let runtime = runtimes.iter().find(|runtime| runtime.info().base == base).expect("the runtime");
     let snapshot = runtime.snapshot(target);
     let icvs = &snapshot.thread_by_lwp(lwp).expect("the thread").icvs;
     // The value of the task itself does not depend on the list.
-    assert_eq!((icvs.nthreads.get(), icvs.bind.get()), (Some(6), Some(ProcBind(3))));
-    (icvs.nthreads_list(), icvs.bind_list())
+    assert_eq!((icvs.count(&NTHREADS), icvs.bind(&BIND)), (Some(6), Some(ProcBind(3))));
+    (icvs.list(&NTHREADS), icvs.list(&BIND))
 }
 
 #[test]
@@ -39,7 +40,9 @@ fn lists_that_cannot_be_are_not_shown() {
         };
         let forged = |at: Addr, bytes: &[u8]| lists(&ChangedTarget::new(&live).with_bytes(at, bytes), base, lwp);
         let nothing = forged(Addr(8), &[]);
-        let (nthreads, bind) = (vec![6, 5, 4], vec![ProcBind(3), ProcBind(4)]);
+        let counts = |all: &[u64]| all.iter().copied().map(IcvValue::Count).collect::<Vec<_>>();
+        let bind = vec![IcvValue::Bind(ProcBind(3)), IcvValue::Bind(ProcBind(4))];
+        let nthreads = counts(&[6, 5, 4]);
         assert_eq!((nothing.0.value(), nothing.1.value()), (Some(&nthreads), Some(&bind)), "{toolchain:?} on {on:?}");
 
         let (list, length, width) = match on.is_kmp() {
@@ -58,8 +61,8 @@ fn lists_that_cannot_be_are_not_shown() {
             assert_eq!(other.value(), Some(&bind), "{}", what("the other list"));
         }
         // The list is as long as the runtime says, and no longer.
-        assert_eq!(forged(length, &length_of(3)).0.value(), Some(&vec![6, 5]), "{}", what("3 items"));
-        assert_eq!(forged(length, &length_of(2)).0.value(), Some(&vec![6]), "{}", what("2 items"));
+        assert_eq!(forged(length, &length_of(3)).0.value(), Some(&counts(&[6, 5])), "{}", what("3 items"));
+        assert_eq!(forged(length, &length_of(2)).0.value(), Some(&counts(&[6])), "{}", what("2 items"));
         // Nowhere to read from, and an item that is none.
         assert!(forged(list, &8u64.to_le_bytes()).0.value().is_none(), "{}", what("an address of nothing"));
         let third = items.offset(2 * width as u64);
@@ -68,7 +71,7 @@ fn lists_that_cannot_be_are_not_shown() {
             // It does not begin with what the process began with.
             assert!(forged(items, &[9]).0.value().is_none(), "{}", what("another first item"));
             assert!(forged(length, &length_of(0)).0.value().is_none(), "{}", what("a list of nothing"));
-            assert_eq!(forged(list, &[0; 8]).0.value(), Some(&vec![6]), "{}", what("no list"));
+            assert_eq!(forged(list, &[0; 8]).0.value(), Some(&counts(&[6])), "{}", what("no list"));
         }
         live.resume().expect("resume");
         drop(live);

@@ -1,41 +1,14 @@
 //! Internal control variables, where they come from, and places.
 
-use ompd_runtime::model::{self, Fact, SettingValue};
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::borrow::Cow;
+
+use ompd_runtime::icvs::{Entry, Kind, of_tasks};
+use ompd_runtime::model::{self, Fact, IcvValue};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 use super::{Known, copied, known};
 use ompd_inspection::Inspection;
-
-/// Internal control variables of a task.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Icvs {
-    /// nthreads-var, of which this is what counts for the task's own parallel regions.
-    pub nthreads: Known<u64>,
-    /// The whole of nthreads-var: that value, then one for each further level of nesting. The last one counts for all levels
-    /// beyond.
-    pub nthreads_list: Known<Vec<u64>>,
-    /// dyn-var.
-    pub dynamic: Known<bool>,
-    /// run-sched-var.
-    pub schedule: Known<String>,
-    /// max-active-levels-var.
-    pub max_active_levels: Known<u64>,
-    /// thread-limit-var; `null` as value: no limit.
-    pub thread_limit: Known<Option<u64>>,
-    /// bind-var, of which this is what counts for the task's own parallel regions.
-    pub bind: Known<String>,
-    /// The whole of bind-var, likewise.
-    pub bind_list: Known<Vec<String>>,
-    /// levels-var.
-    pub levels: Known<u32>,
-    /// active-levels-var.
-    pub active_levels: Known<u32>,
-    /// default-device-var.
-    pub default_device: Known<i64>,
-    /// `def-allocator-var`: the name of a predefined allocator, or a handle.
-    pub def_allocator: Known<String>,
-}
 
 /// Where a value comes from.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -62,25 +35,120 @@ pub enum Source {
     },
 }
 
+/// Internal control variables of a task: their values, and of those that are lists the whole of them.
+#[derive(Debug)]
+pub struct Icvs(Vec<(Cow<'static, str>, Known<serde_json::Value>)>);
+
 /// Where the values of a task's control variables come from, under the names of those.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Sources {
-    /// Of nthreads-var.
-    pub nthreads: Source,
-    /// Of dyn-var.
-    pub dynamic: Source,
-    /// Of run-sched-var.
-    pub schedule: Source,
-    /// Of max-active-levels-var.
-    pub max_active_levels: Source,
-    /// Of thread-limit-var.
-    pub thread_limit: Source,
-    /// Of bind-var.
-    pub bind: Source,
-    /// Of default-device-var.
-    pub default_device: Source,
-    /// Of `def-allocator-var`.
-    pub def_allocator: Source,
+#[derive(Debug)]
+pub struct Sources(Vec<(&'static str, Source)>);
+
+impl Serialize for Icvs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl Serialize for Sources {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, source)| (key, source)))
+    }
+}
+
+/// The key of a list as a whole; that of the control variable itself has the first item.
+fn list_key(key: &str) -> String {
+    format!("{key}_list")
+}
+
+/// A property as the schema describes it: its key, its type, and what it means.
+type Property = (Cow<'static, str>, Schema, String);
+
+fn object(description: &str, properties: Vec<Property>) -> Schema {
+    let required: Vec<_> = properties.iter().map(|(key, ..)| key.clone()).collect();
+    let mut described = serde_json::Map::new();
+    for (key, mut schema, meaning) in properties {
+        schema.insert("description".to_owned(), meaning.into());
+        described.insert(key.into_owned(), schema.into());
+    }
+    json_schema!({
+        "description": description,
+        "type": "object",
+        "properties": described,
+        "required": required,
+    })
+}
+
+impl JsonSchema for Icvs {
+    fn schema_name() -> Cow<'static, str> {
+        "Icvs".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut properties: Vec<Property> = Vec::new();
+        let mut has_list = false;
+        for (key, entry) in of_tasks() {
+            let name = entry.name();
+            let meaning = match entry.kind {
+                _ if entry.is_list => {
+                    format!("{name}, of which this is what counts for the task's own parallel regions.")
+                }
+                Kind::Limit => format!("{name}; `null` as value: no limit."),
+                Kind::Allocator => format!("{name}: the name of a predefined allocator, or a handle."),
+                _ => format!("{name}."),
+            };
+            properties.push((key.into(), of_kind(generator, entry.kind), meaning));
+            if entry.is_list {
+                let meaning = match has_list {
+                    false => format!(
+                        "The whole of {name}: that value, then one for each further level of nesting. The last one counts for all \
+                         levels\nbeyond."
+                    ),
+                    true => format!("The whole of {name}, likewise."),
+                };
+                properties.push((list_key(key).into(), of_lists(generator, entry.kind), meaning));
+                has_list = true;
+            }
+        }
+        object("Internal control variables of a task.", properties)
+    }
+}
+
+impl JsonSchema for Sources {
+    fn schema_name() -> Cow<'static, str> {
+        "Sources".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let source = |(key, entry): (&'static str, &Entry)| {
+            (Cow::Borrowed(key), generator.subschema_for::<Source>(), format!("Of {}.", entry.name()))
+        };
+        let properties = of_tasks().filter(|(_, entry)| entry.can_be_set()).map(source).collect();
+        object("Where the values of a task's control variables come from, under the names of those.", properties)
+    }
+}
+
+fn of_kind(generator: &mut SchemaGenerator, kind: Kind) -> Schema {
+    match kind {
+        Kind::Number => generator.subschema_for::<Known<i64>>(),
+        Kind::Count => generator.subschema_for::<Known<u64>>(),
+        Kind::Levels => generator.subschema_for::<Known<u32>>(),
+        Kind::Limit => generator.subschema_for::<Known<Option<u64>>>(),
+        Kind::Flag => generator.subschema_for::<Known<bool>>(),
+        Kind::Schedule | Kind::Bind | Kind::Allocator | Kind::Switch | Kind::Word | Kind::Text => {
+            generator.subschema_for::<Known<String>>()
+        }
+    }
+}
+
+fn of_lists(generator: &mut SchemaGenerator, kind: Kind) -> Schema {
+    match kind {
+        Kind::Number => generator.subschema_for::<Known<Vec<i64>>>(),
+        Kind::Count | Kind::Levels | Kind::Limit => generator.subschema_for::<Known<Vec<u64>>>(),
+        Kind::Flag => generator.subschema_for::<Known<Vec<bool>>>(),
+        Kind::Schedule | Kind::Bind | Kind::Allocator | Kind::Switch | Kind::Word | Kind::Text => {
+            generator.subschema_for::<Known<Vec<String>>>()
+        }
+    }
 }
 
 /// A control variable that the process has one of.
@@ -137,33 +205,30 @@ pub struct Partition {
 }
 
 pub fn of(icvs: &model::Icvs) -> Icvs {
-    Icvs {
-        nthreads: copied(&icvs.nthreads),
-        nthreads_list: known(&icvs.nthreads_list(), Clone::clone),
-        dynamic: copied(&icvs.dynamic),
-        schedule: known(&icvs.schedule, |s| s.to_string()),
-        max_active_levels: copied(&icvs.max_active_levels),
-        thread_limit: copied(&icvs.thread_limit),
-        bind: known(&icvs.bind, |b| b.to_string()),
-        bind_list: known(&icvs.bind_list(), |list| list.iter().map(ToString::to_string).collect()),
-        levels: copied(&icvs.levels),
-        active_levels: copied(&icvs.active_levels),
-        default_device: copied(&icvs.default_device),
-        def_allocator: known(&icvs.def_allocator, ToString::to_string),
+    let mut all = Vec::new();
+    for (key, entry) in of_tasks() {
+        all.push((key.into(), known(icvs.get(entry), value)));
+        if entry.is_list {
+            let items = |items: &Vec<IcvValue>| items.iter().map(value).collect();
+            all.push((list_key(key).into(), known(&icvs.list(entry), items)));
+        }
+    }
+    Icvs(all)
+}
+
+fn value(value: &IcvValue) -> serde_json::Value {
+    match value {
+        IcvValue::Number(number) => (*number).into(),
+        IcvValue::Count(count) | IcvValue::Limit(Some(count)) => (*count).into(),
+        IcvValue::Limit(None) => serde_json::Value::Null,
+        IcvValue::Flag(flag) => (*flag).into(),
+        other => other.to_string().into(),
     }
 }
 
 pub fn sources(sources: &model::IcvSources) -> Sources {
-    Sources {
-        nthreads: source(&sources.nthreads),
-        dynamic: source(&sources.dynamic),
-        schedule: source(&sources.schedule),
-        max_active_levels: source(&sources.max_active_levels),
-        thread_limit: source(&sources.thread_limit),
-        bind: source(&sources.bind),
-        default_device: source(&sources.default_device),
-        def_allocator: source(&sources.def_allocator),
-    }
+    let set = of_tasks().filter(|(_, entry)| entry.can_be_set());
+    Sources(set.map(|(key, entry)| (key, source(sources.get(entry)))).collect())
 }
 
 fn source(source: &Fact<model::Source>) -> Source {
@@ -180,11 +245,11 @@ fn source(source: &Fact<model::Source>) -> Source {
 }
 
 pub fn setting(setting: &model::Setting) -> Setting {
-    let value = |value: &SettingValue| match value {
-        SettingValue::Number(number) => Value::Number(*number),
-        SettingValue::Flag(flag) => Value::Flag(*flag),
-        SettingValue::Word(word) => Value::Word(word),
-        SettingValue::Text(text) => Value::Text(text.clone()),
+    let value = |value: &IcvValue| match value {
+        IcvValue::Number(number) => Value::Number(*number),
+        IcvValue::Flag(flag) => Value::Flag(*flag),
+        IcvValue::Word(word) => Value::Word(word),
+        other => Value::Text(other.to_string()),
     };
     Setting {
         name: setting.name,
@@ -203,5 +268,29 @@ pub fn placement(inspection: &Inspection, thread: &model::Thread) -> Placement {
         partition: known(&own.partition, |p| p.map(|p| Partition { first: p.first, last: p.last })),
         place_cpus: known(&own.cpus, |cpus| cpus.as_ref().map(|cpus| cpus.to_vec())),
         allowed_cpus: cpus.and_then(|cpus| Some(cpus.of_thread(thread.lwp?)?.to_vec())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every control variable of a task has its key, in documents and in the schema.
+    #[test]
+    fn documents_and_schema_have_every_control_variable() {
+        let icvs = model::Icvs::unknown("not asked");
+        let (found, from) = (serde_json::json!(of(&icvs)), serde_json::json!(sources(&icvs.sources)));
+        let (schema, of_sources) = (schemars::schema_for!(Icvs), schemars::schema_for!(Sources));
+        let has = |schema: &Schema, key: &str| schema.get("properties").is_some_and(|all| all.get(key).is_some());
+        for (key, entry) in of_tasks() {
+            assert!(found.get(key).is_some() && has(&schema, key), "{key}");
+            assert_eq!(found.get(list_key(key)).is_some(), entry.is_list, "{key}");
+            assert_eq!(has(&schema, &list_key(key)), entry.is_list, "{key}");
+            assert_eq!(
+                (from.get(key).is_some(), has(&of_sources, key)),
+                (entry.can_be_set(), entry.can_be_set()),
+                "{key}"
+            );
+        }
     }
 }

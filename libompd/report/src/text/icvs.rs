@@ -1,9 +1,8 @@
-//! Control variables: those of the process, and those of tasks, of which threads with the same values share a block; then where
-//! threads are to run.
-
-use std::fmt;
+//! Control variables: those of the process, and those of tasks, of which threads with the same
+//! values share a block; then where threads are to run.
 
 use anstyle::Style;
+use ompd_runtime::icvs::{self, BIND, Entry};
 use ompd_runtime::model::*;
 
 use super::{HEADING, Page, TIE, runtime_heading};
@@ -112,7 +111,7 @@ fn placements(page: &mut Page, inspection: &Inspection, snapshot: &RuntimeSnapsh
         let placement = &thread.placement;
         let Some(place) = placement.place.flat() else { continue };
         // libomp has a place with all processors then.
-        if thread.icvs.bind.get() == Some(ProcBind(0)) {
+        if thread.icvs.bind(&BIND) == Some(ProcBind(0)) {
             continue;
         }
         let mut text = format!("place {place}");
@@ -160,9 +159,10 @@ fn who(threads: &[&Thread]) -> String {
     }
 }
 
-/// A control variable that is a list; where only the item is known that counts for the task itself, that is said.
-fn list<T: fmt::Display>(own: &Fact<T>, all: &Fact<Vec<T>>, verbose: bool) -> String {
-    let joined = |items: &Vec<T>| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+/// A control variable that is a list; where only the item is known that counts for the task itself,
+/// that is said.
+fn list(own: &Fact<IcvValue>, all: &Fact<Vec<IcvValue>>, verbose: bool) -> String {
+    let joined = |items: &Vec<IcvValue>| items.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     match (own, all) {
         (Fact::Known { .. }, Fact::Known { value, origin }) => {
             words::with_origin(&Fact::known(joined(value), *origin), verbose)
@@ -175,28 +175,36 @@ fn list<T: fmt::Display>(own: &Fact<T>, all: &Fact<Vec<T>>, verbose: bool) -> St
     }
 }
 
+/// Those that can be set, then those that the nesting of regions makes, which come from nowhere
+/// else.
 fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
-    let limit = icvs.thread_limit.clone().map(|limit| limit.map_or_else(|| "none".to_owned(), |n| n.to_string()));
-    let s = &icvs.sources;
-    let from = |of: &Fact<Source>| source(of, verbose);
-    let task = Scope::Task;
-    let none = String::new();
-    vec![
-        ("nthreads-var", list(&icvs.nthreads, &icvs.nthreads_list(), verbose), task, from(&s.nthreads)),
-        ("dyn-var", words::with_origin(&icvs.dynamic, verbose), task, from(&s.dynamic)),
-        ("run-sched-var", words::with_origin(&icvs.schedule, verbose), task, from(&s.schedule)),
-        (
-            "max-active-levels-var",
-            words::with_origin(&icvs.max_active_levels, verbose),
-            task,
-            from(&s.max_active_levels),
-        ),
-        ("thread-limit-var", words::with_origin(&limit, verbose), task, from(&s.thread_limit)),
-        ("bind-var", list(&icvs.bind, &icvs.bind_list(), verbose), task, from(&s.bind)),
-        ("default-device-var", words::with_origin(&icvs.default_device, verbose), task, from(&s.default_device)),
-        ("def-allocator-var", words::with_origin(&icvs.def_allocator, verbose), task, from(&s.def_allocator)),
-        // What the nesting of regions makes of them comes from nowhere else.
-        ("levels-var", words::with_origin(&icvs.levels, verbose), task, none.clone()),
-        ("active-levels-var", words::with_origin(&icvs.active_levels, verbose), task, none),
-    ]
+    let row = |entry: &'static Entry| {
+        let value = match entry.is_list {
+            true => list(icvs.get(entry), &icvs.list(entry), verbose),
+            false => words::with_origin(icvs.get(entry), verbose),
+        };
+        let from = if entry.can_be_set() { source(icvs.sources.get(entry), verbose) } else { String::new() };
+        (entry.name(), value, entry.scope, from)
+    };
+    let (set, made): (Vec<_>, Vec<_>) = icvs::of_tasks().map(|(_, entry)| entry).partition(|entry| entry.can_be_set());
+    set.into_iter().chain(made).map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_control_variable_of_a_task_has_a_row() {
+        let rows = rows(&Icvs::unknown("not asked"), false);
+        for (_, entry) in icvs::of_tasks() {
+            let row = rows.iter().find(|(name, ..)| *name == entry.name()).expect("a row");
+            assert_eq!(
+                (&*row.1, row.2.word(), row.3.is_empty()),
+                ("?", "task", !entry.can_be_set()),
+                "{}",
+                entry.name()
+            );
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! One row for each thread.
 
+use ompd_runtime::icvs::LEVELS;
 use ompd_runtime::model::*;
 
 use super::Page;
@@ -26,7 +27,7 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
                 number(snapshot, thread),
                 match thread.role.get() {
                     Some(Role::IdleWorker) => "-".to_owned(),
-                    _ => words::or_unknown(&thread.icvs.levels),
+                    _ => words::or_unknown(thread.icvs.get(&LEVELS)),
                 },
                 task(snapshot, thread).and_then(|t| t.kind.get()).map_or("-", TaskKind::word).to_owned(),
                 match page.elsewhere(snapshot, thread) {
@@ -78,7 +79,7 @@ fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
         ("role", words::at_length(&thread.role.clone().map(|role| role.word().to_owned()))),
         ("team", words::at_length(&team)),
         ("number", words::at_length(&thread.thread_num.clone().map(|n| n.to_string()))),
-        ("level", words::at_length(&thread.icvs.levels.clone().map(|n| n.to_string()))),
+        ("level", words::at_length(&thread.icvs.get(&LEVELS).clone().map(|n| n.to_string()))),
         ("task", words::at_length(&task)),
         ("state", words::at_length(&state.map(|s| format!("{} ({:#x})", s.name(), s.number())))),
         ("doing", words::at_length(&wait)),

@@ -25,10 +25,10 @@ use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
+use crate::icvs::{Kept, texts};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::sources;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -48,12 +48,8 @@ static ABOUT: About = About {
     variables: Variables {
         prefix: "GOMP_",
         spins: ("GOMP_SPINCOUNT", "infinity"),
-        schedule: &["OMP_SCHEDULE"],
-        thread_limit: &["OMP_THREAD_LIMIT"],
         affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"],
-        flag: sources::flag,
-        spreads: false,
-        has_all_allocators: true,
+        flag: texts::flag,
     },
     layouts: Layouts {
         schema: &schema::SCHEMA,
@@ -82,6 +78,10 @@ impl Family for Libgomp {
 
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
         Box::new(Gomp::with(target, module, &origins(), ignore))
+    }
+
+    fn icvs(&self) -> Vec<Kept> {
+        read::Reader::icvs()
     }
 
     fn stops_of(&self, file: &ElfFile) -> Stops {

@@ -57,6 +57,8 @@ reasons! {
         Woken: "gomp-woken", "it has been woken, to execute a task or to look again";
         Cancelled: "gomp-cancelled", "the region has been cancelled, and not every barrier ends with that";
         EndsUnknown: "gomp-ends-unknown", "what ends a wait inside the runtime is not known";
+        NotFound: "gomp-not-found", "where this runtime keeps it is not known";
+        NoOmpd: "gomp-no-ompd", "libgomp has no OMPD";
         SameCall: "gomp-same-call", "GCC makes the same call at a barrier construct and at the end of `single` and static loops";
     }
 }

@@ -29,10 +29,10 @@ use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
+use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{Owner, Territory};
-use crate::sources;
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -52,13 +52,8 @@ static ABOUT: About = About {
     variables: Variables {
         prefix: "KMP_",
         spins: ("KMP_BLOCKTIME", "infinite"),
-        schedule: &["OMP_SCHEDULE", "KMP_SCHEDULE"],
-        thread_limit: &["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS", "KMP_MAX_THREADS"],
         affinity: &["GOMP_CPU_AFFINITY", "KMP_AFFINITY", "KMP_HW_SUBSET"],
         flag,
-        spreads: true,
-        // Most are there only if the runtime finds a library that has them; else it takes the default.
-        has_all_allocators: false,
     },
     layouts: Layouts {
         schema: &schema::SCHEMA,
@@ -87,6 +82,10 @@ impl Family for Libomp {
         Box::new(Kmp::with(target, module, &origins(), ignore))
     }
 
+    fn icvs(&self) -> Vec<Kept> {
+        read::Reader::icvs()
+    }
+
     fn stops_of(&self, file: &ElfFile) -> Stops {
         let mut stops = Stops::default();
         stops.add(0, stops::find(file));
@@ -98,7 +97,7 @@ impl Family for Libomp {
 
 /// `true` and `false`, and the beginnings of other words (`__kmp_str_match_true`).
 fn flag(text: &str) -> Option<bool> {
-    sources::flag(text).or_else(|| match text.to_ascii_lowercase().as_str() {
+    texts::flag(text).or_else(|| match text.to_ascii_lowercase().as_str() {
         "1" | "on" | "yes" | "y" | "t" | ".true." | ".t." | "enabled" => Some(true),
         "0" | "off" | "no" | "n" | "f" | ".false." | ".f." | "disabled" => Some(false),
         _ => None,

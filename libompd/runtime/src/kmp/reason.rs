@@ -62,6 +62,7 @@ reasons! {
         UnequalChunks: "kmp-unequal-chunks", "under this schedule the runtime counts chunks of unequal sizes";
         UnbegunShares: "kmp-unbegun-shares", "members that have not begun the loop have shares of their own";
         SignNotRecorded: "kmp-sign-not-recorded", "the runtime does not record whether the loop variable is signed, or it keeps a member's share only";
+        UnitDiffers: "kmp-unit-differs", "it is not read, for its unit differs from release to release";
         RecordUnknown: "kmp-record-unknown", "where this runtime records the wait is not known";
         TeamsUnknown: "kmp-teams-unknown", "where this runtime keeps its teams is not known";
     }

@@ -8,7 +8,8 @@ use super::{Fact, Reason};
 /// Loop schedules of `run-sched-var`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
-    /// Kind, by the number of `omp_sched_t` (1 static, 2 dynamic, 3 guided, 4 auto; others are the runtime's own).
+    /// Kind, by the number of `omp_sched_t` (1 static, 2 dynamic, 3 guided, 4 auto; others are the
+    /// runtime's own).
     pub kind: u32,
     /// The `monotonic` modifier is set.
     pub monotonic: bool,
@@ -54,6 +55,9 @@ impl fmt::Display for ProcBind {
 pub struct Allocator(pub u64);
 
 impl Allocator {
+    /// `omp_default_mem_alloc`.
+    pub const DEFAULT: Allocator = Allocator(1);
+
     /// The predefined allocators, from 1 on (OpenMP 5.2, table 6.3).
     const NAMES: [&str; 8] = [
         "omp_default_mem_alloc",
@@ -89,6 +93,12 @@ pub enum Scope {
     Global,
     /// One device; here that is the host, and so the process.
     Device,
+    /// Each thread has its own: no scope of the specification's tables, but one of OMPD's.
+    Thread,
+    /// Each parallel region has its own.
+    Parallel,
+    /// Each implicit task has its own, which its explicit tasks share.
+    ImplicitTask,
     /// Each task has its own (a data environment).
     Task,
 }
@@ -99,7 +109,9 @@ impl Scope {
         match self {
             Scope::Global => "global",
             Scope::Device => "device",
-            Scope::Task => "task",
+            Scope::Thread => "thread",
+            Scope::Parallel => "region",
+            Scope::ImplicitTask | Scope::Task => "task",
         }
     }
 }
@@ -116,7 +128,8 @@ pub enum Source {
     },
     /// No variable sets it, and it is what the runtime has by itself.
     Default,
-    /// It is neither: the program has set it by a call, or by changing its own environment before the runtime looked.
+    /// It is neither: the program has set it by a call, or by changing its own environment before
+    /// the runtime looked.
     Program,
 }
 
@@ -131,89 +144,117 @@ impl Source {
     }
 }
 
-/// Where the values of a task's control variables come from.
-#[derive(Debug, Clone)]
-pub struct IcvSources {
-    /// Of `nthreads-var`.
-    pub nthreads: Fact<Source>,
-    /// Of `dyn-var`.
-    pub dynamic: Fact<Source>,
-    /// Of `run-sched-var`.
-    pub schedule: Fact<Source>,
-    /// Of `max-active-levels-var`.
-    pub max_active_levels: Fact<Source>,
-    /// Of `thread-limit-var`.
-    pub thread_limit: Fact<Source>,
-    /// Of `bind-var`.
-    pub bind: Fact<Source>,
-    /// Of `default-device-var`.
-    pub default_device: Fact<Source>,
-    /// Of `def-allocator-var`.
-    pub def_allocator: Fact<Source>,
-}
+/// A control variable, by its name in the specification; a runtime's own by that of the variable of
+/// the environment that sets it.
+///
+/// What is known of it is in the [registry](crate::icvs).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Icv(pub &'static str);
 
-impl IcvSources {
-    /// All unknown, for one reason.
-    pub fn unknown(why: impl Into<Reason>) -> Self {
-        let why = &why.into();
-        IcvSources {
-            nthreads: Fact::unknown(why),
-            dynamic: Fact::unknown(why),
-            schedule: Fact::unknown(why),
-            max_active_levels: Fact::unknown(why),
-            thread_limit: Fact::unknown(why),
-            bind: Fact::unknown(why),
-            default_device: Fact::unknown(why),
-            def_allocator: Fact::unknown(why),
-        }
-    }
-}
-
-/// The value of a control variable of the whole process.
+/// The value of a control variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SettingValue {
+pub enum IcvValue {
     /// A number; of sizes, bytes.
     Number(i64),
+    /// A number that cannot be negative.
+    Count(u64),
+    /// A limit; `None`: none is set.
+    Limit(Option<u64>),
     /// Yes or no.
     Flag(bool),
+    /// A loop schedule.
+    Schedule(Schedule),
+    /// How threads are bound.
+    Bind(ProcBind),
+    /// An allocator.
+    Allocator(Allocator),
     /// A word of the runtime's documentation.
     Word(&'static str),
     /// Any text (of the target).
     Text(String),
 }
 
-impl fmt::Display for SettingValue {
+impl fmt::Display for IcvValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SettingValue::Number(number) => write!(f, "{number}"),
-            SettingValue::Flag(flag) => write!(f, "{flag}"),
-            SettingValue::Word(word) => f.write_str(word),
-            SettingValue::Text(text) => f.write_str(text),
+            IcvValue::Number(number) => write!(f, "{number}"),
+            IcvValue::Count(number) | IcvValue::Limit(Some(number)) => write!(f, "{number}"),
+            IcvValue::Limit(None) => f.write_str("none"),
+            IcvValue::Flag(flag) => write!(f, "{flag}"),
+            IcvValue::Schedule(schedule) => write!(f, "{schedule}"),
+            IcvValue::Bind(bind) => write!(f, "{bind}"),
+            IcvValue::Allocator(allocator) => write!(f, "{allocator}"),
+            IcvValue::Word(word) => f.write_str(word),
+            IcvValue::Text(text) => f.write_str(text),
         }
     }
 }
 
+/// Something of each control variable, as far as it is known.
+#[derive(Debug, Clone)]
+pub struct ByIcv<T> {
+    of: Vec<(Icv, Fact<T>)>,
+    /// What there is to say of all others.
+    others: Fact<T>,
+}
+
+impl<T> ByIcv<T> {
+    /// All unknown, for one reason.
+    pub fn unknown(why: impl Into<Reason>) -> Self {
+        ByIcv { of: Vec::new(), others: Fact::unknown(why) }
+    }
+
+    /// What is known of this one.
+    pub fn get(&self, icv: impl Into<Icv>) -> &Fact<T> {
+        let icv = icv.into();
+        self.of.iter().find(|(known, _)| *known == icv).map_or(&self.others, |(_, fact)| fact)
+    }
+
+    /// Says this of one of them.
+    pub(crate) fn set(&mut self, icv: impl Into<Icv>, fact: Fact<T>) {
+        let icv = icv.into();
+        match self.of.iter_mut().find(|(known, _)| *known == icv) {
+            Some((_, known)) => *known = fact,
+            None => self.of.push((icv, fact)),
+        }
+    }
+
+    /// Says this of one of them as well.
+    #[cfg(test)]
+    pub(crate) fn with(mut self, icv: impl Into<Icv>, fact: Fact<T>) -> Self {
+        self.set(icv, fact);
+        self
+    }
+}
+
+/// Where the values of a task's control variables come from.
+pub type IcvSources = ByIcv<Source>;
+
 /// A control variable that the process has one of.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// Its name in the specification, or that of the variable of the environment by which the runtime's own is known.
+    /// Its name in the specification, or that of the variable of the environment by which the
+    /// runtime's own is known.
     pub name: &'static str,
     /// How far it reaches.
     pub scope: Scope,
     /// Its value.
-    pub value: Fact<SettingValue>,
+    pub value: Fact<IcvValue>,
     /// Where that comes from.
     pub source: Fact<Source>,
-    /// A variable of the environment that is about it, and its text (of the target), whether or not the value is known.
+    /// A variable of the environment that is about it, and its text (of the target), whether or not
+    /// the value is known.
     pub said: Option<(&'static str, String)>,
 }
 
-/// Places of a partition: from the first to the last, both included, on from the first of all after the last of all.
+/// Places of a partition: from the first to the last, both included, on from the first of all after
+/// the last of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Partition {
     /// Number of its first place.
     pub first: u32,
-    /// Number of its last place; smaller than the first where the partition goes past the end of all places.
+    /// Number of its last place; smaller than the first where the partition goes past the end of
+    /// all places.
     pub last: u32,
 }
 
@@ -245,80 +286,50 @@ impl Placement {
 /// Internal control variables in force for one thread's current task.
 #[derive(Debug, Clone)]
 pub struct Icvs {
-    /// `nthreads-var` (`omp_get_max_threads`).
-    pub nthreads: Fact<u64>,
-    /// `dyn-var` (`omp_get_dynamic`).
-    pub dynamic: Fact<bool>,
-    /// `run-sched-var` (`omp_get_schedule`).
-    pub schedule: Fact<Schedule>,
-    /// `max-active-levels-var` (`omp_get_max_active_levels`).
-    pub max_active_levels: Fact<u64>,
-    /// `thread-limit-var`; `None`: no limit is set.
-    pub thread_limit: Fact<Option<u64>>,
-    /// `bind-var` (`omp_get_proc_bind`).
-    pub bind: Fact<ProcBind>,
-    /// `levels-var` (`omp_get_level`).
-    pub levels: Fact<u32>,
-    /// `active-levels-var` (`omp_get_active_level`).
-    pub active_levels: Fact<u32>,
-    /// `default-device-var` (`omp_get_default_device`).
-    pub default_device: Fact<i64>,
-    /// `def-allocator-var` (`omp_get_default_allocator`).
-    pub def_allocator: Fact<Allocator>,
+    /// Their values; of those that are lists, the first item, which counts for the task itself.
+    pub values: ByIcv<IcvValue>,
     /// Items of those that are lists, for regions further in.
     pub deeper: DeeperItems,
     /// Where those that can be set come from.
     pub sources: IcvSources,
 }
 
-/// Items of a control variable that is a list, from one level of nesting on. All tasks share the list.
+/// Items of a control variable that is a list, from one level of nesting on. All tasks share the
+/// list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Items<T> {
-    all: Arc<[T]>,
+pub struct Items {
+    all: Arc<[IcvValue]>,
     from: usize,
 }
 
-impl<T> Items<T> {
+impl Items {
     /// All items of a list, which begins with level 0.
-    pub(crate) fn of(all: Arc<[T]>) -> Self {
+    pub(crate) fn of(all: Arc<[IcvValue]>) -> Self {
         Items { all, from: 0 }
     }
 
     /// Those of them for levels further in than this one.
-    pub(crate) fn beyond(&self, level: u32) -> Self {
-        let inner = (level as usize).saturating_add(1);
+    pub(crate) fn beyond(&self, level: u64) -> Self {
+        let inner = usize::try_from(level).unwrap_or(usize::MAX).saturating_add(1);
         Items { all: Arc::clone(&self.all), from: self.from.saturating_add(inner) }
     }
 
     /// The items, outermost level first.
-    pub fn as_slice(&self) -> &[T] {
+    pub fn as_slice(&self) -> &[IcvValue] {
         self.all.get(self.from..).unwrap_or_default()
     }
 }
 
-/// What `nthreads-var` and `bind-var` of a task hand on to the regions it opens, and to those inside of them: without the first
-/// item, which is the value that counts for the task itself.
-#[derive(Debug, Clone)]
-pub struct DeeperItems {
-    /// Of `nthreads-var`.
-    pub nthreads: Fact<Items<u64>>,
-    /// Of `bind-var`.
-    pub bind: Fact<Items<ProcBind>>,
-}
+/// What those control variables of a task that are lists hand on to the regions it opens, and to
+/// those inside of them: without the first item, which is the value that counts for the task
+/// itself.
+pub type DeeperItems = ByIcv<Items>;
 
 impl DeeperItems {
-    /// Both unknown, for one reason.
-    pub fn unknown(why: impl Into<Reason>) -> Self {
-        let why = &why.into();
-        DeeperItems { nthreads: Fact::unknown(why), bind: Fact::unknown(why) }
-    }
-
     /// Of lists that begin with level 0, what is further in than this level.
-    pub(crate) fn beyond(&self, level: u32) -> Self {
-        DeeperItems {
-            nthreads: self.nthreads.clone().map(|items| items.beyond(level)),
-            bind: self.bind.clone().map(|items| items.beyond(level)),
-        }
+    pub(crate) fn beyond(&self, level: u64) -> Self {
+        let beyond = |fact: &Fact<Items>| fact.clone().map(|items| items.beyond(level));
+        ByIcv { of: self.of.iter().map(|(icv, fact)| (*icv, beyond(fact))).collect(), others: beyond(&self.others) }
     }
 }
 
@@ -326,50 +337,48 @@ impl Icvs {
     /// All unknown, for one reason.
     pub fn unknown(why: impl Into<Reason>) -> Self {
         let why = &why.into();
-        Icvs {
-            nthreads: Fact::unknown(why),
-            dynamic: Fact::unknown(why),
-            schedule: Fact::unknown(why),
-            max_active_levels: Fact::unknown(why),
-            thread_limit: Fact::unknown(why),
-            bind: Fact::unknown(why),
-            levels: Fact::unknown(why),
-            active_levels: Fact::unknown(why),
-            default_device: Fact::unknown(why),
-            def_allocator: Fact::unknown(why),
-            deeper: DeeperItems::unknown(why),
-            sources: IcvSources::unknown(why),
+        Icvs { values: ByIcv::unknown(why), deeper: DeeperItems::unknown(why), sources: IcvSources::unknown(why) }
+    }
+
+    /// The value of this one.
+    pub fn get(&self, icv: impl Into<Icv>) -> &Fact<IcvValue> {
+        self.values.get(icv)
+    }
+
+    /// The value of this one, if it is known and a number that cannot be negative.
+    pub fn count(&self, icv: impl Into<Icv>) -> Option<u64> {
+        match self.get(icv).value() {
+            Some(IcvValue::Count(count)) => Some(*count),
+            _ => None,
         }
     }
 
-    /// `nthreads-var` as the list it is for the task: its own value, then one for each further level of nesting. Beyond the last
-    /// item, that counts.
-    pub fn nthreads_list(&self) -> Fact<Vec<u64>> {
-        list(&self.nthreads, &self.deeper.nthreads)
+    /// The value of this one, if it is known and says how threads are bound.
+    pub fn bind(&self, icv: impl Into<Icv>) -> Option<ProcBind> {
+        match self.get(icv).value() {
+            Some(IcvValue::Bind(bind)) => Some(*bind),
+            _ => None,
+        }
     }
 
-    /// `bind-var` as a list, likewise.
-    pub fn bind_list(&self) -> Fact<Vec<ProcBind>> {
-        // libomp, of which alone this may be met, then binds no threads further in either, unless they are in regions of one.
-        match (&self.bind, &self.deeper.bind) {
-            (Fact::Known { value: ProcBind(0), .. }, Fact::Known { value: deeper, .. })
+    /// This one as the list it is for the task: its own value, then one for each further level of
+    /// nesting. Beyond the last item, that counts. Its origin is the less trusted one of both.
+    pub fn list(&self, icv: impl Into<Icv>) -> Fact<Vec<IcvValue>> {
+        let icv = icv.into();
+        match (self.get(icv), self.deeper.get(icv)) {
+            // libomp, of which alone this may be met, then binds no threads further in either,
+            // unless they are in regions of one.
+            (Fact::Known { value: IcvValue::Bind(ProcBind(0)), .. }, Fact::Known { value: deeper, .. })
                 if !deeper.as_slice().is_empty() =>
             {
                 Fact::unknown("threads are not bound, and a list that says otherwise of inner regions need not count")
             }
-            (own, deeper) => list(own, deeper),
+            (Fact::Known { value: own, origin }, Fact::Known { value: deeper, origin: of_deeper }) => {
+                let items = std::iter::once(own).chain(deeper.as_slice());
+                Fact::known(items.cloned().collect(), *origin.max(of_deeper))
+            }
+            (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => Fact::unknown(why),
         }
-    }
-}
-
-/// The list of a task's own item and those for regions further in. Its origin is the less trusted one of theirs.
-fn list<T: Clone>(own: &Fact<T>, deeper: &Fact<Items<T>>) -> Fact<Vec<T>> {
-    match (own, deeper) {
-        (Fact::Known { value: own, origin }, Fact::Known { value: deeper, origin: of_deeper }) => {
-            let items = std::iter::once(own).chain(deeper.as_slice());
-            Fact::known(items.cloned().collect(), *origin.max(of_deeper))
-        }
-        (Fact::Unknown { why }, _) | (_, Fact::Unknown { why }) => Fact::unknown(why),
     }
 }
 
@@ -378,45 +387,46 @@ mod tests {
     use super::*;
     use ompd_layout::Origin;
 
-    fn items<T: Clone>(all: &[T]) -> Fact<Items<T>> {
-        Fact::known(Items::of(all.into()), Origin::Code)
+    const COUNTS: Icv = Icv("a list of counts");
+    const BINDS: Icv = Icv("a list of words");
+
+    fn counts(all: &[u64]) -> Vec<IcvValue> {
+        all.iter().copied().map(IcvValue::Count).collect()
     }
 
-    fn icvs(nthreads: u64, bind: u32, level: u32) -> Icvs {
-        let whole = DeeperItems { nthreads: items(&[4, 3, 2]), bind: items(&[ProcBind(4), ProcBind(3)]) };
-        Icvs {
-            nthreads: Fact::known(nthreads, Origin::Profile),
-            bind: Fact::known(ProcBind(bind), Origin::Dwarf),
-            deeper: whole.beyond(level),
-            ..Icvs::unknown("not asked")
-        }
+    fn binds(all: &[u32]) -> Vec<IcvValue> {
+        all.iter().copied().map(ProcBind).map(IcvValue::Bind).collect()
+    }
+
+    fn icvs(count: u64, bind: u32, level: u64) -> Icvs {
+        let items = |all: Vec<IcvValue>| Fact::known(Items::of(all.into()), Origin::Code);
+        let whole = DeeperItems::unknown("not asked").with(COUNTS, items(counts(&[4, 3, 2])));
+        let whole = whole.with(BINDS, items(binds(&[4, 3])));
+        let values = ByIcv::unknown("not asked").with(COUNTS, Fact::known(IcvValue::Count(count), Origin::Profile));
+        let values = values.with(BINDS, Fact::known(IcvValue::Bind(ProcBind(bind)), Origin::Dwarf));
+        Icvs { values, deeper: whole.beyond(level), ..Icvs::unknown("not asked") }
     }
 
     #[test]
     fn a_list_is_what_the_task_has_and_what_inner_levels_get() {
-        let nthreads = |level| icvs(9, 3, level).nthreads_list().value().cloned();
-        assert_eq!(nthreads(0), Some(vec![9, 3, 2]));
-        assert_eq!(nthreads(1), Some(vec![9, 2]));
-        assert_eq!(nthreads(2), Some(vec![9]));
-        assert_eq!(nthreads(u32::MAX), Some(vec![9]));
-        let bind = icvs(9, 2, 0).bind_list();
-        assert_eq!((bind.value(), bind.origin()), (Some(&vec![ProcBind(2), ProcBind(3)]), Some(Origin::Code)));
-        assert_eq!(icvs(9, 2, 0).nthreads_list().origin(), Some(Origin::Profile));
+        let of = |level| icvs(9, 3, level).list(COUNTS).value().cloned();
+        assert_eq!(of(0), Some(counts(&[9, 3, 2])));
+        assert_eq!(of(1), Some(counts(&[9, 2])));
+        assert_eq!(of(2), Some(counts(&[9])));
+        assert_eq!(of(u64::MAX), Some(counts(&[9])));
+        let bind = icvs(9, 2, 0).list(BINDS);
+        assert_eq!((bind.value(), bind.origin()), (Some(&binds(&[2, 3])), Some(Origin::Code)));
+        assert_eq!(icvs(9, 2, 0).list(COUNTS).origin(), Some(Origin::Profile));
     }
 
     #[test]
     fn what_is_not_known_of_a_list_makes_it_unknown() {
-        let of = |own, deeper: &str| Icvs { nthreads: own, deeper: DeeperItems::unknown(deeper), ..icvs(9, 3, 0) };
-        assert_eq!(
-            of(Fact::known(1, Origin::Code), "gone").nthreads_list().why().map(Reason::to_string).as_deref(),
-            Some("gone")
-        );
-        assert_eq!(
-            of(Fact::unknown("first"), "gone").nthreads_list().why().map(Reason::to_string).as_deref(),
-            Some("first")
-        );
-        // Of threads that are not bound it is not certain what inner regions get, unless there is no list.
-        assert!(icvs(9, 0, 0).bind_list().value().is_none());
-        assert_eq!(icvs(9, 0, 1).bind_list().value(), Some(&vec![ProcBind(0)]));
+        let gone = || Icvs { deeper: DeeperItems::unknown("gone"), ..icvs(9, 3, 0) };
+        assert_eq!(gone().list(COUNTS).why(), Some(&"gone".into()));
+        assert_eq!(Icvs { values: ByIcv::unknown("first"), ..gone() }.list(COUNTS).why(), Some(&"first".into()));
+        // Of threads that are not bound it is not certain what inner regions get, unless there is
+        // no list.
+        assert!(icvs(9, 0, 0).list(BINDS).value().is_none());
+        assert_eq!(icvs(9, 0, 1).list(BINDS).value(), Some(&binds(&[0])));
     }
 }

@@ -19,8 +19,8 @@ mod threads;
 mod waits;
 
 pub use icvs::{
-    Allocator, DeeperItems, IcvSources, Icvs, Items, Partition, Placement, ProcBind, Schedule, Scope, Setting,
-    SettingValue, Source,
+    Allocator, ByIcv, DeeperItems, Icv, IcvSources, IcvValue, Icvs, Items, Partition, Placement, ProcBind, Schedule,
+    Scope, Setting, Source,
 };
 pub use instance::{InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};

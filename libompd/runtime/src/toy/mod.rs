@@ -13,13 +13,13 @@ use ompd_process::{Addr, Live, Module, OpenOptions, Target, TargetExt};
 use crate::bind::{View, structs};
 use crate::evidence::Evidence;
 use crate::family::{About, Family, Layouts, Variables};
+use crate::icvs::texts;
 use crate::instance::{self, Cost, FamilyOrigins, Runtime};
 use crate::merge::merge;
 use crate::model::*;
 use crate::names::FileNames;
 use crate::owner::OwnNames;
 use crate::recover::Recovered;
-use crate::sources;
 use crate::stops::Stops;
 
 structs! {
@@ -53,12 +53,8 @@ static ABOUT: About = About {
     variables: Variables {
         prefix: "TOY_",
         spins: ("TOY_SPINS", "forever"),
-        schedule: &[],
-        thread_limit: &[],
         affinity: &[],
-        flag: sources::flag,
-        spreads: false,
-        has_all_allocators: false,
+        flag: texts::flag,
     },
     layouts: Layouts { schema: &SCHEMA, archs: &[], prefixes: &["toy_"], large_exports: &[] },
     reasons: &[],

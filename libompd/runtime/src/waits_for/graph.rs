@@ -6,6 +6,7 @@ use ompd_layout::Origin;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
+use crate::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use crate::model::*;
 use crate::os::{Blocked, OsThread, Signals};
 
@@ -221,8 +222,8 @@ fn is_ready(snapshot: &RuntimeSnapshot, id: TaskId) -> bool {
 pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
     let Some(team) = thread.team.flat().and_then(|id| snapshot.team(id)) else { return false };
     let alone = team.size.get() == Some(1) && team.level.get().is_some_and(|level| level > 1);
-    let limit = thread.icvs.max_active_levels.get().zip(thread.icvs.active_levels.get());
-    alone && limit.is_some_and(|(most, active)| u64::from(active) >= most)
+    let limit = thread.icvs.count(&MAX_ACTIVE_LEVELS).zip(thread.icvs.count(&ACTIVE_LEVELS));
+    alone && limit.is_some_and(|(most, active)| active >= most)
 }
 
 struct Builder<'a> {

@@ -1,17 +1,21 @@
-//! Internal control variables, where they come from, and places (`libgomp/{libgomp.h,env.c,icv.c,affinity.c}`).
+//! Internal control variables, where they come from, and places
+//! (`libgomp/{libgomp.h,env.c,icv.c,affinity.c}`).
 
 use std::sync::Arc;
 
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::{GompThread, Reader};
-use crate::bind::View;
+use super::super::reason::Own;
+use super::{GompThread, NO_OMPT, Reader};
+use crate::bind::{Slot, View};
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
+use crate::gomp::schema::GompTaskIcv;
+use crate::icvs::{self, *};
+use crate::instance::NOT_READ;
 use crate::limits;
 use crate::model::*;
-use crate::sources::{self, Began};
 
 /// `default-device-var` of GCC 13 and later until somebody asks for devices (`INT_MIN`).
 const UNDECIDED: i64 = i32::MIN as i64;
@@ -25,6 +29,88 @@ const MAX_SET: u64 = 1024;
 const MAX_PLACES: u64 = MAX_SET * 8;
 /// Processors of all places together that are listed.
 const MAX_LISTED: usize = 1 << 20;
+
+/// How libgomp keeps a control variable.
+pub(super) enum How {
+    /// A member of `struct gomp_task_icv`, of which each task has one.
+    Task(fn(&Reader<'_>, &View) -> Fact<IcvValue>),
+    /// The same of one that is a list, and the whole list as all tasks share it.
+    List { own: fn(&Reader<'_>, &View) -> Fact<IcvValue>, all: fn(&Reader<'_>) -> Fact<Arc<[IcvValue]>> },
+    /// It belongs to the thread.
+    Thread(fn(&Reader<'_>, &GompThread) -> Fact<IcvValue>),
+    /// A variable of the runtime.
+    Process(fn(&Reader<'_>) -> Fact<IcvValue>),
+    /// It is not read, for this reason.
+    Unread(Own),
+    /// The same, and reports do not list it.
+    Unlisted(Own),
+}
+
+use How::{List, Process, Task, Thread, Unlisted, Unread};
+
+/// How often a waiting thread looks before it sleeps.
+static SPINCOUNT: Entry =
+    Entry { icv: Icv("GOMP_SPINCOUNT"), variables: &["GOMP_SPINCOUNT"], parse: texts::number, ..Entry::OF_PROCESS };
+
+/// The control variables of libgomp.
+pub(super) static ICVS: &[Line<How>] = &[
+    line(
+        &NTHREADS,
+        List { own: |r, task| r.member(task, |i| &i.nthreads, View::uint).map(IcvValue::Count), all: |r| r.nthreads() },
+    ),
+    line(&DYN, Task(|r, task| r.member(task, |i| &i.dynamic, View::flag).map(IcvValue::Flag))),
+    line(&RUN_SCHED, Task(|r, task| r.schedule(task).map(IcvValue::Schedule)))
+        .by_default(|_, _| Some(IcvValue::Schedule(Schedule { kind: 2, monotonic: false, chunk: 1 }))),
+    line(&MAX_ACTIVE_LEVELS, Task(|r, task| r.max_active_levels(task).map(IcvValue::Count))),
+    line(
+        &THREAD_LIMIT,
+        Task(|r, task| {
+            let limit = |limit| (limit != u32::MAX).then_some(u64::from(limit));
+            r.member(task, |i| &i.thread_limit, View::u32).map(|raw| IcvValue::Limit(limit(raw)))
+        }),
+    ),
+    line(
+        &BIND,
+        List {
+            own: |r, task| r.member(task, |i| &i.bind, View::u32).map(|bind| IcvValue::Bind(ProcBind(bind))),
+            all: |r| r.binds(),
+        },
+    ),
+    line(&LEVELS, Thread(|r, thread| r.gomp.structs.thread.level.fact(Ok(IcvValue::Count(thread.level.into()))))),
+    line(
+        &ACTIVE_LEVELS,
+        Thread(|r, thread| {
+            let slot = &r.gomp.structs.thread.active_level;
+            slot.fact(thread.view.u32(slot).map(|level| IcvValue::Count(level.into())))
+        }),
+    ),
+    line(&DEFAULT_DEVICE, Task(|r, task| r.default_device(task).map(IcvValue::Number))),
+    line(&DEF_ALLOCATOR, Thread(|r, thread| r.def_allocator(thread).map(Allocator).map(IcvValue::Allocator))),
+    line(&CANCEL, Process(|r| r.word(r.gomp.cancel, 1, "cancel-var").map(|value| IcvValue::Flag(value != 0)))),
+    line(&MAX_TASK_PRIORITY, Process(|r| r.word(r.gomp.max_task_priority, 4, "max-task-priority-var").map(number))),
+    line(&NUM_PROCS, Process(|r| r.available_cpus().map(number))),
+    line(&STACKSIZE, Unread(Own::NotFound)).also(&["GOMP_STACKSIZE"]),
+    // The second variable counts from GCC 13 on, where the first is not set.
+    line(&NTEAMS, Process(|r| r.word(r.gomp.nteams, 4, "nteams-var").map(number))).also(&["OMP_NUM_TEAMS_ALL"]),
+    line(&TEAMS_THREAD_LIMIT, Process(|r| r.word(r.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number)))
+        .also(&["OMP_TEAMS_THREAD_LIMIT_ALL"]),
+    // `gomp_affinity_format_var` in icv.c.
+    line(&AFFINITY_FORMAT, Process(|r| r.text_setting(r.gomp.affinity_format, "affinity-format-var")))
+        .by_default(|_, _| Some(IcvValue::Text("level %L thread %i affinity %A".to_owned()))),
+    line(&DISPLAY_AFFINITY, Unlisted(Own::NotFound)),
+    line(&TARGET_OFFLOAD, Unlisted(Own::NotFound)),
+    line(&TOOL, Unlisted(NO_OMPT)),
+    line(&TOOL_LIBRARIES, Unlisted(NO_OMPT)),
+    line(&TOOL_VERBOSE_INIT, Unlisted(NO_OMPT)),
+    line(&DEBUG, Unlisted(Own::NoOmpd)),
+    line(&WAIT_POLICY, Unread(Own::NotFound)),
+    line(&SPINCOUNT, Unread(Own::NotFound)),
+];
+
+/// A number of 32 bits.
+fn number(value: u64) -> IcvValue {
+    IcvValue::Number(i64::from(value as u32 as i32))
+}
 
 impl Reader<'_> {
     pub(super) fn icvs_of(&self, raw: &GompThread, task: &Fact<TaskId>) -> Icvs {
@@ -47,20 +133,20 @@ impl Reader<'_> {
             Ok(icvs) => icvs,
             Err(why) => return Icvs::unknown(why),
         };
-        icvs.levels = s.thread.level.fact(Ok(raw.level));
-        icvs.active_levels = s.thread.active_level.fact(raw.view.u32(&s.thread.active_level));
-        icvs.def_allocator = match raw.view.uint(&s.thread.def_allocator) {
-            Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
-            own => s.thread.def_allocator.fact(own.map(Allocator)),
-        };
+        for line in ICVS {
+            if let Thread(read) = &line.how {
+                icvs.values.set(line.entry, read(self, raw));
+            }
+        }
         (icvs.sources, icvs.deeper) = match self.focused {
             Some(_) => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
-            None => (sources::of_task(&icvs, &self.began()), self.deeper(raw.level)),
+            None => (icvs::of_task(&icvs, self.initial(), &self.began(), ICVS), self.deeper(raw.level)),
         };
         icvs
     }
 
-    /// The control variables that the task at this address has itself, whether or not it is executed.
+    /// The control variables that the task at this address has itself, whether or not it is
+    /// executed.
     pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
         let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
         at().unwrap_or_else(Icvs::unknown)
@@ -68,51 +154,82 @@ impl Reader<'_> {
 
     /// The control variables at an address, without levels and sources.
     fn icvs_at(&self, addr: Addr) -> Result<Icvs, Reason> {
+        let view = View::read(self.target, addr, self.gomp.structs.icv.size)?;
+        let mut values = ByIcv::unknown(NOT_READ);
+        for line in ICVS {
+            match &line.how {
+                Task(read) | List { own: read, .. } => values.set(line.entry, read(self, &view)),
+                Thread(_) => values.set(line.entry, Fact::unknown("it belongs to a thread")),
+                Process(_) | Unread(_) | Unlisted(_) => {}
+            }
+        }
+        Ok(Icvs { values, ..Icvs::unknown("it belongs to a thread") })
+    }
+
+    /// A member of a task's control variables.
+    fn member<T>(
+        &self,
+        task: &View,
+        slot: fn(&GompTaskIcv) -> &Slot,
+        read: fn(&View, &Slot) -> Result<T, Reason>,
+    ) -> Fact<T> {
+        let slot = slot(&self.gomp.structs.icv);
+        slot.fact(read(task, slot))
+    }
+
+    fn schedule(&self, task: &View) -> Fact<Schedule> {
         let i = &self.gomp.structs.icv;
-        let view = View::read(self.target, addr, i.size)?;
         let schedule = || {
-            let (raw, chunk) = (view.u32(&i.schedule)?, view.int(&i.chunk)?);
+            let (raw, chunk) = (task.u32(&i.schedule)?, task.int(&i.chunk)?);
             Ok(Schedule { kind: raw & 0x7fff_ffff, monotonic: raw & 0x8000_0000 != 0, chunk })
         };
-        let max_active_levels = match (view.uint(&i.max_active_levels), &self.gomp.max_active_levels) {
-            (Ok(own), _) => i.max_active_levels.fact(Ok(own)),
+        i.schedule.fact(schedule())
+    }
+
+    fn max_active_levels(&self, task: &View) -> Fact<u64> {
+        let slot = &self.gomp.structs.icv.max_active_levels;
+        match (task.uint(slot), &self.gomp.max_active_levels) {
+            (Ok(own), _) => slot.fact(Ok(own)),
             (Err(_), Some((addr, origin))) => match self.target.read_u64(*addr) {
                 Ok(value) => Fact::known(value, *origin),
                 Err(fault) => Fact::unknown(fault),
             },
             (Err(why), None) => why.into(),
-        };
-        let default_device = match view.int(&i.default_device) {
-            Ok(UNDECIDED) => Fact::unknown("the runtime has not looked for devices yet"),
-            device => i.default_device.fact(device),
-        };
-        Ok(Icvs {
-            nthreads: i.nthreads.fact(view.uint(&i.nthreads)),
-            dynamic: i.dynamic.fact(view.flag(&i.dynamic)),
-            schedule: i.schedule.fact(schedule()),
-            max_active_levels,
-            thread_limit: i.thread_limit.fact(view.u32(&i.thread_limit).map(|l| (l != u32::MAX).then_some(l.into()))),
-            bind: i.bind.fact(view.u32(&i.bind).map(ProcBind)),
-            default_device,
-            ..Icvs::unknown("it belongs to a thread")
-        })
+        }
     }
 
-    /// What it began with: `gomp_global_icv` is set once, from the environment, and copied for every thread that has no task
-    /// yet (`gomp_icv`, `gomp_new_icv`).
+    fn default_device(&self, task: &View) -> Fact<i64> {
+        let slot = &self.gomp.structs.icv.default_device;
+        match task.int(slot) {
+            Ok(UNDECIDED) => Fact::unknown("the runtime has not looked for devices yet"),
+            device => slot.fact(device),
+        }
+    }
+
+    fn def_allocator(&self, thread: &GompThread) -> Fact<u64> {
+        let slot = &self.gomp.structs.thread.def_allocator;
+        match thread.view.uint(slot) {
+            Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process"),
+            own => slot.fact(own),
+        }
+    }
+
+    /// What it began with: `gomp_global_icv` is set once, from the environment, and copied for
+    /// every thread that has no task yet (`gomp_icv`, `gomp_new_icv`).
     fn initial(&self) -> Option<&Icvs> {
         let initial = self.initial.get_or_init(|| {
             let (addr, _) = self.gomp.global_icv?;
             let mut initial = self.icvs_at(addr).ok()?;
             if !self.has_own_levels() {
-                initial.max_active_levels = Fact::unknown("this runtime does not keep what it was");
+                initial.values.set(&MAX_ACTIVE_LEVELS, Fact::unknown("this runtime does not keep what it was"));
             }
             Some(initial)
         });
         initial.as_ref()
     }
 
-    /// `max-active-levels-var` has been a member of the task since GCC 11, and before one variable for all, which calls change.
+    /// `max-active-levels-var` has been a member of the task since GCC 11, and before one variable
+    /// for all, which calls change.
     fn has_own_levels(&self) -> bool {
         self.gomp.structs.icv.max_active_levels.origin().is_some()
     }
@@ -123,9 +240,7 @@ impl Reader<'_> {
         Began {
             environment: &self.environment,
             variables: &super::super::ABOUT.variables,
-            initial: self.initial(),
-            processors: self.available_cpus().get(),
-            schedule: Schedule { kind: 2, monotonic: false, chunk: 1 },
+            processors: Box::new(|| self.available_cpus().get()),
             levels: match (own_levels, old_levels) {
                 (true, _) => Some((1, ALL_LEVELS)),
                 (false, true) => Some((NO_LEVELS_LIMIT, NO_LEVELS_LIMIT)),
@@ -139,36 +254,48 @@ impl Reader<'_> {
         Reader::new(gomp, target).deeper(level)
     }
 
-    /// What a new region's level is in a list has its implicit tasks take the item (`gomp_team_start`), whatever the task that
-    /// opens it has set for itself.
+    /// What a new region's level is in a list has its implicit tasks take the item
+    /// (`gomp_team_start`), whatever the task that opens it has set for itself.
     fn deeper(&self, level: u32) -> DeeperItems {
         let whole = self.lists.get_or_init(|| {
-            let width = self.target.arch().pointer_bytes.into();
-            let initial = self.initial();
-            let first = initial.and_then(|initial| initial.nthreads.get());
-            let nthreads = self.list(self.gomp.nthreads_list, width, first, |item| item > 0);
-            let first = initial.and_then(|initial| initial.bind.get()).map(|bind| bind.0.into());
-            let bind = self.list(self.gomp.bind_list, 1, first, |item| (1..=4).contains(&item));
-            let bind = bind.map(|items| items.iter().map(|item| ProcBind(*item as u32)).collect());
-            DeeperItems { nthreads: nthreads.map(Items::of), bind: bind.map(Items::of) }
+            let mut whole = DeeperItems::unknown(NOT_READ);
+            for line in ICVS {
+                if let List { all, .. } = &line.how {
+                    whole.set(line.entry, all(self).map(Items::of));
+                }
+            }
+            whole
         });
-        whole.beyond(level)
+        whole.beyond(level.into())
     }
 
-    /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime began with its first item.
+    fn nthreads(&self) -> Fact<Arc<[IcvValue]>> {
+        let first = self.initial().and_then(|initial| initial.count(&NTHREADS));
+        let width = self.target.arch().pointer_bytes.into();
+        self.list(self.gomp.nthreads_list, width, first, |item| (item > 0).then_some(IcvValue::Count(item)))
+    }
+
+    fn binds(&self) -> Fact<Arc<[IcvValue]>> {
+        let first = self.initial().and_then(|initial| initial.bind(&BIND)).map(|bind| bind.0.into());
+        let item = |item| (1..=4).contains(&item).then_some(IcvValue::Bind(ProcBind(item as u32)));
+        self.list(self.gomp.bind_list, 1, first, item)
+    }
+
+    /// A list of items of `width` bytes, empty where there is none. If there is one, the runtime
+    /// began with its first item.
     fn list(
         &self,
         [list, length]: [Option<(Addr, Origin)>; 2],
         width: u64,
         first: Option<u64>,
-        is_item: impl Fn(u64) -> bool,
-    ) -> Fact<Arc<[u64]>> {
+        item: impl Fn(u64) -> Option<IcvValue>,
+    ) -> Fact<Arc<[IcvValue]>> {
         let (Some((list, origin)), Some((length, of_length))) = (list, length) else {
             return Fact::unknown("where this runtime keeps the items of lists is not known");
         };
         let origin = origin.max(of_length);
         let arch = self.target.arch();
-        let read = || -> Result<Arc<[u64]>, Reason> {
+        let read = || -> Result<Arc<[IcvValue]>, Reason> {
             let (list, length) = (self.target.read_ptr(list)?, self.target.read_ptr(length)?.0);
             if list.is_null() {
                 return Ok(Arc::default());
@@ -177,12 +304,12 @@ impl Reader<'_> {
                 return Err(Reason::Inconsistent(format!("the list has {length} items, which is not believed")));
             }
             let bytes = self.target.read_vec(list, length * width)?;
-            let items: Arc<[u64]> = bytes.chunks_exact(width as usize).map(|c| arch.byte_order.uint(c)).collect();
-            let begins = items.first().copied();
-            if first.is_some_and(|first| Some(first) != begins) || !items.iter().all(|item| is_item(*item)) {
-                return Err(Reason::Inconsistent("the list is not what the runtime began with".to_owned()));
+            let raw = || bytes.chunks_exact(width as usize).map(|c| arch.byte_order.uint(c));
+            let items: Option<Arc<[IcvValue]>> = raw().map(item).collect();
+            match items.filter(|_| first.is_none_or(|first| raw().next() == Some(first))) {
+                Some(items) => Ok(items),
+                None => Err(Reason::Inconsistent("the list is not what the runtime began with".to_owned())),
             }
-            Ok(items)
         };
         read().map_or_else(Fact::from, |items| Fact::known(items, origin))
     }
@@ -203,109 +330,48 @@ impl Reader<'_> {
     }
 
     /// The text that a variable of the runtime points to.
-    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &str) -> Fact<SettingValue> {
+    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &str) -> Fact<IcvValue> {
         let Some((addr, origin)) = at else {
             return Fact::unknown(format_args!("where this runtime keeps {what} is not known"));
         };
         let text = self.target.read_ptr(addr).and_then(|text| self.target.read_cstr(text, limits::STRING));
         match text {
-            Ok(text) => Fact::known(SettingValue::Text(text), origin),
+            Ok(text) => Fact::known(IcvValue::Text(text), origin),
             Err(fault) => Fact::unknown(fault),
         }
     }
 
+    /// What the table says of each.
+    pub(in crate::gomp) fn icvs() -> Vec<Kept> {
+        let unread = |line: &Line<How>| match line.how {
+            Unread(why) | Unlisted(why) => Some(why),
+            _ => None,
+        };
+        ICVS.iter().map(|line| line.kept(unread(line).map(Reason::from))).collect()
+    }
+
     /// Control variables of the process as a whole.
     pub(super) fn settings(&self) -> Vec<Setting> {
-        self.settings_of(None)
+        ICVS.iter().filter_map(|line| self.setting_of(line)).collect()
     }
 
     /// One of them.
     pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
-        Reader::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+        let line = ICVS.iter().find(|line| line.entry.name() == name)?;
+        Reader::new(gomp, target).setting_of(line)
     }
 
-    /// All, or all of which but one are not read.
-    fn settings_of(&self, only: Option<&str>) -> Vec<Setting> {
-        let wanted = |of: &str| only.is_none_or(|only| only == of);
-        let environment = &self.environment;
-        let number = |value: u64| SettingValue::Number(i64::from(value as u32 as i32));
-        let flag = |text: &str| sources::flag(text).map(SettingValue::Flag);
-        let unread = "where this runtime keeps it is not known";
-        let policy = |text: &str| match text.to_ascii_lowercase().as_str() {
-            "active" => Some(SettingValue::Word("active")),
-            "passive" => Some(SettingValue::Word("passive")),
-            _ => None,
+    fn setting_of(&self, line: &'static Line<How>) -> Option<Setting> {
+        let value = match &line.how {
+            Process(read) => read(self),
+            Unread(why) if line.entry.is_of_process() => Fact::unknown(*why),
+            _ => return None,
         };
-        let set =
-            |name, scope, value, variables: &[&'static str], parse: &dyn Fn(&str) -> Option<SettingValue>, default| {
-                sources::setting(name, scope, value, environment, variables, parse, default)
-            };
-        let word = |place, size, of| match wanted(of) {
-            true => self.word(place, size, of),
-            false => Fact::unknown(NOT_LOOKED_FOR),
-        };
-        let cancel = word(self.gomp.cancel, 1, "cancel-var").map(|value| SettingValue::Flag(value != 0));
-        let priority = word(self.gomp.max_task_priority, 4, "max-task-priority-var").map(number);
-        let processors = match wanted("num-procs-var") {
-            true => self.available_cpus(),
-            false => Fact::unknown(NOT_LOOKED_FOR),
-        };
-        let counted = processors.get().map(number);
-        let none = SettingValue::Number(0);
-        vec![
-            set("cancel-var", Scope::Global, cancel, &["OMP_CANCELLATION"], &flag, Some(SettingValue::Flag(false))),
-            set(
-                "max-task-priority-var",
-                Scope::Global,
-                priority,
-                &["OMP_MAX_TASK_PRIORITY"],
-                &sources::number,
-                Some(none),
-            ),
-            set("num-procs-var", Scope::Device, processors.map(number), &[], &sources::number, counted),
-            set(
-                "stacksize-var",
-                Scope::Device,
-                Fact::unknown(unread),
-                &["OMP_STACKSIZE", "GOMP_STACKSIZE"],
-                &sources::size,
-                None,
-            ),
-            set(
-                "nteams-var",
-                Scope::Device,
-                word(self.gomp.nteams, 4, "nteams-var").map(number),
-                // The second counts from GCC 13 on, where the first is not set.
-                &["OMP_NUM_TEAMS", "OMP_NUM_TEAMS_ALL"],
-                &sources::number,
-                Some(SettingValue::Number(0)),
-            ),
-            set(
-                "teams-thread-limit-var",
-                Scope::Device,
-                word(self.gomp.teams_thread_limit, 4, "teams-thread-limit-var").map(number),
-                &["OMP_TEAMS_THREAD_LIMIT", "OMP_TEAMS_THREAD_LIMIT_ALL"],
-                &sources::number,
-                Some(SettingValue::Number(0)),
-            ),
-            set(
-                "affinity-format-var",
-                Scope::Device,
-                match wanted("affinity-format-var") {
-                    true => self.text_setting(self.gomp.affinity_format, "affinity-format-var"),
-                    false => Fact::unknown(NOT_LOOKED_FOR),
-                },
-                &["OMP_AFFINITY_FORMAT"],
-                &sources::text,
-                // `gomp_affinity_format_var` in icv.c.
-                Some(SettingValue::Text("level %L thread %i affinity %A".to_owned())),
-            ),
-            set("wait-policy-var", Scope::Device, Fact::unknown(unread), &["OMP_WAIT_POLICY"], &policy, None),
-            set("GOMP_SPINCOUNT", Scope::Device, Fact::unknown(unread), &["GOMP_SPINCOUNT"], &sources::number, None),
-        ]
+        Some(icvs::setting(line, value, &self.began()))
     }
 
-    /// Where a thread is to run: `thr->place` counts from 1, and `place_partition_len` is not set before places are used.
+    /// Where a thread is to run: `thr->place` counts from 1, and `place_partition_len` is not set
+    /// before places are used.
     pub(super) fn placement_of(&self, raw: &GompThread) -> Placement {
         let s = &self.gomp.structs.thread;
         let table = match self.places() {
@@ -357,8 +423,9 @@ impl Reader<'_> {
         self.place_table.get_or_init(|| self.read_places())
     }
 
-    /// The sets lie one behind the other in one piece of memory (`gomp_affinity_alloc`), so that their distance is their size.
-    /// Places without any processor that may be used are taken out of the list; the sets left in between are empty.
+    /// The sets lie one behind the other in one piece of memory (`gomp_affinity_alloc`), so that
+    /// their distance is their size. Places without any processor that may be used are taken out of
+    /// the list; the sets left in between are empty.
     fn read_places(&self) -> Result<Vec<Arc<[u32]>>, Reason> {
         let arch = self.target.arch();
         let Some(count) = self.places()?.filter(|count| *count <= MAX_PLACES) else {
@@ -394,5 +461,23 @@ impl Reader<'_> {
             Ok(cpus.into())
         };
         sets.iter().map(set).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_process_has_is_read_from_variables() {
+        for line in ICVS {
+            let of_process = match line.how {
+                Process(..) => true,
+                Unread(_) | Unlisted(_) => line.entry.is_of_process(),
+                _ => false,
+            };
+            assert_eq!(line.entry.is_of_process(), of_process, "{}", line.entry.name());
+            assert_eq!(line.entry.is_list, matches!(line.how, List { .. }), "{}", line.entry.name());
+        }
     }
 }

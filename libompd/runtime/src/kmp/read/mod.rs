@@ -104,7 +104,7 @@ pub(super) struct Reader<'a> {
     groups: Vec<Taskgroup>,
     group_ids: HashMap<Addr, TaskgroupId>,
     /// Control variables that are lists, by the address of their struct, as far as they were asked for.
-    lists: RefCell<HashMap<Addr, icvs::List>>,
+    lists: RefCell<HashMap<Addr, icvs::ItemList>>,
     budget: Budget,
     /// The same for what is read in bulk.
     bulk: Budget,
