@@ -1,5 +1,7 @@
 //! The table of control variables in the documentation is what the registry says.
 
+#![cfg(all(feature = "gomp", feature = "kmp"))]
+
 use std::fmt::Write as _;
 
 use ompd_runtime::family;
