@@ -1,7 +1,7 @@
 //! Layout profiles and vocabularies. They are shipped, but someone may have edited one.
 
 use ompd_layout::profile::{ExportView, Fingerprint, Profile, Profiles, Vocabulary, select};
-use ompd_layout::{Layout, Origin, Source};
+use ompd_layout::{FactSource, Layout, Origin};
 use ompd_runtime::family::{families, profiles};
 
 /// Reads the input as a vocabulary and as a profile, writes them back, offers the profile to an image of its own beside
@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
     for shipped in families().filter_map(|about| profiles(about.name)) {
         let Some(known) = shipped.classes.first() else { continue };
         for (first, second) in [(&profile, known), (known, &profile)] {
-            let code = Source::new(Origin::Code, "decoded");
+            let code = FactSource::new(Origin::Code, "decoded");
             let (layout, _) = Layout::resolve(&[(code, first.facts.clone()), (second.source(), second.facts.clone())]);
             for of in profile.facts.fields.keys() {
                 let _ = layout.extent_of(of);

@@ -195,20 +195,20 @@ fn add_one(word: &AtomicU64) -> u64 {
 
 /// A thread's place in the block.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct Recorder {
     ring: &'static Ring,
 }
 
-impl Place {
+impl Recorder {
     /// That of the calling thread, if it has one.
-    pub fn own() -> Option<Place> {
+    pub fn own() -> Option<Recorder> {
         let ring = OWN.with(Cell::get);
         // SAFETY: what is not null was given to this thread by `take`, and stays mapped.
-        (!ring.is_null()).then(|| Place { ring: unsafe { &*ring } })
+        (!ring.is_null()).then(|| Recorder { ring: unsafe { &*ring } })
     }
 
     /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
-    pub fn take(kind: c_int) -> Option<Place> {
+    pub fn take(kind: c_int) -> Option<Recorder> {
         // Of a library that was loaded later the thread's words are allocated when the thread first comes to one: now, and not in a
         // callback that may interrupt an allocation, as it would be in a thread that gets no ring.
         OWN.with(|own| own.set(null()));
@@ -216,13 +216,13 @@ impl Place {
             // SAFETY: it cannot fail, and only tells which thread this is.
             unsafe { libc::pthread_self() }
         };
-        let (place, _) = Place::claim(u64::try_from(kind).unwrap_or(0), own_lwp(), pthread as u64)?;
+        let (place, _) = Recorder::claim(u64::try_from(kind).unwrap_or(0), own_lwp(), pthread as u64)?;
         OWN.with(|own| own.set(place.ring));
         Some(place)
     }
 
     /// Takes a ring. Also says which ring it is.
-    pub fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Place, u64)> {
+    pub fn claim(kind: u64, lwp: u64, pthread: u64) -> Option<(Recorder, u64)> {
         let (header, shape) = (header()?, shape()?);
         let Some(index) = new_ring(header, shape).or_else(|| ended_ring(header, shape)) else {
             header.threads_beyond.fetch_add(1, Relaxed);
@@ -243,7 +243,7 @@ impl Place {
         for (word, value) in values {
             word.store(value, Relaxed);
         }
-        let place = Place { ring };
+        let place = Recorder { ring };
         for held in place.held() {
             held.wait_id.store(0, Relaxed);
         }
@@ -264,8 +264,8 @@ impl Place {
     }
 
     /// What was given by [`claim`](Place::claim), taken up again.
-    pub fn of(ring: &'static Ring) -> Place {
-        Place { ring }
+    pub fn of(ring: &'static Ring) -> Recorder {
+        Recorder { ring }
     }
 
     /// Where the ring is.
@@ -377,7 +377,7 @@ impl Place {
         let (Some(header), Some(shape)) = (header(), shape()) else { return };
         let epoch = epoch();
         for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
-            for held in (Place { ring }).held() {
+            for held in (Recorder { ring }).held() {
                 // What is from before a pause is nobody's any more, and not what is let go of now.
                 let now = held.epoch.load(Relaxed) == epoch;
                 if now && held.wait_id.compare_exchange(wait_id, 0, AcqRel, Relaxed).is_ok() {
@@ -476,7 +476,7 @@ pub fn belongs_to(lookup: Lookup, omp_version: u32, runtime: &[u8]) -> bool {
         // Threads that the other one knew may go on, but it tells no more of them.
         for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
             if ring.state.load(Relaxed) == RingState::Used as u64 && ring.kind.load(Relaxed) & DEVICE_RING == 0 {
-                (Place { ring }).give_up();
+                (Recorder { ring }).give_up();
             }
         }
         name_runtime(header, runtime);
@@ -520,7 +520,7 @@ pub fn task_begins_as(id: u64, creation: &NewCreation) {
 }
 
 /// Remembers where a new task comes from, and gives its number.
-pub fn task_begins(place: Place, creation: &NewCreation) -> u64 {
+pub fn task_begins(place: Recorder, creation: &NewCreation) -> u64 {
     let next = || place.task_number();
     let (Some(header), Some(shape)) = (header(), shape()) else { return next() };
     create(shape.tasks_at(), shape.tasks, &header.tasks_beyond, creation, next)
@@ -641,7 +641,7 @@ mod tests {
         let shape = Shape::new(4, 64, 64, 64).expect("a shape");
         assert!(begin(shape, 0, b"none"), "there is memory");
         set_state(State::Recording);
-        let claim = || Place::claim(0, 0, 0).expect("a ring").0;
+        let claim = || Recorder::claim(0, 0, 0).expect("a ring").0;
         let (one, other) = (claim(), claim());
 
         one.hold(8, 1, 0, 0);

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use ompt_record::event::Event;
 use ompt_record::ompt::is_over;
 
-use crate::block::{self, NewCreation, Place, is_recording, now};
+use crate::block::{self, NewCreation, Recorder, is_recording, now};
 use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
 use crate::part;
 
@@ -54,7 +54,7 @@ pub fn endpoint(number: c_int) -> u8 {
 /// Writes an event, if the companion records and the thread has a ring.
 pub fn record(event: impl FnOnce() -> Event) {
     if is_recording()
-        && let Some(place) = Place::own()
+        && let Some(place) = Recorder::own()
     {
         place.write(Event { time: now(), ..event() });
     }
@@ -62,7 +62,7 @@ pub fn record(event: impl FnOnce() -> Event) {
 
 unsafe extern "C" fn thread_begin(kind: c_int, data: *const Data) {
     // A thread gets its ring even in a pause: it may be ended before the thread is.
-    let Some(place) = Place::take(kind) else { return };
+    let Some(place) = Recorder::take(kind) else { return };
     // SAFETY: the runtime's words.
     unsafe { file(data, place.id()) };
     record(|| Event { kind: 1, sub: short(kind), ..Event::default() });
@@ -70,7 +70,7 @@ unsafe extern "C" fn thread_begin(kind: c_int, data: *const Data) {
 
 unsafe extern "C" fn thread_end(_data: *const Data) {
     record(|| Event { kind: 2, ..Event::default() });
-    if let Some(place) = Place::own() {
+    if let Some(place) = Recorder::own() {
         place.leave();
     }
 }
@@ -86,7 +86,7 @@ unsafe extern "C" fn parallel_begin(
     if !is_recording() {
         return;
     }
-    let Some(place) = Place::own() else { return };
+    let Some(place) = Recorder::own() else { return };
     let time = now();
     // SAFETY: the runtime's words.
     let task = unsafe { word(encountering) };
@@ -134,7 +134,7 @@ unsafe extern "C" fn task_create(
     if !is_recording() {
         return;
     }
-    let Some(place) = Place::own() else { return };
+    let Some(place) = Recorder::own() else { return };
     let time = now();
     // SAFETY: the runtime's words.
     let creator = unsafe { word(encountering) };
@@ -186,7 +186,7 @@ unsafe extern "C" fn implicit_task(
     if !is_recording() {
         return;
     }
-    let Some(place) = Place::own() else { return };
+    let Some(place) = Recorder::own() else { return };
     if scope == BEGIN {
         // Its region says where it comes from: it needs a number, and no entry.
         // SAFETY: the runtime's words.
@@ -244,11 +244,11 @@ unsafe extern "C" fn reduction(kind: c_int, scope: c_int, region: *const Data, t
 }
 
 /// What the callbacks of mutexes have in common.
-fn mutex(number: u8, kind: c_int, hint: c_uint, wait_id: u64, codeptr_ra: CodePtr) -> Option<(Place, u64)> {
+fn mutex(number: u8, kind: c_int, hint: c_uint, wait_id: u64, codeptr_ra: CodePtr) -> Option<(Recorder, u64)> {
     if !is_recording() {
         return None;
     }
-    let place = Place::own()?;
+    let place = Recorder::own()?;
     let time = now();
     place.write(Event {
         time,
@@ -294,7 +294,7 @@ unsafe extern "C" fn nest_lock(scope: c_int, wait_id: u64, from: CodePtr) {
     if !is_recording() {
         return;
     }
-    let Some(place) = Place::own() else { return };
+    let Some(place) = Recorder::own() else { return };
     place.write(Event {
         time: now(),
         kind: 28,

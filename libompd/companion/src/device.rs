@@ -27,7 +27,7 @@ use ompt_record::device::{
 use ompt_record::ompt::LAST_CALLBACK;
 
 use self::entries::Entries;
-use crate::block::{self, Place, header, is_recording, now};
+use crate::block::{self, Recorder, header, is_recording, now};
 use crate::ompt::Lookup;
 use crate::part::Part;
 
@@ -153,10 +153,10 @@ impl One {
     }
 
     /// The device's ring, if it has one.
-    fn place(self) -> Option<Place> {
+    fn place(self) -> Option<Recorder> {
         let ring = self.slot.ring.load(Acquire);
         // SAFETY: null, or a ring of the block, which stays mapped.
-        unsafe { ring.as_ref() }.map(Place::of)
+        unsafe { ring.as_ref() }.map(Recorder::of)
     }
 }
 
@@ -238,8 +238,8 @@ unsafe fn introduce(
 }
 
 /// Takes a ring for a device, which is no thread's: whoever delivers its records writes there. Also says which ring it is.
-fn claim_ring(number: c_int) -> Option<(Place, u64)> {
-    Place::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
+fn claim_ring(number: c_int) -> Option<(Recorder, u64)> {
+    Recorder::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
 }
 
 /// An entry as that of a device of which nothing is known yet, but for its state.

@@ -11,7 +11,7 @@ use ompt_record::block::State;
 use ompt_record::event::{Event, NOT_TOLD};
 use ompt_record::generation::{Enumeration, EventToday, Generation};
 
-use crate::block::{self, NewCreation, Place, header, is_recording, now, set_state};
+use crate::block::{self, NewCreation, Recorder, header, is_recording, now, set_state};
 use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Callback, Lookup};
@@ -113,25 +113,25 @@ const fn template(number: u64) -> Event {
 }
 
 /// Writes an event, if the companion records and the thread has a ring. Gives both, and when it was.
-fn write(event: Event) -> Option<(Place, u64)> {
+fn write(event: Event) -> Option<(Recorder, u64)> {
     if !is_recording() {
         return None;
     }
-    let (place, time) = (Place::own()?, now());
+    let (place, time) = (Recorder::own()?, now());
     place.write(Event { time, ..event });
     Some((place, time))
 }
 
 unsafe extern "C" fn thread_begin<const NUMBER: u64>(kind: c_int, _thread: u64) {
     // A thread gets its ring even in a pause: it may be ended before the thread is.
-    if Place::take(kind).is_some() {
+    if Recorder::take(kind).is_some() {
         write(Event { sub: u16::try_from(kind).unwrap_or(0), ..const { template(NUMBER) } });
     }
 }
 
 unsafe extern "C" fn thread_end<const NUMBER: u64>(_kind: c_int, _thread: u64) {
     write(const { template(NUMBER) });
-    if let Some(place) = Place::own() {
+    if let Some(place) = Recorder::own() {
         place.leave();
     }
 }

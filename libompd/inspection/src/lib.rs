@@ -31,7 +31,7 @@ pub use open::{nameless, open};
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]
-pub struct OsThread {
+pub struct ProcessThread {
     /// Kernel thread id.
     pub lwp: i32,
     /// Its name, where recorded (text of the target).
@@ -52,7 +52,7 @@ pub struct Inspection {
     /// The process.
     pub process: ProcessInfo,
     /// Every thread, in LWP order.
-    pub threads: Vec<OsThread>,
+    pub threads: Vec<ProcessThread>,
     /// Every OpenMP runtime.
     pub runtimes: Vec<RuntimeSnapshot>,
     /// What the kernel kept each thread waiting for.

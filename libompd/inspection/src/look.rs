@@ -13,7 +13,7 @@ use ompd_runtime::names::FileNames;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, LogicalStack, Stacks};
 
-use crate::{Inspection, OsThread, Wanted, nameless};
+use crate::{Inspection, ProcessThread, Wanted, nameless};
 
 /// What was read in one stop.
 pub(crate) struct Read {
@@ -83,10 +83,10 @@ pub(crate) fn finish(
         (0..report.logical.len()).map(|stack| locals.of(stack)).collect()
     });
     let known: HashSet<i32> = snapshots.iter().flat_map(|s| s.threads.iter().filter_map(|t| t.lwp)).collect();
-    let mut threads: Vec<OsThread> = target
+    let mut threads: Vec<ProcessThread> = target
         .threads()
         .iter()
-        .map(|t| OsThread {
+        .map(|t| ProcessThread {
             lwp: t.lwp,
             name: t.name.clone(),
             blocked_in: t.registers.as_ref().ok().and_then(|r| r.syscall).map(|call| name_call(call, target.arch())),

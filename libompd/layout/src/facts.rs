@@ -56,17 +56,17 @@ impl fmt::Display for Origin {
 
 /// An origin with the place it was found: a file, a profile, a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct FactSource {
     /// The kind of evidence.
     pub origin: Origin,
     /// File, profile name, or function decoded.
     pub detail: Arc<str>,
 }
 
-impl Source {
+impl FactSource {
     /// A source of kind `origin` found in `detail`.
     pub fn new(origin: Origin, detail: impl Into<Arc<str>>) -> Self {
-        Source { origin, detail: detail.into() }
+        FactSource { origin, detail: detail.into() }
     }
 }
 

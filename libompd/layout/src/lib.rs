@@ -16,7 +16,7 @@ pub mod resolve;
 pub mod schema;
 pub mod table;
 
-pub use facts::{BitRange, Facts, Field, Origin, Source};
+pub use facts::{BitRange, FactSource, Facts, Field, Origin};
 pub use record::{Record, RecordRef};
 pub use resolve::{Layout, Mismatch, Missing};
 pub use schema::{FieldSchema, GlobalSchema, Schema, StructSchema};

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use ompd_process::elf::ElfFile;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Facts, Origin, Source};
+use crate::facts::{FactSource, Facts, Origin};
 use crate::resolve::{Layout, Mismatch};
 
 pub use common::{Common, common};
@@ -294,8 +294,8 @@ impl Profile {
     }
 
     /// Who its facts come from.
-    pub fn source(&self) -> Source {
-        Source::new(Origin::Profile, self.name.as_str())
+    pub fn source(&self) -> FactSource {
+        FactSource::new(Origin::Profile, self.name.as_str())
     }
 }
 
@@ -310,13 +310,13 @@ pub struct Comparison {
 
 impl Comparison {
     /// Compares sizes and fields. Globals move with every build and are not looked at.
-    pub fn of(a: (&Source, &Facts), b: (&Source, &Facts)) -> Comparison {
+    pub fn of(a: (&FactSource, &Facts), b: (&FactSource, &Facts)) -> Comparison {
         let local = |facts: &Facts| Facts { globals: BTreeMap::new(), ..facts.clone() };
         Comparison::of_one_build((a.0, &local(a.1)), (b.0, &local(b.1)))
     }
 
     /// Compares globals too, as two origins of one and the same file can be.
-    pub fn of_one_build(a: (&Source, &Facts), b: (&Source, &Facts)) -> Comparison {
+    pub fn of_one_build(a: (&FactSource, &Facts), b: (&FactSource, &Facts)) -> Comparison {
         let globals = a.1.globals.keys().filter(|name| b.1.globals.contains_key(*name)).count();
         let sizes = a.1.sizes.keys().filter(|name| b.1.sizes.contains_key(*name)).count();
         let fields = a.1.fields.iter().flat_map(|(of, fields)| fields.keys().map(move |name| (of, name)));

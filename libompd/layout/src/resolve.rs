@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{BitRange, Facts, Field, Source};
+use crate::facts::{BitRange, FactSource, Facts, Field};
 
 /// A struct, field or global that no origin could give.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,25 +21,25 @@ pub struct Mismatch {
     /// The value in use.
     pub kept: String,
     /// Who gave it.
-    pub kept_from: Source,
+    pub kept_from: FactSource,
     /// The value not used.
     pub other: String,
     /// Who gave that.
-    pub other_from: Source,
+    pub other_from: FactSource,
 }
 
 /// A resolved layout: every value with its source.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
-    sizes: BTreeMap<String, (u64, Source)>,
-    fields: BTreeMap<String, BTreeMap<String, (Field, Source)>>,
-    globals: BTreeMap<String, (u64, Source)>,
+    sizes: BTreeMap<String, (u64, FactSource)>,
+    fields: BTreeMap<String, BTreeMap<String, (Field, FactSource)>>,
+    globals: BTreeMap<String, (u64, FactSource)>,
 }
 
 impl Layout {
     /// Merges `origins`, most trusted first. The first origin to name a value wins; every later one that names the
     /// same value is compared with it. Field widths are compared only where both know them.
-    pub fn resolve(origins: &[(Source, Facts)]) -> (Layout, Vec<Mismatch>) {
+    pub fn resolve(origins: &[(FactSource, Facts)]) -> (Layout, Vec<Mismatch>) {
         let mut layout = Layout::default();
         let mut mismatches = Vec::new();
         for (source, facts) in origins {
@@ -93,7 +93,7 @@ impl Layout {
     }
 
     /// Who gave the field.
-    pub fn field_source(&self, of: &str, name: &str) -> Option<&Source> {
+    pub fn field_source(&self, of: &str, name: &str) -> Option<&FactSource> {
         self.field_entry(of, name).map(|(_, s)| s)
     }
 
@@ -120,12 +120,12 @@ impl Layout {
     }
 
     /// Who gave the global.
-    pub fn global_source(&self, name: &str) -> Option<&Source> {
+    pub fn global_source(&self, name: &str) -> Option<&FactSource> {
         self.globals.get(name).map(|(_, s)| s)
     }
 
     /// Every value with its source, as `(name, value, source)`, for reports.
-    pub fn entries(&self) -> Vec<(String, String, &Source)> {
+    pub fn entries(&self) -> Vec<(String, String, &FactSource)> {
         let sizes = self.sizes.iter().map(|(n, (v, s))| (format!("sizeof({n})"), v.to_string(), s));
         let fields = self
             .fields
@@ -135,7 +135,7 @@ impl Layout {
         sizes.chain(fields).chain(globals).collect()
     }
 
-    fn field_entry(&self, of: &str, name: &str) -> Option<&(Field, Source)> {
+    fn field_entry(&self, of: &str, name: &str) -> Option<&(Field, FactSource)> {
         self.fields.get(of)?.get(name)
     }
 }
@@ -165,10 +165,10 @@ fn describe(f: &Field) -> String {
 
 #[allow(clippy::too_many_arguments, reason = "one helper instead of the same ten lines for sizes, fields and globals")]
 fn merge<V: Clone>(
-    known: &mut BTreeMap<String, (V, Source)>,
+    known: &mut BTreeMap<String, (V, FactSource)>,
     key: &str,
     value: V,
-    source: &Source,
+    source: &FactSource,
     name: impl FnOnce() -> String,
     show: impl Fn(&V) -> String,
     same: impl Fn(&V, &V) -> bool,

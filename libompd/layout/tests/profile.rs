@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use ompd_layout::profile::{Build, ExportView, Fingerprint, Profile, Profiles, Vocabulary, common, select};
-use ompd_layout::{BitRange, Facts, Field, Layout, Origin, Source};
+use ompd_layout::{BitRange, FactSource, Facts, Field, Layout, Origin};
 use ompd_process::elf::ElfFile;
 
 #[derive(Default, Clone)]
@@ -266,7 +266,7 @@ fn offsets_at_the_end_of_all_numbers_are_compared_as_well() {
     };
     let far = [(u64::MAX, u64::MAX), (u64::MAX / 8 + 1, 0)].map(|(a, b)| {
         let origins = [("a", with(a)), ("b", with(b))];
-        let origins = origins.map(|(name, facts)| (Source::new(Origin::Profile, name), facts));
+        let origins = origins.map(|(name, facts)| (FactSource::new(Origin::Profile, name), facts));
         Layout::resolve(&origins).1.len()
     });
     assert_eq!(far, [0, 1]);

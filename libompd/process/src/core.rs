@@ -29,7 +29,7 @@ use crate::options::OpenOptions;
 use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use notes::Notes;
-use space::{Piece, Source, Space};
+use space::{Backing, Piece, Space};
 
 const AT_PHDR: u64 = 3;
 const AT_ENTRY: u64 = 9;
@@ -47,7 +47,7 @@ pub struct Core {
     data: Mmap,
     arch: Arch,
     space: Space,
-    /// Files whose pages the space shows, by the index in [`Source::File`].
+    /// Files whose pages the space shows, by the index in [`Backing::File`].
     files: Vec<Arc<ElfFile>>,
     modules: Vec<Module>,
     threads: Vec<Thread>,
@@ -135,7 +135,11 @@ impl Core {
                 .iter()
                 .map(|p| {
                     let present = p.p_filesz.min(size.saturating_sub(p.p_offset));
-                    Piece { start: p.p_vaddr, end: p.p_vaddr.saturating_add(present), source: Source::Core(p.p_offset) }
+                    Piece {
+                        start: p.p_vaddr,
+                        end: p.p_vaddr.saturating_add(present),
+                        source: Backing::Core(p.p_offset),
+                    }
                 })
                 .collect(),
         );
@@ -166,7 +170,7 @@ impl Core {
         self.add_modules(&images, exe, &mappings, options);
         let absent = loads.iter().map(|p| (p.p_vaddr, p.p_vaddr.saturating_add(p.p_memsz)));
         let absent = absent.chain(mappings.iter().map(|m| (m.start, m.end)));
-        self.space.add_below(absent.map(|(start, end)| Piece { start, end, source: Source::Absent }).collect());
+        self.space.add_below(absent.map(|(start, end)| Piece { start, end, source: Backing::Absent }).collect());
         self.add_vdso(notes.auxv.get(&AT_SYSINFO_EHDR).copied());
 
         self.process = ProcessInfo {
@@ -210,7 +214,7 @@ impl Core {
                     });
                     pieces.extend(own.map(|m| {
                         let present = (m.end - m.start).min(size.saturating_sub(m.offset));
-                        Piece { start: m.start, end: m.start + present, source: Source::File(index, m.offset) }
+                        Piece { start: m.start, end: m.start + present, source: Backing::File(index, m.offset) }
                     }));
                     if image.arch.is_none() {
                         bias = image.first.start.wrapping_sub(file.svma_of_offset(0).unwrap_or(0));
@@ -251,7 +255,7 @@ impl Core {
     /// The vdso has no file, but its whole image is in the core.
     fn add_vdso(&mut self, at: Option<u64>) {
         let Some(at) = at.filter(|at| !self.modules.iter().any(|m| m.contains(Addr(*at)))) else { return };
-        let Some(piece) = self.space.find(at).filter(|p| p.start == at && matches!(p.source, Source::Core(_))) else {
+        let Some(piece) = self.space.find(at).filter(|p| p.start == at && matches!(p.source, Backing::Core(_))) else {
             return;
         };
         let mut bytes = vec![0; (piece.end - at).min(MAX_VDSO) as usize];
@@ -275,9 +279,9 @@ impl Target for Core {
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         self.space.read(addr.0, buf, |source, len| match source {
-            Source::Core(offset) => slice(&self.data, offset, len),
-            Source::File(index, offset) => slice(self.files.get(index)?.bytes(), offset, len),
-            Source::Absent => None,
+            Backing::Core(offset) => slice(&self.data, offset, len),
+            Backing::File(index, offset) => slice(self.files.get(index)?.bytes(), offset, len),
+            Backing::Absent => None,
         })
     }
 

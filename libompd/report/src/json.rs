@@ -80,7 +80,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<u32>,
     /// Every thread of the operating system.
-    pub os_threads: Vec<OsThread>,
+    pub os_threads: Vec<ProcessThread>,
     /// Every OpenMP runtime in the process.
     pub runtimes: Vec<Runtime>,
     /// The threads of all runtimes together.
@@ -127,7 +127,7 @@ pub struct Process {
 
 /// A thread of the operating system.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct OsThread {
+pub struct ProcessThread {
     /// Kernel thread id.
     pub lwp: i32,
     /// Name.
@@ -177,14 +177,14 @@ pub struct Nested {
     /// Kernel thread id.
     pub lwp: i32,
     /// One entry for each runtime.
-    pub places: Vec<Place>,
+    pub places: Vec<Membership>,
     /// True if the first place is known to be the outermost; the order of the others is not known.
     pub outermost_known: bool,
 }
 
 /// Where a thread is in one runtime.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Place {
+pub struct Membership {
     /// Index of the runtime.
     pub runtime: usize,
     /// Index of its team there.
@@ -407,7 +407,7 @@ pub fn report(inspection: &Inspection) -> Report {
         os_threads: inspection
             .threads
             .iter()
-            .map(|t| OsThread {
+            .map(|t| ProcessThread {
                 lwp: t.lwp,
                 name: t.name.clone(),
                 blocked_in: t.blocked_in.clone(),
@@ -444,7 +444,7 @@ fn crowd(inspection: &Inspection) -> Crowd {
 }
 
 fn nested(nested: &process::Nested) -> Nested {
-    let place = |p: &process::Place| Place { runtime: p.runtime, team: p.team.0, thread_num: p.thread_num };
+    let place = |p: &process::Membership| Membership { runtime: p.runtime, team: p.team.0, thread_num: p.thread_num };
     Nested {
         lwp: nested.lwp,
         places: nested.places.iter().map(place).collect(),

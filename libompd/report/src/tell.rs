@@ -14,7 +14,7 @@ use ompd_inspection::Inspection;
 
 /// A verdict in words. Text of the target is escaped.
 #[derive(Debug)]
-pub struct Told {
+pub struct VerdictText {
     /// What it is, in one sentence.
     pub text: String,
     /// The facts it rests on, a sentence each.
@@ -35,13 +35,13 @@ pub struct Told {
 const SHOWN: usize = 12;
 
 /// Tells one verdict of an inspection.
-pub fn tell(inspection: &Inspection, verdict: &Verdict) -> Told {
+pub fn tell(inspection: &Inspection, verdict: &Verdict) -> VerdictText {
     let teller = Teller { inspection, core: verdict.core.iter().copied().collect() };
     let threads = verdict.core.iter().filter_map(|node| match node {
         Node::Thread(lwp) if teller.matters(*lwp, verdict) => Some(*lwp),
         _ => None,
     });
-    let mut told = Told {
+    let mut told = VerdictText {
         text: teller.headline(verdict),
         evidence: teller.evidence(verdict),
         cure: cure(verdict),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
-use ompd_layout::{Facts, Layout, Origin, Schema, Source, dwarf, table};
+use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
 
@@ -180,14 +180,14 @@ type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> R
 /// The origins asked so far, most trusted first.
 #[derive(Default)]
 struct Asked {
-    answers: Vec<(Source, Facts)>,
+    answers: Vec<(FactSource, Facts)>,
     reports: Vec<OriginReport>,
     /// Kinds of evidence that are not to be used.
     ignore: Vec<Origin>,
 }
 
 impl Asked {
-    fn add(&mut self, source: Source, facts: Facts, note: Option<String>) {
+    fn add(&mut self, source: FactSource, facts: Facts, note: Option<String>) {
         let (facts, note) = match self.ignore.contains(&source.origin) {
             true => (Facts::default(), Some("not to be used".to_owned())),
             false => (facts, note),
@@ -219,7 +219,7 @@ impl Asked {
         if file.is_program() {
             of.names.only_own(&mut facts);
         }
-        self.add(Source::new(Origin::Dwarf, detail), facts, note);
+        self.add(FactSource::new(Origin::Dwarf, detail), facts, note);
         self.details(file.debug_search().into_iter().map(|place| format!("looked at {place}")).collect());
     }
 
@@ -246,16 +246,16 @@ impl Asked {
             Ok(facts) => (facts, None),
             Err(why) => (Facts::default(), Some(why)),
         };
-        self.add(Source::new(Origin::Table, format!("{} of {path}", described.symbol)), facts, note);
+        self.add(FactSource::new(Origin::Table, format!("{} of {path}", described.symbol)), facts, note);
     }
 
     /// From whatever symbol tables are left, and from the instructions.
     fn symbols_and_code(&mut self, file: &ElfFile, path: &str, of: &FamilyOrigins) {
-        self.add(Source::new(Origin::Symbol, path), from_symbols(file, of), None);
+        self.add(FactSource::new(Origin::Symbol, path), from_symbols(file, of), None);
         let recovered = (of.recover)(file);
         let note = (!recovered.failures.is_empty())
             .then(|| format!("{} things could not be decoded; -v says which", recovered.failures.len()));
-        self.add(Source::new(Origin::Code, path), recovered.facts, note);
+        self.add(FactSource::new(Origin::Code, path), recovered.facts, note);
         let lines = recovered
             .failures
             .into_iter()
@@ -265,7 +265,7 @@ impl Asked {
 
     /// The same as if the profile that was chosen had been refused; `None` if none was.
     fn without_profile(&self) -> Option<Asked> {
-        let is_profile = |source: &Source, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
+        let is_profile = |source: &FactSource, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
         let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
         let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ignore: Vec::new() };
         asked.answers.retain(|(source, _)| source.origin != Origin::Profile);
@@ -331,7 +331,7 @@ pub struct Analysis {
     /// What is wanted of it.
     pub schema: &'static Schema,
     /// What each origin knows, most trusted first; those that know nothing included.
-    pub origins: Vec<(Source, Facts)>,
+    pub origins: Vec<(FactSource, Facts)>,
     /// The same as `doctor` reports it.
     pub reports: Vec<OriginReport>,
     /// The shipped profile that fits, or why each one does not.
@@ -358,7 +358,7 @@ pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
 
 /// What the shipped profiles give.
 struct Shipped {
-    source: Source,
+    source: FactSource,
     facts: Facts,
     /// How it came to be used.
     note: String,
@@ -401,7 +401,7 @@ pub(crate) fn resolve(
         asked.dwarf(file, &module.path, of);
         let (facts, faults) = table::read(target, module, of.schema);
         let note = faults.first().map(|f| format!("{} values could not be read: {f}", faults.len()));
-        asked.add(Source::new(Origin::Table, module.path.as_str()), facts, note);
+        asked.add(FactSource::new(Origin::Table, module.path.as_str()), facts, note);
         let bytes = |at, size| target.read_vec(Addr(at).offset(module.bias), size).map_err(|fault| fault.to_string());
         asked.described(file, &module.path, of, &bytes, &|_, value| {
             (value != 0).then(|| value.wrapping_sub(module.bias))
@@ -427,7 +427,7 @@ pub(crate) fn resolve(
                 Some(rejection) => rejection.to_string(),
                 None => format!("none of the {} shipped layouts fits; -v says why", rejections.len()),
             };
-            asked.add(Source::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
+            asked.add(FactSource::new(Origin::Profile, "shipped profiles"), Facts::default(), Some(note));
             let lines = rejections
                 .iter()
                 .flat_map(|r| std::iter::once(r.to_string()).chain(r.mismatches.iter().map(|m| format!("  {m}"))));
@@ -549,10 +549,10 @@ pub(crate) fn checked(first: (RawSnapshot, SelfCheck), plain: Option<impl FnOnce
 }
 
 /// What no origin gave, by what it costs. Members that this release does not have are not among it.
-fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(Source, Facts)]) -> Vec<Lack> {
+fn missing(layout: &Layout, of: &FamilyOrigins, answers: &[(FactSource, Facts)]) -> Vec<Lack> {
     // Debug information, and the profiles made from it, have either a struct with all its members or none of it.
     let whole = |s: &str| {
-        let knows = |(source, facts): &(Source, Facts)| {
+        let knows = |(source, facts): &(FactSource, Facts)| {
             matches!(source.origin, Origin::Dwarf | Origin::Profile) && facts.sizes.contains_key(s)
         };
         answers.iter().any(knows)

@@ -17,7 +17,7 @@ use crate::instance::{self, FamilyOrigins};
 
 /// Whose an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum CodeOwner {
     /// The runtime's code or data.
     Runtime,
     /// Not the runtime's; or a part of it that has a name like anybody's, and where it never waits, nor for what lies
@@ -64,37 +64,37 @@ impl OwnNames {
     }
 
     /// Whose the symbol `name` is, which lies at `svma` of `file`.
-    fn owner(&self, public: &Vocabulary, file: &ElfFile, name: &str, svma: u64) -> Owner {
+    fn owner(&self, public: &Vocabulary, file: &ElfFile, name: &str, svma: u64) -> CodeOwner {
         // What the compiler made of a function keeps its name: `f.part.0`, `f.cold`, `f._omp_fn.1`.
         let name = match name.split_once('.') {
-            Some((_, rest)) if rest.contains("_omp_fn") => return Owner::Other,
+            Some((_, rest)) if rest.contains("_omp_fn") => return CodeOwner::Other,
             Some((name, _)) => name,
             None => name,
         };
         if self.is_internal(name) {
-            return Owner::Runtime;
+            return CodeOwner::Runtime;
         }
         if let Some(source) = file.source_of(svma) {
             let may_be_own = source.name.is_none_or(|file| self.is_own_file(file));
             return match source.locals.iter().any(|local| self.is_internal(local)) {
-                true => Owner::Runtime,
-                false if self.plain.contains(&name) && may_be_own => Owner::Unclear,
-                false => Owner::Other,
+                true => CodeOwner::Runtime,
+                false if self.plain.contains(&name) && may_be_own => CodeOwner::Unclear,
+                false => CodeOwner::Other,
             };
         }
         match public.is_public(name) {
-            true if public.names.contains(name) => Owner::Runtime,
+            true if public.names.contains(name) => CodeOwner::Runtime,
             // A release that is not known, or a function of the program with such a name.
-            true => Owner::Unclear,
-            false if self.shared.iter().any(|prefix| name.starts_with(prefix)) => Owner::Unclear,
-            false => Owner::Other,
+            true => CodeOwner::Unclear,
+            false if self.shared.iter().any(|prefix| name.starts_with(prefix)) => CodeOwner::Unclear,
+            false => CodeOwner::Other,
         }
     }
 }
 
 /// What of a process is the runtime's.
 #[derive(Debug)]
-pub(crate) struct Territory {
+pub(crate) struct OwnCode {
     /// Where its module begins.
     base: Addr,
     /// Set if the module is a program.
@@ -109,11 +109,11 @@ struct Program {
     names: &'static OwnNames,
     public: &'static Vocabulary,
     /// By the beginning of the symbol: a thousand threads are in a handful of functions, and the process waits.
-    known: RefCell<HashMap<Addr, Owner>>,
+    known: RefCell<HashMap<Addr, CodeOwner>>,
 }
 
-impl Territory {
-    pub(crate) fn of(module: &Module, origins: &FamilyOrigins) -> Territory {
+impl OwnCode {
+    pub(crate) fn of(module: &Module, origins: &FamilyOrigins) -> OwnCode {
         let program = module.file.as_ref().ok().filter(|file| file.is_program());
         let built_in = program.map(|file| Program {
             file: Arc::clone(file),
@@ -122,13 +122,13 @@ impl Territory {
             public: &origins.profiles.vocabulary,
             known: RefCell::default(),
         });
-        Territory { base: module.base(), built_in }
+        OwnCode { base: module.base(), built_in }
     }
 
-    pub(crate) fn owner(&self, target: &dyn Target, addr: Addr) -> Owner {
+    pub(crate) fn owner(&self, target: &dyn Target, addr: Addr) -> CodeOwner {
         let here = || instance::is_in(target, self.base, addr);
         let Some(program) = &self.built_in else {
-            return if here() { Owner::Runtime } else { Owner::Other };
+            return if here() { CodeOwner::Runtime } else { CodeOwner::Other };
         };
         let at = addr.back(program.bias);
         match program.file.symbol_at(at) {
@@ -136,8 +136,8 @@ impl Territory {
                 let judge = || program.names.owner(program.public, &program.file, &symbol.name, at.0);
                 *program.known.borrow_mut().entry(symbol.addr).or_insert_with(judge)
             }
-            None if here() => Owner::Unclear,
-            None => Owner::Other,
+            None if here() => CodeOwner::Unclear,
+            None => CodeOwner::Other,
         }
     }
 }
@@ -228,10 +228,10 @@ mod tests {
                 let bytes = file.bytes_at(at, symbol.size).filter(|_| code).unwrap_or_default();
                 let sleeps = bytes.windows(2).any(|pair| pair == [0x0f, 0x05]);
                 match (truth, owner) {
-                    (true, Owner::Runtime) => (own, sleeping) = (own + 1, sleeping + usize::from(sleeps)),
+                    (true, CodeOwner::Runtime) => (own, sleeping) = (own + 1, sleeping + usize::from(sleeps)),
                     (true, _) if sleeps => panic!("{program}: {} makes system calls and is {owner:?}", symbol.name),
                     (true, _) => plain += 1,
-                    (false, Owner::Runtime) => panic!("{program}: {} is not libgomp's", symbol.name),
+                    (false, CodeOwner::Runtime) => panic!("{program}: {} is not libgomp's", symbol.name),
                     (false, _) => others += 1,
                 }
             }

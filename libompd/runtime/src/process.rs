@@ -28,7 +28,7 @@ pub fn crowd(runtimes: &[RuntimeSnapshot]) -> Crowd {
 
 /// Where a thread is in one runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Membership {
     /// Index of the runtime.
     pub runtime: usize,
     /// Its innermost team there.
@@ -43,7 +43,7 @@ pub struct Nested {
     /// The thread.
     pub lwp: i32,
     /// Where it is, one place for each runtime.
-    pub places: Vec<Place>,
+    pub places: Vec<Membership>,
     /// The first place is the outermost: the thread was made by that runtime, so that whatever else it does, it does
     /// inside of a region there. In which order a thread entered the others only its stack tells.
     pub outermost_known: bool,
@@ -51,11 +51,11 @@ pub struct Nested {
 
 /// Every thread that is in teams of several runtimes, by LWP.
 pub fn nested(runtimes: &[RuntimeSnapshot]) -> Vec<Nested> {
-    let mut found: BTreeMap<i32, Vec<(bool, Place)>> = BTreeMap::new();
+    let mut found: BTreeMap<i32, Vec<(bool, Membership)>> = BTreeMap::new();
     for (runtime, snapshot) in runtimes.iter().enumerate() {
         for thread in &snapshot.threads {
             if let (Some(lwp), Some(team)) = (thread.lwp, thread.team.flat()) {
-                let place = Place { runtime, team, thread_num: thread.thread_num.get() };
+                let place = Membership { runtime, team, thread_num: thread.thread_num.get() };
                 let made = matches!(thread.role.get(), Some(Role::Worker | Role::IdleWorker));
                 found.entry(lwp).or_default().push((made, place));
             }

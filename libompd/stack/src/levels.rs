@@ -8,7 +8,7 @@ use ompd_process::Addr;
 use ompd_runtime::entry::Role;
 use ompd_runtime::model::{Fact, RawSnapshot, RawThread, TeamId};
 
-use crate::physical::{Owner, Physical};
+use crate::physical::{CodeOwner, Physical};
 use crate::process::Process;
 
 /// Nested regions of one thread that are followed.
@@ -46,7 +46,7 @@ pub(crate) fn forks(physical: &Physical, runtime: usize) -> Vec<(usize, bool)> {
     let segments = physical.segments.iter().enumerate();
     segments
         .filter(|(index, segment)| {
-            segment.owner == Owner::Runtime(runtime)
+            segment.owner == CodeOwner::Runtime(runtime)
                 && segment.entry.is_some_and(|e| e.role.opens())
                 && physical.segments.get(index + 1).is_some()
         })

@@ -11,7 +11,7 @@ use ompd_runtime::model::{Fact, RawSnapshot, SourceLine, TaskId, TaskKind, TeamI
 
 use crate::names;
 use crate::outlined;
-use crate::physical::{Owner, Physical};
+use crate::physical::{CodeOwner, Physical};
 use crate::process::Process;
 use crate::stitch::{self, Found};
 use crate::unwind::End;
@@ -196,7 +196,7 @@ impl Walker<'_, '_> {
         let physical = &self.threads[thread];
         let first = physical.segments.first();
         let in_call = first
-            .filter(|s| matches!(s.owner, Owner::Runtime(_)) && !s.base)
+            .filter(|s| matches!(s.owner, CodeOwner::Runtime(_)) && !s.base)
             .map(|s| InCall { construct: s.entry.map(|e| e.construct), function: s.called.clone() });
         let mut stack = LogicalStack {
             lwp: physical.lwp,
@@ -253,7 +253,7 @@ impl Walker<'_, '_> {
     fn start(&self, thread: usize) -> Option<Position> {
         let physical = &self.threads[thread];
         let innermost = physical.segments.first()?;
-        if let Owner::Runtime(runtime) = innermost.owner
+        if let CodeOwner::Runtime(runtime) = innermost.owner
             && let Some(task) = self.found.current.get(&(thread, runtime))
             && !self.found.tasks.contains_key(&(runtime, *task))
             && !self.found.direct.contains_key(&(runtime, *task))
@@ -305,7 +305,7 @@ impl Walker<'_, '_> {
             return None;
         };
         match segment.owner {
-            Owner::Program => {
+            CodeOwner::Program => {
                 self.emit(stack, thread, index, via, false);
                 self.emit_jumped(stack, thread, index, via);
                 self.outward(stack, thread, index, via)
@@ -339,7 +339,7 @@ impl Walker<'_, '_> {
             }
             return None;
         };
-        let Owner::Runtime(runtime) = next.owner else { return Some(Position::Segment(thread, index + 1)) };
+        let CodeOwner::Runtime(runtime) = next.owner else { return Some(Position::Segment(thread, index + 1)) };
         if segment.region {
             *via = Via::Region;
             if let Some((runtime, level)) = self.found.regions.get(&(thread, index)) {
@@ -397,7 +397,7 @@ impl Walker<'_, '_> {
     }
 
     /// Where the body of an implicit task is.
-    fn implicit_place(&self, runtime: usize, task: TaskId) -> Option<stitch::Place> {
+    fn implicit_place(&self, runtime: usize, task: TaskId) -> Option<stitch::SegmentAt> {
         let task = self.snapshots[runtime].task(task)?;
         if task.kind.get() != Some(TaskKind::Implicit) {
             return None;
@@ -618,7 +618,7 @@ impl Walker<'_, '_> {
         let physical = &self.threads[thread];
         let segment = &physical.segments[index];
         let next = physical.segments.get(index + 1).filter(|_| !segment.interrupts)?;
-        let Owner::Runtime(runtime) = next.owner else { return None };
+        let CodeOwner::Runtime(runtime) = next.owner else { return None };
         let described = || {
             let start = segment.begins.or_else(|| self.absent_start(thread, index))?;
             Some((stitch::construct_line(self.process, start)?, true))

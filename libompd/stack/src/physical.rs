@@ -12,7 +12,7 @@ use crate::unwind::{Backtrace, Frame};
 
 /// Whose code a frame executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum CodeOwner {
     /// The program's, its libraries' included.
     Program,
     /// That of the runtime with this index.
@@ -24,8 +24,8 @@ pub(crate) enum Owner {
 /// Consecutive frames of one owner.
 #[derive(Debug, Clone)]
 pub(crate) struct Segment {
-    /// Never [`Owner::System`].
-    pub(crate) owner: Owner,
+    /// Never [`CodeOwner::System`].
+    pub(crate) owner: CodeOwner,
     /// Indices of its frames; the first is the innermost.
     pub(crate) frames: Range<usize>,
     /// What is outward of it was interrupted by a signal, and did not call.
@@ -71,7 +71,7 @@ pub(crate) struct Physical {
 
 impl Physical {
     pub(crate) fn of(process: &Process<'_>, lwp: i32, backtrace: Backtrace) -> Physical {
-        let mut owners: Vec<Owner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
+        let mut owners: Vec<CodeOwner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
         let exact: Vec<bool> = backtrace.frames.iter().map(|frame| frame.exact).collect();
         assign_all(&mut owners, &exact);
         let mut physical = Physical { lwp, segments: cut(&owners, &backtrace.frames), backtrace };
@@ -88,15 +88,15 @@ impl Physical {
         let segment = &self.segments[index];
         let next = self.segments.get(index + 1);
         match segment.owner {
-            Owner::Program => {
+            CodeOwner::Program => {
                 let region = next.filter(|_| !segment.interrupts).is_some_and(|next| {
-                    let Owner::Runtime(runtime) = next.owner else { return false };
+                    let CodeOwner::Runtime(runtime) = next.owner else { return false };
                     let only = self.is_only_runtime_frame(process, index + 1);
                     let names = names(process, &frames[next.frames.clone()]);
                     let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
                     process.runtimes[runtime].invokes_region(&names, only && next_is_last(self, index + 1))
                 });
-                let called = next.filter(|n| !segment.interrupts && n.owner != Owner::Program);
+                let called = next.filter(|n| !segment.interrupts && n.owner != CodeOwner::Program);
                 let body = called.and_then(|next| {
                     let outermost = &frames[segment.frames.end - 1];
                     body(process, outermost, &frames[next.frames.start], region)
@@ -105,7 +105,7 @@ impl Physical {
                 (segment.region, segment.task) = (region, !region && body.is_some());
                 (segment.begins, segment.jumped) = body.unwrap_or_default();
             }
-            Owner::Runtime(runtime) => {
+            CodeOwner::Runtime(runtime) => {
                 let outermost = &frames[segment.frames.end - 1];
                 let called = match next {
                     Some(next) if !segment.interrupts => {
@@ -123,14 +123,14 @@ impl Physical {
                 let segment = &mut self.segments[index];
                 (segment.called, segment.entry, segment.base, segment.vanished) = (name, entry, base, vanished);
             }
-            Owner::System => {}
+            CodeOwner::System => {}
         }
     }
 
     /// True if the innermost frame of a segment has called the runtime and not returned from it.
     pub(crate) fn entered(&self, segment: usize) -> bool {
         let inner = segment.checked_sub(1).map(|s| &self.segments[s]);
-        inner.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)) && !s.interrupts)
+        inner.is_some_and(|s| matches!(s.owner, CodeOwner::Runtime(_)) && !s.interrupts)
     }
 
     /// True if the segment has one frame of the runtime itself, the C library's apart.
@@ -156,7 +156,7 @@ impl Physical {
             if !process.runtimes[runtime].invokes_region(&names[place..], outermost) {
                 return None;
             }
-            process.callee(frame).filter(|addr| process.owner(*addr) == Owner::Program)
+            process.callee(frame).filter(|addr| process.owner(*addr) == CodeOwner::Program)
         })
     }
 }
@@ -174,7 +174,7 @@ fn body(process: &Process<'_>, outermost: &Frame, caller: &Frame, certain: bool)
         return Some((own, false));
     }
     let by_pointer = process.calls_by_pointer(caller);
-    let callee = process.callee(caller).filter(|addr| process.owner(*addr) == Owner::Program);
+    let callee = process.callee(caller).filter(|addr| process.owner(*addr) == CodeOwner::Program);
     match callee.filter(|_| by_pointer || certain) {
         Some(callee) if Some(callee) != own => {
             let named = process.symbol(callee).is_none_or(|symbol| is_body(&symbol.name));
@@ -203,7 +203,7 @@ fn next_is_last(physical: &Physical, index: usize) -> bool {
 
 /// Gives the C library's frames to others. `exact` says of each frame whether it did not call the one further in: what a
 /// signal interrupted has nothing to do with what the handler called.
-fn assign_all(owners: &mut [Owner], exact: &[bool]) {
+fn assign_all(owners: &mut [CodeOwner], exact: &[bool]) {
     let mut at = 0;
     for part in exact.chunk_by(|_, outer| !outer) {
         assign_system(&mut owners[at..at + part.len()]);
@@ -213,27 +213,27 @@ fn assign_all(owners: &mut [Owner], exact: &[bool]) {
 
 /// Gives the C library's frames to those they work for: to the runtime when it called them or the thread began in them
 /// before it came to the runtime; else to the program.
-fn assign_system(owners: &mut [Owner]) {
+fn assign_system(owners: &mut [CodeOwner]) {
     let mut at = 0;
     while at < owners.len() {
-        if owners[at] != Owner::System {
+        if owners[at] != CodeOwner::System {
             at += 1;
             continue;
         }
-        let end = owners[at..].iter().position(|o| *o != Owner::System).map_or(owners.len(), |n| at + n);
+        let end = owners[at..].iter().position(|o| *o != CodeOwner::System).map_or(owners.len(), |n| at + n);
         let inner = at.checked_sub(1).map(|i| owners[i]);
         let outer = owners.get(end).copied();
         let owner = match (inner, outer) {
-            (None, Some(Owner::Runtime(i))) | (Some(Owner::Runtime(i)), None) => Owner::Runtime(i),
-            (Some(Owner::Runtime(i)), Some(Owner::Runtime(j))) if i == j => Owner::Runtime(i),
-            _ => Owner::Program,
+            (None, Some(CodeOwner::Runtime(i))) | (Some(CodeOwner::Runtime(i)), None) => CodeOwner::Runtime(i),
+            (Some(CodeOwner::Runtime(i)), Some(CodeOwner::Runtime(j))) if i == j => CodeOwner::Runtime(i),
+            _ => CodeOwner::Program,
         };
         owners[at..end].fill(owner);
         at = end;
     }
 }
 
-fn cut(owners: &[Owner], frames: &[Frame]) -> Vec<Segment> {
+fn cut(owners: &[CodeOwner], frames: &[Frame]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     for (index, owner) in owners.iter().enumerate() {
         // What a signal interrupted begins a segment of its own.
@@ -265,11 +265,11 @@ fn cut(owners: &[Owner], frames: &[Frame]) -> Vec<Segment> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Owner, assign_all};
+    use super::{CodeOwner, assign_all};
 
     #[test]
     fn what_a_signal_interrupted_is_not_the_handlers() {
-        use Owner::{Program, Runtime, System};
+        use CodeOwner::{Program, Runtime, System};
         // A handler, the C library's return from it, and a wait of the runtime in the C library.
         let mut owners = [Program, System, System, Runtime(0), Program];
         assign_all(&mut owners, &[true, false, true, false, false]);

@@ -14,7 +14,7 @@ use crate::image::{Cache, Images};
 use crate::logical::ROOTS;
 use crate::names;
 use crate::outlined;
-use crate::physical::Owner;
+use crate::physical::CodeOwner;
 use crate::unwind::Frame;
 
 /// A function of a symbol table that covers an address.
@@ -30,7 +30,7 @@ pub(crate) struct Process<'t> {
     pub(crate) images: Images<'t>,
     /// By image: it is the C library, the dynamic linker or the vdso.
     system: Vec<bool>,
-    owners: RefCell<HashMap<Addr, Owner>>,
+    owners: RefCell<HashMap<Addr, CodeOwner>>,
     symbols: RefCell<HashMap<Addr, Option<Rc<Function>>>>,
     sources: RefCell<HashMap<Addr, Rc<[SourceFrame]>>>,
     jumps: RefCell<HashMap<(Addr, Addr), bool>>,
@@ -55,16 +55,16 @@ impl<'t> Process<'t> {
     }
 
     /// Whose code lies at `addr`.
-    pub(crate) fn owner(&self, addr: Addr) -> Owner {
+    pub(crate) fn owner(&self, addr: Addr) -> CodeOwner {
         if let Some(known) = self.owners.borrow().get(&addr) {
             return *known;
         }
         let runtime = self.runtimes.iter().position(|runtime| runtime.owns_code(self.target, addr));
         let owner = match runtime {
-            Some(runtime) => Owner::Runtime(runtime),
-            None if self.images.index_at(addr).is_some_and(|image| self.system[image]) => Owner::System,
-            None if self.symbol(addr).is_some_and(|symbol| ROOTS.contains(&&*symbol.name)) => Owner::System,
-            None => Owner::Program,
+            Some(runtime) => CodeOwner::Runtime(runtime),
+            None if self.images.index_at(addr).is_some_and(|image| self.system[image]) => CodeOwner::System,
+            None if self.symbol(addr).is_some_and(|symbol| ROOTS.contains(&&*symbol.name)) => CodeOwner::System,
+            None => CodeOwner::Program,
         };
         self.owners.borrow_mut().insert(addr, owner);
         owner
@@ -146,7 +146,7 @@ impl<'t> Process<'t> {
     fn described(&self, addr: Addr) -> Vec<SourceFrame> {
         let image = self.images.at(addr);
         // Of the C library's functions the exported name says most: how they are made inside is not the program's.
-        let exported = self.owner(addr) == Owner::System && self.symbol(addr).is_some();
+        let exported = self.owner(addr) == CodeOwner::System && self.symbol(addr).is_some();
         let described = image.filter(|_| !exported).and_then(|image| {
             let info = image.info.as_ref()?;
             Some(info.debug().frames(addr.back(image.bias).0))

@@ -12,7 +12,7 @@ use ompd_runtime::model::{RawSnapshot, RawTask, TaskId, TaskKind};
 use crate::capture::Stacks;
 use crate::image::Cache;
 use crate::logical::{LogicalStack, Walker};
-use crate::physical::{Owner, Physical};
+use crate::physical::{CodeOwner, Physical};
 use crate::process::Process;
 use crate::stitch::{self, Found};
 use crate::unwind::{self, Backtrace, End, FramesLeft};
@@ -95,7 +95,7 @@ impl Report {
         let physical = self.threads.iter().find(|t| t.lwp == lwp)?;
         let segment = physical.segments.len().checked_sub(1)?;
         let last = &physical.segments[segment];
-        if last.owner != Owner::Program || !physical.backtrace.end.is_complete() {
+        if last.owner != CodeOwner::Program || !physical.backtrace.end.is_complete() {
             return None;
         }
         let frames = last.frames.clone();
@@ -128,7 +128,7 @@ impl Report {
         let frames = physical.segments[segment].frames.clone();
         let last = outermost.unwrap_or(frames.end - 1);
         let outer = physical.segments.get(segment + 1).filter(|s| s.frames.contains(&(last + 1)));
-        let called = outer.is_some_and(|s| matches!(s.owner, Owner::Runtime(_)));
+        let called = outer.is_some_and(|s| matches!(s.owner, CodeOwner::Runtime(_)));
         let caller = physical.backtrace.frames.get(last + 1).filter(|_| called);
         Some(TaskFrames {
             lwp: physical.lwp,

@@ -9,29 +9,29 @@ use ompd_runtime::merge;
 use ompd_runtime::model::{Fact, RawSnapshot, RawTask, RawThread, SourceLine, TaskId, TaskKind, TaskState, TeamId};
 
 use crate::levels::{self, Level};
-use crate::physical::{Owner, Physical};
+use crate::physical::{CodeOwner, Physical};
 use crate::process::Process;
 use crate::waiting;
 
 /// A segment on a thread's stack: index of the thread, index of the segment.
-pub(crate) type Place = (usize, usize);
+pub(crate) type SegmentAt = (usize, usize);
 
 /// What was found on the stacks.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// The call that opened a region, by runtime and team.
-    pub(crate) forks: HashMap<(usize, TeamId), Place>,
+    pub(crate) forks: HashMap<(usize, TeamId), SegmentAt>,
     /// The body of a region as executed by a member, by runtime, team and the member's number.
-    pub(crate) bodies: HashMap<(usize, TeamId, u32), Place>,
+    pub(crate) bodies: HashMap<(usize, TeamId, u32), SegmentAt>,
     /// The region a segment is the body of, or that was opened by the call a segment is.
-    pub(crate) regions: HashMap<Place, (usize, Level)>,
+    pub(crate) regions: HashMap<SegmentAt, (usize, Level)>,
     /// Explicit tasks that have been started.
-    pub(crate) tasks: HashMap<(usize, TaskId), Place>,
-    pub(crate) task_at: HashMap<Place, (usize, TaskId)>,
+    pub(crate) tasks: HashMap<(usize, TaskId), SegmentAt>,
+    pub(crate) task_at: HashMap<SegmentAt, (usize, TaskId)>,
     /// Threads (and runtimes) that execute a task of which it is not certain whether it has the body on their stack.
     pub(crate) doubtful: HashSet<(usize, usize)>,
     /// Explicit tasks whose function the program itself calls: the segment and the frame. clang does so for undeferred ones.
-    pub(crate) direct: HashMap<(usize, TaskId), (Place, usize)>,
+    pub(crate) direct: HashMap<(usize, TaskId), (SegmentAt, usize)>,
     /// The task each thread executes, where it is an explicit one: by thread, then runtime.
     pub(crate) current: BTreeMap<(usize, usize), TaskId>,
 }
@@ -76,7 +76,7 @@ fn find_regions(
     let body_of = |call: usize| {
         let body = call.checked_sub(1)?;
         let segment = physical.segments.get(body)?;
-        (segment.owner == Owner::Program && segment.region && !segment.interrupts).then_some((index, body))
+        (segment.owner == CodeOwner::Program && segment.region && !segment.interrupts).then_some((index, body))
     };
     let mut add = |level: Level, call: usize| {
         found.regions.insert((index, call), (runtime, level));
@@ -91,7 +91,7 @@ fn find_regions(
         }
     }
     let base = physical.segments.len().checked_sub(1).filter(|last| physical.segments[*last].base);
-    let base = base.filter(|last| physical.segments[*last].owner == Owner::Runtime(runtime));
+    let base = base.filter(|last| physical.segments[*last].owner == CodeOwner::Runtime(runtime));
     if let Some(level) = levels.last().filter(|l| l.number != 0)
         && let Some(base) = base
     {
@@ -117,7 +117,7 @@ fn task_segments(
         .filter(|(index, segment)| {
             segment.task
                 && physical.segments.get(index + 1).is_some_and(|next| {
-                    next.owner == Owner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
+                    next.owner == CodeOwner::Runtime(runtime) && next.entry.is_none_or(|e| e.role != Role::Other)
                 })
         })
         .map(|(index, segment)| {
@@ -139,7 +139,7 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
     for (index, physical) in threads.iter().enumerate() {
         let Some(id) = found.current.get(&(index, runtime)).copied() else { continue };
         let mut segments = physical.segments.iter().enumerate();
-        let program = segments.find(|(_, s)| s.owner == Owner::Program && !s.interrupts);
+        let program = segments.find(|(_, s)| s.owner == CodeOwner::Program && !s.interrupts);
         if let (Some(start), Some((segment, frames))) = (function(id), program.map(|(n, s)| (n, s.frames.clone()))) {
             // The outermost frame the runtime calls, or the thread began with.
             let inner = frames.start..frames.end - 1;
@@ -162,14 +162,14 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
     for start in segments.iter().flatten().filter_map(|(_, start)| *start) {
         *without_body.entry(start).or_default() -= 1;
     }
-    let mut open: Vec<(Place, Option<Addr>)> = Vec::new();
+    let mut open: Vec<(SegmentAt, Option<Addr>)> = Vec::new();
     for ((index, physical), segments) in threads.iter().enumerate().zip(segments) {
         let mut segments = segments.into_iter().peekable();
         if let Some(id) = found.current.get(&(index, runtime)).copied()
             && let Some((segment, start)) = segments.peek().copied()
         {
             // It is the innermost: no region's body, and no other task's, lies further in.
-            let innermost = physical.segments[..segment].iter().all(|s| s.owner != Owner::Program || s.interrupts)
+            let innermost = physical.segments[..segment].iter().all(|s| s.owner != CodeOwner::Program || s.interrupts)
                 && !found.direct.contains_key(&(runtime, id));
             let jumped = |known| {
                 let body = &physical.segments[segment];
@@ -192,7 +192,7 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
     }
     let taken: HashSet<TaskId> = found.tasks.keys().filter(|(r, _)| *r == runtime).map(|(_, id)| *id).collect();
     let candidates: Vec<TaskId> = (0..snapshot.tasks.len()).map(TaskId).filter(|id| begun(snapshot, *id)).collect();
-    let mut by_function: BTreeMap<Addr, (Vec<Place>, Vec<TaskId>)> = BTreeMap::new();
+    let mut by_function: BTreeMap<Addr, (Vec<SegmentAt>, Vec<TaskId>)> = BTreeMap::new();
     for (place, start) in open {
         if let Some(start) = start {
             by_function.entry(start).or_default().0.push(place);
@@ -223,7 +223,7 @@ fn begun(snapshot: &RawSnapshot, id: TaskId) -> bool {
 
 /// Which of `tasks`, all with the same function, is which of `places`: certain if there is one of each, or if all lie on one
 /// stack and descend from each other, since a task begins after those it descends from.
-fn match_suspended(snapshot: &RawSnapshot, places: &[Place], tasks: Vec<TaskId>) -> Vec<(Place, TaskId)> {
+fn match_suspended(snapshot: &RawSnapshot, places: &[SegmentAt], tasks: Vec<TaskId>) -> Vec<(SegmentAt, TaskId)> {
     if places.len() != tasks.len() || places.iter().any(|p| p.0 != places[0].0) {
         return Vec::new();
     }

@@ -6,7 +6,7 @@ use ompd_runtime::entry::Entry;
 use ompd_runtime::evidence::RuntimeCall;
 use ompd_runtime::model::{Fact, RawSnapshot};
 
-use crate::physical::{Owner, Physical, Segment};
+use crate::physical::{CodeOwner, Physical, Segment};
 use crate::process::Process;
 use crate::stitch::line_at;
 
@@ -22,7 +22,7 @@ pub(crate) fn calls(
     may_wait
         .filter_map(|thread| {
             let physical = by_lwp.get(&thread.lwp?)?;
-            let call = physical.segments.first().filter(|s| s.owner == Owner::Runtime(runtime) && !s.interrupts)?;
+            let call = physical.segments.first().filter(|s| s.owner == CodeOwner::Runtime(runtime) && !s.interrupts)?;
             let entry = call.entry.filter(|_| call.called.is_some());
             // It leaves no trace in memory.
             let unseen = matches!(thread.wait, Fact::Unknown { .. });
@@ -53,5 +53,5 @@ fn ends_region(process: &Process<'_>, physical: &Physical, runtime: usize, call:
     frames
         .iter()
         .filter_map(|frame| process.callee(frame))
-        .any(|callee| process.owner(callee) == Owner::Runtime(runtime) && process.leads_to(runtime, other, callee))
+        .any(|callee| process.owner(callee) == CodeOwner::Runtime(runtime) && process.leads_to(runtime, other, callee))
 }

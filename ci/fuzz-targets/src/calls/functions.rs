@@ -74,17 +74,17 @@ pub const FUNCTIONS: [(&str, &[Rc]); 44] = {
 const BLANK: u8 = 0xc3;
 
 /// A place for a result, with blank bytes around, aligned or not, or none.
-struct Place<T> {
+struct OutParameter<T> {
     bytes: [u8; 64],
     at: usize,
     none: bool,
     of: PhantomData<T>,
 }
 
-impl<T: Copy> Place<T> {
-    fn new(words: &mut Words<'_>) -> Place<T> {
+impl<T: Copy> OutParameter<T> {
+    fn new(words: &mut Words<'_>) -> OutParameter<T> {
         let how = words.next();
-        Place { bytes: [BLANK; 64], at: 16 + usize::from(how & 7 == 7), none: how >= 240, of: PhantomData }
+        OutParameter { bytes: [BLANK; 64], at: 16 + usize::from(how & 7 == 7), none: how >= 240, of: PhantomData }
     }
 
     fn pointer(&mut self) -> *mut T {
@@ -131,7 +131,7 @@ macro_rules! call {
 macro_rules! handle_of {
     ($session:ident, $words:ident, $name:ident, $from:ident, $to:ident $(, $argument:expr)*) => {{
         let (handle, passed) = $session.handle(Some(Kind::$from), $words);
-        let mut place = Place::new($words);
+        let mut place = OutParameter::new($words);
         let rc = call!($session, $name, [passed], at(handle) $(, $argument)*, place.pointer());
         given($session, Kind::$to, passed, place.result(rc));
     }};
@@ -141,11 +141,11 @@ macro_rules! compare {
     ($session:ident, $words:ident, $name:ident, $kind:ident) => {{
         let (one, first) = $session.handle(Some(Kind::$kind), $words);
         let (other, second) = $session.handle(Some(Kind::$kind), $words);
-        let mut place = Place::<c_int>::new($words);
+        let mut place = OutParameter::<c_int>::new($words);
         let rc = call!($session, $name, [first, second], at(one), at(other), place.pointer());
         if let Some(order) = place.result(rc) {
             assert!((-1..=1).contains(&order) && (one != other || order == 0), "{order}");
-            let mut back = Place::<c_int>::new(&mut Words(&[]));
+            let mut back = OutParameter::<c_int>::new(&mut Words(&[]));
             let rc = call!($session, $name, [second, first], at(other), at(one), back.pointer());
             assert_eq!(back.result(rc).map(|order| -order), Some(order), "a total order");
         }
@@ -180,12 +180,12 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
     match FUNCTIONS[function].0 {
         "ompd_initialize" => initialize(session, words),
         "ompd_get_api_version" => {
-            let mut place = Place::<Word>::new(words);
+            let mut place = OutParameter::<Word>::new(words);
             let rc = call!(session, ompd_get_api_version, [], place.pointer());
             assert!(place.result(rc).is_none_or(|version| version == 202_411));
         }
         "ompd_get_version_string" => {
-            let mut place = Place::<*const c_char>::new(words);
+            let mut place = OutParameter::<*const c_char>::new(words);
             let rc = call!(session, ompd_get_version_string, [], place.pointer());
             place.result(rc).inspect(|text| assert!(!unsafe { CStr::from_ptr(*text) }.is_empty()));
         }
@@ -199,7 +199,7 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_process_initialize" => {
             let index = pick(words, &[0, 1, 2]);
             let context = if index < session.subjects.len() { debugger::context(index) } else { ptr::null_mut() };
-            let mut place = Place::new(words);
+            let mut place = OutParameter::new(words);
             let fine = !context.is_null() && session.version.is_some();
             let rc = call!(session, ompd_process_initialize, [Passed::Right { space: 0 }], context, place.pointer());
             assert!(rc != Rc::OK || fine);
@@ -209,7 +209,7 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         }
         "ompd_device_initialize" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let (mut id, mut place) = (Place::<u64>::new(words), Place::new(words));
+            let (mut id, mut place) = (OutParameter::<u64>::new(words), OutParameter::new(words));
             let kind = pick(words, &[0, 1, 2, 1_000_000, u64::MAX]);
             let context = debugger::context(0);
             let id = id.pointer().cast();
@@ -221,13 +221,13 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_get_device_thread_id_kinds" => kinds(session, words),
         "ompd_get_omp_version" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let mut place = Place::<Word>::new(words);
+            let mut place = OutParameter::<Word>::new(words);
             let rc = call!(session, ompd_get_omp_version, [passed], at(handle), place.pointer());
             place.result(rc);
         }
         "ompd_get_omp_version_string" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let mut place = Place::new(words);
+            let mut place = OutParameter::new(words);
             let rc = call!(session, ompd_get_omp_version_string, [passed], at(handle), place.pointer());
             place.result(rc).map(take);
         }
@@ -241,7 +241,7 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_get_thread_id" => {
             let (handle, passed) = session.handle(Some(Kind::Thread), words);
             let (kind, size) = id_kind(words);
-            let mut place = Place::<u32>::new(words);
+            let mut place = OutParameter::<u32>::new(words);
             // There is room for either, and what is written is what the size says.
             let rc = call!(session, ompd_get_thread_id, [passed], at(handle), kind, size, place.pointer().cast());
             if rc == Rc::OK {
@@ -254,7 +254,7 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         }
         "ompd_get_device_from_thread" => {
             let (handle, passed) = session.handle(Some(Kind::Thread), words);
-            let mut place = Place::<*mut ompd::types::AddressSpaceHandle>::new(words);
+            let mut place = OutParameter::<*mut ompd::types::AddressSpaceHandle>::new(words);
             let rc = call!(session, ompd_get_device_from_thread, [passed], at(handle), place.pointer());
             let device = place.result(rc).map(|device| Passed::Right { space: device.addr() });
             assert!(device.is_none_or(|device| device == passed), "the address space of a thread");
@@ -277,20 +277,20 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_task_handle_compare" => compare!(session, words, ompd_task_handle_compare, Task),
         "ompd_get_task_function" => {
             let (handle, passed) = session.handle(Some(Kind::Task), words);
-            let mut place = Place::<Address>::new(words);
+            let mut place = OutParameter::<Address>::new(words);
             let rc = call!(session, ompd_get_task_function, [passed], at(handle), place.pointer());
             place.result(rc);
         }
         "ompd_get_task_frame" => {
             let (handle, passed) = session.handle(Some(Kind::Task), words);
-            let (mut exit, mut enter) = (Place::<FrameInfo>::new(words), Place::<FrameInfo>::new(words));
+            let (mut exit, mut enter) = (OutParameter::<FrameInfo>::new(words), OutParameter::<FrameInfo>::new(words));
             let rc = call!(session, ompd_get_task_frame, [passed], at(handle), exit.pointer(), enter.pointer());
             exit.result(rc);
             enter.result(rc);
         }
         "ompd_get_state" => {
             let (handle, passed) = session.handle(Some(Kind::Thread), words);
-            let (mut state, mut wait) = (Place::<Word>::new(words), Place::<WaitId>::new(words));
+            let (mut state, mut wait) = (OutParameter::<Word>::new(words), OutParameter::<WaitId>::new(words));
             let rc = call!(session, ompd_get_state, [passed], at(handle), state.pointer(), wait.pointer());
             state.result(rc);
             wait.result(rc);
@@ -298,7 +298,7 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_enumerate_states" => states(session, words),
         "ompd_get_display_control_vars" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let mut place = Place::new(words);
+            let mut place = OutParameter::new(words);
             let rc = call!(session, ompd_get_display_control_vars, [passed], at(handle), place.pointer());
             session.vectors.extend(place.result(rc));
         }
@@ -306,19 +306,19 @@ pub(super) fn call(session: &mut Session, words: &mut Words<'_>) {
         "ompd_enumerate_icvs" => icvs(session, words),
         "ompd_get_icv_from_scope" => {
             let (handle, passed, scope, id) = icv(session, words);
-            let mut place = Place::<Word>::new(words);
+            let mut place = OutParameter::<Word>::new(words);
             let rc = call!(session, ompd_get_icv_from_scope, [passed], at(handle), scope, id, place.pointer());
             place.result(rc);
         }
         "ompd_get_icv_string_from_scope" => {
             let (handle, passed, scope, id) = icv(session, words);
-            let mut place = Place::new(words);
+            let mut place = OutParameter::new(words);
             let rc = call!(session, ompd_get_icv_string_from_scope, [passed], at(handle), scope, id, place.pointer());
             place.result(rc).map(take);
         }
         "ompd_get_tool_data" => {
             let (handle, passed, scope, _) = icv(session, words);
-            let (mut value, mut data) = (Place::<Word>::new(words), Place::<Address>::new(words));
+            let (mut value, mut data) = (OutParameter::<Word>::new(words), OutParameter::<Address>::new(words));
             let rc = call!(session, ompd_get_tool_data, [passed], at(handle), scope, value.pointer(), data.pointer());
             value.result(rc);
             data.result(rc);
@@ -332,7 +332,8 @@ fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
     match name {
         "ompdx_stop_points" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let (mut points, mut count) = (Place::<*mut StopPoint>::new(words), Place::<Size>::new(words));
+            let (mut points, mut count) =
+                (OutParameter::<*mut StopPoint>::new(words), OutParameter::<Size>::new(words));
             let (a, b) = (points.pointer(), count.pointer());
             let rc = call!(session, ompdx_stop_points, [passed], at(handle), a, b);
             assert!(count.result(rc).is_none_or(|count| count < 10_000));
@@ -353,8 +354,8 @@ fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
         }
         "ompdx_get_stop" => {
             let (handle, passed) = session.handle(Some(Kind::Thread), words);
-            let (mut point, mut event) = (Place::<u64>::new(words), Place::<Event>::new(words));
-            let mut counts = Place::<c_int>::new(words);
+            let (mut point, mut event) = (OutParameter::<u64>::new(words), OutParameter::<Event>::new(words));
+            let mut counts = OutParameter::<c_int>::new(words);
             let (a, b, c) = (point.pointer(), event.pointer(), counts.pointer());
             let rc = call!(session, ompdx_get_stop, [passed], at(handle), a, b, c);
             point.result(rc);
@@ -363,7 +364,7 @@ fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
         }
         "ompdx_get_parallel_function" => {
             let (handle, passed) = session.handle(Some(Kind::Region), words);
-            let mut place = Place::<Address>::new(words);
+            let mut place = OutParameter::<Address>::new(words);
             let rc = call!(session, ompdx_get_parallel_function, [passed], at(handle), place.pointer());
             place.result(rc);
         }
@@ -373,7 +374,8 @@ fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
                 number @ 0..=239 => c_int::from(number % 26),
                 number => [-1, c_int::MAX, c_int::MIN, 99][usize::from(number % 4)],
             };
-            let (mut origin, mut text) = (Place::<Origin>::new(words), Place::<*const c_char>::new(words));
+            let (mut origin, mut text) =
+                (OutParameter::<Origin>::new(words), OutParameter::<*const c_char>::new(words));
             let (a, b) = (origin.pointer(), text.pointer());
             let rc = call!(session, ompdx_get_origin, [passed], at(handle), item, a, b);
             origin.result(rc);
@@ -381,7 +383,7 @@ fn beyond(session: &mut Session, words: &mut Words<'_>, name: &str) {
         }
         "ompdx_report_json" => {
             let (handle, passed) = session.handle(Some(Kind::Space), words);
-            let mut place = Place::new(words);
+            let mut place = OutParameter::new(words);
             let rc = call!(session, ompdx_report_json, [passed], at(handle), place.pointer());
             assert!(place.result(rc).map(take).is_none_or(|text| text.starts_with('{') && text.ends_with('}')));
         }
@@ -429,8 +431,8 @@ fn id_kind(words: &mut Words<'_>) -> (ThreadIdKind, Size) {
 
 fn kinds(session: &mut Session, words: &mut Words<'_>) {
     let (handle, passed) = session.handle(Some(Kind::Space), words);
-    let (mut kinds, mut sizes) = (Place::<*mut u64>::new(words), Place::<*mut u64>::new(words));
-    let mut count = Place::<c_int>::new(words);
+    let (mut kinds, mut sizes) = (OutParameter::<*mut u64>::new(words), OutParameter::<*mut u64>::new(words));
+    let mut count = OutParameter::<c_int>::new(words);
     let (a, b, c) = (kinds.pointer(), sizes.pointer(), count.pointer());
     let rc = call!(session, ompd_get_device_thread_id_kinds, [passed], at(handle), a, b, c);
     assert!(count.result(rc).is_none_or(|count| count == 2));
@@ -456,7 +458,7 @@ fn thread(session: &mut Session, words: &mut Words<'_>) {
         220..=239 => NUMBERS[usize::from(which) % NUMBERS.len()] as u64,
         _ => scatter(which.into()),
     };
-    let mut place = Place::new(words);
+    let mut place = OutParameter::new(words);
     let at_id: *const c_void = if which == 255 { ptr::null() } else { (&raw const id).cast() };
     let rc = call!(session, ompd_get_thread_handle, [passed], at(handle), kind, size, at_id, place.pointer());
     given(session, Kind::Thread, passed, place.result(rc));
@@ -468,8 +470,8 @@ fn states(session: &mut Session, words: &mut Words<'_>) {
         number @ 0..=127 => i64::from(number) % 0x48,
         number => [0x102, 0x100, 0x101, NUMBERS[usize::from(number) % NUMBERS.len()]][usize::from(number % 4)],
     };
-    let (mut next, mut name) = (Place::<Word>::new(words), Place::<*const c_char>::new(words));
-    let mut more = Place::<Word>::new(words);
+    let (mut next, mut name) = (OutParameter::<Word>::new(words), OutParameter::<*const c_char>::new(words));
+    let mut more = OutParameter::<Word>::new(words);
     let (a, b, c) = (next.pointer(), name.pointer(), more.pointer());
     let rc = call!(session, ompd_enumerate_states, [passed], at(handle), current, a, b, c);
     next.result(rc);
@@ -480,8 +482,8 @@ fn states(session: &mut Session, words: &mut Words<'_>) {
 fn icvs(session: &mut Session, words: &mut Words<'_>) {
     let (handle, passed) = session.handle(Some(Kind::Space), words);
     let current = icv_id(words);
-    let (mut id, mut name) = (Place::<IcvId>::new(words), Place::<*const c_char>::new(words));
-    let (mut scope, mut more) = (Place::<ScopeNumber>::new(words), Place::<c_int>::new(words));
+    let (mut id, mut name) = (OutParameter::<IcvId>::new(words), OutParameter::<*const c_char>::new(words));
+    let (mut scope, mut more) = (OutParameter::<ScopeNumber>::new(words), OutParameter::<c_int>::new(words));
     let (a, b, c, d) = (id.pointer(), name.pointer(), scope.pointer(), more.pointer());
     let rc = call!(session, ompd_enumerate_icvs, [passed], at(handle), current, a, b, c, d);
     id.result(rc);

@@ -29,12 +29,12 @@ struct Row {
     shown: &'static str,
     milliseconds: Vec<f64>,
     lines: usize,
-    told: Told,
+    told: Named,
 }
 
 /// Of how many threads the output tells what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Told {
+struct Named {
     /// At least one function of the program.
     function: usize,
     /// The function that contains the region.
@@ -82,7 +82,7 @@ fn one(inspect: &Path, team: &Running, runtime: &'static str, threads: usize, ro
     ];
     let mut rows: Vec<Row> = commands
         .iter()
-        .map(|(shown, ..)| Row { shown, milliseconds: Vec::new(), lines: 0, told: Told::default() })
+        .map(|(shown, ..)| Row { shown, milliseconds: Vec::new(), lines: 0, told: Named::default() })
         .collect();
     let mut pauses = [Vec::new(), Vec::new()];
     let mut copied = 0;
@@ -145,8 +145,8 @@ fn is_main(line: &str) -> bool {
 }
 
 /// Counts in the stacks that a debugger prints, each under a heading of its own.
-fn told(text: &str) -> Told {
-    let mut told = Told::default();
+fn told(text: &str) -> Named {
+    let mut told = Named::default();
     let (mut own, mut main) = (false, false);
     for line in text.lines().chain(["TID "]) {
         if line.starts_with("Thread ") || line.starts_with("TID ") {
@@ -179,14 +179,14 @@ struct Frame {
     function: Option<String>,
 }
 
-fn told_by_us(inspect: &Path, pid: &str, threads: usize) -> Result<Told> {
+fn told_by_us(inspect: &Path, pid: &str, threads: usize) -> Result<Named> {
     let (_, text) = timed(inspect, &["stacks", "--json", pid])?;
     let document: Document = serde_json::from_str(&text).context("the document of ompd-inspect")?;
     let lwps: BTreeSet<i32> = document.stacks.iter().map(|stack| stack.lwp).collect();
     ensure!(lwps.len() == threads, "ompd-inspect shows {} of {threads} threads", lwps.len());
     let functions = |stack: &Stack| stack.frames.iter().filter_map(|f| f.function.clone()).collect::<Vec<_>>();
     let all: Vec<Vec<String>> = document.stacks.iter().map(functions).collect();
-    Ok(Told {
+    Ok(Named {
         function: all.iter().filter(|names| names.iter().any(|name| is_own(name))).count(),
         main: all.iter().filter(|names| names.iter().any(|name| is_main(name))).count(),
     })
@@ -290,10 +290,10 @@ mod tests {
     fn threads_are_counted_by_their_headings() {
         let text = "Thread 2 (LWP 5):\n#0  futex\n#1  member_body () at many.c:7\n#2  main._omp_fn.0 ()\n\n\
                     Thread 1 (LWP 4):\n#0  read\n#1  0x1 in member_body ()\n#2  0x2 in main (argc=2)\n";
-        assert_eq!(told(text), Told { function: 2, main: 1 });
+        assert_eq!(told(text), Named { function: 2, main: 1 });
         assert_eq!(
             told("TID 4:\n#0  0x1 read\n#1  0x2 main\nTID 5:\n#0 0x1 start_thread\n"),
-            Told { function: 1, main: 1 }
+            Named { function: 1, main: 1 }
         );
     }
 
@@ -303,7 +303,7 @@ mod tests {
             shown,
             milliseconds: vec![wall],
             lines: 1,
-            told: Told { function: count, main: count },
+            told: Named { function: count, main: count },
         };
         let team = |threads, ours: f64, gdb: f64, pause: f64| Team {
             runtime: "some",

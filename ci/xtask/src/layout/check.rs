@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Args;
 use ompd_layout::profile::{Comparison, ExportView};
-use ompd_layout::{Facts, Source};
+use ompd_layout::{FactSource, Facts};
 use ompd_process::elf::ElfFile;
 
 use super::{Family, count, open};
@@ -71,7 +71,7 @@ pub fn verdict(file: &ElfFile, verbose: bool) -> Result<Verdict> {
         }
     }
 
-    let mut known: Vec<(Source, Facts)> = analysis.origins;
+    let mut known: Vec<(FactSource, Facts)> = analysis.origins;
     let mut comparisons = Vec::new();
     let mut profile = None;
     match analysis.profile {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use ompd_layout::profile::{Build, Comparison, ExportView, Fingerprint, Profile};
-use ompd_layout::{Facts, Origin, Source, dwarf};
+use ompd_layout::{FactSource, Facts, Origin, dwarf};
 use ompd_process::elf::ElfFile;
 
 use super::store::Store;
@@ -206,7 +206,7 @@ fn fits(other: &ElfFile, facts: &Facts, fingerprint: &Fingerprint) -> Result<Opt
     if let Err(why) = fingerprint.matches(other) {
         bail!("is not of the same source: it {why}");
     }
-    let layout = Source::new(Origin::Profile, "the layout");
+    let layout = FactSource::new(Origin::Profile, "the layout");
     for (source, known) in ompd_runtime::analyse(other).context("is no runtime")?.origins {
         if let Some(first) = Comparison::of((&source, &known), (&layout, facts)).mismatches.first() {
             bail!("is not of the same source: {first}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ompd_layout::profile::{self, Profile};
-use ompd_layout::{Facts, Layout, Origin, Source};
+use ompd_layout::{FactSource, Facts, Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_runtime::Analysis;
 
@@ -102,8 +102,8 @@ fn names(facts: &Facts) -> impl Iterator<Item = String> {
 fn score(truth: &Facts, derived: &Facts, origin: Origin) -> Score {
     let known: BTreeSet<String> = names(truth).collect();
     let (judged, unjudged): (Vec<_>, Vec<_>) = names(derived).partition(|name| known.contains(name));
-    let truth = (Source::new(Origin::Profile, "truth"), truth.clone());
-    let (_, mismatches) = Layout::resolve(&[truth, (Source::new(origin, "derived"), derived.clone())]);
+    let truth = (FactSource::new(Origin::Profile, "truth"), truth.clone());
+    let (_, mismatches) = Layout::resolve(&[truth, (FactSource::new(origin, "derived"), derived.clone())]);
     let wrong = mismatches.iter().map(|m| format!("{}: {} by {origin}, in truth {}", m.name, m.other, m.kept));
     Score { right: judged.len() - mismatches.len(), wrong: wrong.collect(), unjudged: unjudged.len() }
 }

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 use ompt_record::event::Event;
 
 use super::{Numbered, bits, callback, endpoint, file, record, short, word};
-use crate::block::{Place, is_recording, now};
+use crate::block::{Recorder, is_recording, now};
 use crate::ompt::{Callback, CodePtr, Data, END};
 
 unsafe extern "C" fn target(
@@ -98,7 +98,7 @@ unsafe extern "C" fn target_emi(
     if !is_recording() {
         return;
     }
-    let Some(place) = Place::own() else { return };
+    let Some(place) = Recorder::own() else { return };
     // SAFETY: the runtime's words.
     unsafe {
         if scope != END && word(target) == 0 {
@@ -132,8 +132,8 @@ unsafe fn operation(host_op_id: *mut u64, scope: c_int) -> u64 {
     // SAFETY: as the caller says.
     let Some(id) = (unsafe { host_op_id.as_mut() }) else { return 0 };
     if scope != END {
-        let place = if is_recording() { Place::own() } else { None };
-        *id = place.map_or(0, Place::task_number);
+        let place = if is_recording() { Recorder::own() } else { None };
+        *id = place.map_or(0, Recorder::task_number);
     }
     *id
 }

@@ -1,7 +1,7 @@
 //! What is known of an image that is of one of several releases.
 
 use super::{Comparison, ExportView, Profile, Profiles, Rejection};
-use crate::facts::{Facts, Origin, Source};
+use crate::facts::{FactSource, Facts, Origin};
 
 /// What all profiles agree on that an image may have.
 #[derive(Debug, Clone)]
@@ -16,9 +16,9 @@ pub struct Common<'p> {
 
 impl Common<'_> {
     /// Who its facts come from.
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> FactSource {
         let names: Vec<&str> = self.classes.iter().map(|class| class.name.as_str()).collect();
-        Source::new(Origin::Profile, names.join(" and "))
+        FactSource::new(Origin::Profile, names.join(" and "))
     }
 }
 
@@ -36,7 +36,7 @@ pub fn common<'p>(
     image: &impl ExportView,
     decoded: &Facts,
 ) -> Result<Common<'p>, Vec<Rejection>> {
-    let decoder = Source::new(Origin::Code, "decoded from the image");
+    let decoder = FactSource::new(Origin::Code, "decoded from the image");
     let stranger = profiles.vocabulary.stranger(image);
     let mut rejected = Vec::new();
     let mut left: Vec<(&Profile, usize)> = Vec::new();

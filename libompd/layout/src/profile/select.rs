@@ -1,7 +1,7 @@
 //! Choosing the profile of an image.
 
 use super::{Comparison, ExportView, Profile, Profiles};
-use crate::facts::{Facts, Origin, Source};
+use crate::facts::{FactSource, Facts, Origin};
 use crate::resolve::Mismatch;
 
 /// The profile to use for an image.
@@ -43,7 +43,7 @@ pub fn select<'p>(
 ) -> Result<Selection<'p>, Vec<Rejection>> {
     let build_id = image.build_id();
     let stranger = profiles.vocabulary.stranger(image);
-    let decoder = Source::new(Origin::Code, "decoded from the image");
+    let decoder = FactSource::new(Origin::Code, "decoded from the image");
     let mut rejected = Vec::new();
     let mut fitting: Vec<(usize, Selection<'p>)> = Vec::new();
     for profile in &profiles.classes {

@@ -4,7 +4,7 @@ use crate::memory::{Addr, ReadError, ReadFault};
 
 /// Where the bytes of a stretch of addresses come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Backing {
     /// The core file, from this offset.
     Core(u64),
     /// The mapped file with this index, from this offset.
@@ -13,12 +13,12 @@ pub(super) enum Source {
     Absent,
 }
 
-impl Source {
-    fn advanced(self, by: u64) -> Source {
+impl Backing {
+    fn advanced(self, by: u64) -> Backing {
         match self {
-            Source::Core(offset) => Source::Core(offset.saturating_add(by)),
-            Source::File(file, offset) => Source::File(file, offset.saturating_add(by)),
-            Source::Absent => Source::Absent,
+            Backing::Core(offset) => Backing::Core(offset.saturating_add(by)),
+            Backing::File(file, offset) => Backing::File(file, offset.saturating_add(by)),
+            Backing::Absent => Backing::Absent,
         }
     }
 }
@@ -28,7 +28,7 @@ impl Source {
 pub(super) struct Piece {
     pub start: u64,
     pub end: u64,
-    pub source: Source,
+    pub source: Backing,
 }
 
 impl Piece {
@@ -89,7 +89,7 @@ impl Space {
         &self,
         addr: u64,
         buf: &mut [u8],
-        bytes: impl Fn(Source, usize) -> Option<&'a [u8]>,
+        bytes: impl Fn(Backing, usize) -> Option<&'a [u8]>,
     ) -> Result<(), ReadError> {
         let len = buf.len() as u64;
         let mut done = 0;
@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// What each address shows, worked out byte by byte.
-    fn model(layers: &[Vec<Piece>], addr: u64) -> Option<Source> {
+    fn model(layers: &[Vec<Piece>], addr: u64) -> Option<Backing> {
         for layer in layers {
             let mut sorted = layer.clone();
             sorted.sort_by_key(|p| p.start);
@@ -127,7 +127,7 @@ mod tests {
         None
     }
 
-    fn layer(source: impl Fn(u64) -> Source + Clone + 'static) -> impl Strategy<Value = Vec<Piece>> {
+    fn layer(source: impl Fn(u64) -> Backing + Clone + 'static) -> impl Strategy<Value = Vec<Piece>> {
         let piece = (0u64..200, 0u64..40, 0u64..1000).prop_map(move |(start, len, offset)| Piece {
             start,
             end: start + len,
@@ -139,9 +139,9 @@ mod tests {
     proptest! {
         #[test]
         fn the_overlay_equals_a_byte_map(
-            cores in layer(Source::Core),
-            files in layer(|o| Source::File(1, o)),
-            absent in layer(|_| Source::Absent),
+            cores in layer(Backing::Core),
+            files in layer(|o| Backing::File(1, o)),
+            absent in layer(|_| Backing::Absent),
         ) {
             let layers = [cores, files, absent];
             let mut space = Space::default();
@@ -159,9 +159,9 @@ mod tests {
 
         #[test]
         fn reads_equal_a_byte_map(
-            cores in layer(Source::Core),
-            files in layer(|o| Source::File(1, o)),
-            absent in layer(|_| Source::Absent),
+            cores in layer(Backing::Core),
+            files in layer(|o| Backing::File(1, o)),
+            absent in layer(|_| Backing::Absent),
             start in 0u64..220,
             len in 0usize..60,
         ) {
@@ -174,14 +174,14 @@ mod tests {
             }
             let mut buf = vec![0; len];
             let got = space.read(start, &mut buf, |source, n| match source {
-                Source::Core(o) => core.get(o as usize..o as usize + n),
-                Source::File(_, o) => file.get(o as usize..o as usize + n),
-                Source::Absent => None,
+                Backing::Core(o) => core.get(o as usize..o as usize + n),
+                Backing::File(_, o) => file.get(o as usize..o as usize + n),
+                Backing::Absent => None,
             });
             let want: Vec<Result<u8, ReadFault>> = (start..start + len as u64).map(|a| match model(&layers, a) {
-                Some(Source::Core(o)) => Ok(core[o as usize]),
-                Some(Source::File(_, o)) => Ok(file[o as usize]),
-                Some(Source::Absent) => Err(ReadFault::NotInCore),
+                Some(Backing::Core(o)) => Ok(core[o as usize]),
+                Some(Backing::File(_, o)) => Ok(file[o as usize]),
+                Some(Backing::Absent) => Err(ReadFault::NotInCore),
                 None => Err(ReadFault::Unmapped),
             }).collect();
             match want.iter().position(Result::is_err) {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn the_end_of_the_address_space_is_no_special_place() {
         let mut space = Space::default();
-        space.add_below(vec![Piece { start: u64::MAX - 4, end: u64::MAX, source: Source::Core(0) }]);
+        space.add_below(vec![Piece { start: u64::MAX - 4, end: u64::MAX, source: Backing::Core(0) }]);
         let mut buf = [0; 16];
         let got = space.read(u64::MAX - 4, &mut buf, |_, n| Some(&[1; 16][..n]));
         assert_eq!(got.unwrap_err().why, ReadFault::Short { got: 4 });

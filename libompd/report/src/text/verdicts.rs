@@ -15,7 +15,7 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
 }
 
 /// One of them: what it is, the facts it rests on, and what to do.
-pub fn block(page: &mut Page, verdict: &Verdict, told: &tell::Told) {
+pub fn block(page: &mut Page, verdict: &Verdict, told: &tell::VerdictText) {
     let lead = match verdict.certainty {
         Certainty::Deadlock => "DEADLOCK  ",
         Certainty::Suspect => "SUSPECT  ",

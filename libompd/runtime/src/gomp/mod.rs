@@ -28,7 +28,7 @@ use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
-use crate::owner::{Owner, Territory};
+use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -99,7 +99,7 @@ pub(crate) const NOT_NAMED: &str = "libgomp has no such symbol";
 #[derive(Debug)]
 pub struct Gomp {
     info: InstanceInfo,
-    territory: Territory,
+    own_code: OwnCode,
     structs: Structs,
     distance: Result<Distance, String>,
     global_icv: Option<(Addr, Origin)>,
@@ -189,12 +189,12 @@ pub(crate) fn origins() -> FamilyOrigins {
 impl Gomp {
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
-        let bind = |layout: &Layout, info| Gomp::bind(module, layout, info, Territory::of(module, origins));
+        let bind = |layout: &Layout, info| Gomp::bind(module, layout, info, OwnCode::of(module, origins));
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
         Gomp { without_profile: plain, ..bind(&resolved.layout, resolved.info) }
     }
 
-    fn bind(module: &Module, layout: &Layout, info: InstanceInfo, territory: Territory) -> Gomp {
+    fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
         let global = |name| instance::global(layout, module, name);
         let built_in = layout.global(schema::TLS_DISTANCE).ok().map(Distance::Of);
         let distance = built_in.or_else(|| global(schema::TLS_SLOT).map(|(slot, _)| Distance::At(slot)));
@@ -204,7 +204,7 @@ impl Gomp {
             false => "where this libgomp keeps its threads could not be found in its code",
         };
         Gomp {
-            territory,
+            own_code,
             structs: Structs::bind(layout),
             distance: distance.ok_or_else(|| why.to_owned()),
             global_icv: global(schema::GLOBAL_ICV),
@@ -231,8 +231,8 @@ impl Gomp {
         }
     }
 
-    fn owner(&self, target: &dyn Target, addr: Addr) -> Owner {
-        self.territory.owner(target, addr)
+    fn owner(&self, target: &dyn Target, addr: Addr) -> CodeOwner {
+        self.own_code.owner(target, addr)
     }
 }
 
@@ -276,7 +276,7 @@ impl Runtime for Gomp {
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.owner(target, addr) == Owner::Runtime
+        self.owner(target, addr) == CodeOwner::Runtime
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {

@@ -32,7 +32,7 @@ use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
-use crate::owner::{Owner, Territory};
+use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -112,7 +112,7 @@ pub(crate) const NOT_NAMED: &str = "this build has no symbol of that name left, 
 pub struct Kmp {
     info: InstanceInfo,
     base: Addr,
-    territory: Territory,
+    own_code: OwnCode,
     layout: Layout,
     bias: u64,
     structs: Structs,
@@ -200,7 +200,7 @@ impl Kmp {
         let bind = |layout: Layout, info| Kmp {
             lists_of_teams: layout.field("kmp_base_team", "t_nested_nth").map_or(sets_lists, |_| Some(true)),
             base: module.base(),
-            territory: Territory::of(module, origins),
+            own_code: OwnCode::of(module, origins),
             bias: module.bias,
             structs: Structs::bind(&layout),
             layout,
@@ -298,7 +298,7 @@ impl Runtime for Kmp {
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
-        self.territory.owner(target, addr) == Owner::Runtime
+        self.own_code.owner(target, addr) == CodeOwner::Runtime
     }
 
     /// `__kmpc_fork_call` calls it as well: `__kmp_join_call` (kmp_csupport.cpp, kmp_gsupport.cpp).

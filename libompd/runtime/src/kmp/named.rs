@@ -13,7 +13,7 @@ use super::stops::around_serialized;
 use crate::bind::View;
 use crate::limits;
 use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
-use crate::owner::Owner;
+use crate::owner::CodeOwner;
 use crate::stops::{AtStop, Lacking, StopEvent, Values, encountering};
 
 /// The DWARF number of the register that leads to where a function just called will return to.
@@ -129,7 +129,7 @@ impl Kmp {
             *first = Some(lwp);
         }
         let function = match view.ptr(&slots.pkfn) {
-            Ok(function) if self.territory.owner(target, function) == Owner::Other => slots.pkfn.fact(Ok(function)),
+            Ok(function) if self.own_code.owner(target, function) == CodeOwner::Other => slots.pkfn.fact(Ok(function)),
             Ok(_) => Fact::unknown(Own::FunctionNotYet),
             Err(why) => why.into(),
         };

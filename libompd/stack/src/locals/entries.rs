@@ -24,12 +24,12 @@ pub(crate) type Value = AttributeValue<Metered>;
 
 /// Where an entry is.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DieRef {
     pub(crate) unit: Rc<Unit>,
     pub(crate) offset: UnitOffset,
 }
 
-impl Place {
+impl DieRef {
     /// The same for the same entry, whoever refers to it: its offset in `.debug_info`.
     pub(crate) fn id(&self) -> usize {
         self.offset.to_debug_info_offset(&self.unit.header).map_or(usize::MAX, |offset| offset.0)
@@ -66,27 +66,27 @@ impl Entries {
         self.units.borrow_mut().entry(range.start).or_insert_with(parse).clone()
     }
 
-    pub(crate) fn read(&self, place: &Place) -> Option<Entry> {
+    pub(crate) fn read(&self, place: &DieRef) -> Option<Entry> {
         place.unit.entry(place.offset).ok()
     }
 
     /// The entry an attribute refers to. Entries of supplementary files and type units are not followed.
-    pub(crate) fn follow(&self, unit: &Rc<Unit>, value: &Value) -> Option<Place> {
+    pub(crate) fn follow(&self, unit: &Rc<Unit>, value: &Value) -> Option<DieRef> {
         match value {
             AttributeValue::UnitRef(offset) => {
-                offset.is_in_bounds(&unit.header).then(|| Place { unit: Rc::clone(unit), offset: *offset })
+                offset.is_in_bounds(&unit.header).then(|| DieRef { unit: Rc::clone(unit), offset: *offset })
             }
             AttributeValue::DebugInfoRef(DebugInfoOffset(at)) => {
                 let unit = self.unit_at(*at)?;
                 let offset = DebugInfoOffset(*at).to_unit_offset(&unit.header)?;
-                Some(Place { unit, offset })
+                Some(DieRef { unit, offset })
             }
             _ => None,
         }
     }
 
     /// The attribute of an entry, or of what that completes; with the unit its references count from.
-    pub(crate) fn attribute(&self, place: &Place, entry: &Entry, name: DwAt) -> Option<(Rc<Unit>, Value)> {
+    pub(crate) fn attribute(&self, place: &DieRef, entry: &Entry, name: DwAt) -> Option<(Rc<Unit>, Value)> {
         if let Some(value) = entry.attr_value(name) {
             return Some((Rc::clone(&place.unit), value));
         }
@@ -103,19 +103,19 @@ impl Entries {
     }
 
     /// The entry that says of this one what it does not say itself.
-    pub(crate) fn origin(&self, place: &Place, entry: &Entry) -> Option<Place> {
+    pub(crate) fn origin(&self, place: &DieRef, entry: &Entry) -> Option<DieRef> {
         let value =
             entry.attr_value(gimli::DW_AT_abstract_origin).or_else(|| entry.attr_value(gimli::DW_AT_specification))?;
         self.follow(&place.unit, &value)
     }
 
     /// The name of an entry or of what it completes.
-    pub(crate) fn name(&self, place: &Place, entry: &Entry) -> Option<String> {
+    pub(crate) fn name(&self, place: &DieRef, entry: &Entry) -> Option<String> {
         self.text(place, entry, gimli::DW_AT_name)
     }
 
     /// An attribute that is a text.
-    pub(crate) fn text(&self, place: &Place, entry: &Entry, name: DwAt) -> Option<String> {
+    pub(crate) fn text(&self, place: &DieRef, entry: &Entry, name: DwAt) -> Option<String> {
         let (unit, value) = self.attribute(place, entry, name)?;
         let text = self.dwarf.attr_string(&unit, value).ok()?;
         let bytes = gimli::Reader::to_slice(&text).ok()?;
@@ -123,12 +123,12 @@ impl Entries {
     }
 
     /// The entry an attribute of an entry, or of what that completes, refers to.
-    pub(crate) fn target(&self, place: &Place, entry: &Entry, name: DwAt) -> Option<Place> {
+    pub(crate) fn target(&self, place: &DieRef, entry: &Entry, name: DwAt) -> Option<DieRef> {
         let (unit, value) = self.attribute(place, entry, name)?;
         self.follow(&unit, &value)
     }
 
-    pub(crate) fn flag(&self, place: &Place, entry: &Entry, name: DwAt) -> bool {
+    pub(crate) fn flag(&self, place: &DieRef, entry: &Entry, name: DwAt) -> bool {
         matches!(self.attribute(place, entry, name), Some((_, AttributeValue::Flag(true))))
     }
 

@@ -3,7 +3,7 @@
 use gimli::{AttributeValue, EvaluationResult, Expression, Location, Piece, RunTimeEndian, UnitOffset, ValueType};
 use ompd_process::{Addr, ByteOrder};
 
-use super::entries::{Entries, Place, Unit};
+use super::entries::{DieRef, Entries, Unit};
 use super::scope::Where;
 use crate::reader::Metered;
 use crate::unwind::RegisterSet;
@@ -224,7 +224,7 @@ impl Surroundings<'_> {
             return Some(ValueType::Generic);
         }
         let in_unit = offset.is_in_bounds(&self.unit.header);
-        let place = in_unit.then(|| Place { unit: std::rc::Rc::clone(self.unit), offset })?;
+        let place = in_unit.then(|| DieRef { unit: std::rc::Rc::clone(self.unit), offset })?;
         let entry = self.entries.read(&place)?;
         ValueType::from_entry(&entry).ok().flatten()
     }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use gimli::{AttributeValue, DwAt, Expression, UnitOffset};
 
-use super::entries::{Entries, Entry, Place, Unit, Value};
+use super::entries::{DieRef, Entries, Entry, Unit, Value};
 use super::shape;
 use crate::outlined;
 use crate::reader::Metered;
@@ -33,7 +33,7 @@ pub(crate) enum Where {
 #[derive(Debug, Clone)]
 pub(crate) struct Declared {
     pub(crate) name: String,
-    pub(crate) described: Option<Place>,
+    pub(crate) described: Option<DieRef>,
     pub(crate) parameter: bool,
     pub(crate) artificial: bool,
     /// The block of its level it is declared in; greater is further in, for blocks in scope at one address.
@@ -163,7 +163,7 @@ impl Reader<'_> {
         if !raw.read_entry(&mut entry).ok()? {
             return None;
         }
-        let root = Place { unit: Rc::clone(&self.unit), offset: function };
+        let root = DieRef { unit: Rc::clone(&self.unit), offset: function };
         let producer = self.unit_text(gimli::DW_AT_producer).unwrap_or_default();
         let mut scope = Scope {
             unit: Rc::clone(&self.unit),
@@ -190,7 +190,7 @@ impl Reader<'_> {
                 }
                 Err(_) => break,
             }
-            let place = Place { unit: Rc::clone(&self.unit), offset };
+            let place = DieRef { unit: Rc::clone(&self.unit), offset };
             let mut child = Open { active: false, ..parent };
             if parent.active && open.len() < MAX_DEPTH {
                 match entry.tag() {
@@ -238,14 +238,14 @@ impl Reader<'_> {
         Some(scope)
     }
 
-    fn level(&self, place: &Place, entry: &Entry, top: usize) -> Level {
+    fn level(&self, place: &DieRef, entry: &Entry, top: usize) -> Level {
         let name = self.entries.text(place, entry, gimli::DW_AT_linkage_name);
         let name = name.or_else(|| self.entries.name(place, entry));
         let outlined = name.is_some_and(|name| outlined::outlined(&name).is_some());
         Level { top, outlined, ..Level::default() }
     }
 
-    fn declared(&self, place: &Place, entry: &Entry, block: usize, data: &Option<Value>) -> Option<Declared> {
+    fn declared(&self, place: &DieRef, entry: &Entry, block: usize, data: &Option<Value>) -> Option<Declared> {
         let entries = self.entries;
         let name = entries.name(place, entry).filter(|name| !name.is_empty())?;
         // A declaration of something that is defined elsewhere.
@@ -270,7 +270,7 @@ impl Reader<'_> {
 
     /// Adds what the function's own description has, and that of its code at hand has not: it was removed from there. Of
     /// blocks within the function it cannot be told whether the address is in them.
-    fn add_removed(&self, level: &mut Level, origin: &Place, described: &HashSet<usize>) {
+    fn add_removed(&self, level: &mut Level, origin: &DieRef, described: &HashSet<usize>) {
         let Ok(mut raw) = origin.unit.entries_raw(Some(origin.offset)) else { return };
         let mut entry = Entry::null();
         if !matches!(raw.read_entry(&mut entry), Ok(true)) || !entry.has_children() {
@@ -286,7 +286,7 @@ impl Reader<'_> {
                 Ok(false) => continue,
                 Err(_) => break,
             }
-            let place = Place { unit: Rc::clone(&origin.unit), offset };
+            let place = DieRef { unit: Rc::clone(&origin.unit), offset };
             let wanted = matches!(entry.tag(), gimli::DW_TAG_formal_parameter | gimli::DW_TAG_variable);
             if !wanted {
                 continue;
@@ -351,13 +351,13 @@ impl Reader<'_> {
     }
 
     fn unit_text(&self, name: DwAt) -> Option<String> {
-        let place = Place { unit: Rc::clone(&self.unit), offset: self.unit.header.root_offset() };
+        let place = DieRef { unit: Rc::clone(&self.unit), offset: self.unit.header.root_offset() };
         let entry = self.entries.read(&place)?;
         self.entries.text(&place, &entry, name)
     }
 
     fn is_c(&self) -> bool {
-        let place = Place { unit: Rc::clone(&self.unit), offset: self.unit.header.root_offset() };
+        let place = DieRef { unit: Rc::clone(&self.unit), offset: self.unit.header.root_offset() };
         let entry = self.entries.read(&place);
         let language = match entry.and_then(|entry| entry.attr_value(gimli::DW_AT_language)) {
             Some(AttributeValue::Language(language)) => language,

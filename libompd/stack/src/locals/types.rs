@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use gimli::{AttributeValue, DwTag};
 
-use super::entries::{Entries, Entry, Place, Value};
+use super::entries::{DieRef, Entries, Entry, Value};
 
 /// Names and qualifications of a type within each other.
 const MAX_DEPTH: usize = 16;
@@ -73,7 +73,7 @@ pub(crate) struct Types(RefCell<HashMap<usize, Rc<Type>>>);
 
 impl Types {
     /// The type an entry describes; `None` for a variable without one.
-    pub(crate) fn get(&self, entries: &Entries, place: Option<&Place>) -> Rc<Type> {
+    pub(crate) fn get(&self, entries: &Entries, place: Option<&DieRef>) -> Rc<Type> {
         let Some(place) = place else { return Rc::new(Type::unknown("(type not known)")) };
         let id = place.id();
         if let Some(known) = self.0.borrow().get(&id) {
@@ -96,7 +96,7 @@ enum Depth {
     Part,
 }
 
-fn describe(entries: &Entries, place: &Place, depth: Depth) -> Type {
+fn describe(entries: &Entries, place: &DieRef, depth: Depth) -> Type {
     let name = name(entries, place);
     let unknown = || Type { name: name.clone(), size: None, kind: Kind::Other };
     let Some((place, entry)) = peel(entries, place) else { return unknown() };
@@ -138,7 +138,7 @@ fn is_qualifier(tag: DwTag) -> bool {
 }
 
 /// The type behind names and qualifications.
-fn peel(entries: &Entries, place: &Place) -> Option<(Place, Entry)> {
+fn peel(entries: &Entries, place: &DieRef) -> Option<(DieRef, Entry)> {
     let mut place = place.clone();
     for _ in 0..MAX_DEPTH {
         let entry = entries.read(&place)?;
@@ -167,7 +167,7 @@ fn base(entry: &Entry, size: Option<u64>) -> Kind {
 }
 
 /// The entries directly below one.
-fn children(place: &Place) -> Vec<(Place, Entry)> {
+fn children(place: &DieRef) -> Vec<(DieRef, Entry)> {
     let mut found = Vec::new();
     let Ok(mut raw) = place.unit.entries_raw(Some(place.offset)) else { return found };
     let mut entry = Entry::null();
@@ -181,7 +181,7 @@ fn children(place: &Place) -> Vec<(Place, Entry)> {
         }
         match raw.read_entry(&mut entry) {
             Ok(true) if depth == 1 => {
-                found.push((Place { unit: Rc::clone(&place.unit), offset }, entry.clone()));
+                found.push((DieRef { unit: Rc::clone(&place.unit), offset }, entry.clone()));
             }
             Ok(_) => {}
             Err(_) => break,
@@ -190,7 +190,7 @@ fn children(place: &Place) -> Vec<(Place, Entry)> {
     found
 }
 
-fn enumeration(entries: &Entries, place: &Place, entry: &Entry) -> Kind {
+fn enumeration(entries: &Entries, place: &DieRef, entry: &Entry) -> Kind {
     let behind = entries.target(place, entry, gimli::DW_AT_type);
     let behind = behind.and_then(|behind| peel(entries, &behind));
     let signed = behind.is_some_and(|(_, entry)| {
@@ -204,7 +204,7 @@ fn enumeration(entries: &Entries, place: &Place, entry: &Entry) -> Kind {
     Kind::Enumeration { signed, names: names.collect() }
 }
 
-fn array(entries: &Entries, place: &Place, entry: &Entry, whole: bool) -> (Kind, Option<u64>) {
+fn array(entries: &Entries, place: &DieRef, entry: &Entry, whole: bool) -> (Kind, Option<u64>) {
     let dimensions: Vec<Option<u64>> = children(place)
         .into_iter()
         .filter(|(_, child)| child.tag() == gimli::DW_TAG_subrange_type)
@@ -227,7 +227,7 @@ fn array(entries: &Entries, place: &Place, entry: &Entry, whole: bool) -> (Kind,
 }
 
 /// Elements of a dimension that is always the same.
-fn count(place: &Place, subrange: &Entry) -> Option<u64> {
+fn count(place: &DieRef, subrange: &Entry) -> Option<u64> {
     if let Some(count) = subrange.attr_value(gimli::DW_AT_count) {
         return count.udata_value();
     }
@@ -254,7 +254,7 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-fn structure(entries: &Entries, place: &Place) -> Kind {
+fn structure(entries: &Entries, place: &DieRef) -> Kind {
     let members = children(place).into_iter().filter(|(_, child)| child.tag() == gimli::DW_TAG_member);
     // Static members are not in the value.
     let mut members = members.filter(|(_, child)| child.attr_value(gimli::DW_AT_external).is_none());
@@ -279,7 +279,7 @@ fn structure(entries: &Entries, place: &Place) -> Kind {
 }
 
 /// A type's name as C writes it, the stars and brackets at its end.
-fn name(entries: &Entries, place: &Place) -> String {
+fn name(entries: &Entries, place: &DieRef) -> String {
     let mut place = place.clone();
     let mut qualifiers = String::new();
     // Written from the outermost on, so each part comes before those already there.
@@ -330,7 +330,7 @@ fn join(name: &str, end: &str) -> String {
     if end.is_empty() || end.starts_with('[') { format!("{name}{end}") } else { format!("{name} {end}") }
 }
 
-fn brackets(place: &Place) -> String {
+fn brackets(place: &DieRef) -> String {
     let dimensions = children(place).into_iter().filter(|(_, child)| child.tag() == gimli::DW_TAG_subrange_type);
     dimensions
         .take(SHOWN)

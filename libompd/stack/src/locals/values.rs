@@ -21,25 +21,25 @@ pub(crate) fn text(
     order: ByteOrder,
     read: ReadBytes<'_>,
 ) -> Result<String, Reason> {
-    let source = Source { content, order, read };
+    let source = ByteSource { content, order, read };
     match &described.kind {
         Kind::Reference(referred) => {
             let size = described.size.unwrap_or(8);
             let address = order.uint(&source.bytes(0, size)?);
             let content = Content::Memory(Addr(address));
-            Source { content: &content, order, read }.whole(referred)
+            ByteSource { content: &content, order, read }.whole(referred)
         }
         _ => source.whole(described),
     }
 }
 
-struct Source<'a> {
+struct ByteSource<'a> {
     content: &'a Content,
     order: ByteOrder,
     read: ReadBytes<'a>,
 }
 
-impl Source<'_> {
+impl ByteSource<'_> {
     fn bytes(&self, offset: u64, length: u64) -> Result<Vec<u8>, Reason> {
         let length = usize::try_from(length).ok().filter(|length| *length <= MAX_BYTES).ok_or("too large")?;
         match self.content {

@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         let view = View::read(self.target, addr, s.size)?;
         // Setting a lock leaves nothing in it.
         let in_runtime =
-            |registers: &Registers| self.gomp.owner(self.target, registers.pc) == crate::owner::Owner::Runtime;
+            |registers: &Registers| self.gomp.owner(self.target, registers.pc) == crate::owner::CodeOwner::Runtime;
         if view.all_zero() && !registers.as_ref().is_ok_and(in_runtime) {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use super::{GompTeam, GompThread, Place, Reader};
 use crate::bind::View;
 use crate::model::*;
 use crate::os;
-use crate::owner::Owner;
+use crate::owner::CodeOwner;
 
 /// Flags in the low bits of a team barrier's generation, and what it goes up by (`BAR_*` in `config/linux/bar.h`).
 const BAR_WAITING_FOR_TASK: u64 = 2;
@@ -161,11 +161,11 @@ impl Reader<'_> {
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
         match self.owner_of(&registers) {
-            Owner::Runtime => {}
-            Owner::Unclear if !other_call => {
+            CodeOwner::Runtime => {}
+            CodeOwner::Unclear if !other_call => {
                 return Fact::unknown(Own::CodeOfEither);
             }
-            Owner::Other | Owner::Unclear => return Fact::known(None, origin),
+            CodeOwner::Other | CodeOwner::Unclear => return Fact::known(None, origin),
         }
         let asleep = registers.syscall.filter(|c| c.number == futex && os::is_futex_wait(c.args[1])).map(|call| Word {
             addr: Addr(call.args[0]),
@@ -189,9 +189,9 @@ impl Reader<'_> {
 
     /// Whose code a thread executes. A system call that the C library makes for libgomp is libgomp's: there the return address is
     /// still in its register, since nothing has been called in between.
-    fn owner_of(&self, registers: &Registers) -> Owner {
+    fn owner_of(&self, registers: &Registers) -> CodeOwner {
         let owner = self.gomp.owner(self.target, registers.pc);
-        let facts = self.target.arch().machine.facts().filter(|_| owner == Owner::Other && registers.syscall.is_some());
+        let facts = self.target.arch().machine.facts().filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
         let link = facts.and_then(|facts| {
             let register = facts.registers.link?;
             Some(Addr(registers.general.get(usize::from(register))? & facts.address_bits))
@@ -237,10 +237,10 @@ impl Reader<'_> {
                 Ok(()) => (WaitKind::RuntimeInternal, None, None),
                 Err(why) => return why.into(),
             },
-            None if gomp.owner(self.target, object) == Owner::Unclear => {
+            None if gomp.owner(self.target, object) == CodeOwner::Unclear => {
                 return Fact::unknown(Own::VariableOfEither);
             }
-            None if gomp.owner(self.target, object) == Owner::Runtime => {
+            None if gomp.owner(self.target, object) == CodeOwner::Runtime => {
                 if gomp.default_lock.is_none() || gomp.atomic_lock.is_none() {
                     return Fact::unknown(Own::VariableOfRuntime);
                 }

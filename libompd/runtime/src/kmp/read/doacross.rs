@@ -17,7 +17,7 @@ use super::Reader;
 use crate::bind::View;
 use crate::limits;
 use crate::model::*;
-use crate::owner::Owner;
+use crate::owner::CodeOwner;
 
 /// A doacross loop and who is in it.
 pub(super) struct Nest {
@@ -77,7 +77,7 @@ impl Reader<'_> {
     /// their iterations handed out, and that is forgotten.
     pub(super) fn ends_doacross_loops(&self, team: &View) -> Result<bool, Reason> {
         let microtask = team.ptr(&self.kmp.structs.team.pkfn)?;
-        Ok(matches!(self.kmp.territory.owner(self.target, microtask), Owner::Other))
+        Ok(matches!(self.kmp.own_code.owner(self.target, microtask), CodeOwner::Other))
     }
 
     /// What is known of a doacross loop beside its worksharing: how far it is, and how many members are through.

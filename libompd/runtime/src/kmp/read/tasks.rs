@@ -9,7 +9,7 @@ use super::{Idle, Reader};
 use crate::bind::{Part, Slot, View};
 use crate::limits;
 use crate::model::*;
-use crate::owner::Owner;
+use crate::owner::CodeOwner;
 
 /// `kmp_event_type_t`: the event is not fulfilled.
 pub(super) const EVENT_PENDING: u64 = 1;
@@ -358,12 +358,12 @@ impl Reader<'_> {
             if pkfn.is_null() {
                 return Ok(Fact::unknown(Own::FunctionNotSet));
             }
-            match self.kmp.territory.owner(self.target, pkfn) {
-                Owner::Other => return Ok(s.pkfn.fact(Ok(pkfn))),
-                Owner::Unclear => {
+            match self.kmp.own_code.owner(self.target, pkfn) {
+                CodeOwner::Other => return Ok(s.pkfn.fact(Ok(pkfn))),
+                CodeOwner::Unclear => {
                     return Ok(Fact::unknown(Own::MicrotaskOfEither));
                 }
-                Owner::Runtime => {}
+                CodeOwner::Runtime => {}
             }
             if view.count(&s.argc)? == 0 {
                 return Ok(Fact::unknown(Own::MicrotaskOfRuntime));

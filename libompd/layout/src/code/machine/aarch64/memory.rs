@@ -198,35 +198,37 @@ impl Engine<'_, Arm64> {
 }
 
 /// Address of a memory operand, and what becomes of its base register.
-struct Place {
+struct MemoryOperand {
     addr: Expr,
     base_after: Option<(usize, Expr)>,
 }
 
-fn place(p: &Path, o: &Operand) -> Option<Place> {
+fn place(p: &Path, o: &Operand) -> Option<MemoryOperand> {
     let at = p.pc;
     let register = |n: u16| (usize::from(n & 31), general(p, SizeCode::X, n));
     Some(match *o {
         Operand::RegPreIndex(base, offset, written) => {
             let (n, base) = register(base);
             let addr = base.plus(offset.into(), at);
-            Place { base_after: written.then(|| (n, addr.clone())), addr }
+            MemoryOperand { base_after: written.then(|| (n, addr.clone())), addr }
         }
         Operand::RegPostIndex(base, offset) => {
             let (n, addr) = register(base);
-            Place { base_after: Some((n, addr.plus(offset.into(), at))), addr }
+            MemoryOperand { base_after: Some((n, addr.plus(offset.into(), at))), addr }
         }
         Operand::RegPostIndexReg(base, by) => {
             let (n, addr) = register(base);
             let by = read(p, &Operand::Register(SizeCode::X, by));
-            Place { base_after: Some((n, addr.add(&by, at))), addr }
+            MemoryOperand { base_after: Some((n, addr.add(&by, at))), addr }
         }
         Operand::RegRegOffset(base, index, width, style, amount) => {
             let index = read(p, &Operand::Register(width, index));
             let index = shifted(&index, style, amount, 8, p);
-            Place { addr: register(base).1.add(&index, at), base_after: None }
+            MemoryOperand { addr: register(base).1.add(&index, at), base_after: None }
         }
-        Operand::PCOffset(offset) => Place { addr: Expr::constant(at.wrapping_add_signed(offset)), base_after: None },
+        Operand::PCOffset(offset) => {
+            MemoryOperand { addr: Expr::constant(at.wrapping_add_signed(offset)), base_after: None }
+        }
         _ => return None,
     })
 }
