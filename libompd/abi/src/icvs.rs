@@ -4,9 +4,12 @@ use std::fmt;
 
 use ompd_runtime::model::{Fact, Icvs, Setting, SettingValue, Task, TaskKind, Thread};
 
+use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
 use crate::library::Handle;
-use crate::space::{Aspect, RegionKey, RuntimeKey, Space, Subject, TaskKey, ThreadKey};
+use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::space::Space;
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
+use crate::view::View;
 
 /// A control variable that is offered.
 pub(crate) struct Icv {
@@ -189,37 +192,35 @@ pub(crate) fn value(
         (GLOBAL | ADDRESS_SPACE, Handle::Space) => of_process(space, what),
         (THREAD, Handle::Thread(_, key)) => {
             let aspect = if matches!(what, What::ThreadNum | What::Partition) { Aspect::Itself } else { Aspect::Task };
-            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, what))
+            space.ask(Subject::Thread(key), aspect, |view| of_thread(view, key, what))
         }
         (PARALLEL, Handle::Region(_, key)) => {
-            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, what))
+            space.ask(Subject::Region(key), Aspect::Itself, |view| of_region(view, key, what))
         }
-        (TASK, Handle::Task(_, key)) => {
-            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, what))
-        }
-        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |space| {
-            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(space, key, what) } else { Err(Rc::INCOMPATIBLE) }
+        (TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| of_task(view, key, what)),
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| {
+            let implicit = view.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(view, key, what) } else { Err(Rc::INCOMPATIBLE.into()) }
         }),
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
 
-fn known<T: Clone>(fact: &Fact<T>) -> Result<T, Rc> {
-    fact.value().cloned().ok_or(Rc::UNAVAILABLE)
+fn known<T: Clone>(fact: &Fact<T>) -> Answer<T> {
+    fact.value().cloned().ok_or(NoAnswer::NeedsMore(Rc::UNAVAILABLE))
 }
 
 fn of_process(space: &mut Space, what: What) -> Result<Value, Rc> {
     match what {
         What::Setting(name) => {
             let setting = space.setting(name)?;
-            of_setting(&setting)
+            Ok(of_setting(&setting)?)
         }
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
 
-fn of_setting(setting: &Setting) -> Result<Value, Rc> {
+fn of_setting(setting: &Setting) -> Answer<Value> {
     Ok(match known(&setting.value)? {
         SettingValue::Number(number) => Value::number(number),
         SettingValue::Flag(flag) => Value::number(flag),
@@ -233,62 +234,62 @@ fn of_setting(setting: &Setting) -> Result<Value, Rc> {
     })
 }
 
-fn of_thread(space: &Space, key: ThreadKey, what: What) -> Result<Value, Rc> {
-    let thread = space.thread(key)?.1;
+fn of_thread(view: View<'_>, key: ThreadKey, what: What) -> Answer<Value> {
+    let thread = view.thread(key)?.1;
     match what {
         What::ThreadNum => known(&thread.thread_num).map(Value::number),
         What::Partition => partition(&thread.placement.partition),
-        _ => of_executed(space, key.runtime, thread, what),
+        _ => of_executed(view, key.runtime, thread, what),
     }
 }
 
 /// Of the task that a thread executes. Lists are not read together with all else.
-fn of_executed(space: &Space, runtime: RuntimeKey, thread: &Thread, what: What) -> Result<Value, Rc> {
+fn of_executed(view: View<'_>, runtime: RuntimeKey, thread: &Thread, what: What) -> Answer<Value> {
     let found = match what {
-        What::Nthreads | What::Bind => of_icvs(&space.lists_of_thread(runtime, thread)?, what),
+        What::Nthreads | What::Bind => of_icvs(&view.lists_of_thread(runtime, thread)?, what),
         _ => of_icvs(&thread.icvs, what),
     };
-    found.or_else(|rc| space.final_of(thread, rc))
+    found.or_else(|why| view.final_of(thread, why))
 }
 
-fn partition(partition: &Fact<Option<ompd_runtime::model::Partition>>) -> Result<Value, Rc> {
+fn partition(partition: &Fact<Option<ompd_runtime::model::Partition>>) -> Answer<Value> {
     Ok(Value::text(known(partition)?.map_or_else(String::new, |places| places.to_string())))
 }
 
-fn of_region(space: &Space, key: RegionKey, what: What) -> Result<Value, Rc> {
+fn of_region(view: View<'_>, key: RegionKey, what: What) -> Answer<Value> {
     if let RegionKey::Outermost(thread) = key {
-        space.thread(thread)?;
+        view.thread(thread)?;
         return match what {
             What::TeamSize => Ok(Value::number(1)),
             What::Levels | What::ActiveLevels => Ok(Value::number(0)),
-            _ => Err(Rc::INCOMPATIBLE),
+            _ => Err(Rc::INCOMPATIBLE.into()),
         };
     }
-    let team = space.team(key)?.2;
+    let team = view.team(key)?.2;
     match what {
         What::TeamSize => known(&team.size).map(Value::number),
         What::Levels => known(&team.level).map(Value::number),
         What::ActiveLevels => known(&team.active_level).map(Value::number),
-        _ => Err(Rc::INCOMPATIBLE),
+        _ => Err(Rc::INCOMPATIBLE.into()),
     }
 }
 
-fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
-    let task = space.task(key)?.1;
+fn of_task(view: View<'_>, key: TaskKey, what: What) -> Answer<Value> {
+    let task = view.task(key)?.1;
     let kind = |of: fn(TaskKind) -> bool| known(&task.kind).map(|kind| Value::number(of(kind)));
     match what {
         What::Final => known(&task.is_final).map(Value::number),
         What::Implicit => kind(|kind| !kind.is_explicit()),
         What::Explicit => kind(TaskKind::is_explicit),
-        What::TeamSize | What::Levels | What::ActiveLevels => of_region(space, space.region_of(key)?, what),
-        What::ThreadNum => number_of(space, key, task),
-        What::Partition => partition(&space.executing(key)?.placement.partition),
-        _ => match space.executing(key) {
-            Ok(thread) => of_executed(space, key.runtime, thread, what),
+        What::TeamSize | What::Levels | What::ActiveLevels => of_region(view, view.region_of(key)?, what),
+        What::ThreadNum => number_of(view, key, task),
+        What::Partition => partition(&view.executing(key)?.placement.partition),
+        _ => match view.executing(key) {
+            Ok(thread) => of_executed(view, key.runtime, thread, what),
             Err(_) => {
-                let own = space.icvs_of(key)?;
+                let own = view.icvs_of(key)?;
                 match what {
-                    What::Nthreads | What::Bind => of_icvs(&space.lists_of_task(key, &own)?, what),
+                    What::Nthreads | What::Bind => of_icvs(&view.lists_of_task(key, &own)?, what),
                     _ => of_icvs(&own, what),
                 }
             }
@@ -297,14 +298,14 @@ fn of_task(space: &Space, key: TaskKey, what: What) -> Result<Value, Rc> {
 }
 
 /// The number of the thread that executes a task, in the team of the task.
-fn number_of(space: &Space, key: TaskKey, task: &Task) -> Result<Value, Rc> {
+fn number_of(view: View<'_>, key: TaskKey, task: &Task) -> Answer<Value> {
     match task.member {
         Some(member) => Ok(Value::number(member)),
-        None => known(&space.executing(key)?.thread_num).map(Value::number),
+        None => known(&view.executing(key)?.thread_num).map(Value::number),
     }
 }
 
-fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
+fn of_icvs(icvs: &Icvs, what: What) -> Answer<Value> {
     // What `omp_get_thread_limit` returns without a limit.
     let unlimited = i32::MAX;
     match what {
@@ -328,7 +329,7 @@ fn of_icvs(icvs: &Icvs, what: What) -> Result<Value, Rc> {
             // A kind, a chunk and a modifier are no number.
             Ok(Value::text(text))
         }
-        _ => Err(Rc::INCOMPATIBLE),
+        _ => Err(Rc::INCOMPATIBLE.into()),
     }
 }
 
