@@ -7,7 +7,7 @@
 use ompd_process::{Addr, TargetExt};
 
 use crate::gomp::reason::Own;
-use super::Reader;
+use super::Context;
 use super::loops::Extent;
 use crate::bind::View;
 use crate::limits;
@@ -65,7 +65,7 @@ impl Packed {
     }
 }
 
-impl Reader<'_> {
+impl Context<'_> {
     /// How far the loop with this record is, if it is a doacross loop.
     pub(super) fn doacross(
         &self,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::{GompThread, Reader};
+use super::{Context, GompThread};
 use crate::bind::View;
-use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::Gomp;
 use crate::limits;
 use crate::model::*;
@@ -26,16 +26,16 @@ const MAX_PLACES: u64 = MAX_SET * 8;
 /// Processors of all places together that are listed.
 const MAX_LISTED: usize = 1 << 20;
 
-impl Reader<'_> {
-    pub(super) fn icvs_of(&self, raw: &GompThread, task: &Fact<TaskId>) -> Icvs {
+impl Context<'_> {
+    pub(super) fn icvs_of(&self, raw: &GompThread, own: Option<Addr>) -> Icvs {
         let s = &self.gomp.structs;
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
         }
-        if self.focused.is_some_and(|focused| focused.tasks == Tasks::None) {
+        if !self.reach.wants_tasks() {
             return Icvs::unknown(NOT_LOOKED_FOR);
         }
-        let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
+        let own = own.filter(|a| !a.is_null());
         let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
         // A thread without a task is governed by the global copy (`gomp_icv`).
         let addr = match (own, &self.gomp.global_icv) {
@@ -53,16 +53,16 @@ impl Reader<'_> {
             Ok(0) => self.word(self.gomp.def_allocator, 8, "the allocator of the process").map(Allocator),
             own => s.thread.def_allocator.fact(own.map(Allocator)),
         };
-        (icvs.sources, icvs.deeper) = match self.focused {
-            Some(_) => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
-            None => (sources::of_task(&icvs, &self.began()), self.deeper(raw.level)),
+        (icvs.sources, icvs.deeper) = match self.reach.is_whole() {
+            false => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
+            true => (sources::of_task(&icvs, &self.began()), self.deeper(raw.level)),
         };
         icvs
     }
 
     /// The control variables that the task at this address has itself, whether or not it is executed.
     pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
-        let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
+        let at = || Context::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
         at().unwrap_or_else(Icvs::unknown)
     }
 
@@ -136,7 +136,7 @@ impl Reader<'_> {
 
     /// See [`Runtime::deeper_items`](crate::Runtime::deeper_items).
     pub(in crate::gomp) fn deeper_items(gomp: &Gomp, target: &dyn Target, level: u32) -> DeeperItems {
-        Reader::new(gomp, target).deeper(level)
+        Context::new(gomp, target).deeper(level)
     }
 
     /// What a new region's level is in a list has its implicit tasks take the item (`gomp_team_start`), whatever the task that
@@ -221,7 +221,7 @@ impl Reader<'_> {
 
     /// One of them.
     pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
-        Reader::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
+        Context::new(gomp, target).settings_of(Some(name)).into_iter().find(|setting| setting.name == name)
     }
 
     /// All, or all of which but one are not read.
