@@ -1,5 +1,5 @@
-//! How much is read. A look at one thread runs the same phases from fewer threads: the thread is found by its thread pointer,
-//! and thread 0 of its team bears out that the team lives.
+//! How much is read. A look at one thread runs the same phases from fewer threads. The thread is found by its thread pointer;
+//! thread 0 of its team shows that the team lives.
 
 use ompd_process::Target;
 

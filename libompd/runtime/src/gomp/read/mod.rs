@@ -2,6 +2,9 @@
 //!
 //! Facts about the structures are in the GCC sources `libgomp/{libgomp.h,team.c,task.c,priority_queue.h}` and
 //! `libgomp/config/linux/{bar.h,mutex.h,sem.h}`; where a comment names a function, it is found there.
+//!
+//! It is read in phases: threads, pools, teams, tasks, waits, loops. Each is a module with a function `read`, which gets what the
+//! phases before have found. [`Reach`] says how much they read.
 
 use std::cell::OnceCell;
 use std::sync::Arc;

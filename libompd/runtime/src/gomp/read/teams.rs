@@ -116,8 +116,7 @@ fn drop_ended(context: &Context<'_>, threads: &mut [GompThread], teams: &mut Tea
             (team, number) = (outer, outer_number);
         }
     }
-    for index in 0..threads.len() {
-        let thread = &threads[index];
+    for thread in threads {
         let unsettled = match teams.found.get(&thread.team).filter(|_| !thread.idle) {
             None => false,
             Some(_) if !led.contains(&thread.team) => true,
@@ -125,13 +124,12 @@ fn drop_ended(context: &Context<'_>, threads: &mut [GompThread], teams: &mut Tea
                 Ok(listed) => !listed,
                 Err(why) if why.is_layout() => false,
                 Err(why) => {
-                    notes.issue(format!("thread {}", threads[index].lwp), why);
+                    notes.issue(format!("thread {}", thread.lwp), why);
                     true
                 }
             },
         };
         if unsettled {
-            let thread = &mut threads[index];
             thread.unsettled = Some(UNSETTLED.into());
             thread.idle = true;
         }
