@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use ompd_process::{Addr, TargetExt};
 
 use crate::kmp::reason::Own;
-use super::Reader;
+use super::Context;
 use crate::bind::View;
 use crate::limits;
 use crate::model::*;
@@ -71,7 +71,7 @@ impl Nests {
     }
 }
 
-impl Reader<'_> {
+impl Context<'_> {
     /// Members of this team forget a doacross loop when they leave it. What GCC has compiled never leaves those of type
     /// `unsigned long long` (`GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`), but with it all doacross loops have
     /// their iterations handed out, and that is forgotten.
@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 
     /// What is known of a doacross loop beside its worksharing: how far it is, and how many members are through.
-    pub(super) fn doacross(&mut self, nest: &Nest) -> Result<(Doacross, u32), Reason> {
+    pub(super) fn doacross(&self, nest: &Nest) -> Result<(Doacross, u32), Reason> {
         let described = self.described(nest.info)?;
         let through = self.target.read_u32(described.num_done)?;
         let dimensions = described.dimensions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::Reader;
+use super::Context;
 use crate::bind::{SizeOf, Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::Kmp;
@@ -23,12 +23,12 @@ const NO_LIMIT: u64 = i32::MAX as u64;
 /// The items of a list, beginning with level 0, or why they are not known.
 pub(super) type List = Result<Arc<[u64]>, String>;
 
-impl Reader<'_> {
-    pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
+impl Context<'_> {
+    pub(super) fn icvs_of(&self, thread: &View, task: Option<&View>, team: Option<&View>) -> Icvs {
         let s = &self.kmp.structs;
-        let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
+        let Some(task) = task else { return Icvs::unknown("its task could not be read") };
         let t = &s.team;
-        let of_team = |slot: &Slot| match self.teams.get(&team) {
+        let of_team = |slot: &Slot| match team {
             Some(team) => slot.fact(team.count(slot)),
             None => Fact::unknown("its team could not be read"),
         };
@@ -36,13 +36,13 @@ impl Reader<'_> {
             levels: of_team(&t.level),
             active_levels: of_team(&t.active_level),
             def_allocator: s.info.def_allocator.fact(thread.uint(&s.info.def_allocator).map(Allocator)),
-            ..self.icvs_in(&self.task_views[task.0])
+            ..self.icvs_in(task)
         };
-        if self.focused.is_some() {
+        if !self.reach.is_whole() {
             return Icvs { deeper: DeeperItems::unknown(NOT_LOOKED_FOR), ..icvs };
         }
         let sources = sources::of_task(&icvs, &self.began());
-        let of_team = match self.teams.get(&team) {
+        let of_team = match team {
             Some(view) => view.ptr(&t.nested_nth),
             None => Err(Reason::Inconsistent("its team could not be read".to_owned())),
         };
@@ -60,7 +60,7 @@ impl Reader<'_> {
             // That of a root, for which the runtime has no other list.
             None => Ok(Addr::NULL),
         };
-        Reader::new(kmp, target).deeper(of_team(), level)
+        Context::new(kmp, target).deeper(of_team(), level)
     }
 
     /// The implicit tasks of a new region take the item of their level, whatever the task that opens it has set for itself
@@ -143,7 +143,7 @@ impl Reader<'_> {
     /// Those of the task at this address.
     pub(in crate::kmp) fn icvs_of_task(kmp: &Kmp, target: &dyn Target, task: Addr) -> Icvs {
         match View::read(target, task, kmp.structs.taskdata.size) {
-            Ok(view) => Reader::new(kmp, target).icvs_in(&view),
+            Ok(view) => Context::new(kmp, target).icvs_in(&view),
             Err(why) => Icvs::unknown(why),
         }
     }

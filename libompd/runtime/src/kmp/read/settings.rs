@@ -3,7 +3,7 @@
 
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::Reader;
+use super::Context;
 use crate::kmp::Kmp;
 use crate::kmp::schema::{
     AFFINITY_FORMAT, AVAIL_PROC, CANCEL, DISPLAY_AFFINITY, LIBRARY, MAX_TASK_PRIORITY, NTEAMS, OMPD_STATE, STACKSIZE,
@@ -33,7 +33,7 @@ const SAID_OF_LIBRARY: &[(&str, &str)] = &[
 /// `enum kmp_target_offload_kind`.
 const OFFLOADS: &[(i64, &str)] = &[(0, "disabled"), (1, "default"), (2, "mandatory")];
 
-impl Reader<'_> {
+impl Context<'_> {
     /// A variable of `size` bytes, signed.
     pub(super) fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
         let Some((addr, origin)) = self.kmp.global(name) else {
@@ -100,7 +100,7 @@ impl Reader<'_> {
 
     /// One of them.
     pub(in crate::kmp) fn setting(kmp: &Kmp, target: &dyn Target, name: &str) -> Option<Setting> {
-        Reader::new(kmp, target).settings_of(Some(name)).pop()
+        Context::new(kmp, target).settings_of(Some(name)).pop()
     }
 
     /// All, or one only: of the others nothing is read.
