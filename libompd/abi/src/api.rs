@@ -13,13 +13,16 @@ use ompd_runtime::family::families;
 use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
 
 use crate::icvs::{self, Value};
+use crate::keys::{RegionKey, TaskKey};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
-use crate::space::{Aspect, RegionKey, Space, Subject, TaskKey};
+use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::space::Space;
 use crate::states;
 use crate::types::{
     Address, AddressSpaceContext, AddressSpaceHandle, Callbacks, Device, FrameInfo, IcvId, ParallelHandle, Rc,
     ScopeNumber, Size, TaskHandle, ThreadHandle, ThreadIdKind, WaitId, Word, thread_id,
 };
+use crate::view::View;
 
 /// Flags of a frame (`ompt_frame_flag_t`): it is the runtime's or the program's, and its address is the stack pointer before the call
 /// (`ompt_frame_cfa`).
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let thread = space.ask(Subject::Seat(region, number), Aspect::Itself, |space| space.member(region, number))?;
+        let thread = space.ask(Subject::Seat(region, number), Aspect::Itself, |view| view.member(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -231,12 +234,15 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             _ => native.pthread.0 == wanted,
         };
         let find = |space: &Space| space.target().natives().iter().find(is).copied();
-        let answer = |space: &Space| space.thread_of(find(space).ok_or(Rc::UNAVAILABLE)?).ok_or(Rc::UNAVAILABLE);
+        let answer = |view: View<'_>| -> Answer<_> {
+            let native = view.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
+            Ok(view.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
+        };
         let thread = match find(space) {
             Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
             None => {
                 space.look();
-                answer(space)
+                answer(space.view()).map_err(Rc::from)
             }
         }?;
         // SAFETY: it is not NULL, and a place for a handle then.
@@ -296,9 +302,10 @@ pub unsafe extern "C" fn ompd_get_thread_id(
         if thread_id.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let native = space.ask(Subject::Thread(key), Aspect::Native, |space| {
-            let lwp = space.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
-            space.target().natives().iter().find(|native| native.lwp == lwp).copied().ok_or(Rc::UNAVAILABLE)
+        let native = space.ask(Subject::Thread(key), Aspect::Native, |view| {
+            let lwp = view.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
+            let is = |native: &&NativeThread| native.lwp == lwp;
+            Ok(view.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?)
         })?;
         let id = match kind {
             thread_id::LWP => native.lwp as u64,
@@ -323,7 +330,7 @@ pub unsafe extern "C" fn ompd_get_device_from_thread(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        space.ask(Subject::Thread(key), Aspect::Existence, |space| space.thread(key).map(|_| ()))?;
+        space.ask(Subject::Thread(key), Aspect::Existence, |view| view.thread(key).map(|_| ()))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { put(device, crate::library::pointer(id)) }
     })
@@ -337,7 +344,7 @@ pub unsafe extern "C" fn ompd_get_curr_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, thread) = library.thread(thread_handle)?;
-        let region = space.ask(Subject::Thread(thread), Aspect::Itself, |space| space.current_region(thread))?;
+        let region = space.ask(Subject::Thread(thread), Aspect::Itself, |view| view.current_region(thread))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), parallel_handle) }
     })
@@ -351,7 +358,7 @@ pub unsafe extern "C" fn ompd_get_enclosing_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
-        let enclosing = space.ask(Subject::Region(region), Aspect::Around, |space| space.enclosing(region))?;
+        let enclosing = space.ask(Subject::Region(region), Aspect::Around, |view| view.enclosing(region))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, enclosing), enclosing_parallel_handle) }
     })
@@ -365,7 +372,7 @@ pub unsafe extern "C" fn ompd_get_task_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, task) = library.task(task_handle)?;
-        let region = space.ask(Subject::Task(task), Aspect::Itself, |space| space.region_of(task))?;
+        let region = space.ask(Subject::Task(task), Aspect::Itself, |view| view.region_of(task))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), task_parallel_handle) }
     })
@@ -403,7 +410,7 @@ pub unsafe extern "C" fn ompd_get_curr_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        let task = space.ask(Subject::Thread(key), Aspect::Task, |space| space.current_task(key))?;
+        let task = space.ask(Subject::Thread(key), Aspect::Task, |view| view.current_task(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
@@ -417,7 +424,7 @@ pub unsafe extern "C" fn ompd_get_generating_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
-        let generating = space.ask(Subject::Task(key), Aspect::Generating, |space| space.generating(key))?;
+        let generating = space.ask(Subject::Task(key), Aspect::Generating, |view| view.generating(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, generating), generating_task_handle) }
     })
@@ -433,10 +440,10 @@ pub unsafe extern "C" fn ompd_get_scheduling_task_handle(
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
         let scheduling =
-            space.ask(Subject::Task(key), Aspect::Generating, |space| match space.task(key)?.1.kind.get() {
-                Some(TaskKind::Undeferred) => space.generating(key),
-                Some(_) => space.certain(Rc::UNAVAILABLE),
-                None => Err(Rc::UNAVAILABLE),
+            space.ask(Subject::Task(key), Aspect::Generating, |view| match view.task(key)?.1.kind.get() {
+                Some(TaskKind::Undeferred) => view.generating(key),
+                Some(_) => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
+                None => Err(NoAnswer::NeedsMore(Rc::UNAVAILABLE)),
             })?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, scheduling), scheduling_task_handle) }
@@ -454,7 +461,7 @@ pub unsafe extern "C" fn ompd_get_task_in_parallel(
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
         let subject = Subject::Member(region, number);
-        let task = space.ask(subject, Aspect::Task, |space| space.implicit_task(region, number))?;
+        let task = space.ask(subject, Aspect::Task, |view| view.implicit_task(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
@@ -489,10 +496,10 @@ pub unsafe extern "C" fn ompd_task_handle_compare(
 pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
     with(|library| {
         let (space, _, key) = library.task(task_handle)?;
-        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |space| function(space, key))?;
+        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |view| function(view, key))?;
         if function.is_none() {
             space.enrich();
-            function = self::function(space, key)?;
+            function = self::function(space.view(), key)?;
         }
         // SAFETY: the debugger gives a place for an address, or NULL.
         unsafe { put(entry_point, address(function.ok_or(Rc::UNAVAILABLE)?)) }
@@ -500,8 +507,8 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
 }
 
 /// The function of a task as far as it is known; that of an implicit task is the region's.
-fn function(space: &Space, key: TaskKey) -> Result<Option<Addr>, Rc> {
-    let (looked, task) = space.task(key)?;
+fn function(view: View<'_>, key: TaskKey) -> Answer<Option<Addr>> {
+    let (looked, task) = view.task(key)?;
     let implicit = task.kind.get() == Some(TaskKind::Implicit);
     let of_region = || looked.team(task.team.flat()?)?.function.value().filter(|_| implicit);
     Ok(task.function.value().or_else(of_region).map(|function| function.addr))
@@ -526,7 +533,7 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         let frames = match space.frames(key) {
             Ok(frames) => frames,
             Err(why) => {
-                let noted = space.noted_frames(key).ok_or(why)?;
+                let noted = space.view().noted_frames(key).ok_or(why)?;
                 let frame =
                     |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
                 // SAFETY: they are not NULL, and places for these then.
@@ -583,14 +590,14 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        let known = |space: &Space| {
-            let (looked, thread) = space.thread(key)?;
+        let known = |view: View<'_>| {
+            let (looked, thread) = view.thread(key)?;
             Ok(thread.state(looked.teams).get().is_some())
         };
         if !space.ask(Subject::Thread(key), Aspect::State, known)? {
             space.enrich();
         }
-        let (looked, thread) = space.thread(key)?;
+        let (looked, thread) = space.view().thread(key)?;
         let known = thread.state(looked.teams).get();
         let kept = thread.ompt_state.get().filter(|kept| states::is_one(kept.number.into()));
         let waits =
@@ -765,21 +772,21 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         if !space.has_tools(runtime)? {
             return Err(Rc::UNSUPPORTED);
         }
-        let known = |filed: &Fact<u64>| filed.get().ok_or(Rc::UNAVAILABLE);
+        let known = |filed: &Fact<u64>| filed.get().ok_or(NoAnswer::NeedsMore(Rc::UNAVAILABLE));
         let filed = match found {
             Handle::Thread(_, key) => {
-                space.ask(Subject::Thread(key), Aspect::Itself, |space| known(&space.thread(key)?.1.tool_data))
+                space.ask(Subject::Thread(key), Aspect::Itself, |view| known(&view.thread(key)?.1.tool_data))
             }
             Handle::Region(_, key @ RegionKey::Outermost(thread)) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |space| {
-                    known(&space.thread(thread)?.1.outermost_tool_data)
+                space.ask(Subject::Region(key), Aspect::Itself, |view| {
+                    known(&view.thread(thread)?.1.outermost_tool_data)
                 })
             }
             Handle::Region(_, key) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |space| known(&space.team(key)?.2.tool_data))
+                space.ask(Subject::Region(key), Aspect::Itself, |view| known(&view.team(key)?.2.tool_data))
             }
             Handle::Task(_, key) => {
-                space.ask(Subject::Task(key), Aspect::Itself, |space| known(&space.task(key)?.1.tool_data))
+                space.ask(Subject::Task(key), Aspect::Itself, |view| known(&view.task(key)?.1.tool_data))
             }
             Handle::Space => Err(Rc::INCOMPATIBLE),
         }?;

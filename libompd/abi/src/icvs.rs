@@ -6,9 +6,12 @@ use std::sync::LazyLock;
 use ompd_runtime::icvs::{Entry, Holder, Kind, REGISTRY};
 use ompd_runtime::model::{Fact, IcvValue, Icvs, Scope, Setting, Task, Thread};
 
+use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
 use crate::library::Handle;
-use crate::space::{Aspect, RegionKey, RuntimeKey, Space, Subject, TaskKey, ThreadKey};
+use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::space::Space;
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
+use crate::view::View;
 
 /// A control variable that is offered, by one of its names.
 pub(crate) struct Icv {
@@ -171,77 +174,75 @@ pub(crate) fn value(
     let entry = icv.entry;
     match (scope, handle) {
         (GLOBAL | ADDRESS_SPACE, Handle::Space) => match entry.holder {
-            Holder::Process => of_setting(&space.setting(entry.name())?, entry),
+            Holder::Process => Ok(of_setting(&space.setting(entry.name())?, entry)?),
             _ => Err(Rc::INCOMPATIBLE),
         },
         (THREAD, Handle::Thread(_, key)) => {
             let aspect = if matches!(entry.holder, Holder::Thread { .. }) { Aspect::Itself } else { Aspect::Task };
-            space.ask(Subject::Thread(key), aspect, |space| of_thread(space, key, entry))
+            space.ask(Subject::Thread(key), aspect, |view| of_thread(view, key, entry))
         }
         (PARALLEL, Handle::Region(_, key)) => {
-            space.ask(Subject::Region(key), Aspect::Itself, |space| of_region(space, key, entry))
+            space.ask(Subject::Region(key), Aspect::Itself, |view| of_region(view, key, entry))
         }
-        (TASK, Handle::Task(_, key)) => {
-            space.ask(Subject::Task(key), Aspect::Itself, |space| of_task(space, key, entry))
-        }
-        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |space| {
-            let implicit = space.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(space, key, entry) } else { Err(Rc::INCOMPATIBLE) }
+        (TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| of_task(view, key, entry)),
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| {
+            let implicit = view.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(view, key, entry) } else { Err(Rc::INCOMPATIBLE.into()) }
         }),
         _ => Err(Rc::INCOMPATIBLE),
     }
 }
 
-fn known(fact: &Fact<IcvValue>, entry: &Entry) -> Result<Value, Rc> {
-    fact.value().map(|value| Value::of(value, entry.kind)).ok_or(Rc::UNAVAILABLE)
+fn known(fact: &Fact<IcvValue>, entry: &Entry) -> Answer<Value> {
+    fact.value().map(|value| Value::of(value, entry.kind)).ok_or(NoAnswer::NeedsMore(Rc::UNAVAILABLE))
 }
 
-fn of_setting(setting: &Setting, entry: &Entry) -> Result<Value, Rc> {
+fn of_setting(setting: &Setting, entry: &Entry) -> Answer<Value> {
     known(&setting.value, entry)
 }
 
-fn of_thread(space: &Space, key: ThreadKey, entry: &Entry) -> Result<Value, Rc> {
-    let thread = space.thread(key)?.1;
+fn of_thread(view: View<'_>, key: ThreadKey, entry: &Entry) -> Answer<Value> {
+    let thread = view.thread(key)?.1;
     match entry.holder {
         Holder::Thread { of, .. } => known(&of(thread), entry),
-        _ => of_executed(space, key.runtime, thread, entry),
+        _ => of_executed(view, key.runtime, thread, entry),
     }
 }
 
 /// Of the task that a thread executes. Lists are not read together with all else.
-fn of_executed(space: &Space, runtime: RuntimeKey, thread: &Thread, entry: &Entry) -> Result<Value, Rc> {
+fn of_executed(view: View<'_>, runtime: RuntimeKey, thread: &Thread, entry: &Entry) -> Answer<Value> {
     let found = match entry.is_list {
-        true => of_icvs(&space.lists_of_thread(runtime, thread)?, entry),
+        true => of_icvs(&view.lists_of_thread(runtime, thread)?, entry),
         false => of_icvs(&thread.icvs, entry),
     };
-    found.or_else(|rc| space.final_of(thread, rc))
+    found.or_else(|why| view.final_of(thread, why))
 }
 
-fn of_region(space: &Space, key: RegionKey, entry: &Entry) -> Result<Value, Rc> {
+fn of_region(view: View<'_>, key: RegionKey, entry: &Entry) -> Answer<Value> {
     let held = match entry.holder {
         Holder::Region { of, outermost } => Ok((of, outermost)),
-        _ => Err(Rc::INCOMPATIBLE),
+        _ => Err(NoAnswer::from(Rc::INCOMPATIBLE)),
     };
     if let RegionKey::Outermost(thread) = key {
-        space.thread(thread)?;
+        view.thread(thread)?;
         return held.map(|(_, outermost)| Value::unsigned(outermost));
     }
-    let team = space.team(key)?.2;
+    let team = view.team(key)?.2;
     known(&held?.0(team), entry)
 }
 
-fn of_task(space: &Space, key: TaskKey, entry: &Entry) -> Result<Value, Rc> {
-    let task = space.task(key)?.1;
+fn of_task(view: View<'_>, key: TaskKey, entry: &Entry) -> Answer<Value> {
+    let task = view.task(key)?.1;
     match entry.holder {
         Holder::Descriptor(of) => known(&of(task), entry),
-        Holder::Region { .. } => of_region(space, space.region_of(key)?, entry),
-        Holder::Thread { of, of_task } => of_its_thread(space, key, task, entry, of, of_task),
-        Holder::Task | Holder::Process => match space.executing(key) {
-            Ok(thread) => of_executed(space, key.runtime, thread, entry),
+        Holder::Region { .. } => of_region(view, view.region_of(key)?, entry),
+        Holder::Thread { of, of_task } => of_its_thread(view, key, task, entry, of, of_task),
+        Holder::Task | Holder::Process => match view.executing(key) {
+            Ok(thread) => of_executed(view, key.runtime, thread, entry),
             Err(_) => {
-                let own = space.icvs_of(key)?;
+                let own = view.icvs_of(key)?;
                 match entry.is_list {
-                    true => of_icvs(&space.lists_of_task(key, &own)?, entry),
+                    true => of_icvs(&view.lists_of_task(key, &own)?, entry),
                     false => of_icvs(&own, entry),
                 }
             }
@@ -252,22 +253,22 @@ fn of_task(space: &Space, key: TaskKey, entry: &Entry) -> Result<Value, Rc> {
 /// What a task has itself of its thread, such as the number in the team of the task, or what the
 /// thread has that executes it.
 fn of_its_thread(
-    space: &Space,
+    view: View<'_>,
     key: TaskKey,
     task: &Task,
     entry: &Entry,
     of: fn(&Thread) -> Fact<IcvValue>,
     of_task: fn(&Task) -> Option<IcvValue>,
-) -> Result<Value, Rc> {
+) -> Answer<Value> {
     match of_task(task) {
         Some(value) => Ok(Value::of(&value, entry.kind)),
-        None => known(&of(space.executing(key)?), entry),
+        None => known(&of(view.executing(key)?), entry),
     }
 }
 
-fn of_icvs(icvs: &Icvs, entry: &Entry) -> Result<Value, Rc> {
+fn of_icvs(icvs: &Icvs, entry: &Entry) -> Answer<Value> {
     if !matches!(entry.holder, Holder::Task) {
-        return Err(Rc::INCOMPATIBLE);
+        return Err(Rc::INCOMPATIBLE.into());
     }
     let own = known(icvs.get(entry), entry)?;
     Ok(if entry.is_list { own.of_list(&icvs.list(entry)) } else { own })

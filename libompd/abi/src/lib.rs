@@ -20,13 +20,16 @@ mod callbacks;
 mod environment;
 pub mod extension;
 mod icvs;
+mod keys;
 mod library;
 mod looked;
+mod question;
 mod refusal;
 mod space;
 mod states;
 mod stops;
 pub mod types;
+mod view;
 
 pub use callbacks::extra;
 pub use library::VERSIONS;

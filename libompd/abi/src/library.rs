@@ -7,7 +7,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 
-use crate::space::{RegionKey, Space, TaskKey, ThreadKey};
+use crate::keys::{RegionKey, TaskKey, ThreadKey};
+use crate::space::Space;
 use crate::types::{AddressSpaceContext, Callbacks, Rc, Word};
 
 /// Versions of the interface that a debugger may ask for (`_OPENMP` of OpenMP 5.0, 5.1, 5.2 and 6.0).

@@ -6,7 +6,8 @@ use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::model::{RawSnapshot, RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
 
-use crate::space::{RegionKey, RuntimeKey, ThreadKey};
+use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
+use crate::question::Answer;
 use crate::types::Rc;
 
 /// What was read of one runtime. Of a single thread it has that alone: what is missing here need not be missing there.
@@ -65,7 +66,7 @@ impl<'a> Looked<'a> {
         }
     }
 
-    pub(crate) fn region(&self, id: TeamId) -> Result<RegionKey, Rc> {
+    pub(crate) fn region(&self, id: TeamId) -> Answer<RegionKey> {
         let team = self.team(id).ok_or(Rc::ERROR)?;
         let level = team.level.get().ok_or(Rc::UNAVAILABLE)?;
         Ok(RegionKey::Team { runtime: self.runtime, descriptor: team.descriptor, level, size: team.size.get() })

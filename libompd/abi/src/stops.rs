@@ -7,8 +7,11 @@ use ompd_runtime::merge::with_stop;
 use ompd_runtime::model::{Fact, RawSnapshot, TaskId, TeamId};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
 
-use crate::space::{RegionKey, RuntimeKey, Space, TaskKey, ThreadKey};
+use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
+use crate::question::Answer;
+use crate::space::Space;
 use crate::types::Rc;
+use crate::view::View;
 
 /// Number of a place; 0 is none.
 pub(crate) type PointId = u64;
@@ -71,7 +74,7 @@ impl Space {
 
     /// The debugger says that a thread is at a place, until it says otherwise; 0 is no place.
     pub(crate) fn tell_stop(&mut self, thread: ThreadKey, id: PointId, registers: Vec<u64>) -> Result<(), Rc> {
-        self.thread(thread)?;
+        self.view().thread(thread)?;
         if id == 0 {
             self.stops.told.remove(&thread);
         } else {
@@ -88,7 +91,7 @@ impl Space {
 
     /// The place that a thread is at: its number, itself, and why the hit does not count, if it does not.
     pub(crate) fn stop_of(&self, thread: ThreadKey) -> Result<(PointId, &StopPoint, Option<String>), Rc> {
-        self.thread(thread)?;
+        self.view().thread(thread)?;
         let (id, holds) = self.stops.at.get(&thread).ok_or(Rc::UNAVAILABLE)?;
         let not_counted = holds.as_ref().ok().and_then(|holds| holds.not_counted.clone());
         Ok((*id, &self.point(*id)?.1, not_counted))
@@ -146,8 +149,26 @@ impl Space {
         found
     }
 
+    /// The function that holds the code of a region, as far as the runtime or a stop tells.
+    pub(crate) fn region_function(&mut self, key: RegionKey) -> Result<ompd_process::Addr, Rc> {
+        if matches!(key, RegionKey::Outermost(_)) {
+            return Err(Rc::UNAVAILABLE);
+        }
+        let known = |space: &Space| {
+            let team = space.view().team(key)?.2;
+            Ok::<_, Rc>(team.function.value().map(|function| function.addr))
+        };
+        if let Some(found) = known(self)? {
+            return Ok(found);
+        }
+        self.enrich();
+        known(self)?.ok_or(Rc::UNAVAILABLE)
+    }
+}
+
+impl View<'_> {
     /// The region of a thread that is at a place where it is not as it is read otherwise.
-    pub(crate) fn region_at_stop(&self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
+    pub(crate) fn region_at_stop(self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
         match self.stops.at.get(&thread)? {
             (_, Ok(holds)) => holds.region.map(Ok),
             (_, Err(_)) => Some(Err(Rc::UNAVAILABLE)),
@@ -155,12 +176,12 @@ impl Space {
     }
 
     /// Why it is not known what holds at the place that a thread is at.
-    pub(crate) fn trouble_at_stop(&self, thread: ThreadKey) -> Option<String> {
+    pub(crate) fn trouble_at_stop(self, thread: ThreadKey) -> Option<String> {
         self.stops.at.get(&thread)?.1.as_ref().err().cloned()
     }
 
     /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
-    pub(crate) fn current_task(&self, key: ThreadKey) -> Result<TaskKey, Rc> {
+    pub(crate) fn current_task(self, key: ThreadKey) -> Answer<TaskKey> {
         let (looked, thread) = self.thread(key)?;
         let at_stop = match self.stops.at.get(&key) {
             Some((_, Ok(holds))) => holds.task.clone(),
@@ -173,20 +194,6 @@ impl Space {
         };
         let task = id.and_then(|id| looked.task(id)).ok_or(Rc::UNAVAILABLE)?;
         Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
-    }
-
-    /// The function that holds the code of a region, as far as the runtime or a stop tells.
-    pub(crate) fn region_function(&mut self, key: RegionKey) -> Result<ompd_process::Addr, Rc> {
-        if matches!(key, RegionKey::Outermost(_)) {
-            return Err(Rc::UNAVAILABLE);
-        }
-        let known =
-            |space: &Space| space.team(key).map(|(.., team)| team.function.value().map(|function| function.addr));
-        if let Some(found) = known(self)? {
-            return Ok(found);
-        }
-        self.enrich();
-        known(self)?.ok_or(Rc::UNAVAILABLE)
     }
 }
 

@@ -19,12 +19,12 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target};
 
-use crate::gomp::reason::Own;
 use crate::entry::{self, Entry};
 use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
+use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
@@ -81,7 +81,7 @@ impl Family for Libgomp {
     }
 
     fn icvs(&self) -> Vec<Kept> {
-        read::Reader::icvs()
+        read::Context::icvs()
     }
 
     fn stops_of(&self, file: &ElfFile) -> Stops {
@@ -242,27 +242,27 @@ impl Runtime for Gomp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
-        let first = read::Reader::snapshot(self, target);
+        let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
+        let first = read::snapshot(self, target);
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
         instance::checked(first, plain)
     }
 
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
-        self.fits.load(Ordering::Relaxed).then(|| read::Reader::excerpt(self, target, focus))?
+        self.fits.load(Ordering::Relaxed).then(|| read::excerpt(self, target, focus))?
     }
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
-        self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
+        self.fits.load(Ordering::Relaxed).then(|| read::Context::setting(self, target, name))?
     }
 
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
-        read::Reader::icvs_of_task(self, target, task)
+        read::Context::icvs_of_task(self, target, task)
     }
 
     fn deeper_items(&self, target: &dyn Target, _team: Option<Addr>, level: u32) -> DeeperItems {
         match self.fits.load(Ordering::Relaxed) {
-            true => read::Reader::deeper_items(self, target, level),
+            true => read::Context::deeper_items(self, target, level),
             false => DeeperItems::unknown(instance::NOT_SHOWN_TO_FIT),
         }
     }

@@ -8,16 +8,17 @@ use ompd_layout::code::{self, Call, CodeImage, Event, Expr, Kind as ExprKind, Li
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Target};
 
-use crate::model::Common;
-use crate::gomp::reason::Own;
 use super::Gomp;
 use super::recover::{Recipes, internal};
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::limits;
+use crate::model::Common;
 use crate::model::{Fact, RawSnapshot, RawTeam, TeamId};
 use crate::recover::unanimous;
 use crate::stops::{
-    AtStop, Branches, Found, Kind, Lacking, encountering, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+    encountering,
 };
 
 /// What `gomp_team_start (fn, data, nthreads, flags, team, taskgroup)` is given, by number.

@@ -23,7 +23,6 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target, TargetExt};
 
-use crate::kmp::reason::Own;
 use crate::entry::{self, Entry};
 use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
@@ -31,6 +30,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
+use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -83,7 +83,7 @@ impl Family for Libomp {
     }
 
     fn icvs(&self) -> Vec<Kept> {
-        read::Reader::icvs()
+        read::Context::icvs()
     }
 
     fn stops_of(&self, file: &ElfFile) -> Stops {
@@ -235,27 +235,27 @@ impl Runtime for Kmp {
     }
 
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
-        let plain = self.without_profile.as_deref().map(|plain| || read::Reader::snapshot(plain, target).0);
-        let first = read::Reader::snapshot(self, target);
+        let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
+        let first = read::snapshot(self, target);
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
         instance::checked(first, plain)
     }
 
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
-        self.fits.load(Ordering::Relaxed).then(|| read::Reader::excerpt(self, target, focus))?
+        self.fits.load(Ordering::Relaxed).then(|| read::excerpt(self, target, focus))?
     }
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
-        self.fits.load(Ordering::Relaxed).then(|| read::Reader::setting(self, target, name))?
+        self.fits.load(Ordering::Relaxed).then(|| read::Context::setting(self, target, name))?
     }
 
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {
-        read::Reader::icvs_of_task(self, target, task)
+        read::Context::icvs_of_task(self, target, task)
     }
 
     fn deeper_items(&self, target: &dyn Target, team: Option<Addr>, level: u32) -> DeeperItems {
         match self.fits.load(Ordering::Relaxed) {
-            true => read::Reader::deeper_items(self, target, team, level),
+            true => read::Context::deeper_items(self, target, team, level),
             false => DeeperItems::unknown(instance::NOT_SHOWN_TO_FIT),
         }
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use ompd_process::{Addr, Machine, Target, TargetExt};
 
-use crate::model::Common;
-use crate::kmp::reason::Own;
-use crate::model::Reason;
 use super::Kmp;
 use super::stops::around_serialized;
 use crate::bind::View;
+use crate::kmp::reason::Own;
 use crate::limits;
+use crate::model::Common;
+use crate::model::Reason;
 use crate::model::{Fact, RawSnapshot, RawTeam, TaskId, TeamId};
 use crate::owner::CodeOwner;
 use crate::stops::{AtStop, Lacking, StopEvent, Values, encountering};

@@ -10,7 +10,8 @@ use ompd_process::{Addr, Target};
 use super::Kmp;
 use crate::model::{RawSnapshot, TaskId};
 use crate::stops::{
-    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register, encountering,
+    AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
+    encountering,
 };
 
 /// `KMP_GTID_DNE` (`kmp.h`): the number in a team of a thread that is in none.
@@ -455,7 +456,9 @@ impl Kmp {
             return self.hold_named(target, snapshot, lwp, point.event, registers);
         }
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
-        let current = || thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
+        let current = || {
+            thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string))
+        };
         let task = match point.kind {
             Kind::InRegion => Some(current().and_then(|id| encountering(snapshot, id))),
             Kind::InSerialized => Some(around_serialized(snapshot, lwp)?),
@@ -476,7 +479,8 @@ impl Kmp {
 /// The task that met the construct of a serialized region which the thread is in.
 pub(super) fn around_serialized(snapshot: &RawSnapshot, lwp: i32) -> Result<Result<TaskId, String>, String> {
     let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread yet")?;
-    let current = thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
+    let current =
+        thread.task.get().ok_or_else(|| thread.task.why().map_or_else(|| "unknown".to_owned(), ToString::to_string));
     let region = thread.team.flat().and_then(|id| snapshot.team(id));
     let outer = region.and_then(|region| snapshot.team(region.parent.flat()?));
     // Those nested in each other have one task.

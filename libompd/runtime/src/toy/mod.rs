@@ -35,14 +35,10 @@ structs! {
 
 const TEAM: &str = "toy_team";
 
-static SCHEMA: Schema = Schema {
-    family: "toy",
-    structs: STRUCTS,
-    globals: &[GlobalSchema { name: TEAM, meaning: "the only team" }],
-};
+static SCHEMA: Schema =
+    Schema { family: "toy", structs: STRUCTS, globals: &[GlobalSchema { name: TEAM, meaning: "the only team" }] };
 
-static NAMES: OwnNames =
-    OwnNames { internal: &["toy_"], shared: &[], not: &[], plain: &[], structs: &[], files: &[] };
+static NAMES: OwnNames = OwnNames { internal: &["toy_"], shared: &[], not: &[], plain: &[], structs: &[], files: &[] };
 
 static ABOUT: About = About {
     name: "toy",
@@ -50,12 +46,7 @@ static ABOUT: About = About {
     files: &[],
     well_known: "toy_fork",
     has_tools: false,
-    variables: Variables {
-        prefix: "TOY_",
-        spins: ("TOY_SPINS", "forever"),
-        affinity: &[],
-        flag: texts::flag,
-    },
+    variables: Variables { prefix: "TOY_", spins: ("TOY_SPINS", "forever"), affinity: &[], flag: texts::flag },
     layouts: Layouts { schema: &SCHEMA, archs: &[], prefixes: &["toy_"], large_exports: &[] },
     reasons: &[],
 };

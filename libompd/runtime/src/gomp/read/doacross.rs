@@ -6,10 +6,10 @@
 
 use ompd_process::{Addr, TargetExt};
 
-use crate::gomp::reason::Own;
-use super::Reader;
+use super::Context;
 use super::loops::Extent;
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -65,7 +65,7 @@ impl Packed {
     }
 }
 
-impl Reader<'_> {
+impl Context<'_> {
     /// How far the loop with this record is, if it is a doacross loop.
     pub(super) fn doacross(
         &self,

@@ -1,92 +1,100 @@
-//! A look at a single thread: it is found by its thread pointer, and thread 0 of its team bears out that the team lives.
+//! How much is read. A look at one thread runs the same phases from fewer threads. The thread is found by its thread pointer;
+//! thread 0 of its team shows that the team lives.
 
-use ompd_process::{Addr, Target};
+use ompd_process::Target;
 
-use super::Reader;
+use super::pools::Pools;
+use super::teams::Teams;
+use super::threads::GompThread;
+use super::{Context, Notes, pools, tasks, teams, threads, waits};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::gomp::Gomp;
-use crate::model::*;
 
-/// How a single thread is looked at.
+/// How much the phases read.
 #[derive(Clone, Copy)]
-pub(super) struct Focused {
-    /// The teams around a thread's own are wanted.
-    pub(super) enclosing: bool,
-    /// Tasks that are wanted.
-    pub(super) tasks: Tasks,
+pub(super) enum Reach {
+    /// All there is.
+    Process,
+    /// What concerns the first of the threads given.
+    Thread {
+        /// The teams around its own are wanted.
+        enclosing: bool,
+        /// Tasks that are wanted.
+        tasks: Tasks,
+    },
 }
 
-impl<'a> Reader<'a> {
-    /// See [`Runtime::excerpt`](crate::Runtime::excerpt).
-    pub(in crate::gomp) fn excerpt(gomp: &'a Gomp, target: &'a dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
-        let mut reader = Reader::new(gomp, target);
-        let (offset, distance) = (reader.tls_offset().ok()?, target.pthread_distance()?);
-        let asked = *focus.threads.first()?;
-        let wanted = if focus.team { &focus.threads[..] } else { std::slice::from_ref(&asked) };
-        for known in wanted {
-            let os = target.threads().iter().find(|thread| thread.lwp == known.lwp)?;
-            // What registers tell is for a look at the whole process.
-            let descriptor = known.pthread.offset(distance).offset(offset);
-            if os.registers.is_ok() || descriptor != known.descriptor || !(focus.alive)(*known) {
-                return None;
-            }
-            let thread = reader.read_thread(known.lwp, os.registers.clone(), known.descriptor).ok()??;
-            reader.threads.push(thread);
-        }
-        let current = reader.threads.first()?.view.ptr(&gomp.structs.thread.task).ok()?;
-        // The task may belong to a team further out.
-        let beyond = focus.tasks.last().is_some_and(|task| task != current);
-        reader.focused = Some(Focused { enclosing: focus.enclosing || beyond, tasks: focus.tasks });
-        if focus.team {
-            reader.read_pools();
-            reader.read_teams();
-            reader.drop_ended_teams();
-            reader.number_teams();
-            // Whether it is on its way out of a region shows only together with all others.
-            if reader.threads.first()?.unsettled.is_some() {
-                return None;
-            }
-            if focus.tasks != Tasks::None {
-                reader.read_current_tasks();
-            }
-        } else {
-            for thread in &mut reader.threads {
-                (thread.unsettled, thread.idle) = (Some(NOT_LOOKED_FOR.into()), true);
-            }
-        }
-        for task in reader.tasks.iter_mut().filter(|task| task.descriptor != current) {
-            task.state = Fact::unknown(NOT_LOOKED_FOR);
-        }
-        let mut teams = reader.make_teams();
-        reader.threads.truncate(1);
-        let thread = reader.make_threads().pop()?;
-        for team in &mut teams {
-            team.members.clear();
-        }
-        let whole = reader.issues.is_empty() && reader.check.failure().is_none();
-        whole.then(|| Excerpt::of(thread, vec![None; teams.len()], teams, reader.tasks))
+impl Reach {
+    /// True if what is not found is not there.
+    pub(super) fn is_whole(self) -> bool {
+        matches!(self, Reach::Process)
+    }
+
+    /// The threads asked about. Others only lead to teams.
+    pub(super) fn asked(self, threads: &[GompThread]) -> &[GompThread] {
+        if self.is_whole() { threads } else { &threads[..threads.len().min(1)] }
     }
 
     /// True if the teams around a thread's own are not looked at.
-    pub(super) fn stays_inside(&self) -> bool {
-        self.focused.is_some_and(|focused| !focused.enclosing)
+    pub(super) fn stays_inside(self) -> bool {
+        matches!(self, Reach::Thread { enclosing: false, .. })
     }
 
-    /// True if no more than this task, and perhaps the one that generated it, is wanted.
-    pub(super) fn is_last(&self, task: TaskId, at: Addr) -> bool {
-        match self.focused.map(|focused| focused.tasks) {
-            None => false,
-            Some(Tasks::None | Tasks::Current) => true,
-            Some(Tasks::UpTo(last) | Tasks::Beyond(last)) => at == last,
-            Some(Tasks::ImplicitIn(team)) => {
-                let own = self.implicit_task_of(at).is_some_and(|(own, _)| own == team);
-                own && self.tasks.get(task.0).is_some_and(|task| task.kind.get() == Some(TaskKind::Implicit))
-            }
-        }
+    pub(super) fn wants_tasks(self) -> bool {
+        !matches!(self, Reach::Thread { tasks: Tasks::None, .. })
     }
 
     /// True if the task that generated the last one is wanted.
-    pub(super) fn goes_beyond(&self) -> bool {
-        self.focused.is_none_or(|focused| matches!(focused.tasks, Tasks::Beyond(_)))
+    pub(super) fn goes_beyond(self) -> bool {
+        matches!(self, Reach::Process | Reach::Thread { tasks: Tasks::Beyond(_), .. })
     }
+}
+
+/// See [`Runtime::excerpt`](crate::Runtime::excerpt).
+pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+    let mut context = Context::new(gomp, target);
+    let mut notes = Notes::default();
+    let found = start(&context, focus)?;
+    let current = found.first()?.view.ptr(&gomp.structs.thread.task).ok()?;
+    // The task may belong to a team further out.
+    let beyond = focus.tasks.last().is_some_and(|task| task != current);
+    context.reach = Reach::Thread { enclosing: focus.enclosing || beyond, tasks: focus.tasks };
+    let (mut threads, pools, teams) = if focus.team {
+        let (threads, pools) = pools::read(&context, found, &mut notes);
+        let (threads, teams) = teams::read(&context, threads, &mut notes);
+        (threads, pools, teams)
+    } else {
+        let unsettled = |thread| GompThread { unsettled: Some(NOT_LOOKED_FOR.into()), idle: true, ..thread };
+        (found.into_iter().map(unsettled).collect(), Pools::default(), Teams::default())
+    };
+    // Whether it is on its way out of a region shows only together with all others.
+    if focus.team && threads.first()?.unsettled.is_some() {
+        return None;
+    }
+    let tasks = tasks::read(&context, &threads, &teams, &mut notes);
+    let mut raw_teams = teams.raw(&context, &threads, &mut notes);
+    for team in &mut raw_teams {
+        team.members.clear();
+    }
+    threads.truncate(1);
+    let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
+    let thread = threads::raw(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
+    notes.is_clean().then(|| Excerpt::of(thread, vec![None; raw_teams.len()], raw_teams, tasks.list))
+}
+
+/// The threads to start from, if each is still the same one.
+fn start(context: &Context<'_>, focus: &Focus<'_>) -> Option<Vec<GompThread>> {
+    let (offset, distance) = (context.tls_offset().ok()?, context.target.pthread_distance()?);
+    let asked = *focus.threads.first()?;
+    let wanted = if focus.team { &focus.threads[..] } else { std::slice::from_ref(&asked) };
+    let read = |known: &crate::excerpt::Known| {
+        let os = context.target.threads().iter().find(|thread| thread.lwp == known.lwp)?;
+        // What registers tell is for a look at the whole process.
+        let descriptor = known.pthread.offset(distance).offset(offset);
+        if os.registers.is_ok() || descriptor != known.descriptor || !(focus.alive)(*known) {
+            return None;
+        }
+        threads::read_one(context, known.lwp, os.registers.clone(), known.descriptor).ok()?
+    };
+    wanted.iter().map(read).collect()
 }

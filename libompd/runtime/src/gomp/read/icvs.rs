@@ -7,9 +7,9 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
 use super::super::reason::Own;
-use super::{GompThread, NO_OMPT, Reader};
+use super::{Context, GompThread, NO_OMPT};
 use crate::bind::{Slot, View};
-use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::Gomp;
 use crate::gomp::schema::GompTaskIcv;
 use crate::icvs::{self, *};
@@ -33,13 +33,13 @@ const MAX_LISTED: usize = 1 << 20;
 /// How libgomp keeps a control variable.
 pub(super) enum How {
     /// A member of `struct gomp_task_icv`, of which each task has one.
-    Task(fn(&Reader<'_>, &View) -> Fact<IcvValue>),
+    Task(fn(&Context<'_>, &View) -> Fact<IcvValue>),
     /// The same of one that is a list, and the whole list as all tasks share it.
-    List { own: fn(&Reader<'_>, &View) -> Fact<IcvValue>, all: fn(&Reader<'_>) -> Fact<Arc<[IcvValue]>> },
+    List { own: fn(&Context<'_>, &View) -> Fact<IcvValue>, all: fn(&Context<'_>) -> Fact<Arc<[IcvValue]>> },
     /// It belongs to the thread.
-    Thread(fn(&Reader<'_>, &GompThread) -> Fact<IcvValue>),
+    Thread(fn(&Context<'_>, &GompThread) -> Fact<IcvValue>),
     /// A variable of the runtime.
-    Process(fn(&Reader<'_>) -> Fact<IcvValue>),
+    Process(fn(&Context<'_>) -> Fact<IcvValue>),
     /// It is not read, for this reason.
     Unread(Own),
     /// The same, and reports do not list it.
@@ -112,16 +112,16 @@ fn number(value: u64) -> IcvValue {
     IcvValue::Number(i64::from(value as u32 as i32))
 }
 
-impl Reader<'_> {
-    pub(super) fn icvs_of(&self, raw: &GompThread, task: &Fact<TaskId>) -> Icvs {
+impl Context<'_> {
+    pub(super) fn icvs_of(&self, raw: &GompThread, own: Option<Addr>) -> Icvs {
         let s = &self.gomp.structs;
         if raw.idle {
             return Icvs::unknown("an idle worker executes no task");
         }
-        if self.focused.is_some_and(|focused| focused.tasks == Tasks::None) {
+        if !self.reach.wants_tasks() {
             return Icvs::unknown(NOT_LOOKED_FOR);
         }
-        let own = task.get().and_then(|id| self.icv_addrs.get(&id)).copied().filter(|a| !a.is_null());
+        let own = own.filter(|a| !a.is_null());
         let no_task = raw.view.ptr(&s.thread.task).is_ok_and(Addr::is_null);
         // A thread without a task is governed by the global copy (`gomp_icv`).
         let addr = match (own, &self.gomp.global_icv) {
@@ -138,9 +138,9 @@ impl Reader<'_> {
                 icvs.values.set(line.entry, read(self, raw));
             }
         }
-        (icvs.sources, icvs.deeper) = match self.focused {
-            Some(_) => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
-            None => (icvs::of_task(&icvs, self.initial(), &self.began(), ICVS), self.deeper(raw.level)),
+        (icvs.sources, icvs.deeper) = match self.reach.is_whole() {
+            false => (IcvSources::unknown(NOT_LOOKED_FOR), DeeperItems::unknown(NOT_LOOKED_FOR)),
+            true => (icvs::of_task(&icvs, self.initial(), &self.began(), ICVS), self.deeper(raw.level)),
         };
         icvs
     }
@@ -148,7 +148,7 @@ impl Reader<'_> {
     /// The control variables that the task at this address has itself, whether or not it is
     /// executed.
     pub(in crate::gomp) fn icvs_of_task(gomp: &Gomp, target: &dyn Target, task: Addr) -> Icvs {
-        let at = || Reader::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
+        let at = || Context::new(gomp, target).icvs_at(task.offset(gomp.structs.task.icv.offset()?));
         at().unwrap_or_else(Icvs::unknown)
     }
 
@@ -251,7 +251,7 @@ impl Reader<'_> {
 
     /// See [`Runtime::deeper_items`](crate::Runtime::deeper_items).
     pub(in crate::gomp) fn deeper_items(gomp: &Gomp, target: &dyn Target, level: u32) -> DeeperItems {
-        Reader::new(gomp, target).deeper(level)
+        Context::new(gomp, target).deeper(level)
     }
 
     /// What a new region's level is in a list has its implicit tasks take the item
@@ -358,7 +358,7 @@ impl Reader<'_> {
     /// One of them.
     pub(in crate::gomp) fn setting(gomp: &Gomp, target: &dyn Target, name: &str) -> Option<Setting> {
         let line = ICVS.iter().find(|line| line.entry.name() == name)?;
-        Reader::new(gomp, target).setting_of(line)
+        Context::new(gomp, target).setting_of(line)
     }
 
     fn setting_of(&self, line: &'static Line<How>) -> Option<Setting> {
@@ -389,7 +389,9 @@ impl Reader<'_> {
             let last = first.checked_add(length.max(1) - 1).filter(|last| u64::from(*last) < count);
             match last {
                 Some(last) => Ok((length > 0).then_some(Partition { first, last })),
-                None => Err(Reason::Inconsistent(format!("of {count} places its partition has {length} from {first} on"))),
+                None => {
+                    Err(Reason::Inconsistent(format!("of {count} places its partition has {length} from {first} on")))
+                }
             }
         };
         let cpus = match &place {

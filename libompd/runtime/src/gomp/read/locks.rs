@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
-use crate::gomp::reason::Own;
-use super::Reader;
+use super::waits::WaitReader;
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::model::*;
 
 /// Why nobody is named as the owner of a lock.
 const NO_OWNER: Own = Own::NoOwner;
 
-impl Reader<'_> {
+impl WaitReader<'_> {
     /// The lock whose word is at `object`; `lwp` waits for it.
     pub(super) fn lock_at(&mut self, object: Addr, kind: WaitKind, lwp: i32, origin: Origin) -> LockId {
         let next = LockId(self.locks.len());
@@ -41,12 +41,12 @@ impl Reader<'_> {
     }
 
     /// What the locks themselves say, and what follows for those that wait.
-    pub(super) fn finish_locks(&mut self, threads: &mut [RawThread]) {
+    pub(super) fn finish_locks(&mut self, waits: &mut [Fact<Option<Wait>>]) {
         let by_icv: HashMap<Addr, TaskId> =
-            self.icv_addrs.iter().filter(|(_, icv)| !icv.is_null()).map(|(task, icv)| (*icv, *task)).collect();
+            self.tasks.icv_addrs.iter().filter(|(_, icv)| !icv.is_null()).map(|(task, icv)| (*icv, *task)).collect();
         let mut locks = std::mem::take(&mut self.locks);
         for lock in &mut locks {
-            lock.held = match self.target.read_u32(lock.object) {
+            lock.held = match self.context.target.read_u32(lock.object) {
                 Ok(word) => Fact::known(word != 0, Origin::Registers),
                 Err(fault) => Fact::unknown(fault),
             };
@@ -57,14 +57,14 @@ impl Reader<'_> {
                 && lock.held.get() == Some(true)
                 && let Ok(Some((task, depth))) = self.nest_owner(lock.object, &by_icv)
             {
-                let slot = &self.gomp.structs.nest_lock.owner;
+                let slot = &self.context.gomp.structs.nest_lock.owner;
                 lock.kind = slot.fact(Ok(LockKind::NestLock));
                 lock.owner = slot.fact(Ok(Some(Owner::Task(task))));
                 lock.depth = Some(depth);
             }
         }
-        for thread in threads {
-            let Fact::Known { value: Some(wait), origin } = &mut thread.wait else { continue };
+        for wait in waits {
+            let Fact::Known { value: Some(wait), origin } = wait else { continue };
             let Some(lock) = wait.lock.and_then(|id| locks.get(id.0)) else { continue };
             wait.over = match lock.held.get() {
                 Some(true) => Fact::known(false, *origin),
@@ -85,8 +85,8 @@ impl Reader<'_> {
     /// address of the control variables inside of a task (`omp_set_nest_lock` in lock.c), which libgomp gives to nobody:
     /// where that address stands in the right place behind a lock that is held, with a count that fits, it is one.
     fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Reason> {
-        let s = &self.gomp.structs.nest_lock;
-        let view = View::read(self.target, object.back(s.lock.offset()?), s.size)?;
+        let s = &self.context.gomp.structs.nest_lock;
+        let view = View::read(self.context.target, object.back(s.lock.offset()?), s.size)?;
         let Some(task) = by_icv.get(&view.ptr(&s.owner)?) else { return Ok(None) };
         let depth = view.count(&s.count)?;
         Ok((depth > 0).then_some((*task, depth)))

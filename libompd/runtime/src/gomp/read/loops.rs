@@ -13,9 +13,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, TargetExt};
 
-use crate::gomp::reason::Own;
-use super::Reader;
+use super::teams::Teams;
+use super::threads::GompThread;
+use super::{Context, Notes};
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::model::*;
 
 /// `enum gomp_schedule_type`: as `omp_sched_t`, the sign bit for `monotonic`.
@@ -46,49 +48,53 @@ impl Extent {
     }
 }
 
-impl Reader<'_> {
-    /// The loops of all teams, those of one team by address.
-    pub(super) fn loops(&mut self, teams: &[RawTeam], threads: &[RawThread]) -> Vec<Loop> {
-        let s = &self.gomp.structs.thread;
-        // Members that are in it, and those that are if it is not over.
-        let mut shares: BTreeMap<(TeamId, Addr), (Vec<u32>, Vec<u32>)> = BTreeMap::new();
-        let mut issues = Vec::new();
-        for thread in self.threads.iter().filter(|t| !t.idle && !t.team.is_null()) {
-            let Some(team) = self.team_id(thread.team) else { continue };
-            match (thread.view.ptr(&s.work_share), thread.view.ptr(&s.last_work_share)) {
-                (Ok(share), Ok(_)) if share.is_null() => {}
-                (Ok(share), Ok(last)) => {
-                    let (inside, perhaps) = shares.entry((team, share)).or_default();
-                    if last.is_null() { perhaps } else { inside }.push(thread.team_id);
-                }
-                (Err(why), _) | (_, Err(why)) if why.is_layout() => {}
-                (Err(why), _) | (_, Err(why)) => issues.push(Issue::new(format!("thread {}", thread.lwp), why)),
+/// The loops of all teams, those of one team by address.
+pub(super) fn read(
+    context: &Context<'_>,
+    threads: &[GompThread],
+    teams: &Teams,
+    (raw_teams, raw_threads): (&[RawTeam], &[RawThread]),
+    notes: &mut Notes,
+) -> Vec<Loop> {
+    let s = &context.gomp.structs.thread;
+    // Members that are in it, and those that are if it is not over.
+    let mut shares: BTreeMap<(TeamId, Addr), (Vec<u32>, Vec<u32>)> = BTreeMap::new();
+    for thread in threads.iter().filter(|t| !t.idle && !t.team.is_null()) {
+        let Some(team) = teams.team_id(thread.team) else { continue };
+        match (thread.view.ptr(&s.work_share), thread.view.ptr(&s.last_work_share)) {
+            (Ok(share), Ok(_)) if share.is_null() => {}
+            (Ok(share), Ok(last)) => {
+                let (inside, perhaps) = shares.entry((team, share)).or_default();
+                if last.is_null() { perhaps } else { inside }.push(thread.team_id);
             }
+            (Err(why), _) | (_, Err(why)) if why.is_layout() => {}
+            (Err(why), _) | (_, Err(why)) => notes.issue(format!("thread {}", thread.lwp), why),
         }
-        // Whoever waits for its turn is in an ordered loop; of the others that is not recorded.
-        let turns: HashMap<i32, bool> = threads
-            .iter()
-            .filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?.kind == WaitKind::Ordered)))
-            .collect();
-        let mut loops = Vec::new();
-        let nothing_cancelled = self.gomp.cancel.is_some_and(|(at, _)| matches!(self.target.read_uint(at, 1), Ok(0)));
-        for ((team, share), (inside, perhaps)) in shares {
-            if inside.is_empty() && !nothing_cancelled {
-                continue;
-            }
-            let of = &teams[team.0];
-            let lwp = |number: &u32| of.members.get(*number as usize).copied().flatten();
-            let ordered = inside.iter().chain(&perhaps).filter_map(lwp).any(|lwp| turns.get(&lwp) == Some(&true));
-            match self.loop_at(team, of, share, (inside, perhaps), ordered) {
-                Ok(found) => loops.extend(found),
-                Err(why) if why.is_layout() => {}
-                Err(why) => issues.push(Issue::new(format!("worksharing construct {share}"), why)),
-            }
-        }
-        self.issues.extend(issues);
-        loops
     }
+    // Whoever waits for its turn is in an ordered loop; of the others that is not recorded.
+    let turns: HashMap<i32, bool> = raw_threads
+        .iter()
+        .filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?.kind == WaitKind::Ordered)))
+        .collect();
+    let mut loops = Vec::new();
+    let nothing_cancelled = context.gomp.cancel.is_some_and(|(at, _)| matches!(context.target.read_uint(at, 1), Ok(0)));
+    for ((team, share), (inside, perhaps)) in shares {
+        if inside.is_empty() && !nothing_cancelled {
+            continue;
+        }
+        let of = &raw_teams[team.0];
+        let lwp = |number: &u32| of.members.get(*number as usize).copied().flatten();
+        let ordered = inside.iter().chain(&perhaps).filter_map(lwp).any(|lwp| turns.get(&lwp) == Some(&true));
+        match context.loop_at(team, of, share, (inside, perhaps), ordered) {
+            Ok(found) => loops.extend(found),
+            Err(why) if why.is_layout() => {}
+            Err(why) => notes.issue(format!("worksharing construct {share}"), why),
+        }
+    }
+    loops
+}
 
+impl Context<'_> {
     /// The loop with this record; nothing if it is a construct of another kind.
     fn loop_at(
         &self,
@@ -132,9 +138,7 @@ impl Reader<'_> {
         let ordered = ordered && !is_doacross;
         let kind = match schedule {
             _ if is_doacross => s.doacross.fact(Ok(LoopKind::Loop)),
-            LoopSchedule::Dynamic if exhausted => {
-                Fact::unknown(Own::SingleMayHaveIt)
-            }
+            LoopSchedule::Dynamic if exhausted => Fact::unknown(Own::SingleMayHaveIt),
             LoopSchedule::Dynamic => s.sched.fact(Ok(LoopKind::LoopOrSections)),
             _ if exhausted => Fact::unknown(Own::SingleMayHaveIt),
             _ => s.sched.fact(Ok(LoopKind::Loop)),

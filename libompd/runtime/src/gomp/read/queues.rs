@@ -10,10 +10,11 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use ompd_process::{Addr, Target, TargetExt};
 
-use crate::gomp::reason::Own;
-use super::tasks::kind;
-use super::{GompThread, Reader, known};
+use super::known;
+use super::tasks::{TaskReader, kind};
+use super::threads::GompThread;
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::*;
 use crate::window::Window;
@@ -82,9 +83,7 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self) -> Result<(), Reason> {
-        self.steps = self.steps.checked_sub(1).ok_or_else(|| {
-            Reason::from(Own::TooManyEntries)
-        })?;
+        self.steps = self.steps.checked_sub(1).ok_or_else(|| Reason::from(Own::TooManyEntries))?;
         Ok(())
     }
 
@@ -96,31 +95,33 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TaskReader<'a> {
     /// Everything that is not over and was not met by following the threads.
     pub(super) fn read_queues(&mut self) {
-        let mut walk = Walk::new(self.target);
-        let apart = |t: &GompThread| !t.team.is_null() && !t.idle && !self.teams.contains_key(&t.team);
-        if self.lost_team || !self.knows_all_threads() || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
+        let mut walk = Walk::new(self.context.target);
+        let apart = |t: &GompThread| !t.team.is_null() && !t.idle && !self.teams.found.contains_key(&t.team);
+        if self.teams.lost
+            || !self.context.knows_all_threads()
+            || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
         {
             walk.incomplete = Some("some team could not be read".to_owned());
         }
-        for team in self.team_order.clone() {
+        for team in self.teams.order.clone() {
             let done = self.ready_tasks(&mut walk, team);
             self.note(&mut walk, format!("task queue of team {team}"), done);
         }
         // Lists grow while they are looked at: what is found has children and taskgroups of its own.
         let (mut tasks, mut groups) = (0, 0);
-        while tasks < self.tasks.len() || groups < self.groups.len() {
-            if let Some(group) = self.groups.get(groups).map(|group| group.addr) {
+        while tasks < self.found.list.len() || groups < self.found.groups.len() {
+            if let Some(group) = self.found.groups.get(groups).map(|group| group.addr) {
                 groups += 1;
                 let done = self.begun_tasks_of_group(&mut walk, group);
                 self.note(&mut walk, format!("tasks of taskgroup {group}"), done);
                 continue;
             }
-            let task = self.tasks[tasks].descriptor;
+            let task = self.found.list[tasks].descriptor;
             // Those that have not begun have no children.
-            let begun = !matches!(self.tasks[tasks].state.get(), Some(TaskState::Ready | TaskState::Blocked));
+            let begun = !matches!(self.found.list[tasks].state.get(), Some(TaskState::Ready | TaskState::Blocked));
             tasks += 1;
             if !task.is_null() && begun {
                 let done = self.begun_children(&mut walk, task);
@@ -137,13 +138,13 @@ impl<'a> Reader<'a> {
         let Err(why) = done else { return };
         walk.incomplete.get_or_insert_with(|| why.to_string());
         if !why.is_layout() {
-            self.issue(subject, why);
+            self.notes.issue(subject, why);
         }
     }
 
     /// Heads of the lists of a queue (`priority_queue.h`): one list, or a splay tree of lists once a task had a priority.
     fn heads(&self, walk: &mut Walk<'_>, root: Addr, list: Addr) -> Result<Vec<Addr>, Reason> {
-        let s = &self.gomp.structs.tree;
+        let s = &self.context.gomp.structs.tree;
         if root.is_null() {
             return Ok(vec![list]);
         }
@@ -177,7 +178,7 @@ impl<'a> Reader<'a> {
         if first.is_null() {
             return Ok(());
         }
-        let s = &self.gomp.structs;
+        let s = &self.context.gomp.structs;
         let at_link = s.task.pnode.offset()?.wrapping_add((link as u64).wrapping_mul(s.node.size.get()?));
         let (onwards, back) = match backwards {
             false => (s.node.next, s.node.prev),
@@ -217,16 +218,16 @@ impl<'a> Reader<'a> {
     }
 
     fn ready_tasks(&mut self, walk: &mut Walk<'a>, team: Addr) -> Result<(), Reason> {
-        let s = &self.gomp.structs.team;
-        let view = self.teams[&team].view.clone();
+        let s = &self.context.gomp.structs.team;
+        let view = self.teams.found[&team].view.clone();
         if view.u32(&s.task_lock)? != 0 {
             walk.incomplete.get_or_insert_with(|| "a thread is changing the queues".to_owned());
         }
         let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
-        let id = self.team_at(team, &self.gomp.structs.thread.team);
+        let id = self.teams.team_at(team, &self.context.gomp.structs.thread.team);
         for first in self.heads(walk, root, list)? {
             self.along(walk, first, Link::Team, false, |reader, walk, task, view| {
-                let s = &reader.gomp.structs.task;
+                let s = &reader.context.gomp.structs.task;
                 if view.uint(&s.kind)? != kind::WAITING {
                     return Err(Reason::from(Own::NotWaitingToRun { task }));
                 }
@@ -240,19 +241,19 @@ impl<'a> Reader<'a> {
 
     /// Children that have begun: in the list they come behind those that have not.
     fn begun_children(&mut self, walk: &mut Walk<'a>, task: Addr) -> Result<(), Reason> {
-        let s = &self.gomp.structs.task;
+        let s = &self.context.gomp.structs.task;
         let view = View::read(&walk.window, task, s.size)?;
         self.expect_dependers(walk, task, &view)?;
         let (root, list) = (view.ptr(&s.children_root)?, view.ptr(&s.children_tasks)?);
-        let team = self.task_ids.get(&task).map(|id| self.tasks[id.0].team.clone());
+        let team = self.found.ids.get(&task).map(|id| self.found.list[id.0].team.clone());
         self.begun(walk, root, list, Link::Children, &team.unwrap_or_else(|| Fact::unknown(Common::NotRead)))
     }
 
     fn begun_tasks_of_group(&mut self, walk: &mut Walk<'a>, group: Addr) -> Result<(), Reason> {
-        let s = &self.gomp.structs.taskgroup;
+        let s = &self.context.gomp.structs.taskgroup;
         let view = View::read(&walk.window, group, s.size)?;
         let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
-        let team = self.group_ids.get(&group).map(|id| self.groups[id.0].team.clone());
+        let team = self.found.group_ids.get(&group).map(|id| self.found.groups[id.0].team.clone());
         self.begun(walk, root, list, Link::Taskgroup, &team.unwrap_or_else(|| Fact::unknown(Common::NotRead)))
     }
 
@@ -266,7 +267,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Reason> {
         for first in self.heads(walk, root, list)? {
             self.along(walk, first, link, true, |reader, walk, task, view| {
-                let s = &reader.gomp.structs.task;
+                let s = &reader.context.gomp.structs.task;
                 match view.uint(&s.kind)? {
                     kind::WAITING => return Ok(false),
                     kind::TIED | kind::ASYNC_RUNNING | kind::DETACHED => {}
@@ -285,7 +286,7 @@ impl<'a> Reader<'a> {
     }
 
     fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Reason> {
-        let list = view.ptr(&self.gomp.structs.task.dependers)?;
+        let list = view.ptr(&self.context.gomp.structs.task.dependers)?;
         if !list.is_null() && walk.expected.insert(task) {
             walk.dependers.push_back((task, list));
         }
@@ -294,8 +295,8 @@ impl<'a> Reader<'a> {
 
     /// From tasks that are not over to those that depend on them.
     fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Reason> {
-        let s = &self.gomp.structs;
-        let width = u64::from(self.target.arch().pointer_bytes);
+        let s = &self.context.gomp.structs;
+        let width = u64::from(self.context.target.arch().pointer_bytes);
         while let Some((task, list)) = walk.dependers.pop_front() {
             walk.step()?;
             let view = View::read(&walk.window, list, s.dependers.size)?;
@@ -310,7 +311,7 @@ impl<'a> Reader<'a> {
     }
 
     fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Reason> {
-        let s = &self.gomp.structs.task;
+        let s = &self.context.gomp.structs.task;
         if walk.counted.insert(task) {
             let view = View::read(&walk.window, task, s.size)?;
             // Until the last of its predecessors is over it neither runs nor is in a queue.
@@ -321,12 +322,12 @@ impl<'a> Reader<'a> {
                 return Err(Own::DoesNotWait { task }.into());
             }
             walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
-            let team = self.task_ids.get(&predecessor).map(|id| self.tasks[id.0].team.clone());
+            let team = self.found.ids.get(&predecessor).map(|id| self.found.list[id.0].team.clone());
             let team = team.unwrap_or_else(|| Fact::unknown(Own::PredecessorNotListed));
             self.file(walk, task, &view, &team, Some(predecessor))?;
         }
-        if let (Some(before), Some(id)) = (self.task_ids.get(&predecessor), self.task_ids.get(&task)) {
-            let list = &mut self.tasks[id.0].predecessors;
+        if let (Some(before), Some(id)) = (self.found.ids.get(&predecessor), self.found.ids.get(&task)) {
+            let list = &mut self.found.list[id.0].predecessors;
             if list.len() < limits::PREDECESSORS && !list.contains(before) {
                 list.push(*before);
             }
@@ -343,8 +344,8 @@ impl<'a> Reader<'a> {
         team: &Fact<Option<TeamId>>,
         blocked_by: Option<Addr>,
     ) -> Result<(), Reason> {
-        let s = &self.gomp.structs.task;
-        if self.task_ids.contains_key(&task) {
+        let s = &self.context.gomp.structs.task;
+        if self.found.ids.contains_key(&task) {
             return Ok(());
         }
         let or_null = |value| known(value).map(|value| value.unwrap_or(Addr::NULL));
@@ -379,25 +380,25 @@ impl<'a> Reader<'a> {
             walk.alike.entry(alike).or_insert(Alike { first: id, listed: 1, more: 0 });
         }
         if blocked_by.is_some() {
-            self.tasks[id.0].state = s.num_dependees.fact(Ok(TaskState::Blocked));
+            self.found.list[id.0].state = s.num_dependees.fact(Ok(TaskState::Blocked));
         }
-        self.tasks[id.0].generating = match view.ptr(&s.parent) {
+        self.found.list[id.0].generating = match view.ptr(&s.parent) {
             Ok(parent) if parent.is_null() => self.no_parent(id),
             Ok(parent) => {
-                match self.task_ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
+                match self.found.ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
                     Ok(parent) => s.parent.fact(Ok(Some(parent))),
                     Err(why) => why.into(),
                 }
             }
             Err(why) => why.into(),
         };
-        self.tasks[id.0].dependences = self.dependences_of(walk, task, view)?;
+        self.found.list[id.0].dependences = self.dependences_of(walk, task, view)?;
         Ok(())
     }
 
     /// What the `depend` clauses of a task name. Only deferred tasks have a record of it.
     fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<RawDependence>, Reason> {
-        let s = &self.gomp.structs;
+        let s = &self.context.gomp.structs;
         let read = |walk: &mut Walk<'_>| {
             let (count, first) = (view.uint(&s.task.depend_count)?, task.offset(s.task.depend.offset()?));
             let count = count.min(limits::DEPENDENCES).min(walk.dependences);
@@ -422,22 +423,22 @@ impl<'a> Reader<'a> {
     /// What the walk as a whole has shown.
     fn finish(&mut self, walk: Walk<'_>) {
         if walk.lost > 0 {
-            self.issue("task queues", Trouble::KindsLeftOut { count: walk.lost });
+            self.notes.issue("task queues", Trouble::KindsLeftOut { count: walk.lost });
         }
         let mut more: Vec<MoreTasks> =
             walk.alike.values().map(|a| MoreTasks { like: a.first, count: a.more }).collect();
         more.retain(|more| more.count > 0);
         more.sort_by_key(|more| more.like);
-        self.more_tasks = more;
+        self.found.more = more;
 
         let mut children = walk.children;
         // A task that is executed at once is in no list; the thread that executes it leads to it.
         let mut unseen = walk.incomplete;
-        for index in 0..self.tasks.len() {
-            let task = &self.tasks[index];
+        for index in 0..self.found.list.len() {
+            let task = &self.found.list[index];
             match (task.kind.get(), &task.generating) {
                 (Some(TaskKind::Undeferred), Fact::Known { value: Some(parent), .. }) => {
-                    let count = children.entry(self.tasks[parent.0].descriptor).or_default();
+                    let count = children.entry(self.found.list[parent.0].descriptor).or_default();
                     *count = count.saturating_add(1);
                 }
                 (Some(TaskKind::Explicit | TaskKind::Undeferred), Fact::Unknown { why })
@@ -450,8 +451,8 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        let slot = self.gomp.structs.task.children_tasks;
-        for task in self.tasks.iter_mut().filter(|task| !task.descriptor.is_null()) {
+        let slot = self.context.gomp.structs.task.children_tasks;
+        for task in self.found.list.iter_mut().filter(|task| !task.descriptor.is_null()) {
             task.unfinished_children = match &unseen {
                 None => slot.fact(Ok(children.get(&task.descriptor).copied().unwrap_or(0))),
                 Some(why) => Fact::unknown(format!("libgomp keeps no count, and not all could be counted: {why}")),
@@ -462,23 +463,23 @@ impl<'a> Reader<'a> {
 
     /// A team counts its tasks that are not over and not blocked. Those that were not found are told.
     fn check_counts(&mut self) {
-        let s = &self.gomp.structs.team;
+        let s = &self.context.gomp.structs.team;
         let mut issues = Vec::new();
-        for (index, addr) in self.team_order.iter().enumerate() {
-            let view = &self.teams[addr].view;
+        for (index, addr) in self.teams.order.iter().enumerate() {
+            let view = &self.teams.found[addr].view;
             let (Ok(count), Ok(0)) = (view.u32(&s.task_count), view.u32(&s.task_lock)) else { continue };
             let own = |task: &&RawTask| {
                 task.team.flat() == Some(TeamId(index))
                     && task.kind.get() == Some(TaskKind::Explicit)
                     && task.state.get() != Some(TaskState::Blocked)
             };
-            let more = self.more_tasks.iter().filter(|m| own(&&self.tasks[m.like.0])).map(|m| m.count);
-            let found = self.tasks.iter().filter(own).count() as u64 + more.sum::<u64>();
+            let more = self.found.more.iter().filter(|m| own(&&self.found.list[m.like.0])).map(|m| m.count);
+            let found = self.found.list.iter().filter(own).count() as u64 + more.sum::<u64>();
             if found < u64::from(count) {
                 let missing = u64::from(count) - found;
                 issues.push(Issue::new(format!("team {addr}"), Trouble::TasksMissing { missing, count }));
             }
         }
-        self.issues.extend(issues);
+        self.notes.issues.extend(issues);
     }
 }

@@ -1,12 +1,18 @@
 //! What a thread waits for.
 
+use std::collections::HashMap;
+
 use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
-use crate::gomp::reason::Own;
-use super::tasks::SEM_COUNT;
-use super::{GompTeam, GompThread, Place, Reader};
+use super::Context;
+use super::places::{self, Place};
+use super::pools::Pools;
+use super::tasks::{SEM_COUNT, Tasks};
+use super::teams::{GompTeam, Teams};
+use super::threads::GompThread;
 use crate::bind::View;
+use crate::gomp::reason::Own;
 use crate::model::*;
 use crate::os;
 use crate::owner::CodeOwner;
@@ -39,60 +45,43 @@ impl Word {
 /// Why it is not known which kind of barrier it is, unless the stack tells.
 const SAME_CALL: Own = Own::SameCall;
 
-impl Reader<'_> {
-    /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
-    pub(super) fn taskwait_place(&mut self, addr: Addr, task: Addr) {
-        if addr.is_null() {
-            return;
-        }
-        let s = &self.gomp.structs.taskwait;
-        let Ok(view) = View::read(self.target, addr, s.size) else { return };
-        let kind = match (view.flag(&s.in_taskwait), view.flag(&s.in_depend_wait)) {
-            (Ok(true), _) => WaitKind::Taskwait,
-            (_, Ok(true)) => WaitKind::Dependences,
-            _ => return,
-        };
-        if let Ok(sem) = view.addr_of(&s.sem) {
-            self.places.insert(sem, Place { waiter: Some((task, addr)), ..Place::of(kind) });
-        }
-    }
+/// What threads wait for, in their order, and the locks among it.
+pub(super) struct Waits {
+    pub(super) of_threads: Vec<Fact<Option<Wait>>>,
+    pub(super) locks: Vec<RawLock>,
+}
 
-    /// Files what a futex address stands for.
-    pub(super) fn place(&mut self, addr: Addr, kind: WaitKind, team: Option<Addr>) {
-        self.places.insert(addr, Place { team, ..Place::of(kind) });
-    }
+/// Reads what threads wait for.
+pub(super) struct WaitReader<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) teams: &'a Teams,
+    pub(super) tasks: &'a Tasks,
+    pub(super) places: HashMap<Addr, Place>,
+    pub(super) locks: Vec<RawLock>,
+    pub(super) lock_ids: HashMap<Addr, LockId>,
+}
 
-    /// Every word of the runtime a thread may sleep on.
-    pub(super) fn collect_places(&mut self) {
-        let s = &self.gomp.structs;
-        let mut places: Vec<(Result<Addr, Reason>, WaitKind, Option<Addr>)> = Vec::new();
-        for (addr, team) in &self.teams {
-            places.push((team.view.addr_of(&s.team.barrier_generation), WaitKind::Barrier, Some(*addr)));
-            places.push((team.view.addr_of(&s.team.master_release), WaitKind::Ordered, Some(*addr)));
-            places.push((team.view.addr_of(&s.team.task_lock), WaitKind::RuntimeInternal, Some(*addr)));
-        }
-        for pool in self.pools.values() {
-            places.push((pool.addr_of(&s.pool.dock), WaitKind::Pool, None));
-        }
-        for thread in &self.threads {
-            places.push((thread.view.addr_of(&s.thread.release), WaitKind::Ordered, Some(thread.team)));
-        }
-        for (addr, kind, team) in places {
-            if let Ok(addr) = addr {
-                self.place(addr, kind, team);
-            }
-        }
-        let fixed = [
-            (&self.gomp.default_lock, WaitKind::Critical, "critical (unnamed)"),
-            (&self.gomp.atomic_lock, WaitKind::Atomic, "atomic"),
-        ];
-        for (addr, kind, name) in fixed {
-            if let Some((addr, _)) = addr {
-                self.places.insert(*addr, Place { name: Some(name.to_owned()), ..Place::of(kind) });
-            }
-        }
-    }
+/// What threads wait for.
+pub(super) fn read(
+    context: &Context<'_>,
+    threads: &[GompThread],
+    pools: &Pools,
+    teams: &Teams,
+    tasks: &Tasks,
+) -> Waits {
+    let places = places::collect(context, threads, pools, teams, tasks);
+    let (locks, lock_ids) = (Vec::new(), HashMap::new());
+    let mut reader = WaitReader { context, teams, tasks, places, locks, lock_ids };
+    let wait = |raw: &GompThread| match &raw.unsettled {
+        Some(why) => Fact::unknown(why),
+        None => reader.wait_of(raw),
+    };
+    let mut of_threads: Vec<_> = threads.iter().map(wait).collect();
+    reader.finish_locks(&mut of_threads);
+    Waits { of_threads, locks: reader.locks }
+}
 
+impl Context<'_> {
     pub(super) fn barrier_of(&self, team: &GompTeam) -> Fact<Barrier> {
         let s = &self.gomp.structs.team;
         let read = || {
@@ -116,11 +105,13 @@ impl Reader<'_> {
         };
         s.barrier_awaited.fact(read())
     }
+}
 
+impl WaitReader<'_> {
     /// Which barrier a team's generation word stands for at this moment.
     pub(super) fn barrier_kind(&self, team: Addr) -> WaitKind {
-        let s = &self.gomp.structs.team;
-        let Some(raw) = self.teams.get(&team) else { return WaitKind::Barrier };
+        let s = &self.context.gomp.structs.team;
+        let Some(raw) = self.teams.found.get(&team) else { return WaitKind::Barrier };
         // After a cancellation everyone goes to the end of the region, and the other count keeps what it was.
         if raw.view.uint(&s.barrier_generation).is_ok_and(|g| g & BAR_CANCELLED != 0) {
             return WaitKind::RegionEnd;
@@ -142,14 +133,14 @@ impl Reader<'_> {
     /// So the address they gave the kernel names what they wait for. Other futex calls are the program's own business.
     pub(super) fn wait_of(&mut self, raw: &GompThread) -> Fact<Option<Wait>> {
         let origin = Origin::Registers;
-        let Some(futex) = self.target.arch().machine.call_number("futex") else {
+        let Some(futex) = self.context.target.arch().machine.call_number("futex") else {
             return Fact::unknown(Own::WaitsOnMachine);
         };
         let registers = match &raw.registers {
             Ok(registers) => *registers,
             // That a thread of no team waits for its next region need not be read off its registers.
             Err(why) => {
-                let by = self.gomp.structs.pool.last_team.origin();
+                let by = self.context.gomp.structs.pool.last_team.origin();
                 return match by.filter(|_| raw.idle && raw.unsettled.is_none()) {
                     Some(by) => {
                         let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), by);
@@ -179,9 +170,7 @@ impl Reader<'_> {
                 return Fact::known(Some(wait), origin);
             }
             None => {
-                return Fact::unknown(
-                    Own::NotInWaitLoop,
-                );
+                return Fact::unknown(Own::NotInWaitLoop);
             }
         };
         self.wait_for(raw, word, origin)
@@ -190,13 +179,19 @@ impl Reader<'_> {
     /// Whose code a thread executes. A system call that the C library makes for libgomp is libgomp's: there the return address is
     /// still in its register, since nothing has been called in between.
     fn owner_of(&self, registers: &Registers) -> CodeOwner {
-        let owner = self.gomp.owner(self.target, registers.pc);
-        let facts = self.target.arch().machine.facts().filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
+        let owner = self.context.gomp.owner(self.context.target, registers.pc);
+        let facts = self
+            .context
+            .target
+            .arch()
+            .machine
+            .facts()
+            .filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
         let link = facts.and_then(|facts| {
             let register = facts.registers.link?;
             Some(Addr(registers.general.get(usize::from(register))? & facts.address_bits))
         });
-        link.map_or(owner, |link| self.gomp.owner(self.target, link.back(1)))
+        link.map_or(owner, |link| self.context.gomp.owner(self.context.target, link.back(1)))
     }
 
     /// The word a thread looks at again and again before it goes to sleep on it (`do_spin` in `config/linux/wait.h`).
@@ -206,15 +201,15 @@ impl Reader<'_> {
         let pc = registers.pc;
         let from = pc.back(AROUND);
         // Where the code begins within that distance, the loop may lie behind all the same.
-        let code = self.target.read_vec(from, 2 * AROUND).map(|code| (from, code));
-        let (at, code) = code.or_else(|_| self.target.read_vec(pc, AROUND).map(|code| (pc, code))).ok()?;
-        let poll = ompd_layout::code::poll(self.target.arch().machine, &code, at.0, pc.0, &registers.general)?;
+        let code = self.context.target.read_vec(from, 2 * AROUND).map(|code| (from, code));
+        let (at, code) = code.or_else(|_| self.context.target.read_vec(pc, AROUND).map(|code| (pc, code))).ok()?;
+        let poll = ompd_layout::code::poll(self.context.target.arch().machine, &code, at.0, pc.0, &registers.general)?;
         Some(Word { addr: Addr(poll.addr), expected: poll.expected, asleep: false })
     }
 
     fn wait_for(&mut self, raw: &GompThread, word: Word, origin: Origin) -> Fact<Option<Wait>> {
         let object = word.addr;
-        let gomp = self.gomp;
+        let gomp = self.context.gomp;
         let s = &gomp.structs;
         let place = self.places.get(&object).cloned();
         let taskgroup = place.as_ref().and_then(|place| place.group);
@@ -222,32 +217,32 @@ impl Reader<'_> {
         let (kind, team, name) = match place {
             // `gomp_team_end` waits once more for a nested team's threads after its thread 0 has left the team.
             Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) if team != raw.team => {
-                (WaitKind::RegionEnd, self.team_id(team), name)
+                (WaitKind::RegionEnd, self.teams.team_id(team), name)
             }
             Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) => {
-                (self.barrier_kind(team), self.team_id(team), name)
+                (self.barrier_kind(team), self.teams.team_id(team), name)
             }
             // Not only idle workers wait at the dock: so does thread 0 until all others are there to start.
             Some(Place { kind: WaitKind::Pool, name, .. }) if !raw.idle => {
-                (WaitKind::RegionStart, self.team_id(raw.team), name)
+                (WaitKind::RegionStart, self.teams.team_id(raw.team), name)
             }
-            Some(Place { kind, team, name, .. }) => (kind, team.and_then(|t| self.team_id(t)), name),
+            Some(Place { kind, team, name, .. }) => (kind, team.and_then(|t| self.teams.team_id(t)), name),
             // Only where the words of a team that stand for something are known, the others are known to stand for nothing.
-            None if self.in_team(object) => match self.team_words() {
+            None if self.teams.contain(self.context, object) => match self.team_words() {
                 Ok(()) => (WaitKind::RuntimeInternal, None, None),
                 Err(why) => return why.into(),
             },
-            None if gomp.owner(self.target, object) == CodeOwner::Unclear => {
+            None if gomp.owner(self.context.target, object) == CodeOwner::Unclear => {
                 return Fact::unknown(Own::VariableOfEither);
             }
-            None if gomp.owner(self.target, object) == CodeOwner::Runtime => {
+            None if gomp.owner(self.context.target, object) == CodeOwner::Runtime => {
                 if gomp.default_lock.is_none() || gomp.atomic_lock.is_none() {
                     return Fact::unknown(Own::VariableOfRuntime);
                 }
                 (WaitKind::RuntimeInternal, None, None)
             }
             // libgomp's own objects apart, only locks and criticals are mutexes.
-            None if word.is_mutex() && !self.lost_team && s.team.size.get().is_ok() => (WaitKind::Mutex, None, None),
+            None if word.is_mutex() && !self.teams.lost && s.team.size.get().is_ok() => (WaitKind::Mutex, None, None),
             None => return Fact::unknown(Own::UnknownWord),
         };
         let lock = match kind {
@@ -256,7 +251,7 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        let over = match self.target.read_u32(object) {
+        let over = match self.context.target.read_u32(object) {
             Ok(value) => self.over(kind, word, value, waiter, taskgroup, origin),
             Err(fault) => Fact::unknown(fault),
         };
@@ -276,7 +271,7 @@ impl Reader<'_> {
         group: Option<TaskgroupId>,
         origin: Origin,
     ) -> Fact<bool> {
-        let s = &self.gomp.structs;
+        let s = &self.context.gomp.structs;
         let posted = value & SEM_COUNT != 0;
         // What the structures say of tasks goes before the semaphore: it is posted also when there is a task to be run.
         let tasks = |done: Result<bool, Reason>| match done {
@@ -301,14 +296,17 @@ impl Reader<'_> {
             }
             WaitKind::Ordered => Fact::known(posted, origin),
             WaitKind::Taskwait => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(task, _)| {
-                let view = View::read(self.target, task, s.task.size)?;
+                let view = View::read(self.context.target, task, s.task.size)?;
                 Ok(view.ptr(&s.task.children_root)?.is_null() && view.ptr(&s.task.children_tasks)?.is_null())
             })),
-            WaitKind::Dependences => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(_, wait)| {
-                Ok(View::read(self.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
-            })),
+            WaitKind::Dependences => {
+                tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(_, wait)| {
+                    Ok(View::read(self.context.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
+                }))
+            }
             WaitKind::Taskgroup => {
-                let group = group.and_then(|id| self.groups.get(id.0)).ok_or(Reason::NoLayout("gomp_task.taskgroup"));
+                let group = group.and_then(|id| self.tasks.groups.get(id.0));
+                let group = group.ok_or(Reason::NoLayout("gomp_task.taskgroup"));
                 tasks(group.and_then(|group| Ok(group.view.uint(&s.taskgroup.num_children)? == 0)))
             }
             WaitKind::RuntimeInternal if word.is_mutex() && value != 0 => Fact::known(false, origin),
@@ -320,12 +318,7 @@ impl Reader<'_> {
 
     /// Whether all words of a team are known that threads sleep on.
     fn team_words(&self) -> Result<(), Reason> {
-        let s = &self.gomp.structs.team;
+        let s = &self.context.gomp.structs.team;
         [&s.barrier_generation, &s.master_release, &s.task_lock].iter().try_for_each(|slot| slot.offset().map(drop))
-    }
-
-    pub(super) fn in_team(&self, addr: Addr) -> bool {
-        let Ok(size) = self.gomp.structs.team.size.get() else { return false };
-        self.teams.range(..=addr).next_back().is_some_and(|(team, _)| addr.0 - team.0 < size)
     }
 }

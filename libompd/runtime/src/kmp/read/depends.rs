@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 use ompd_process::Addr;
 
 use self::walk::{Graph, NodeId, Walk};
-use crate::kmp::reason::Own;
-use super::Reader;
+use super::tasks::TaskReader;
 use crate::bind::View;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -42,15 +42,15 @@ pub(super) struct DependenceWait {
     pub(super) before: i64,
 }
 
-impl Reader<'_> {
+impl TaskReader<'_> {
     /// Finds the tasks that wait for others, and fills in what tasks depend on.
     pub(super) fn read_dependences(&mut self) -> Result<(), Reason> {
-        let slot = self.kmp.structs.taskdata.depnode;
-        let mut walk = Walk::new(self.target);
+        let slot = self.context.kmp.structs.taskdata.depnode;
+        let mut walk = Walk::new(self.context.target);
         let mut result = Ok(());
-        for index in 0..self.tasks.len() {
+        for index in 0..self.found.list.len() {
             // Only what has begun has children.
-            if matches!(self.tasks[index].state.get(), Some(TaskState::Ready)) {
+            if matches!(self.found.list[index].state.get(), Some(TaskState::Ready)) {
                 continue;
             }
             if let Err(why) = self.read_table(index, &mut walk) {
@@ -58,8 +58,8 @@ impl Reader<'_> {
             }
         }
         // Of a task that is over and kept for its children the node may be freed already.
-        let complete = self.kmp.structs.flags.complete;
-        let alive = self.task_views.iter().filter(|view| self.flag(view, &complete).is_ok_and(|over| !over));
+        let complete = self.context.kmp.structs.flags.complete;
+        let alive = self.found.views.iter().filter(|view| self.flag(view, &complete).is_ok_and(|over| !over));
         walk.roots(alive.filter_map(|view| view.ptr(&slot).ok()));
         walk.roots(self.queued.nodes.drain(..));
         let mut graph = walk.run(self);
@@ -71,13 +71,13 @@ impl Reader<'_> {
 
     /// The table of the addresses that a task's children depend on.
     fn read_table(&mut self, index: usize, walk: &mut Walk<'_>) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
-        let table = self.task_views[index].ptr(&s.taskdata.dephash)?;
+        let table = self.found.views[index].ptr(&s.taskdata.dephash)?;
         if table.is_null() {
             return Ok(());
         }
-        let view = View::read(self.target, table, s.dephash.size)?;
+        let view = View::read(self.context.target, table, s.dephash.size)?;
         let (buckets, length) = (view.ptr(&s.dephash.buckets)?, view.uint(&s.dephash.length)?);
         let last_all = match view.ptr(&s.dephash.last_all) {
             Ok(node) => node,
@@ -91,8 +91,9 @@ impl Reader<'_> {
         let mut first = 0;
         while first < length {
             let count = (length - first).min(limits::BATCH as u64);
-            self.bulk.spend(count / 64 + 1)?;
-            entries.extend(self.read_pointers(buckets, first, count)?.into_iter().filter(|entry| !entry.is_null()));
+            self.notes.bulk.spend(count / 64 + 1)?;
+            let read = self.context.read_pointers(buckets, first, count)?;
+            entries.extend(read.into_iter().filter(|entry| !entry.is_null()));
             first += count;
         }
         let size = s.dephash_entry.size.bytes_to_read()?;
@@ -101,8 +102,8 @@ impl Reader<'_> {
             let mut next = Vec::new();
             entries.sort_unstable();
             for batch in entries.chunks(limits::BATCH) {
-                self.bulk.spend(batch.len() as u64)?;
-                for entry in View::read_each(self.target, batch, size) {
+                self.notes.bulk.spend(batch.len() as u64)?;
+                for entry in View::read_each(self.context.target, batch, size) {
                     let entry = entry?;
                     let e = &s.dephash_entry;
                     let storage = entry.ptr(&e.addr)?;
@@ -141,9 +142,9 @@ impl Reader<'_> {
 
     /// Tells each listed task what it waits for. If the graph is not `complete`, some edges may be missing.
     fn link(&mut self, graph: &mut Graph, complete: bool) {
-        let slot = self.kmp.structs.depnode.npredecessors;
+        let slot = self.context.kmp.structs.depnode.npredecessors;
         for node in graph.nodes.iter_mut().filter(|node| !node.task.is_null()) {
-            node.id = self.task_ids.get(&node.task).copied();
+            node.id = self.found.ids.get(&node.task).copied();
         }
         let mut before: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for (from, to) in &graph.edges {
@@ -165,14 +166,14 @@ impl Reader<'_> {
                 true => node.before.saturating_sub(twice),
                 false => node.before,
             };
-            self.tasks[id.0].unmet = match u32::try_from(unmet) {
+            self.found.list[id.0].unmet = match u32::try_from(unmet) {
                 Ok(unmet) if whole || unmet <= 1 => slot.fact(Ok(unmet)),
                 Ok(_) => Fact::unknown(Own::DependencesUnreadable),
                 Err(_) => Fact::unknown(Own::DependencesBeingEntered),
             };
             let mut ids: Vec<TaskId> = from.iter().filter_map(|from| graph.node(*from)?.id).collect();
             ids.sort_unstable();
-            self.tasks[id.0].predecessors = ids;
+            self.found.list[id.0].predecessors = ids;
         }
         self.link_waits(graph);
     }
@@ -186,31 +187,31 @@ impl Reader<'_> {
                 waits.entry(*to).or_default().extend(graph.node(*from).and_then(|from| from.id));
             }
         }
+        let parent = &self.context.kmp.structs.taskdata.parent;
         for (node, mut before) in waits {
             let Some(node) = graph.node(node) else { continue };
             before.sort_unstable();
             before.dedup();
-            let generating =
-                before.first().and_then(|id| self.task_views[id.0].ptr(&self.kmp.structs.taskdata.parent).ok());
-            let Some(waiter) = generating.and_then(|parent| self.task_ids.get(&parent).copied()) else { continue };
-            if !self.tasks[waiter.0].thread.is_some_and(|lwp| self.is_on_stack(lwp, node.addr)) {
+            let generating = before.first().and_then(|id| self.found.views[id.0].ptr(parent).ok());
+            let Some(waiter) = generating.and_then(|parent| self.found.ids.get(&parent).copied()) else { continue };
+            if !self.found.list[waiter.0].thread.is_some_and(|lwp| self.is_on_stack(lwp, node.addr)) {
                 continue;
             }
-            self.tasks[waiter.0].predecessors = before;
-            self.depend_waits.insert(waiter, DependenceWait { node: node.addr, before: node.before });
+            self.found.list[waiter.0].predecessors = before;
+            self.found.depend_waits.insert(waiter, DependenceWait { node: node.addr, before: node.before });
         }
     }
 
     /// The address lies outward of a thread's stack pointer, in the same mapping.
     fn is_on_stack(&self, lwp: i32, addr: Addr) -> bool {
-        let thread = self.target.threads().iter().find(|t| t.lwp == lwp);
+        let thread = self.context.target.threads().iter().find(|t| t.lwp == lwp);
         let Some(sp) = thread.and_then(|t| t.registers.as_ref().ok()).map(|r| r.sp) else { return false };
-        addr >= sp && self.target.mapping(sp).is_some_and(|range| range.contains(&addr.0))
+        addr >= sp && self.context.target.mapping(sp).is_some_and(|range| range.contains(&addr.0))
     }
 
     /// Tells each listed task which of its addresses the tables still have.
     fn name_dependences(&mut self, graph: &Graph) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         for (node, name) in &graph.named {
             let (Some(node), Some(found)) = (graph.node(*node), graph.names.get(*name as usize)) else { continue };
@@ -223,17 +224,17 @@ impl Reader<'_> {
                 Kind::ByLock(_) => Fact::unknown(Own::LastSetOnly),
                 Kind::Other(number) => Fact::unknown(format!("its kind is told as {number}")),
             };
-            self.tasks[index].dependences.push(RawDependence { addr: found.storage, kind });
+            self.found.list[index].dependences.push(RawDependence { addr: found.storage, kind });
         }
-        for task in &mut self.tasks {
+        for task in &mut self.found.list {
             task.dependences.sort_by_key(|d| d.addr);
         }
         Ok(())
     }
 
     fn refers_to(&mut self, node: Addr, lock: Addr) -> Result<bool, Reason> {
-        self.bulk.spend(1)?;
-        let locks = node.offset(self.kmp.structs.depnode.mtx_locks.offset()?);
-        Ok(self.read_pointers(locks, 0, MUTEXES)?.contains(&lock))
+        self.notes.bulk.spend(1)?;
+        let locks = node.offset(self.context.kmp.structs.depnode.mtx_locks.offset()?);
+        Ok(self.context.read_pointers(locks, 0, MUTEXES)?.contains(&lock))
     }
 }

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 
 use ompd_process::{Addr, TargetExt};
 
-use crate::kmp::reason::Own;
-use super::Reader;
+use super::Context;
 use crate::bind::View;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 use crate::owner::CodeOwner;
@@ -71,7 +71,7 @@ impl Nests {
     }
 }
 
-impl Reader<'_> {
+impl Context<'_> {
     /// Members of this team forget a doacross loop when they leave it. What GCC has compiled never leaves those of type
     /// `unsigned long long` (`GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`), but with it all doacross loops have
     /// their iterations handed out, and that is forgotten.
@@ -81,7 +81,7 @@ impl Reader<'_> {
     }
 
     /// What is known of a doacross loop beside its worksharing: how far it is, and how many members are through.
-    pub(super) fn doacross(&mut self, nest: &Nest) -> Result<(Doacross, u32), Reason> {
+    pub(super) fn doacross(&self, nest: &Nest) -> Result<(Doacross, u32), Reason> {
         let described = self.described(nest.info)?;
         let through = self.target.read_u32(described.num_done)?;
         let dimensions = described.dimensions;
@@ -102,9 +102,7 @@ impl Reader<'_> {
             posted: slot.fact(Ok(count)),
             furthest: slot.fact(Ok(furthest.map(|bit| described.counters(bit)))),
             missing: match missing {
-                Some(counters) if !described.surely(&counters) => {
-                    Fact::unknown(Own::MoreIterationsTold)
-                }
+                Some(counters) if !described.surely(&counters) => Fact::unknown(Own::MoreIterationsTold),
                 missing => slot.fact(Ok(missing)),
             },
             members: Vec::new(),

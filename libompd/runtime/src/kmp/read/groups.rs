@@ -4,22 +4,22 @@ use std::collections::HashSet;
 
 use ompd_process::Addr;
 
-use crate::kmp::reason::Own;
-use super::Reader;
+use super::tasks::TaskReader;
 use crate::bind::View;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
-impl Reader<'_> {
+impl TaskReader<'_> {
     /// The task group at `addr`, after those around it have been read.
     pub(super) fn group_at(&mut self, addr: Addr) -> Result<Option<TaskgroupId>, Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs.taskgroup;
         let mut fresh: Vec<TaskgroupId> = Vec::new();
         let mut at = addr;
         let mut end = Ok(None);
         while !at.is_null() {
-            if let Some(known) = self.group_ids.get(&at).copied() {
+            if let Some(known) = self.found.group_ids.get(&at).copied() {
                 end = if fresh.contains(&known) {
                     Err(Reason::Inconsistent(format!("the chain of task groups around {addr} has no end")))
                 } else {
@@ -27,7 +27,7 @@ impl Reader<'_> {
                 };
                 break;
             }
-            let read = self.budget.spend(1).and_then(|()| View::read(self.target, at, s.size));
+            let read = self.notes.budget.spend(1).and_then(|()| View::read(self.context.target, at, s.size));
             let read = read.and_then(|view| Ok((view.ptr(&s.parent)?, view)));
             let (parent, view) = match read {
                 Ok(read) => read,
@@ -37,27 +37,27 @@ impl Reader<'_> {
                     break;
                 }
             };
-            let id = TaskgroupId(self.groups.len());
-            self.groups.push(Taskgroup {
+            let id = TaskgroupId(self.found.groups.len());
+            self.found.groups.push(Taskgroup {
                 descriptor: at,
                 parent: Fact::unknown(Common::NotRead),
                 unfinished: s.count.fact(view.count(&s.count).map(u64::from)),
                 cancelled: s.cancel_request.fact(view.flag(&s.cancel_request)),
             });
-            self.group_ids.insert(at, id);
+            self.found.group_ids.insert(at, id);
             fresh.push(id);
             at = parent;
         }
         let outer = fresh.iter().skip(1).map(|id| Ok(Some(*id))).chain([end.clone()]);
         for (id, outer) in fresh.iter().zip(outer) {
-            self.groups[id.0].parent = s.parent.fact(outer);
+            self.found.groups[id.0].parent = s.parent.fact(outer);
         }
         Ok(fresh.first().copied().or(end.ok().flatten()))
     }
 
     /// That group and those around it, innermost first.
     fn groups_around(&self, group: Option<TaskgroupId>) -> Vec<TaskgroupId> {
-        let outer = |id: &TaskgroupId| self.groups.get(id.0)?.parent.flat();
+        let outer = |id: &TaskgroupId| self.found.groups.get(id.0)?.parent.flat();
         std::iter::successors(group, outer).take(limits::TASK_DEPTH).collect()
     }
 
@@ -65,21 +65,21 @@ impl Reader<'_> {
     /// opened itself; the task belongs to the innermost one that its generating task is in as well, for that cannot leave a
     /// group before its tasks are over.
     pub(super) fn read_memberships(&mut self) {
-        let slot = self.kmp.structs.taskdata.taskgroup;
-        let mut innermost: Vec<Result<Option<TaskgroupId>, Reason>> = Vec::with_capacity(self.tasks.len());
+        let slot = self.context.kmp.structs.taskdata.taskgroup;
+        let mut innermost: Vec<Result<Option<TaskgroupId>, Reason>> = Vec::with_capacity(self.found.list.len());
         let mut told = false;
-        for index in 0..self.tasks.len() {
-            let group = self.task_views[index].ptr(&slot).and_then(|group| self.group_at(group));
+        for index in 0..self.found.list.len() {
+            let group = self.found.views[index].ptr(&slot).and_then(|group| self.group_at(group));
             if let Err(why) = &group
                 && !why.is_layout()
                 && !std::mem::replace(&mut told, true)
             {
-                self.issue(format!("task {}", self.tasks[index].descriptor), why);
+                self.notes.issue(format!("task {}", self.found.list[index].descriptor), why);
             }
             innermost.push(group);
         }
         for (index, group) in innermost.iter().enumerate() {
-            let task = &self.tasks[index];
+            let task = &self.found.list[index];
             let begun = !matches!(task.state.get(), Some(TaskState::Ready | TaskState::Blocked));
             let group = match (task.kind.get().map(TaskKind::is_explicit), group) {
                 (_, Err(why)) => Err(why.clone()),
@@ -98,7 +98,7 @@ impl Reader<'_> {
                     }
                 }
             };
-            self.tasks[index].taskgroup = slot.fact(group);
+            self.found.list[index].taskgroup = slot.fact(group);
         }
     }
 }

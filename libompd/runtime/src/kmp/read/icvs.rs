@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ompd_layout::Origin;
 use ompd_process::{Addr, Target, TargetExt};
 
-use super::Reader;
 use super::super::reason::Own;
+use super::Context;
 use super::settings::{ENABLED, LIBRARIES, OFFLOADS, POLICIES, SAID_OF_LIBRARY, SAID_OF_POLICY, word};
 use crate::bind::{SizeOf, Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
@@ -35,12 +35,12 @@ pub(super) enum How {
     /// It belongs to the team.
     Team(fn(&KmpTeam) -> &Slot),
     /// A variable of the runtime, by this name.
-    Process(&'static str, fn(&Reader<'_>, &'static str) -> Fact<IcvValue>),
+    Process(&'static str, fn(&Context<'_>, &'static str) -> Fact<IcvValue>),
     /// It is not read, for this reason.
     Unread(Own),
 }
 
-type Deeper = fn(&Reader<'_>, Result<Addr, Reason>, u64) -> Result<Fact<Items>, Reason>;
+type Deeper = fn(&Context<'_>, Result<Addr, Reason>, u64) -> Result<Fact<Items>, Reason>;
 
 use How::{List, Process, Task, Team, Thread, Unread};
 
@@ -145,15 +145,15 @@ pub(super) static ICVS: &[Line<How>] = &[
 /// The items of a list, beginning with level 0, or why they are not known.
 pub(super) type ItemList = Result<Arc<[u64]>, String>;
 
-impl Reader<'_> {
-    pub(super) fn icvs_of(&self, thread: &View, task: &Fact<TaskId>, team: Addr) -> Icvs {
+impl Context<'_> {
+    pub(super) fn icvs_of(&self, thread: &View, task: Option<&View>, team: Option<&View>) -> Icvs {
         let s = &self.kmp.structs;
-        let Some(task) = task.get() else { return Icvs::unknown("its task could not be read") };
-        let of_team = |slot: &Slot| match self.teams.get(&team) {
+        let Some(task) = task else { return Icvs::unknown("its task could not be read") };
+        let of_team = |slot: &Slot| match team {
             Some(team) => slot.fact(team.count(slot).map(|n| IcvValue::Count(n.into()))),
             None => Fact::unknown("its team could not be read"),
         };
-        let mut icvs = self.icvs_in(&self.task_views[task.0]);
+        let mut icvs = self.icvs_in(task);
         for line in ICVS {
             match &line.how {
                 Thread(read) => icvs.values.set(line.entry, read(&s.info, thread)),
@@ -161,11 +161,11 @@ impl Reader<'_> {
                 _ => {}
             }
         }
-        if self.focused.is_some() {
+        if !self.reach.is_whole() {
             return Icvs { deeper: DeeperItems::unknown(NOT_LOOKED_FOR), ..icvs };
         }
         let sources = icvs::of_task(&icvs, None, &self.began(), ICVS);
-        let of_team = match self.teams.get(&team) {
+        let of_team = match team {
             Some(view) => view.ptr(&s.team.nested_nth),
             None => Err(Reason::Inconsistent("its team could not be read".to_owned())),
         };
@@ -184,7 +184,7 @@ impl Reader<'_> {
             // That of a root, for which the runtime has no other list.
             None => Ok(Addr::NULL),
         };
-        Reader::new(kmp, target).deeper(of_team(), level.into())
+        Context::new(kmp, target).deeper(of_team(), level.into())
     }
 
     /// The implicit tasks of a new region take the item of their level, whatever the task that
@@ -277,7 +277,7 @@ impl Reader<'_> {
     /// Those of the task at this address.
     pub(in crate::kmp) fn icvs_of_task(kmp: &Kmp, target: &dyn Target, task: Addr) -> Icvs {
         match View::read(target, task, kmp.structs.taskdata.size) {
-            Ok(view) => Reader::new(kmp, target).icvs_in(&view),
+            Ok(view) => Context::new(kmp, target).icvs_in(&view),
             Err(why) => Icvs::unknown(why),
         }
     }
@@ -306,7 +306,7 @@ impl Reader<'_> {
     /// One of them.
     pub(in crate::kmp) fn setting(kmp: &Kmp, target: &dyn Target, name: &str) -> Option<Setting> {
         let line = ICVS.iter().find(|line| line.entry.name() == name)?;
-        Reader::new(kmp, target).setting_of(line)
+        Context::new(kmp, target).setting_of(line)
     }
 
     fn setting_of(&self, line: &'static Line<How>) -> Option<Setting> {

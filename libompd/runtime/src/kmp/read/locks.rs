@@ -5,10 +5,13 @@ use std::collections::{HashMap, HashSet};
 use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
-use crate::kmp::reason::Own;
 use super::super::schema;
-use super::{Idle, KmpThread, Reader};
+use super::idle::Idle;
+use super::threads::{KmpThread, Threads};
+use super::waits::WaitReader;
+use super::{Context, Notes};
 use crate::bind::{Slot, View};
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -66,43 +69,109 @@ struct Entry {
     nest: bool,
 }
 
-impl Reader<'_> {
+/// Locks that are held or waited for, and who is queued for them.
+#[derive(Default)]
+pub(super) struct Locks {
+    pub(super) list: Vec<RawLock>,
+    /// By the number of the thread that waits.
+    pub(super) waits: HashMap<u32, Wait>,
+}
+
+/// Reads the table of locks.
+struct LockReader<'a> {
+    context: &'a Context<'a>,
+    threads: &'a Threads,
+    notes: &'a mut Notes,
+    /// Some thread is in the queue of a lock.
+    awaited: bool,
+    found: Locks,
+}
+
+/// Every lock and critical of an indirect kind is in a table.
+pub(super) fn read(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> Locks {
+    let awaited = threads.list.iter().any(|t| matches!(context.queued_for_lock(t), Ok(true)));
+    if context.kmp.global(schema::LOCK_TABLE).is_none() && !awaited {
+        return Locks::default();
+    }
+    let mut reader = LockReader { context, threads, notes, awaited, found: Locks::default() };
+    let (entries, mut result) = reader.lock_entries();
+    for batch in entries.chunks(limits::BATCH) {
+        result = result.and(reader.read_batch(batch));
+    }
+    if let Err(why) = result
+        && (awaited || !why.is_layout())
+    {
+        reader.notes.issue("locks", why);
+    }
+    reader.found
+}
+
+impl Context<'_> {
     /// Set from the moment a thread queues up for a queuing lock until it is handed over
     /// (`__kmp_acquire_queuing_lock_timed_template`).
     pub(super) fn queued_for_lock(&self, thread: &KmpThread) -> Result<bool, Reason> {
         Ok(matches!(thread.idle, Idle::No) && thread.view.flag(&self.kmp.structs.info.spin_here)?)
     }
 
-    /// Every lock and critical of an indirect kind is in a table.
-    pub(super) fn read_locks(&mut self) {
-        let queued = self.threads.iter().any(|t| matches!(self.queued_for_lock(t), Ok(true)));
-        if self.kmp.global(schema::LOCK_TABLE).is_none() && !queued {
-            return;
-        }
-        self.lock_awaited = queued;
-        let (entries, mut result) = self.lock_entries();
-        for batch in entries.chunks(limits::BATCH) {
-            result = result.and(self.read_batch(batch));
-        }
-        if let Err(why) = result
-            && (queued || !why.is_layout())
-        {
-            self.issue("locks", why);
-        }
+    /// Number of the system call `futex`.
+    pub(super) fn futex_call(&self) -> Option<u64> {
+        self.target.arch().machine.call_number("futex")
     }
+}
 
+impl Locks {
+    /// Files a lock that is held or waited for. `owner` is the number of the owner plus one where it is recorded.
+    fn add(
+        &mut self,
+        threads: &Threads,
+        entry: &Entry,
+        critical: bool,
+        by: &Slot,
+        held: bool,
+        owner: Option<u64>,
+    ) -> LockId {
+        let kind = match (critical, entry.nest) {
+            (true, _) => LockKind::Critical,
+            (false, true) => LockKind::NestLock,
+            (false, false) => LockKind::Lock,
+        };
+        let name = (!critical).then(|| format!("lock #{} of the runtime's table", entry.index));
+        let owner = match owner.filter(|owner| *owner != 0) {
+            _ if !held => by.fact(Ok(None)),
+            Some(owner) => by.fact(threads.owner(owner).map(Some)),
+            None if entry.nest => Fact::unknown(Own::OwnerChanging),
+            None => Fact::unknown(Own::NoOwner),
+        };
+        self.list.push(RawLock {
+            object: entry.lock,
+            kind: by.fact(Ok(kind)),
+            name,
+            location: None,
+            owner,
+            held: by.fact(Ok(held)),
+            // `KMP_INIT_I_LOCK`: the index, above a bit that is clear; of a critical its variable holds a pointer.
+            variable_word: u32::try_from(entry.index << 1).ok().filter(|_| !critical),
+            depth: None,
+            waiters: Vec::new(),
+            queued: false,
+        });
+        LockId(self.list.len() - 1)
+    }
+}
+
+impl LockReader<'_> {
     /// What the table has, as far as it can be read.
     fn lock_entries(&mut self) -> (Vec<Entry>, Result<(), Reason>) {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
-        let kinds = kinds(self.target.arch().machine);
+        let kinds = kinds(self.context.target.arch().machine);
         let mut entries = Vec::new();
         let mut read = || -> Result<(), Reason> {
-            let mut table = self.global(schema::LOCK_TABLE)?;
+            let mut table = self.context.global(schema::LOCK_TABLE)?;
             let mut seen = HashSet::new();
             let mut first = 0u64;
             while !table.is_null() && seen.insert(table) {
-                let view = View::read(self.target, table, s.lock_table.size)?;
+                let view = View::read(self.context.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
                 if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
                     return Err(Reason::Inconsistent(format!("the table of locks at {table} contradicts itself")));
@@ -116,10 +185,11 @@ impl Reader<'_> {
                             limits::LOCKS
                         )));
                     }
-                    let row = self.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
+                    let row = self.context.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
                     let here = (used - index).min(LOCKS_PER_ROW);
                     let addrs: Vec<Addr> = (0..here).map(|n| row.offset(n.wrapping_mul(size))).collect();
-                    for (entry, index) in View::read_each(self.target, &addrs, size).into_iter().zip(first + index..) {
+                    let read = View::read_each(self.context.target, &addrs, size);
+                    for (entry, index) in read.into_iter().zip(first + index..) {
                         let entry = entry?;
                         let lock = entry.ptr(&s.indirect_lock.lock)?;
                         let kind = usize::try_from(entry.uint(&s.indirect_lock.kind)?).ok();
@@ -144,7 +214,7 @@ impl Reader<'_> {
     }
 
     fn read_batch(&mut self, batch: &[Entry]) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let mut result = Ok(());
         let mut by_how: HashMap<u8, Vec<&Entry>> = HashMap::new();
@@ -168,7 +238,7 @@ impl Reader<'_> {
                 }
             };
             let addrs: Vec<Addr> = entries.iter().map(|e| e.lock).collect();
-            for (entry, lock) in entries.iter().zip(View::read_each(self.target, &addrs, size)) {
+            for (entry, lock) in entries.iter().zip(View::read_each(self.context.target, &addrs, size)) {
                 let read = lock.and_then(|lock| match how {
                     How::Ticket => self.read_ticket(entry, &lock),
                     How::Queuing => self.read_queuing(entry, &lock),
@@ -182,80 +252,39 @@ impl Reader<'_> {
         result
     }
 
-    /// A thread by its number plus one, as locks name their owners. One that is not found has ended only if all were.
-    fn owner(&self, number: u64) -> Result<Owner, Reason> {
-        let gtid = number.wrapping_sub(1);
-        let thread = u32::try_from(gtid).ok().and_then(|gtid| self.by_gtid.get(&gtid));
-        match thread.and_then(|index| self.threads[*index].lwp) {
-            Some(lwp) => Ok(Owner::Thread(lwp)),
-            None if self.all_threads => Ok(Owner::Gone(gtid)),
-            None => Err(Reason::Inconsistent(format!("its owner, thread {gtid} of the runtime, was not found"))),
-        }
-    }
-
-    /// Files a lock that is held or waited for. `owner` is the number of the owner plus one where it is recorded.
-    fn add_lock(&mut self, entry: &Entry, critical: bool, by: &Slot, held: bool, owner: Option<u64>) -> LockId {
-        let kind = match (critical, entry.nest) {
-            (true, _) => LockKind::Critical,
-            (false, true) => LockKind::NestLock,
-            (false, false) => LockKind::Lock,
-        };
-        let name = (!critical).then(|| format!("lock #{} of the runtime's table", entry.index));
-        let owner = match owner.filter(|owner| *owner != 0) {
-            _ if !held => by.fact(Ok(None)),
-            Some(owner) => by.fact(self.owner(owner).map(Some)),
-            None if entry.nest => Fact::unknown(Own::OwnerChanging),
-            None => Fact::unknown(Own::NoOwner),
-        };
-        self.locks.push(RawLock {
-            object: entry.lock,
-            kind: by.fact(Ok(kind)),
-            name,
-            location: None,
-            owner,
-            held: by.fact(Ok(held)),
-            // `KMP_INIT_I_LOCK`: the index, above a bit that is clear; of a critical its variable holds a pointer.
-            variable_word: u32::try_from(entry.index << 1).ok().filter(|_| !critical),
-            depth: None,
-            waiters: Vec::new(),
-            queued: false,
-        });
-        LockId(self.locks.len() - 1)
-    }
-
     /// A queuing lock knows its first and last waiter; the threads in between are chained.
     fn read_queuing(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let addr = entry.lock;
         // A live lock points to itself; entries of destroyed locks are reused or stale.
         let alive = lock.ptr(&s.queuing.initialized)? == addr;
         // That all were destroyed proves nothing, unless somebody waits for one.
-        if alive || self.lock_awaited {
-            self.check.note("no lock points to itself", alive);
+        if alive || self.awaited {
+            self.notes.check.note("no lock points to itself", alive);
         }
         let head = lock.int(&s.queuing.head_id)?;
         if !alive || head == 0 {
             return Ok(());
         }
         let critical = lock.uint(&s.queuing.flags)? & 1 != 0;
-        let location = self.line_in(lock, &s.queuing.location).value().cloned();
+        let location = self.context.line_in(lock, &s.queuing.location).value().cloned();
         let owner = lock.uint(&s.queuing.owner_id).ok();
-        let id = self.add_lock(entry, critical, &s.queuing.head_id, true, owner);
-        self.locks[id.0].location = location.clone();
-        self.locks[id.0].depth = lock.count(&s.queuing.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
-        self.locks[id.0].queued = true;
-        let name = self.locks[id.0].name.clone();
+        let id = self.found.add(self.threads, entry, critical, &s.queuing.head_id, true, owner);
+        self.found.list[id.0].location = location.clone();
+        self.found.list[id.0].depth = lock.count(&s.queuing.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.found.list[id.0].queued = true;
+        let name = self.found.list[id.0].name.clone();
         let kind = if critical { WaitKind::Critical } else { WaitKind::Lock };
         let (mut next, last) = (head, lock.int(&s.queuing.tail_id)?);
         for _ in 0..limits::TEAM_SIZE {
             if next <= 0 {
                 break;
             }
-            self.budget.spend(1)?;
+            self.notes.budget.spend(1)?;
             let gtid = (next - 1) as u32;
-            let Some(waiter) = self.by_gtid.get(&gtid).map(|i| &self.threads[*i]) else {
-                self.locks[id.0].queued = false;
+            let Some(waiter) = self.threads.by_gtid.get(&gtid).map(|i| &self.threads.list[*i]) else {
+                self.found.list[id.0].queued = false;
                 return Err(Reason::Inconsistent(format!(
                     "the lock at {addr} names gtid {gtid} as a waiter, which does not exist"
                 )));
@@ -268,8 +297,8 @@ impl Reader<'_> {
                 over: s.info.spin_here.fact(Ok(false)),
                 ..Wait::new(kind, addr, origin)
             };
-            self.locks[id.0].waiters.extend(waiter.lwp);
-            self.lock_waits.insert(gtid, wait);
+            self.found.list[id.0].waiters.extend(waiter.lwp);
+            self.found.waits.insert(gtid, wait);
             if next == last {
                 break;
             }
@@ -279,7 +308,7 @@ impl Reader<'_> {
     }
 
     fn read_ticket(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let t = &kmp.structs.ticket;
         // Intel's lock has the pointer in place of the flag.
         let own = lock.ptr(&t.self_).or_else(|_| lock.ptr(&t.initialized))?;
@@ -288,28 +317,28 @@ impl Reader<'_> {
             return Ok(());
         }
         let critical = lock.uint(&t.flags)? & 1 != 0;
-        let id = self.add_lock(entry, critical, &t.now_serving, true, lock.uint(&t.owner_id).ok());
-        self.locks[id.0].depth = lock.count(&t.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
-        self.locks[id.0].location = self.line_in(lock, &t.location).value().cloned();
+        let id = self.found.add(self.threads, entry, critical, &t.now_serving, true, lock.uint(&t.owner_id).ok());
+        self.found.list[id.0].depth = lock.count(&t.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.found.list[id.0].location = self.context.line_in(lock, &t.location).value().cloned();
         Ok(())
     }
 
     /// The next thread to come gets the ticket `next_ticket`, and may go on at once if the word of that ticket holds it.
     fn read_drdpa(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let d = &kmp.structs.drdpa;
         if lock.ptr(&d.initialized)? != entry.lock {
             return Ok(());
         }
         let (ticket, mask) = (lock.uint(&d.next_ticket)?, lock.uint(&d.mask)?);
         let word = lock.ptr(&d.polls)?.offset((ticket & mask).wrapping_mul(8));
-        if self.target.read_u64(word)? >= ticket {
+        if self.context.target.read_u64(word)? >= ticket {
             return Ok(());
         }
         let critical = lock.uint(&d.flags)? & 1 != 0;
-        let id = self.add_lock(entry, critical, &d.polls, true, lock.uint(&d.owner_id).ok());
-        self.locks[id.0].depth = lock.count(&d.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
-        self.locks[id.0].location = self.line_in(lock, &d.location).value().cloned();
+        let id = self.found.add(self.threads, entry, critical, &d.polls, true, lock.uint(&d.owner_id).ok());
+        self.found.list[id.0].depth = lock.count(&d.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
+        self.found.list[id.0].location = self.context.line_in(lock, &d.location).value().cloned();
         Ok(())
     }
 
@@ -324,54 +353,52 @@ impl Reader<'_> {
     ) -> Result<(), Reason> {
         let value = lock.uint(word)?;
         if value & 0xff == tag && value >> 8 != 0 {
-            let id = self.add_lock(entry, false, word, true, Some(value >> 8 >> low));
-            self.locks[id.0].depth = lock.count(depth).ok().filter(|depth| *depth > 0);
+            let id = self.found.add(self.threads, entry, false, word, true, Some(value >> 8 >> low));
+            self.found.list[id.0].depth = lock.count(depth).ok().filter(|depth| *depth > 0);
         }
         Ok(())
     }
+}
 
+impl WaitReader<'_> {
     /// A thread that sleeps for a futex lock, by the arguments of its system call: unlike the C library, which this runtime
     /// else sleeps through, it makes the plain one, and what it expects in the word names a thread of the runtime as owner.
     pub(super) fn futex_lock(&mut self, registers: &Registers) -> Option<Wait> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs.futex;
-        let call = registers.syscall.filter(|call| Some(call.number) == self.futex_call())?;
+        let call = registers.syscall.filter(|call| Some(call.number) == self.context.futex_call())?;
         let [word, operation, expected, timeout, ..] = call.args;
         let (word, expected) = (Addr(word), expected & u64::from(u32::MAX));
-        let names = |value: u64| u32::try_from(value >> 9).ok().and_then(|n| self.by_gtid.get(&n.checked_sub(1)?));
+        let by_gtid = &self.threads.by_gtid;
+        let names = |value: u64| u32::try_from(value >> 9).ok().and_then(|n| by_gtid.get(&n.checked_sub(1)?));
         // FUTEX_WAIT without FUTEX_PRIVATE_FLAG, and the bit that says that somebody sleeps.
         if operation != 0 || timeout != 0 || expected & 0x1ff != 0x100 | FUTEX_TAG || names(expected).is_none() {
             return None;
         }
-        let value = u64::from(self.target.read_u32(word).ok()?);
+        let value = u64::from(self.context.target.read_u32(word).ok()?);
         let held = value >> 8 != 0;
         if value & 0xff != FUTEX_TAG {
             return None;
         }
-        let known = self.locks.iter().position(|lock| lock.object == word);
+        let known = self.locks.list.iter().position(|lock| lock.object == word);
         let id = known.map_or_else(
             || {
                 let entry = Entry { lock: word, index: 0, how: How::Futex, nest: false };
-                let id = self.add_lock(&entry, false, &s.poll, held, Some(value >> 9));
+                let id = self.locks.add(self.threads, &entry, false, &s.poll, held, Some(value >> 9));
                 // Whether it is a critical its variable tells, whose name is looked up after the stop.
-                self.locks[id.0].kind = Fact::unknown(Own::LockOrCritical);
-                self.locks[id.0].name = None;
+                self.locks.list[id.0].kind = Fact::unknown(Own::LockOrCritical);
+                self.locks.list[id.0].name = None;
                 id
             },
             LockId,
         );
-        let nest = self.locks[id.0].kind.get() == Some(LockKind::NestLock);
+        let nest = self.locks.list[id.0].kind.get() == Some(LockKind::NestLock);
         Some(Wait {
             lock: Some(id),
             over: s.poll.fact(Ok(!held)),
             asleep: Some(true),
-            name: self.locks[id.0].name.clone(),
+            name: self.locks.list[id.0].name.clone(),
             ..Wait::new(if nest { WaitKind::Lock } else { WaitKind::Mutex }, word, Origin::Registers)
         })
-    }
-
-    /// Number of the system call `futex`.
-    pub(super) fn futex_call(&self) -> Option<u64> {
-        self.target.arch().machine.call_number("futex")
     }
 }

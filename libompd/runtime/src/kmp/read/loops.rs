@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use ompd_process::Addr;
 
-use crate::kmp::reason::Own;
 use super::super::schema::Structs;
-use super::Reader;
 use super::doacross::Nests;
+use super::teams::Teams;
+use super::{Context, Notes};
 use crate::bind::{Slot, View};
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -89,24 +90,32 @@ fn fields(s: &Structs, wide: bool) -> Fields<'_> {
     }
 }
 
-impl Reader<'_> {
-    /// The loops that members of teams are in.
-    pub(super) fn read_loops(&mut self) {
-        let teams: Vec<(Addr, View)> = self.teams.iter().map(|(addr, view)| (*addr, view.clone())).collect();
-        let mut told = false;
-        for (addr, team) in teams {
-            let Some(id) = self.innermost(addr) else { continue };
-            if let Err(why) = self.read_loops_of(id, &team)
-                && !why.is_layout()
-                && !std::mem::replace(&mut told, true)
-            {
-                self.issue(format!("loops of team {addr}"), why);
-            }
+/// Reads the loops of teams.
+struct LoopReader<'a> {
+    context: &'a Context<'a>,
+    notes: &'a mut Notes,
+    loops: Vec<Loop>,
+}
+
+/// The loops that members of teams are in.
+pub(super) fn read(context: &Context<'_>, teams: &Teams, notes: &mut Notes) -> Vec<Loop> {
+    let mut reader = LoopReader { context, notes, loops: Vec::new() };
+    let mut told = false;
+    for (addr, team) in &teams.found {
+        let Some(id) = teams.innermost(*addr) else { continue };
+        if let Err(why) = reader.read_loops_of(id, team)
+            && !why.is_layout()
+            && !std::mem::replace(&mut told, true)
+        {
+            reader.notes.issue(format!("loops of team {addr}"), why);
         }
     }
+    reader.loops
+}
 
+impl LoopReader<'_> {
     fn read_loops_of(&mut self, id: TeamId, team: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         // In a team of one thread there is nothing to share.
         if team.count(&s.team.serialized)? > 0 {
@@ -117,11 +126,11 @@ impl Reader<'_> {
         let addrs: Vec<Addr> = (0..u64::from(members)).map(|n| array.offset(n.wrapping_mul(stride))).collect();
         let mut loops: BTreeMap<Addr, Vec<(u32, Addr)>> = BTreeMap::new();
         let mut nests = Nests::default();
-        let ended = self.ends_doacross_loops(team)?;
+        let ended = self.context.ends_doacross_loops(team)?;
         let mut member = 0;
         for batch in addrs.chunks(limits::BATCH) {
-            self.bulk.spend(batch.len() as u64)?;
-            for data in View::read_each(self.target, batch, stride) {
+            self.notes.bulk.spend(batch.len() as u64)?;
+            for data in View::read_each(self.context.target, batch, stride) {
                 let data = data?;
                 let shared = data.ptr(&s.disp.sh_current)?;
                 if !shared.is_null() {
@@ -142,7 +151,7 @@ impl Reader<'_> {
             self.loops.push(found);
         }
         for nest in nests.all() {
-            let (doacross, through) = self.doacross(&nest)?;
+            let (doacross, through) = self.context.doacross(&nest)?;
             // A member is in one loop at a time: what hands out the iterations is the same one.
             let same = |of: &&mut Loop| of.members.iter().any(|member| nest.members.contains(member));
             if let Some(of) = self.loops[begun..].iter_mut().find(same) {
@@ -151,19 +160,19 @@ impl Reader<'_> {
                 of.members.sort_unstable();
                 of.members.dedup();
             } else {
-                self.loops.push(self.plain_doacross(id, &nest, doacross, through));
+                self.loops.push(self.context.plain_doacross(id, &nest, doacross, through));
             }
         }
         Ok(())
     }
 
     fn read_loop(&mut self, team: TeamId, size: u32, shared: Addr, parts: &[(u32, Addr)]) -> Result<Loop, Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let (p, h) = (&s.loop_private, &s.loop_shared);
-        let common = View::read(self.target, shared, h.size)?;
+        let common = View::read(self.context.target, shared, h.size)?;
         let addrs: Vec<Addr> = parts.iter().map(|(_, private)| *private).filter(|private| !private.is_null()).collect();
-        let mut views = View::read_each(self.target, &addrs, p.size.bytes_to_read()?).into_iter();
+        let mut views = View::read_each(self.context.target, &addrs, p.size.bytes_to_read()?).into_iter();
         let mut members: Vec<Part> = Vec::with_capacity(parts.len());
         for (member, private) in parts {
             let private = if private.is_null() { None } else { views.next().transpose()? };
@@ -274,7 +283,7 @@ impl Reader<'_> {
 
     /// What members have left of their own: chunks from `count` on up to `ub`.
     fn shares(&self, members: &[Part], f: &Fields<'_>, total: u64, chunk: u64) -> Result<Vec<Chunk>, Reason> {
-        let p = &self.kmp.structs.loop_private;
+        let p = &self.context.kmp.structs.loop_private;
         let mut shares = Vec::new();
         for part in members {
             let Some(private) = &part.private else { continue };

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ompd_process::{Addr, TargetExt};
+use ompd_process::Addr;
 
-use crate::kmp::reason::Own;
-use super::Reader;
+use super::tasks::TaskReader;
 use crate::bind::{Part, View};
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 use crate::window::Structs;
@@ -48,12 +48,12 @@ pub(super) struct Queued {
     structs: Option<Structs>,
 }
 
-impl Reader<'_> {
+impl TaskReader<'_> {
     /// Ready tasks of a team: each member has a ring of pointers to tasks, and so has each priority (LLVM 15 and later).
     pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
-        let view = View::read(self.target, task_team, s.task_team.size)?;
+        let view = View::read(self.context.target, task_team, s.task_team.size)?;
         let by_member = self.read_members(&view);
         // Where this release has no such queues, there is nothing to say.
         let list = view.ptr(&s.task_team.pri_begin).or_else(|_| view.ptr(&s.task_team.pri_list));
@@ -66,7 +66,7 @@ impl Reader<'_> {
     }
 
     fn read_members(&mut self, task_team: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let (array, members) = (task_team.ptr(&s.task_team.threads_data)?, task_team.count(&s.task_team.nproc)?);
         if array.is_null() {
@@ -81,8 +81,8 @@ impl Reader<'_> {
         let size = s.thread_data.size.bytes_to_read()?;
         let mut first = Ok(());
         for (batch, addrs) in addrs.chunks(limits::BATCH).enumerate() {
-            self.bulk.spend(addrs.len() as u64)?;
-            for (place, data) in View::read_each(self.target, addrs, size).into_iter().enumerate() {
+            self.notes.bulk.spend(addrs.len() as u64)?;
+            for (place, data) in View::read_each(self.context.target, addrs, size).into_iter().enumerate() {
                 let read = data.and_then(|data| self.read_ring(&data));
                 let member = batch * limits::BATCH + place;
                 if let Err(why) = read
@@ -101,13 +101,13 @@ impl Reader<'_> {
 
     /// Tasks with a priority are not the members' but the team's (`__kmp_push_priority_task`).
     fn read_priorities(&mut self, list: Addr) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let mut at = list;
         let mut seen = HashSet::new();
         while !at.is_null() && seen.insert(at) {
-            self.bulk.spend(1)?;
-            let entry = View::read(self.target, at, s.task_pri.size)?;
+            self.notes.bulk.spend(1)?;
+            let entry = View::read(self.context.target, at, s.task_pri.size)?;
             let data = entry.within(&s.task_pri.td, 0, s.thread_data.size)?;
             self.read_ring(&data)?;
             at = entry.ptr(&s.task_pri.next)?;
@@ -117,7 +117,7 @@ impl Reader<'_> {
 
     /// One ring of pointers to tasks.
     fn read_ring(&mut self, data: &View) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let d = &kmp.structs.thread_data;
         let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
         if ring.is_null() {
@@ -137,8 +137,8 @@ impl Reader<'_> {
         let mut at = head;
         while left > 0 {
             let count = left.min(slots - at).min(limits::BATCH as u64);
-            self.bulk.spend(count)?;
-            let tasks = self.read_pointers(ring, at, count)?;
+            self.notes.bulk.spend(count)?;
+            let tasks = self.context.read_pointers(ring, at, count)?;
             if tasks.iter().any(|task| task.is_null()) {
                 return Err(Reason::from(Own::HasHoles));
             }
@@ -153,16 +153,16 @@ impl Reader<'_> {
     /// out. What such a slot points to may have been freed long ago. It is a task that is not over if it says so of itself in
     /// every way there is, and if one of its parent's children that are not over was not found.
     pub(super) fn find_detached(&mut self) -> Result<(), Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let mut lacking: HashMap<Addr, u64> = HashMap::new();
-        for (task, view) in self.tasks.iter().zip(&self.task_views) {
+        for (task, view) in self.found.list.iter().zip(&self.found.views) {
             let children = view.count(&s.taskdata.incomplete_children).unwrap_or(0);
             if children > 0 {
                 *lacking.entry(task.descriptor).or_default() += u64::from(children);
             }
         }
-        for (task, view) in self.tasks.iter().zip(&self.task_views) {
+        for (task, view) in self.found.list.iter().zip(&self.found.views) {
             if task.kind.get().is_some_and(TaskKind::is_explicit)
                 && let Some(left) = view.ptr(&s.taskdata.parent).ok().and_then(|parent| lacking.get_mut(&parent))
             {
@@ -170,7 +170,7 @@ impl Reader<'_> {
             }
         }
         for kin in self.queued.kin.values().filter(|kin| kin.more > 0) {
-            let parent = self.task_views[kin.like.0].ptr(&s.taskdata.parent).ok();
+            let parent = self.found.views[kin.like.0].ptr(&s.taskdata.parent).ok();
             if let Some(left) = parent.and_then(|parent| lacking.get_mut(&parent)) {
                 *left = left.saturating_sub(kin.more);
             }
@@ -181,13 +181,13 @@ impl Reader<'_> {
             let mut first = 0;
             while first < slots && !lacking.is_empty() {
                 let count = (slots - first).min(limits::BATCH as u64);
-                self.bulk.spend(count)?;
-                let mut tasks = self.read_pointers(ring, first, count)?;
-                tasks.retain(|task| !task.is_null() && !self.task_ids.contains_key(task) && met.insert(*task));
-                self.bulk.spend(tasks.len() as u64)?;
+                self.notes.bulk.spend(count)?;
+                let mut tasks = self.context.read_pointers(ring, first, count)?;
+                tasks.retain(|task| !task.is_null() && !self.found.ids.contains_key(task) && met.insert(*task));
+                self.notes.bulk.spend(tasks.len() as u64)?;
                 let size = s.taskdata.size.bytes_to_read()?;
                 // What was freed need not be there any more.
-                for view in View::read_each(self.target, &tasks, size).into_iter().flatten() {
+                for view in View::read_each(self.context.target, &tasks, size).into_iter().flatten() {
                     let parent = view.ptr(&s.taskdata.parent)?;
                     let is_lacking = lacking.get(&parent).is_some_and(|left| *left > 0);
                     if is_lacking && self.is_detached(&view)? {
@@ -204,28 +204,20 @@ impl Reader<'_> {
 
     /// A task with a `detach` clause whose body is over, and whose event is pending.
     fn is_detached(&self, view: &View) -> Result<bool, Reason> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let flag = |slot| self.flag(view, slot);
         let (explicit, started) = (flag(&s.flags.tasktype)?, flag(&s.flags.started)?);
         let (detachable, proxy, complete) =
             (flag(&s.flags.detachable)?, flag(&s.flags.proxy)?, flag(&s.flags.complete)?);
         let pending = view.uint(&s.taskdata.event_type)? == super::tasks::EVENT_PENDING;
-        let of_team = self.teams.contains_key(&view.ptr(&s.taskdata.team)?);
+        let of_team = self.teams.found.contains_key(&view.ptr(&s.taskdata.team)?);
         Ok(explicit && started && detachable && proxy && !complete && pending && of_team)
-    }
-
-    /// `count` pointers of an array, from `first` on.
-    pub(super) fn read_pointers(&self, array: Addr, first: u64, count: u64) -> Result<Vec<Addr>, Reason> {
-        let arch = self.target.arch();
-        let width = u64::from(arch.pointer_bytes);
-        let bytes = self.target.read_vec(array.offset(first.wrapping_mul(width)), count.saturating_mul(width))?;
-        Ok(bytes.chunks_exact(usize::from(arch.pointer_bytes).max(1)).map(|b| Addr(arch.byte_order.uint(b))).collect())
     }
 
     /// Bytes of a task to be filed: the runtime's and the compiler's part.
     pub(super) fn task_bytes(&self) -> Result<u64, Reason> {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         match (s.taskdata.size.get(), s.task.size.bytes_to_read()) {
             (Ok(runtimes), Ok(compilers)) => Ok(runtimes.saturating_add(compilers)),
             _ => s.taskdata.size.bytes_to_read(),
@@ -236,7 +228,7 @@ impl Reader<'_> {
     fn file_queued(&mut self, tasks: &[Addr]) -> Result<(), Reason> {
         let size = self.task_bytes()?;
         let mut structs = std::mem::take(&mut self.queued.structs).unwrap_or_else(Structs::new);
-        structs.read(self.target, tasks, size);
+        structs.read(self.context.target, tasks, size);
         for index in 0..tasks.len() {
             self.file_task(structs.get(index), None);
         }
@@ -256,10 +248,10 @@ impl Reader<'_> {
 
     fn try_file_task(&mut self, task: Part<'_>, node: Option<(Addr, i64)>) -> Result<(), Reason> {
         let addr = task.addr();
-        if self.task_ids.contains_key(&addr) {
+        if self.found.ids.contains_key(&addr) {
             return Ok(());
         }
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
         let own_node = task.ptr(&s.taskdata.depnode).unwrap_or(Addr::NULL);
         if let Some((node, _)) = node
@@ -309,9 +301,9 @@ impl Reader<'_> {
             self.queued.kin.entry(key).or_insert(Kin { like: id, listed: 0, more: 0 }).listed += 1;
         }
         if let Some((_, before)) = node
-            && self.tasks[id.0].state.get() == Some(TaskState::Ready)
+            && self.found.list[id.0].state.get() == Some(TaskState::Ready)
         {
-            self.tasks[id.0].state = if before > 0 {
+            self.found.list[id.0].state = if before > 0 {
                 s.depnode.npredecessors.fact(Ok(TaskState::Blocked))
             } else {
                 Fact::unknown(Own::AboutToBeQueued)
@@ -327,12 +319,12 @@ impl Reader<'_> {
             self.queued.kin.values().map(|k| MoreTasks { like: k.like, count: k.more }).collect();
         more.retain(|more| more.count > 0);
         more.sort_by_key(|more| more.like);
-        self.more_tasks = more;
+        self.found.more = more;
         if self.queued.unlisted > 0 {
-            self.issue("tasks in queues", Trouble::KindsCounted { count: self.queued.unlisted });
+            self.notes.issue("tasks in queues", Trouble::KindsCounted { count: self.queued.unlisted });
         }
         if let Some(why) = self.queued.first_error.take().filter(|why| !why.is_layout()) {
-            self.issue("tasks in queues", why);
+            self.notes.issue("tasks in queues", why);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use ompd_process::TargetExt;
 
-use super::Reader;
+use super::Context;
 use crate::limits;
 use crate::model::*;
 
@@ -28,7 +28,7 @@ pub(super) const SAID_OF_LIBRARY: &[(&str, &str)] = &[
 /// `enum kmp_target_offload_kind`.
 pub(super) const OFFLOADS: &[(i64, &str)] = &[(0, "disabled"), (1, "default"), (2, "mandatory")];
 
-impl Reader<'_> {
+impl Context<'_> {
     /// A variable of `size` bytes, signed.
     pub(super) fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
         let Some((addr, origin)) = self.kmp.global(name) else {

@@ -3,10 +3,15 @@
 use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
-use crate::kmp::reason::Own;
-use super::{Barriers, Idle, Reader};
+use super::idle::Idle;
+use super::locks::Locks;
+use super::tasks::Tasks;
+use super::teams::Teams;
+use super::threads::{KmpThread, Threads};
+use super::{Barriers, Context, Notes};
 use crate::bind::{Slot, View};
 use crate::excerpt::NOT_LOOKED_FOR;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -28,16 +33,50 @@ const EXPLICIT: u32 = 0x20;
 /// `KMP_IDENT_BARRIER_IMPL_MASK`.
 const IMPLICIT_MASK: u32 = 0x1c0;
 
-impl Reader<'_> {
+/// What threads wait for, in their order, and all locks.
+pub(super) struct Waits {
+    pub(super) of_threads: Vec<Fact<Option<Wait>>>,
+    pub(super) locks: Vec<RawLock>,
+}
+
+/// Reads what threads wait for.
+pub(super) struct WaitReader<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) threads: &'a Threads,
+    pub(super) teams: &'a Teams,
+    pub(super) tasks: &'a Tasks,
+    pub(super) locks: Locks,
+    notes: &'a mut Notes,
+}
+
+/// What threads wait for. Locks are added that show in waits only.
+pub(super) fn read(
+    context: &Context<'_>,
+    threads: &Threads,
+    teams: &Teams,
+    tasks: &Tasks,
+    locks: Locks,
+    notes: &mut Notes,
+) -> Waits {
+    let mut reader = WaitReader { context, threads, teams, tasks, locks, notes };
+    let wait = |(index, thread): (usize, &KmpThread)| match (&thread.idle, context.reach.wants_waits()) {
+        (Idle::No, false) => Fact::unknown(NOT_LOOKED_FOR),
+        _ => reader.wait_of(index),
+    };
+    let of_threads = threads.list.iter().enumerate().map(wait).collect();
+    Waits { of_threads, locks: reader.locks.list }
+}
+
+impl WaitReader<'_> {
     /// A thread's state in one kind of barrier.
     pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Reason> {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         thread.within(&s.info.bar, which as u64, s.bstate.size)
     }
 
     /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
     pub(super) fn slept_on(&self, thread: &View) -> Result<Option<Addr>, Reason> {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let flag = thread.ptr(&s.info.sleep_loc)?;
         if flag.is_null() {
             return Ok(None);
@@ -52,13 +91,13 @@ impl Reader<'_> {
             }
             Err(why) => return Err(why),
         };
-        Ok(Some(View::read(self.target, flag, size)?.ptr(slot)?))
+        Ok(Some(View::read(self.context.target, flag, size)?.ptr(slot)?))
     }
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
     /// (`__kmp_barrier_template`). The primary leaves no such mark: it counts as arrived when it sleeps in the barrier.
     pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Result<Option<(Barriers, Addr)>, Reason> {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         for which in BARRIERS {
             let own = self.barrier_state(thread, which)?;
             let shared = team.within(&s.team.bar, which as u64, s.balign.size)?;
@@ -72,8 +111,8 @@ impl Reader<'_> {
 
     /// If `word` is some thread's barrier word: which barrier.
     pub(super) fn barrier_word(&self, word: Addr) -> Option<Barriers> {
-        let s = &self.kmp.structs;
-        let at = word.0 - self.thread_around(word)?.0;
+        let s = &self.context.kmp.structs;
+        let at = word.0 - self.threads.around(self.context, word)?.0;
         BARRIERS.into_iter().find(|which| {
             let state = match which {
                 Barriers::Plain => s.info.bar.offset(),
@@ -89,13 +128,13 @@ impl Reader<'_> {
     /// Which kind of barrier it is that a thread has entered last, by what the compiler handed over with the call
     /// (`__kmpc_barrier` keeps it).
     fn barrier_kind(&self, thread: &View) -> Fact<BarrierKind> {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let read = || -> Result<Option<u32>, Reason> {
             let ident = thread.ptr(&s.info.ident)?;
             if ident.is_null() || s.ident.psource.offset()? != IDENT_TEXT {
                 return Ok(None);
             }
-            Ok(Some(self.target.read_u32(ident.offset(IDENT_FLAGS))?))
+            Ok(Some(self.context.target.read_u32(ident.offset(IDENT_FLAGS))?))
         };
         let (Some(origin), flags) = (s.info.ident.origin(), read()) else {
             return Fact::unknown(Common::NotKnownOfThisRuntime);
@@ -107,9 +146,7 @@ impl Reader<'_> {
                 (false, 0x0c0) => Fact::known(BarrierKind::Sections, origin),
                 (false, 0x140) => Fact::known(BarrierKind::Single, origin),
                 (false, IMPLICIT_MASK) => Fact::known(BarrierKind::Workshare, origin),
-                _ => Fact::unknown(
-                    Own::CallNotMarked,
-                ),
+                _ => Fact::unknown(Own::CallNotMarked),
             },
             Ok(None) => Fact::unknown(Own::NoCallRecorded),
             Err(why) => why.into(),
@@ -117,23 +154,23 @@ impl Reader<'_> {
     }
 
     /// True if the record of the barrier that a thread has entered last says where that stands.
-    fn has_line(&mut self, thread: &View, wait: &Wait) -> bool {
-        let ident = &self.kmp.structs.info.ident;
-        match (&self.focused, thread.ptr(ident), ident.origin()) {
-            (Some(_), Ok(at), Some(origin)) if !at.is_null() => self.line_at(at, origin).value().is_some(),
+    fn has_line(&self, thread: &View, wait: &Wait) -> bool {
+        let ident = &self.context.kmp.structs.info.ident;
+        match (self.context.reach.is_whole(), thread.ptr(ident), ident.origin()) {
+            (false, Ok(at), Some(origin)) if !at.is_null() => self.context.line_at(at, origin).value().is_some(),
             _ => wait.location.is_some(),
         }
     }
 
     /// True if its team has never made explicit tasks: their queues come with the first of them.
     fn has_no_tasks(&self, thread: &View) -> bool {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let queues = || -> Result<Addr, Reason> {
             let team = thread.ptr(&s.info.task_team)?;
             if team.is_null() {
                 return Ok(Addr::NULL);
             }
-            View::read(self.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
+            View::read(self.context.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
         };
         queues().is_ok_and(Addr::is_null)
     }
@@ -142,18 +179,18 @@ impl Reader<'_> {
     pub(super) fn wait_of(&mut self, index: usize) -> Fact<Option<Wait>> {
         let mut found = self.find_wait(index);
         if let Fact::Known { value: Some(wait), .. } = &mut found {
-            if wait.over.get().is_none() && self.focused.is_none() {
+            if wait.over.get().is_none() && self.context.reach.is_whole() {
                 wait.over = self.is_over(index, wait);
             }
-            if let Some(Ok(registers)) = &self.threads[index].registers {
-                let futex = self.futex_call();
+            if let Some(Ok(registers)) = &self.threads.list[index].registers {
+                let futex = self.context.futex_call();
                 wait.asleep = futex.map(|futex| registers.syscall.is_some_and(|call| call.number == futex));
             }
             if wait.barrier.is_some() {
-                let kind = self.barrier_kind(&self.threads[index].view);
+                let kind = self.barrier_kind(&self.threads.list[index].view);
                 // A task executed at the barrier may have come to another one, in a region of one thread. Where the record has
                 // a line, that is compared with the stack.
-                let view = self.threads[index].view.clone();
+                let view = self.threads.list[index].view.clone();
                 let unsure = kind.value().is_some() && !self.has_no_tasks(&view) && !self.has_line(&view, wait);
                 wait.barrier = Some(match unsure {
                     true => Fact::unknown(Own::RecordMayBeOther),
@@ -165,9 +202,9 @@ impl Reader<'_> {
             }
         }
         // Where the runtime queues no waiters, those that were recognised are told.
-        let lwp = self.threads[index].lwp;
+        let lwp = self.threads.list[index].lwp;
         if let Fact::Known { value: Some(Wait { lock: Some(id), .. }), .. } = &found
-            && let Some(lock) = self.locks.get_mut(id.0).filter(|lock| !lock.queued)
+            && let Some(lock) = self.locks.list.get_mut(id.0).filter(|lock| !lock.queued)
             && !lwp.is_some_and(|lwp| lock.waiters.contains(&lwp))
         {
             lock.waiters.extend(lwp);
@@ -180,25 +217,25 @@ impl Reader<'_> {
         if !matches!(wait.kind, WaitKind::Taskgroup | WaitKind::TaskwaitOrTaskgroup) {
             return None;
         }
-        let s = &self.kmp.structs;
-        let task = self.threads[index].view.ptr(&s.info.current_task).ok()?;
-        let task = self.task_ids.get(&task)?;
-        self.group_ids.get(&self.task_views[task.0].ptr(&s.taskdata.taskgroup).ok()?).copied()
+        let s = &self.context.kmp.structs;
+        let task = self.threads.list[index].view.ptr(&s.info.current_task).ok()?;
+        let task = self.tasks.ids.get(&task)?;
+        self.tasks.group_ids.get(&self.tasks.views[task.0].ptr(&s.taskdata.taskgroup).ok()?).copied()
     }
 
     /// Compares what a thread waits for with memory.
     fn is_over(&self, index: usize, wait: &Wait) -> Fact<bool> {
-        let s = &self.kmp.structs;
-        let raw = &self.threads[index];
-        let task = raw.view.ptr(&s.info.current_task).ok().and_then(|task| self.task_ids.get(&task));
+        let s = &self.context.kmp.structs;
+        let raw = &self.threads.list[index];
+        let task = raw.view.ptr(&s.info.current_task).ok().and_then(|task| self.tasks.ids.get(&task));
         let children = || match task {
-            Some(task) => self.task_views[task.0].count(&s.taskdata.incomplete_children),
+            Some(task) => self.tasks.views[task.0].count(&s.taskdata.incomplete_children),
             None => Err(Reason::from(Common::TaskWasNotRead)),
         };
         let in_group = || -> Result<u32, Reason> {
             let Some(task) = task else { return Err(Reason::from(Common::TaskWasNotRead)) };
-            let group = self.task_views[task.0].ptr(&s.taskdata.taskgroup)?;
-            View::read(self.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
+            let group = self.tasks.views[task.0].ptr(&s.taskdata.taskgroup)?;
+            View::read(self.context.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
         };
         match wait.kind {
             WaitKind::Taskwait => s.taskdata.incomplete_children.fact(children().map(|left| left == 0)),
@@ -209,14 +246,14 @@ impl Reader<'_> {
                 _ => Fact::unknown(Own::WhichOfTwo),
             },
             WaitKind::BarrierTasks => {
-                let left = self.target.read_u32(wait.object);
+                let left = self.context.target.read_u32(wait.object);
                 s.task_team.unfinished.fact(left.map(|left| left == 0).map_err(Reason::from))
             }
             WaitKind::Barrier | WaitKind::RegionEnd | WaitKind::RegionStart | WaitKind::Pool => {
                 let over = self.barrier_over(raw, wait);
                 s.bstate.go.fact(over)
             }
-            WaitKind::Dependences => match task.and_then(|task| self.depend_waits.get(task)) {
+            WaitKind::Dependences => match task.and_then(|task| self.tasks.depend_waits.get(task)) {
                 Some(wait) => s.depnode.npredecessors.fact(Ok(wait.before <= 0)),
                 None => Fact::unknown(Own::MemoryDoesNotTell),
             },
@@ -226,21 +263,21 @@ impl Reader<'_> {
 
     /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. Who gathers, the primary and in a large team
     /// other members as well, goes on once the word of the thread it waits for is ahead of the team's.
-    fn barrier_over(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Reason> {
-        let s = &self.kmp.structs;
+    fn barrier_over(&self, raw: &KmpThread, wait: &Wait) -> Result<bool, Reason> {
+        let s = &self.context.kmp.structs;
         let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
         if primary || self.gathers(raw, wait)? {
-            let team = self.teams.get(&raw.team).zip(self.barrier_word(wait.object));
+            let team = self.teams.found.get(&raw.team).zip(self.barrier_word(wait.object));
             let Some((team, which)) = team else {
                 return Err(Reason::from(Own::WaitsForUnknown));
             };
             let shared = team.within(&s.team.bar, which as u64, s.balign.size)?.uint(&s.balign.arrived)?;
-            let word = self.target.read_u64(wait.object)?;
+            let word = self.context.target.read_u64(wait.object)?;
             return Ok((word & !BARRIER_FLAGS) > (shared & !BARRIER_FLAGS));
         }
         let which = match wait.kind {
             WaitKind::Barrier => {
-                let team = self.teams.get(&raw.team);
+                let team = self.teams.found.get(&raw.team);
                 let arrived = team.map_or(Ok(None), |team| self.arrived_at(&raw.view, team))?;
                 match arrived {
                     Some((Barriers::ForkJoin, _)) => {
@@ -272,10 +309,10 @@ impl Reader<'_> {
     }
 
     /// True if the thread sleeps until another one has arrived: that one's word is what it waits for.
-    fn gathers(&self, raw: &super::KmpThread, wait: &Wait) -> Result<bool, Reason> {
+    fn gathers(&self, raw: &KmpThread, wait: &Wait) -> Result<bool, Reason> {
         let slept_on = self.slept_on(&raw.view)?;
         let own = |word: Addr| {
-            let size = self.kmp.structs.info.size.get();
+            let size = self.context.kmp.structs.info.size.get();
             size.is_ok_and(|size| word >= raw.view.addr() && word.0 - raw.view.addr().0 < size)
         };
         let barrier = matches!(wait.kind, WaitKind::Barrier | WaitKind::RegionEnd);
@@ -284,14 +321,14 @@ impl Reader<'_> {
 
     /// True if a member of the thread's team has made tasks that are not over: until they are, nobody is let go
     /// (`__kmp_execute_tasks_template`).
-    fn has_children(&self, raw: &super::KmpThread) -> Result<bool, Reason> {
-        let s = &self.kmp.structs;
-        for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
-            let task = self.task_ids.get(&other.view.ptr(&s.info.current_task)?);
-            let Some(task) = task.filter(|id| self.tasks[id.0].kind.get() == Some(TaskKind::Implicit)) else {
+    fn has_children(&self, raw: &KmpThread) -> Result<bool, Reason> {
+        let s = &self.context.kmp.structs;
+        for other in self.threads.list.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
+            let task = self.tasks.ids.get(&other.view.ptr(&s.info.current_task)?);
+            let Some(task) = task.filter(|id| self.tasks.list[id.0].kind.get() == Some(TaskKind::Implicit)) else {
                 continue;
             };
-            if self.task_views[task.0].count(&s.taskdata.incomplete_children)? > 0 {
+            if self.tasks.views[task.0].count(&s.taskdata.incomplete_children)? > 0 {
                 return Ok(true);
             }
         }
@@ -299,14 +336,14 @@ impl Reader<'_> {
     }
 
     /// True if the primary of the thread's team, having gathered everyone, sleeps until all tasks are over.
-    fn primary_waits_for_tasks(&self, raw: &super::KmpThread) -> Result<bool, Reason> {
-        let s = &self.kmp.structs;
-        for other in self.threads.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
+    fn primary_waits_for_tasks(&self, raw: &KmpThread) -> Result<bool, Reason> {
+        let s = &self.context.kmp.structs;
+        for other in self.threads.list.iter().filter(|t| matches!(t.idle, Idle::No) && t.team == raw.team) {
             if other.view.count(&s.info.ds_tid)? != 0 {
                 continue;
             }
             if let Some(word) = self.slept_on(&other.view)? {
-                return Ok(self.is_unfinished_word(&other.view, word) && self.target.read_u32(word)? != 0);
+                return Ok(self.is_unfinished_word(&other.view, word) && self.context.target.read_u32(word)? != 0);
             }
         }
         Ok(false)
@@ -315,52 +352,50 @@ impl Reader<'_> {
     /// In order of certainty: idle; in the queue of a lock; in a taskwait; asleep on a word whose meaning is known;
     /// arrived at a barrier; else it runs, unless it is inside the runtime's code, where a spinning wait may hide.
     fn find_wait(&mut self, index: usize) -> Fact<Option<Wait>> {
-        let kmp = self.kmp;
+        let kmp = self.context.kmp;
         let s = &kmp.structs;
-        let raw = &self.threads[index];
+        let raw = &self.threads.list[index];
         match &raw.idle {
             Idle::No => {}
             Idle::Yes(wait) => return Fact::known(Some(wait.clone()), wait.origin),
             Idle::Unsure(why) => return Fact::unknown(why),
         }
-        let queued = match self.queued_for_lock(raw) {
+        let queued = match self.context.queued_for_lock(raw) {
             Ok(queued) => queued,
             Err(why) => return why.into(),
         };
-        if queued && self.focused.is_some() {
-            self.fall_short();
+        if queued && !self.context.reach.is_whole() {
+            self.notes.short = true;
             return Fact::unknown(NOT_LOOKED_FOR);
         }
         if queued {
-            return match self.lock_waits.get(&raw.gtid) {
+            return match self.locks.waits.get(&raw.gtid) {
                 Some(wait) => Fact::known(Some(wait.clone()), wait.origin),
-                None => {
-                    Fact::unknown(Own::NotListedAsWaiter)
-                }
+                None => Fact::unknown(Own::NotListedAsWaiter),
             };
         }
         let (view, team, registers) = (raw.view.clone(), raw.team, raw.registers.clone());
-        let region = self.innermost(team);
+        let region = self.teams.innermost(team);
         let task = match view.ptr(&s.info.current_task) {
             Ok(task) if task.is_null() => None,
-            Ok(task) => match self.task_ids.get(&task) {
+            Ok(task) => match self.tasks.ids.get(&task) {
                 Some(id) => Some(*id),
                 None => return Fact::unknown(Own::WaitingTaskUnreadable { task }),
             },
             Err(why) => return why.into(),
         };
         if let Some(task) = task {
-            let data = self.task_views[task.0].clone();
+            let data = self.tasks.views[task.0].clone();
             match data.int(&s.taskdata.taskwait_thread) {
                 Ok(1..) => {
-                    let location = self.line_in(&data, &s.taskdata.taskwait_ident);
+                    let location = self.context.line_in(&data, &s.taskdata.taskwait_ident);
                     let kind = self.taskwait_kind(&data);
                     return waiting(kind, data.addr(), None, location, &s.taskdata.taskwait_thread);
                 }
                 Ok(_) => {}
                 Err(why) => return why.into(),
             }
-            if let Some(wait) = self.depend_waits.get(&task) {
+            if let Some(wait) = self.tasks.depend_waits.get(&task) {
                 let nowhere = Fact::unknown(Common::NotRecorded);
                 return waiting(WaitKind::Dependences, wait.node, None, nowhere, &s.depnode.npredecessors);
             }
@@ -370,12 +405,12 @@ impl Reader<'_> {
             Err(why) => return why.into(),
         };
         // Set on entry to every explicit and worksharing barrier (`__kmpc_barrier`), not at the end of a region.
-        let entered = self.line_in(&view, &s.info.ident);
+        let entered = self.context.line_in(&view, &s.info.ident);
         // Who has arrived may be executing an explicit task there: then it does not wait. The primary counts nothing up: its
         // words are those of the enclosing team.
-        let in_explicit = task.is_some_and(|t| self.tasks[t.0].kind.get().is_some_and(TaskKind::is_explicit));
+        let in_explicit = task.is_some_and(|t| self.tasks.list[t.0].kind.get().is_some_and(TaskKind::is_explicit));
         let primary = view.int(&s.info.ds_tid).is_ok_and(|number| number == 0);
-        let read_team = self.teams.get(&team);
+        let read_team = self.teams.found.get(&team);
         if read_team.is_none() && !team.is_null() {
             return Fact::unknown(Own::TeamOfArrivalUnreadable);
         }
@@ -391,7 +426,13 @@ impl Reader<'_> {
             // It has not arrived anywhere, and sleeps until it is let into the region.
             let own_go = self.barrier_state(&view, Barriers::ForkJoin).and_then(|state| state.addr_of(&s.bstate.go));
             if own_go.is_ok_and(|go| go == word) && !primary {
-                return waiting(WaitKind::RegionStart, word, region, Fact::unknown(Common::NotRecorded), &s.info.sleep_loc);
+                return waiting(
+                    WaitKind::RegionStart,
+                    word,
+                    region,
+                    Fact::unknown(Common::NotRecorded),
+                    &s.info.sleep_loc,
+                );
             }
             if let Some(which) = self.barrier_word(word) {
                 return barrier(which, word, region, entered, &s.info.sleep_loc);
@@ -403,7 +444,7 @@ impl Reader<'_> {
             if self.is_unfinished_word(&view, word) {
                 return waiting(WaitKind::BarrierTasks, word, region, nowhere, &s.info.sleep_loc);
             }
-            self.fall_short();
+            self.notes.short = true;
             return Fact::unknown(Own::UnknownWord);
         }
         match registers {
@@ -419,13 +460,13 @@ impl Reader<'_> {
     /// Memory tells of no wait. The runtime spins in its own code or through `sched_yield` and sleeps through futex
     /// calls of the C library, so a thread found there may be waiting; a thread anywhere else is not.
     pub(super) fn wait_by_registers(&self, registers: &Registers) -> Fact<Option<Wait>> {
-        let Some(futex) = self.futex_call() else {
+        let Some(futex) = self.context.futex_call() else {
             return Fact::unknown(Own::SystemCallsUnknown);
         };
         let other_call = registers.syscall.is_some_and(|call| call.number != futex);
-        if self.kmp.may_own(self.target, registers.pc) {
+        if self.context.kmp.may_own(self.context.target, registers.pc) {
             Fact::unknown(Own::InRuntimeCode)
-        } else if !other_call && self.kmp.in_libc(registers.pc) {
+        } else if !other_call && self.context.kmp.in_libc(registers.pc) {
             Fact::unknown(Own::InLibraryCode)
         } else {
             Fact::known(None, Origin::Registers)
@@ -435,13 +476,14 @@ impl Reader<'_> {
     /// `__kmpc_omp_taskwait` and `__kmpc_end_taskgroup` leave the same mark. The first waits for children, the second for
     /// the tasks of the group; while there are both, memory does not tell which it is.
     pub(super) fn taskwait_kind(&self, task: &View) -> WaitKind {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let group = match task.ptr(&s.taskdata.taskgroup) {
             Ok(group) if group.is_null() => return WaitKind::Taskwait,
             Ok(group) => group,
             Err(_) => return WaitKind::TaskwaitOrTaskgroup,
         };
-        let in_group = View::read(self.target, group, s.taskgroup.size).and_then(|g| g.uint(&s.taskgroup.count));
+        let in_group = View::read(self.context.target, group, s.taskgroup.size);
+        let in_group = in_group.and_then(|group| group.uint(&s.taskgroup.count));
         match (task.int(&s.taskdata.incomplete_children), in_group) {
             (Ok(1..), Ok(0)) => WaitKind::Taskwait,
             (Ok(0), Ok(1..)) => WaitKind::Taskgroup,
@@ -451,14 +493,14 @@ impl Reader<'_> {
 
     /// The end of a taskgroup waits for its count to become zero (`__kmpc_end_taskgroup`).
     pub(super) fn is_taskgroup_word(&self, task: Option<TaskId>, word: Addr) -> bool {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let Some(task) = task else { return false };
-        let mut at = self.task_views[task.0].ptr(&s.taskdata.taskgroup).unwrap_or(Addr::NULL);
+        let mut at = self.tasks.views[task.0].ptr(&s.taskdata.taskgroup).unwrap_or(Addr::NULL);
         for _ in 0..limits::TASK_DEPTH {
             if at.is_null() {
                 return false;
             }
-            let Ok(group) = View::read(self.target, at, s.taskgroup.size) else { return false };
+            let Ok(group) = View::read(self.context.target, at, s.taskgroup.size) else { return false };
             if group.addr_of(&s.taskgroup.count).is_ok_and(|count| count == word) {
                 return true;
             }
@@ -469,7 +511,7 @@ impl Reader<'_> {
 
     /// The primary, having gathered everyone, waits until no member can make tasks any more (`__kmp_task_team_wait`).
     pub(super) fn is_unfinished_word(&self, thread: &View, word: Addr) -> bool {
-        let s = &self.kmp.structs;
+        let s = &self.context.kmp.structs;
         let at = thread.ptr(&s.info.task_team).ok().filter(|t| !t.is_null());
         at.zip(s.task_team.unfinished.offset().ok()).is_some_and(|(t, offset)| t.offset(offset) == word)
     }

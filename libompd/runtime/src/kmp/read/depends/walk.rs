@@ -6,11 +6,11 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use ompd_process::{Addr, Target};
 
-use crate::model::Reason;
-use super::super::Reader;
+use super::super::tasks::TaskReader;
 use super::Kind;
 use crate::bind::Part;
 use crate::limits;
+use crate::model::Reason;
 use crate::window::{Structs, Window};
 
 /// So few lists that their entries are better read one by one, each with what lies beside it: the next ones, as a rule.
@@ -177,14 +177,14 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads the nodes, everything that waits for them, and files the tasks that were not met before.
-    pub(super) fn run(mut self, reader: &mut Reader<'_>) -> Graph {
+    pub(super) fn run(mut self, reader: &mut TaskReader<'_>) -> Graph {
         if let Err(why) = self.try_run(reader) {
             self.graph.note(why);
         }
         self.graph
     }
 
-    fn try_run(&mut self, reader: &mut Reader<'_>) -> Result<(), Reason> {
+    fn try_run(&mut self, reader: &mut TaskReader<'_>) -> Result<(), Reason> {
         let roots = std::mem::take(&mut self.roots);
         let mut later = Vec::new();
         // A few lists of tables go side by side with those of successors: what was made together lies together. Of many,
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows the lists, and those of the nodes they lead to.
-    fn follow_all(&mut self, reader: &mut Reader<'_>) -> Result<(), Reason> {
+    fn follow_all(&mut self, reader: &mut TaskReader<'_>) -> Result<(), Reason> {
         while !self.lists.is_empty() {
             for lists in std::mem::take(&mut self.lists).chunks(limits::BATCH) {
                 self.follow(reader, lists)?;
@@ -213,14 +213,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, reader: &mut Reader<'_>, lists: &[(From, Addr)]) -> Result<(), Reason> {
-        let size = reader.kmp.structs.depnode_list.size.bytes_to_read()?;
+    fn follow(&mut self, reader: &mut TaskReader<'_>, lists: &[(From, Addr)]) -> Result<(), Reason> {
+        let size = reader.context.kmp.structs.depnode_list.size.bytes_to_read()?;
         let begin = |&(from, at): &(From, Addr)| List { from, at, mark: at, left: 1, reach: 1 };
         let mut lists: Vec<List> = lists.iter().map(begin).collect();
         let mut addrs = Vec::new();
         let mut met = Vec::new();
         while !lists.is_empty() {
-            reader.bulk.spend(lists.len() as u64)?;
+            reader.notes.bulk.spend(lists.len() as u64)?;
             addrs.clear();
             addrs.extend(lists.iter().map(|list| list.at));
             match lists.len() {
@@ -248,9 +248,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Reads nodes that were not met before, and files their tasks.
-    fn take_in(&mut self, reader: &mut Reader<'_>, met: &[(From, Addr)]) -> Result<(), Reason> {
-        let d = &reader.kmp.structs.depnode;
-        let (node_bytes, width) = (d.size.bytes_to_read()?, reader.kmp.structs.taskdata.size);
+    fn take_in(&mut self, reader: &mut TaskReader<'_>, met: &[(From, Addr)]) -> Result<(), Reason> {
+        let d = &reader.context.kmp.structs.depnode;
+        let (node_bytes, width) = (d.size.bytes_to_read()?, reader.context.kmp.structs.taskdata.size);
         let (mut ids, mut addrs) = (Vec::new(), Vec::new());
         let (mut files, mut tasks) = (Vec::new(), Vec::new());
         for met in met.chunks(limits::BATCH) {
@@ -279,7 +279,7 @@ impl<'a> Walk<'a> {
                     From::Named(name) => self.graph.named.push((id, name)),
                 }
             }
-            reader.bulk.spend(addrs.len() as u64)?;
+            reader.notes.bulk.spend(addrs.len() as u64)?;
             self.structs.read_through(&self.window, &addrs, node_bytes);
             files.clear();
             tasks.clear();
@@ -300,13 +300,13 @@ impl<'a> Walk<'a> {
                 if !successors.is_null() {
                     self.lists.push((From::After(*id), successors));
                 }
-                if !reader.task_ids.contains_key(&task) && !reader.queued.in_queue.contains(&task) {
+                if !reader.found.ids.contains_key(&task) && !reader.queued.in_queue.contains(&task) {
                     tasks.push(task);
                     files.push((node.addr, before));
                 }
             }
             if !tasks.is_empty() {
-                reader.bulk.spend(tasks.len() as u64)?;
+                reader.notes.bulk.spend(tasks.len() as u64)?;
                 self.tasks.read_through(&self.window, &tasks, reader.task_bytes()?);
                 for (place, node) in files.iter().enumerate() {
                     reader.file_task(self.tasks.get(place), Some(*node));
@@ -319,13 +319,13 @@ impl<'a> Walk<'a> {
 
 /// Looks at an entry of a list and goes on to the next one; false if it is the last.
 fn enter(
-    reader: &Reader<'_>,
+    reader: &TaskReader<'_>,
     entries: &Structs,
     place: usize,
     list: &mut List,
     met: &mut Vec<(From, Addr)>,
 ) -> Result<bool, Reason> {
-    let s = &reader.kmp.structs.depnode_list;
+    let s = &reader.context.kmp.structs.depnode_list;
     let entry = entries.get(place)?;
     let (node, next) = (entry.ptr(&s.node)?, entry.ptr(&s.next)?);
     if node.is_null() {
@@ -345,8 +345,8 @@ fn enter(
 }
 
 /// The task of a node, how many it waits for, and the list of those that wait for it.
-fn read_node(reader: &Reader<'_>, node: Part<'_>, width: Result<u64, Reason>) -> Result<(Addr, i64, Addr), Reason> {
-    let d = &reader.kmp.structs.depnode;
+fn read_node(reader: &TaskReader<'_>, node: Part<'_>, width: Result<u64, Reason>) -> Result<(Addr, i64, Addr), Reason> {
+    let d = &reader.context.kmp.structs.depnode;
     let task = node.ptr(&d.task)?;
     let before = node.int(&d.npredecessors)?;
     // Over, or its dependences are being entered: its list of successors may be freed already.

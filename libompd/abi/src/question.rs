@@ -1,0 +1,140 @@
+//! What questions are about, and answers that say whether they are final.
+
+use ompd_process::{Addr, NativeThread};
+use ompd_runtime::excerpt::{Focus, Known, Tasks};
+
+use crate::keys::{RegionKey, TaskKey, ThreadKey};
+use crate::looked::Hints;
+use crate::types::Rc;
+
+/// An answer from what was read, or why there is none.
+pub(crate) type Answer<T> = Result<T, NoAnswer>;
+
+/// Why there is no answer, and whether more reading may give one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// A look at the whole process gives none either.
+    Final(Rc),
+    /// A look at the whole process may give one.
+    NeedsMore(Rc),
+}
+
+impl From<Rc> for NoAnswer {
+    fn from(rc: Rc) -> NoAnswer {
+        NoAnswer::NeedsMore(rc)
+    }
+}
+
+impl From<NoAnswer> for Rc {
+    fn from(why: NoAnswer) -> Rc {
+        match why {
+            NoAnswer::Final(rc) | NoAnswer::NeedsMore(rc) => rc,
+        }
+    }
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Subject {
+    /// The thread with this native id.
+    Native(NativeThread),
+    Thread(ThreadKey),
+    Region(RegionKey),
+    /// Who is the member of a region with this number.
+    Seat(RegionKey, usize),
+    /// The implicit task of a member of a region.
+    Member(RegionKey, usize),
+    Task(TaskKey),
+}
+
+/// What has to be known of the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aspect {
+    /// That the thread is there.
+    Existence,
+    /// That, and its kernel thread id.
+    Native,
+    /// What it is and which region it is in.
+    Itself,
+    /// That, and the region around it.
+    Around,
+    /// What it is, and the task it executes.
+    Task,
+    /// That, and what it waits for.
+    State,
+    /// What has generated the task.
+    Generating,
+}
+
+/// Where a look at a single thing starts.
+pub(crate) struct Start {
+    thread: Addr,
+    /// The region asked about, if it is one of a parallel construct.
+    team: Option<Addr>,
+    /// The task asked about.
+    task: Option<Addr>,
+    /// The kernel thread id of the thread is wanted.
+    lwp: bool,
+}
+
+impl Subject {
+    /// Where to look, by what is known from an earlier look. Nothing where only a look at the whole process can tell.
+    pub(crate) fn start(self, hints: &Hints) -> Option<Start> {
+        let (thread, team, task) = match self {
+            Subject::Native(native) => (hints.of_native(native)?, None, None),
+            Subject::Thread(key)
+            | Subject::Region(RegionKey::Outermost(key))
+            | Subject::Seat(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
+            Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
+            }
+            Subject::Seat(RegionKey::Team { descriptor, .. }, _)
+            | Subject::Region(RegionKey::Team { descriptor, .. }) => {
+                (hints.member(descriptor, 0)?, Some(descriptor), None)
+            }
+            Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
+                (hints.member(descriptor, number)?, Some(descriptor), None)
+            }
+            Subject::Member(RegionKey::Outermost(_), _) => return None,
+            Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
+        };
+        // Another thread may have the descriptor by now.
+        let lwp = match self {
+            Subject::Thread(key)
+            | Subject::Region(RegionKey::Outermost(key))
+            | Subject::Seat(RegionKey::Outermost(key), _) => hints.is_not_another(key).then_some(true)?,
+            Subject::Native(_) => true,
+            // Where the runtime lists members, the one looked at leads to the list.
+            Subject::Seat(..) => hints.has_no_lists(),
+            Subject::Region(_) | Subject::Member(..) | Subject::Task(_) => false,
+        };
+        Some(Start { thread, team, task, lwp })
+    }
+}
+
+impl Start {
+    /// What the runtime is to read. `alive` tells whether a thread is still the same one.
+    pub(crate) fn focus<'a>(
+        &self,
+        aspect: Aspect,
+        hints: &Hints,
+        alive: &'a dyn Fn(Known) -> bool,
+    ) -> Option<Focus<'a>> {
+        let beyond_own_team = self.team.is_some_and(|team| hints.innermost(self.thread) != Some(team));
+        Some(Focus {
+            threads: hints.with_primaries(self.thread)?,
+            lwp: self.lwp,
+            team: !matches!(aspect, Aspect::Existence | Aspect::Native),
+            tasks: match (aspect, self.task) {
+                (Aspect::Generating, Some(task)) => Tasks::Beyond(task),
+                (_, Some(task)) => Tasks::UpTo(task),
+                (Aspect::Task, None) => self.team.map_or(Tasks::Current, Tasks::ImplicitIn),
+                (Aspect::State, None) => Tasks::Current,
+                _ => Tasks::None,
+            },
+            enclosing: aspect == Aspect::Around || beyond_own_team,
+            wait: aspect == Aspect::State,
+            alive,
+        })
+    }
+}

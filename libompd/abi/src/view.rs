@@ -1,0 +1,324 @@
+//! Answers to questions about one moment, from what was read of it.
+
+use std::collections::HashMap;
+
+use ompd_process::{Addr, Debugged, NativeThread, Target};
+use ompd_runtime::Runtime;
+use ompd_runtime::excerpt::Excerpt;
+use ompd_runtime::icvs::LEVELS;
+use ompd_runtime::model::{
+    DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, RawSnapshot, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId,
+    Thread,
+};
+
+use crate::callbacks::Asked;
+use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
+use crate::looked::{Hints, Looked, Members};
+use crate::question::{Answer, NoAnswer};
+use crate::stops::AtStops;
+use crate::types::Rc;
+
+/// What is known of this moment.
+pub(crate) enum Seen {
+    Nothing,
+    /// Of one runtime, what a question needs.
+    Excerpt(RuntimeKey, Box<Excerpt>),
+    /// Of all: what was read, and what all evidence asked for so far makes of it.
+    Whole {
+        raw: Vec<RawSnapshot>,
+        snapshots: Vec<RuntimeSnapshot>,
+    },
+}
+
+/// What answers are made of. A look at the whole process and one at a single thread answer by the same methods.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) target: &'a Debugged<Asked>,
+    pub(crate) runtimes: &'a [Box<dyn Runtime>],
+    pub(crate) seen: &'a Seen,
+    pub(crate) hints: &'a HashMap<RuntimeKey, Hints>,
+    pub(crate) stops: &'a AtStops,
+}
+
+impl<'a> View<'a> {
+    fn looked(self, runtime: RuntimeKey) -> Answer<Looked<'a>> {
+        match &self.seen {
+            Seen::Nothing => Err(Rc::ERROR.into()),
+            Seen::Excerpt(of, _) if *of != runtime => Err(Rc::STALE_HANDLE.into()),
+            Seen::Excerpt(_, excerpt) => Ok(Looked {
+                runtime,
+                threads: std::slice::from_ref(&excerpt.thread),
+                teams: &excerpt.teams,
+                tasks: &excerpt.tasks,
+                members: Members::Listed(&excerpt.members),
+            }),
+            Seen::Whole { snapshots, .. } => {
+                let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
+                Ok(Looked {
+                    runtime,
+                    threads: &found.threads,
+                    teams: &found.teams,
+                    tasks: &found.tasks,
+                    members: Members::Of(found),
+                })
+            }
+        }
+    }
+
+    /// What the thread with this kernel thread id is to a runtime. In more than one, it is that in which it has a team, and of
+    /// several such the innermost, which keeps its thread longest, is not known: then the first counts.
+    pub(crate) fn thread_of(self, native: NativeThread) -> Option<ThreadKey> {
+        let known = |runtime: &dyn Runtime| {
+            let runtime = runtime.info().base;
+            let thread = self.looked(runtime).ok()?.thread_by_lwp(native.lwp)?;
+            let key = ThreadKey { runtime, descriptor: thread.descriptor, lwp: thread.lwp };
+            Some((key, thread.team.flat().is_some()))
+        };
+        let all: Vec<(ThreadKey, bool)> = self.runtimes.iter().filter_map(|runtime| known(&**runtime)).collect();
+        all.iter().find(|(_, in_team)| *in_team).or(all.first()).map(|(key, _)| *key)
+    }
+
+    pub(crate) fn thread(self, key: ThreadKey) -> Answer<(Looked<'a>, &'a Thread)> {
+        let looked = self.looked(key.runtime)?;
+        let thread = looked.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+        match (key.lwp, thread.lwp) {
+            (Some(then), Some(now)) if then != now => Err(Rc::STALE_HANDLE.into()),
+            _ => Ok((looked, thread)),
+        }
+    }
+
+    /// The thread that has this descriptor now.
+    fn key_of(self, runtime: RuntimeKey, descriptor: Addr) -> Answer<ThreadKey> {
+        let looked = self.looked(runtime)?;
+        let lwp = match looked.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
+            Some(Some(lwp)) => Some(lwp),
+            found => match &self.seen {
+                Seen::Whole { .. } => found.ok_or(Rc::UNAVAILABLE)?,
+                // The runtime tells of it without its having been looked at.
+                _ => {
+                    let known =
+                        self.hints.get(&runtime).and_then(|hints| hints.known(descriptor)).ok_or(Rc::UNAVAILABLE)?;
+                    let native = NativeThread { lwp: known.lwp, pthread: known.pthread };
+                    Some(self.target.is_alive(native).then_some(known.lwp).ok_or(Rc::UNAVAILABLE)?)
+                }
+            },
+        };
+        Ok(ThreadKey { runtime, descriptor, lwp })
+    }
+
+    /// A team; [`Rc::UNAVAILABLE`] for a region outside of all teams.
+    pub(crate) fn team(self, key: RegionKey) -> Answer<(Looked<'a>, TeamId, &'a Team)> {
+        let RegionKey::Team { runtime, descriptor, level, size } = key else {
+            return Err(NoAnswer::Final(Rc::UNAVAILABLE));
+        };
+        let looked = self.looked(runtime)?;
+        let same_size = |now: Option<u32>| size.zip(now).is_none_or(|(then, now)| then == now);
+        let same = |team: &Team| {
+            team.descriptor == descriptor && team.level.get() == Some(level) && same_size(team.size.get())
+        };
+        let id = looked.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
+        Ok((looked, TeamId(id), &looked.teams[id]))
+    }
+
+    pub(crate) fn task(self, key: TaskKey) -> Answer<(Looked<'a>, &'a Task)> {
+        let looked = self.looked(key.runtime)?;
+        let task = looked.tasks.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+        Ok((looked, task))
+    }
+
+    /// The innermost region a thread is in.
+    pub(crate) fn current_region(self, key: ThreadKey) -> Answer<RegionKey> {
+        let (looked, thread) = self.thread(key)?;
+        if let Some(at_stop) = self.region_at_stop(key) {
+            return looked.region(at_stop?);
+        }
+        match (&thread.team, thread.role.get()) {
+            (Fact::Known { value: Some(id), .. }, _) => looked.region(*id),
+            // An idle worker is in no region at all.
+            (Fact::Known { value: None, .. }, Some(Role::Initial)) => Ok(RegionKey::Outermost(key)),
+            (Fact::Known { value: None, .. }, Some(_)) => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
+            _ => Err(Rc::UNAVAILABLE.into()),
+        }
+    }
+
+    /// The region around another.
+    pub(crate) fn enclosing(self, key: RegionKey) -> Answer<RegionKey> {
+        let (looked, own, team) = self.team(key)?;
+        match &team.parent {
+            Fact::Known { value: Some(id), .. } => looked.region(*id),
+            Fact::Known { value: None, .. } => {
+                let descriptor = looked.member(own, 0).ok_or(Rc::UNAVAILABLE)?;
+                Ok(RegionKey::Outermost(self.key_of(key.runtime(), descriptor)?))
+            }
+            Fact::Unknown { .. } => Err(Rc::UNAVAILABLE.into()),
+        }
+    }
+
+    /// How many threads a region has.
+    pub(crate) fn size(self, key: RegionKey) -> Answer<u32> {
+        match key {
+            RegionKey::Outermost(thread) => self.thread(thread).map(|_| 1),
+            RegionKey::Team { .. } => Ok(self.team(key)?.2.size.get().ok_or(Rc::UNAVAILABLE)?),
+        }
+    }
+
+    /// The member of a region with this number.
+    pub(crate) fn member(self, key: RegionKey, number: usize) -> Answer<ThreadKey> {
+        if number as u64 >= self.size(key)?.into() {
+            return Err(NoAnswer::Final(Rc::BAD_INPUT));
+        }
+        match key {
+            RegionKey::Outermost(thread) => Ok(thread),
+            RegionKey::Team { runtime, .. } => {
+                let (looked, id, _) = self.team(key)?;
+                let descriptor = looked.member(id, number).ok_or(Rc::UNAVAILABLE)?;
+                self.key_of(runtime, descriptor)
+            }
+        }
+    }
+
+    /// The implicit task of the member of a region with this number.
+    pub(crate) fn implicit_task(self, key: RegionKey, number: usize) -> Answer<TaskKey> {
+        if number as u64 >= self.size(key)?.into() {
+            return Err(NoAnswer::Final(Rc::BAD_INPUT));
+        }
+        let runtime = key.runtime();
+        let found = match key {
+            RegionKey::Outermost(thread) => self.initial_task(thread)?,
+            RegionKey::Team { .. } => {
+                let (looked, id, _) = self.team(key)?;
+                let is = |task: &&Task| {
+                    task.kind.get() == Some(TaskKind::Implicit)
+                        && task.team.flat() == Some(id)
+                        && task.member.is_some_and(|member| member as usize == number)
+                };
+                looked.tasks.iter().find(is).map(|task| task.descriptor)
+            }
+        };
+        Ok(TaskKey { runtime, descriptor: found.ok_or(Rc::UNAVAILABLE)? })
+    }
+
+    /// The task an initial thread executes outside of all teams: the one at the end of what generated its current one.
+    fn initial_task(self, key: ThreadKey) -> Answer<Option<Addr>> {
+        let (looked, thread) = self.thread(key)?;
+        let mut at = thread.task.get();
+        for _ in 0..=looked.tasks.len() {
+            let Some(task) = at.and_then(|id| looked.task(id)) else { return Ok(None) };
+            if task.kind.get() == Some(TaskKind::Initial) {
+                return Ok(Some(task.descriptor));
+            }
+            at = task.generating.flat();
+        }
+        Ok(None)
+    }
+
+    /// The task that generated another.
+    pub(crate) fn generating(self, key: TaskKey) -> Answer<TaskKey> {
+        let (looked, task) = self.task(key)?;
+        match &task.generating {
+            Fact::Known { value: Some(id), .. } => {
+                let descriptor = looked.task(*id).ok_or(Rc::UNAVAILABLE)?.descriptor;
+                Ok(TaskKey { runtime: key.runtime, descriptor })
+            }
+            Fact::Known { value: None, .. } => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
+            Fact::Unknown { .. } => Err(Rc::UNAVAILABLE.into()),
+        }
+    }
+
+    /// The region a task belongs to.
+    pub(crate) fn region_of(self, key: TaskKey) -> Answer<RegionKey> {
+        let (looked, task) = self.task(key)?;
+        match &task.team {
+            Fact::Known { value: Some(id), .. } => looked.region(*id),
+            Fact::Known { value: None, .. } => {
+                let of = |thread: &&Thread| {
+                    let key = ThreadKey { runtime: key.runtime, descriptor: thread.descriptor, lwp: thread.lwp };
+                    self.initial_task(key).is_ok_and(|initial| initial == Some(task.descriptor))
+                };
+                // Workers' tasks lead to the initial task as well; the thread whose it is has the number 0 all the way.
+                let initial = |thread: &&Thread| thread.role.get() == Some(Role::Initial);
+                let thread = looked.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
+                Ok(RegionKey::Outermost(self.key_of(key.runtime, thread.descriptor)?))
+            }
+            Fact::Unknown { .. } => Err(Rc::UNAVAILABLE.into()),
+        }
+    }
+
+    /// The thread that executes a task now.
+    pub(crate) fn executing(self, key: TaskKey) -> Answer<&'a Thread> {
+        let (looked, task) = self.task(key)?;
+        Ok(looked.executing(task).ok_or(Rc::UNAVAILABLE)?)
+    }
+
+    /// The control variables of a task that no thread executes, as far as they are the task's own.
+    pub(crate) fn icvs_of(self, key: TaskKey) -> Answer<Icvs> {
+        let descriptor = self.task(key)?.1.descriptor;
+        let runtime = self.runtimes.iter().find(|of| of.info().base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
+        // Without a descriptor the runtime keeps none for it.
+        if descriptor.is_null() {
+            Err(Rc::UNAVAILABLE.into())
+        } else {
+            Ok(runtime.icvs_of_task(self.target, descriptor))
+        }
+    }
+
+    /// The control variables of the task that a thread executes, with the items of lists for regions further in.
+    pub(crate) fn lists_of_thread(self, key: RuntimeKey, thread: &Thread) -> Answer<Icvs> {
+        let level = thread.icvs.count(&LEVELS).and_then(|level| u32::try_from(level).ok());
+        let team = match (&thread.team, level) {
+            (Fact::Known { value: Some(id), .. }, _) => self.looked(key)?.team(*id).map(|team| Some(team.descriptor)),
+            (Fact::Known { value: None, .. }, _) => Some(None),
+            (Fact::Unknown { .. }, _) => None,
+        };
+        self.with_lists(key, team.zip(level), &thread.icvs)
+    }
+
+    /// The same of a task that no thread executes, and of which these are its own.
+    pub(crate) fn lists_of_task(self, key: TaskKey, icvs: &Icvs) -> Answer<Icvs> {
+        let place = match self.region_of(key) {
+            Ok(RegionKey::Team { descriptor, level, .. }) => Some((Some(descriptor), level)),
+            Ok(RegionKey::Outermost(_)) => Some((None, 0)),
+            Err(_) => None,
+        };
+        self.with_lists(key.runtime, place, icvs)
+    }
+
+    fn with_lists(self, key: RuntimeKey, place: Option<(Option<Addr>, u32)>, icvs: &Icvs) -> Answer<Icvs> {
+        let runtime = self.runtimes.iter().find(|of| of.info().base == key).ok_or(Rc::STALE_HANDLE)?;
+        let deeper = match (place, &self.seen) {
+            (Some((team, level)), _) => runtime.deeper_items(self.target, team, level),
+            // A look at the whole process may tell.
+            (None, Seen::Excerpt(..)) => return Err(Rc::UNAVAILABLE.into()),
+            (None, _) => DeeperItems::unknown("the level of nesting is not known"),
+        };
+        Ok(Icvs { deeper, ..icvs.clone() })
+    }
+
+    /// What is not known of the control variables of a thread whose task was read is known nowhere.
+    pub(crate) fn final_of<T>(self, thread: &Thread, why: NoAnswer) -> Answer<T> {
+        Err(if thread.task.get().is_some() { NoAnswer::Final(why.into()) } else { why })
+    }
+
+    /// The thread on whose stack a task is, as far as that can be told: the one that executes it, or what was generated in it.
+    pub(crate) fn lwp_of(self, key: TaskKey) -> Option<i32> {
+        let (looked, task) = self.task(key).ok()?;
+        let member =
+            || looked.team(task.team.flat()?)?.members.get(usize::try_from(task.member?).ok()?).copied().flatten();
+        let primary = || {
+            let RegionKey::Outermost(thread) = self.region_of(key).ok()? else { return None };
+            self.thread(thread).ok()?.1.lwp
+        };
+        task.thread.or(task.stack).or_else(member).or_else(primary)
+    }
+
+    /// The frames of a task that the runtime has noted for an OMPT tool. Runtimes that were built without frame pointers note
+    /// whatever was in the register: what is no address is not believed.
+    pub(crate) fn noted_frames(self, key: TaskKey) -> Option<OmptFrames> {
+        let noted = self.task(key).ok()?.1.ompt_frames.get()?;
+        let mut word = [0; 8];
+        let mut is_place =
+            |of: OmptFrame| of.address.0.is_multiple_of(8) && self.target.read(of.address, &mut word).is_ok();
+        let both = [noted.exit, noted.enter];
+        (both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place)).then_some(noted)
+    }
+}

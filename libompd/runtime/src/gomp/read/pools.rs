@@ -1,0 +1,98 @@
+//! Pools of threads, and which threads are idle in one.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ompd_process::{Addr, TargetExt};
+
+use super::threads::GompThread;
+use super::{Context, Notes};
+use crate::bind::View;
+use crate::gomp::reason::Own;
+use crate::model::*;
+
+/// The pools that threads name.
+#[derive(Default)]
+pub(super) struct Pools {
+    pub(super) views: BTreeMap<Addr, View>,
+    pub(super) listed: Vec<Pool>,
+}
+
+/// An idle pool worker keeps its last team: `gomp_team_end` moves that team to `pool->last_team`, and only the
+/// thread that ended it gets its own `ts` restored. So a thread whose team is its pool's last team is idle.
+pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &mut Notes) -> (Vec<GompThread>, Pools) {
+    let mut pools = Pools::default();
+    let s = &context.gomp.structs.pool;
+    let addrs: HashSet<Addr> = threads.iter().filter_map(|t| t.pool.clone().ok()).filter(|p| !p.is_null()).collect();
+    for addr in addrs {
+        match View::read(context.target, addr, s.size) {
+            Ok(view) => {
+                pools.views.insert(addr, view);
+            }
+            Err(why) => notes.issue(format!("thread pool {addr}"), why),
+        }
+    }
+    let by_addr: HashMap<Addr, i32> = threads.iter().map(|t| (t.addr, t.lwp)).collect();
+    let mut workers: HashSet<Addr> = HashSet::new();
+    let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
+    // Who is in a team is no worker that has lost its last one.
+    let teamless = context.reach.is_whole() || threads.iter().any(|t| t.team.is_null());
+    for (addr, view) in &pools.views {
+        match if teamless { members(context, view) } else { Ok(Vec::new()) } {
+            Ok(entries) if !context.reach.is_whole() => workers.extend(entries.into_iter().skip(1)),
+            Ok(entries) => {
+                let lwps = lwps(context, *addr, &entries, &by_addr);
+                if !entries.is_empty() {
+                    // In the child of a fork they may all be gone: threads of nested teams are in no pool's array.
+                    let known = !lwps.is_empty() || !context.knows_all_threads();
+                    notes.check.note("no thread of a pool knows the pool", known);
+                    pools.listed.push(Pool { threads: lwps });
+                }
+                // Entry 0 is the initial thread.
+                workers.extend(entries.into_iter().skip(1));
+            }
+            Err(why) if why.is_layout() => {}
+            Err(why) => notes.issue(format!("thread pool {addr}"), why),
+        }
+        match view.ptr(&s.last_team) {
+            Ok(last) => {
+                last_teams.insert(*addr, last);
+            }
+            Err(why) if why.is_layout() => {}
+            Err(why) => notes.issue(format!("thread pool {addr}"), why),
+        }
+    }
+    for thread in &mut threads {
+        let pool = thread.pool.clone().unwrap_or(Addr::NULL);
+        let last = last_teams.get(&pool).copied().unwrap_or(Addr::NULL);
+        let in_last_team = !thread.team.is_null() && thread.team == last;
+        thread.idle = in_last_team || (thread.team.is_null() && workers.contains(&thread.addr));
+        if thread.pool.is_err() || !pool.is_null() && !last_teams.contains_key(&pool) {
+            thread.unsettled = Some(Own::PoolUnreadable.into());
+            thread.idle = true;
+        }
+    }
+    (threads, pools)
+}
+
+/// The threads of a pool, its initial thread first.
+fn members(context: &Context<'_>, pool: &View) -> Result<Vec<Addr>, Reason> {
+    let s = &context.gomp.structs.pool;
+    let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
+    if array.is_null() { Ok(Vec::new()) } else { context.pointers(array, used) }
+}
+
+/// LWPs of a pool's threads. `gomp_team_start` counts new threads before they have entered themselves
+/// (`gomp_thread_start`): until then their entries are what the array held before, at worst the address of a thread
+/// that has ended. A thread that a fork left behind still names the pool as its own, one that ended does not.
+fn lwps(context: &Context<'_>, pool: Addr, entries: &[Addr], living: &HashMap<Addr, i32>) -> Vec<Option<i32>> {
+    let left_behind = |thread: Addr| {
+        let own = context.gomp.structs.thread.thread_pool.offset().map(|at| context.target.read_ptr(thread.offset(at)));
+        context.knows_all_threads() && matches!(own, Ok(Ok(own)) if own == pool)
+    };
+    let mut seen = HashSet::new();
+    let member = |thread: &Addr| match living.get(thread) {
+        Some(lwp) => Some(Some(*lwp)),
+        None => left_behind(*thread).then_some(None),
+    };
+    entries.iter().filter(|thread| seen.insert(**thread)).filter_map(member).collect()
+}

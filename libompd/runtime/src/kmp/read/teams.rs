@@ -1,0 +1,261 @@
+//! Teams: reached from threads, with the regions they stand for.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ompd_process::{Addr, TargetExt};
+
+use super::idle::Idle;
+use super::threads::Threads;
+use super::{Barriers, Context, Notes};
+use crate::bind::{Slot, View};
+use crate::excerpt::NOT_LOOKED_FOR;
+use crate::kmp::reason::Own;
+use crate::limits;
+use crate::model::*;
+use crate::owner::CodeOwner;
+
+/// One level of nesting: several serialized regions may share one `kmp_team`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Region {
+    pub(super) level: u32,
+    pub(super) team: Addr,
+}
+
+/// The teams that threads are in, and those around them.
+#[derive(Default)]
+pub(super) struct Teams {
+    pub(super) found: BTreeMap<Addr, View>,
+    pub(super) regions: Vec<Region>,
+    region_ids: HashMap<Region, TeamId>,
+    /// The innermost region of each team that stands for any.
+    innermost_regions: HashMap<Addr, TeamId>,
+}
+
+/// The teams of threads, and their regions by number.
+pub(super) fn read(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> Teams {
+    let mut teams = Teams { found: found_from(context, threads, notes), ..Teams::default() };
+    teams.number(context);
+    teams
+}
+
+/// Teams are reached from the threads inside them, and from there outwards.
+fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BTreeMap<Addr, View> {
+    let mut found = BTreeMap::new();
+    let starts: Vec<Addr> = threads.list.iter().filter(|t| matches!(t.idle, Idle::No)).map(|t| t.team).collect();
+    for start in starts {
+        let mut at = start;
+        for depth in 0.. {
+            if at.is_null() || found.contains_key(&at) {
+                break;
+            }
+            if depth == limits::TEAM_DEPTH {
+                notes.issue(format!("team {at}"), Trouble::EndlessTeamsCut);
+                break;
+            }
+            let s = &context.kmp.structs.team;
+            let read = context.team(at).and_then(|view| {
+                let identities = identities(context, threads, &view)?;
+                notes.check.judge(&identities)?;
+                // Needed to tell how many regions the team stands for.
+                view.count(&s.serialized)?;
+                let parent = view.ptr(&s.parent)?;
+                Ok((view, parent))
+            });
+            match read {
+                Ok((view, parent)) => {
+                    found.insert(at, view);
+                    if context.reach.stays_inside() {
+                        break;
+                    }
+                    at = parent;
+                }
+                Err(why) => {
+                    notes.issue(format!("team {at}"), why);
+                    break;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Identities every team satisfies, in words for the case that they fail, and whether they hold.
+fn identities(context: &Context<'_>, threads: &Threads, view: &View) -> Result<Vec<(&'static str, bool)>, Reason> {
+    let s = &context.kmp.structs.team;
+    let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
+    let sized = (1..=limits::TEAM_SIZE as i64).contains(&nproc);
+    let mut found = vec![
+        ("the number of threads of a team is implausible", sized),
+        ("the nesting levels of a team contradict each other", level >= 0 && (0..=level).contains(&active)),
+    ];
+    if sized {
+        let first = context.target.read_ptr(view.ptr(&s.threads)?)?;
+        // Of a single thread's team that one was followed, and is thread 0 of it.
+        let ours = nproc == 1 || threads.by_addr.contains_key(&first) || !context.reach.is_whole();
+        found.push(("thread 0 of a team is no thread of the runtime", ours));
+    }
+    Ok(found)
+}
+
+impl Teams {
+    /// Regions a team stands for, outermost first. `t_serialized` counts serialized regions nested directly in each
+    /// other; they share one team whose level is that of the innermost. Level 0 is no region.
+    pub(super) fn regions_of(&self, context: &Context<'_>, team: Addr) -> Vec<Region> {
+        let s = &context.kmp.structs.team;
+        let Some(view) = self.found.get(&team) else { return Vec::new() };
+        let level = view.count(&s.level).unwrap_or(0);
+        let nested = view.count(&s.serialized).unwrap_or(0).clamp(1, level.max(1));
+        (0..nested.min(limits::TEAM_DEPTH as u32))
+            .rev()
+            .map(|inner| Region { level: level.saturating_sub(inner), team })
+            .filter(|r| r.level > 0)
+            .collect()
+    }
+
+    /// Parents before children, then by address: ids are stable between two looks at an unchanged process.
+    fn number(&mut self, context: &Context<'_>) {
+        let mut regions: Vec<Region> = self.found.keys().flat_map(|team| self.regions_of(context, *team)).collect();
+        regions.sort_unstable();
+        self.region_ids = regions.iter().enumerate().map(|(i, r)| (*r, TeamId(i))).collect();
+        self.regions = regions;
+        let innermost = |team: &Addr| Some((*team, *self.region_ids.get(self.regions_of(context, *team).last()?)?));
+        self.innermost_regions = self.found.keys().filter_map(innermost).collect();
+    }
+
+    /// The innermost region of the team at `addr`, an address read through `slot`; NULL and level 0 stand for none.
+    pub(super) fn team_at(&self, addr: Addr, slot: &Slot) -> Fact<Option<TeamId>> {
+        if addr.is_null() || self.found.contains_key(&addr) {
+            slot.fact(Ok(self.innermost(addr)))
+        } else {
+            Fact::unknown(Common::TeamAtUnreadable { addr })
+        }
+    }
+
+    /// The innermost region of a team.
+    pub(super) fn innermost(&self, team: Addr) -> Option<TeamId> {
+        self.innermost_regions.get(&team).copied()
+    }
+
+    /// The function a region's body was outlined into. For code made by GCC the microtask is a wrapper inside the
+    /// runtime, and its first argument is the function (`__kmp_GOMP_microtask_wrapper`). Serialized regions entered
+    /// without `__kmpc_fork_call` leave the field as it was, so for them it says nothing.
+    pub(super) fn region_function(&self, context: &Context<'_>, team: Addr) -> Fact<Addr> {
+        let s = &context.kmp.structs.team;
+        let Some(view) = self.found.get(&team) else { return Fact::unknown(Own::TheTeamUnreadable) };
+        let read = || -> Result<Fact<Addr>, Reason> {
+            if view.count(&s.serialized)? > 0 {
+                return Ok(Fact::unknown(Own::NoSerializedFunction));
+            }
+            let pkfn = view.ptr(&s.pkfn)?;
+            if pkfn.is_null() {
+                return Ok(Fact::unknown(Own::FunctionNotSet));
+            }
+            match context.kmp.own_code.owner(context.target, pkfn) {
+                CodeOwner::Other => return Ok(s.pkfn.fact(Ok(pkfn))),
+                CodeOwner::Unclear => {
+                    return Ok(Fact::unknown(Own::MicrotaskOfEither));
+                }
+                CodeOwner::Runtime => {}
+            }
+            if view.count(&s.argc)? == 0 {
+                return Ok(Fact::unknown(Own::MicrotaskOfRuntime));
+            }
+            let argv = view.ptr(&s.argv)?;
+            Ok(s.argv.fact(Ok(context.target.read_ptr(argv)?)))
+        };
+        read().unwrap_or_else(Fact::from)
+    }
+
+    /// What is told of teams, in their order.
+    pub(super) fn raw(&self, context: &Context<'_>, threads: &Threads) -> Vec<RawTeam> {
+        let s = &context.kmp.structs.team;
+        let mut teams = Vec::with_capacity(self.regions.len());
+        for region in self.regions.iter().copied() {
+            let view = self.found[&region.team].clone();
+            let siblings = self.regions_of(context, region.team);
+            let outermost = siblings.first() == Some(&region);
+            let size = view.count(&s.nproc);
+            let parent = if outermost {
+                match view.ptr(&s.parent) {
+                    Ok(parent) if context.reach.stays_inside() && !self.found.contains_key(&parent) => {
+                        Fact::unknown(NOT_LOOKED_FOR)
+                    }
+                    Ok(parent) => self.team_at(parent, &s.parent),
+                    Err(why) => why.into(),
+                }
+            } else {
+                let outer = Region { level: region.level - 1, team: region.team };
+                s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
+            };
+            let serialized = view.count(&s.serialized).map(|n| n > 0);
+            let location = if outermost { context.line_in(&view, &s.ident) } else { Fact::unknown(Own::OnePosition) };
+            teams.push(RawTeam {
+                // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
+                tool_data: match view.count(&s.serialized) {
+                    Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
+                    Ok(_) => Fact::unknown(Own::ToolDataElsewhere),
+                    Err(why) => why.into(),
+                },
+                descriptor: region.team,
+                members: members_of(context, threads, &view, size.as_ref().copied().unwrap_or(0)),
+                serialized: s.serialized.fact(serialized),
+                size: s.nproc.fact(size),
+                level: s.level.fact(Ok(region.level)),
+                active_level: s.active_level.fact(view.count(&s.active_level)),
+                parent,
+                // Serialized regions nested directly in each other are entered by thread 0 of a team of one.
+                primary_num: s.master_tid.fact(if outermost { view.count(&s.master_tid) } else { Ok(0) }),
+                function: self.region_function(context, region.team),
+                location,
+                barrier: barrier_of(context, &view),
+            });
+        }
+        teams
+    }
+}
+
+/// Kernel thread ids of the members of a team, by number.
+fn members_of(context: &Context<'_>, threads: &Threads, team: &View, size: u32) -> Vec<Option<i32>> {
+    if !context.reach.is_whole() {
+        return Vec::new();
+    }
+    let s = &context.kmp.structs.team;
+    let width = u64::from(context.target.arch().pointer_bytes);
+    let array = team.ptr(&s.threads).unwrap_or(Addr::NULL);
+    (0..u64::from(size).min(limits::TEAM_SIZE))
+        .map(|i| {
+            let member = context.target.read_ptr(array.offset(i * width)).ok()?;
+            threads.by_addr.get(&member).and_then(|index| threads.list[*index].lwp)
+        })
+        .collect()
+}
+
+fn barrier_of(context: &Context<'_>, team: &View) -> Fact<Barrier> {
+    let s = &context.kmp.structs.team;
+    if team.count(&s.serialized).is_ok_and(|n| n > 0) {
+        return Fact::unknown(Common::LoneTeam);
+    }
+    let passed = || {
+        // Each kind of barrier counts for itself, by 4.
+        [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction].into_iter().try_fold(0u64, |sum, which| {
+            let shared = team.within(&s.bar, which as u64, context.kmp.structs.balign.size)?;
+            Ok::<u64, Reason>(sum.wrapping_add(shared.uint(&context.kmp.structs.balign.arrived)? >> 2))
+        })
+    };
+    let passed = passed().ok();
+    s.nproc.fact(team.count(&s.nproc).map(|size| Barrier { inside: None, passed, at_end: None, size }))
+}
+
+impl Context<'_> {
+    /// A team, as far as anything of it is known.
+    pub(super) fn team(&self, addr: Addr) -> Result<View, Reason> {
+        let s = &self.kmp.structs.team;
+        if self.reach.is_whole() {
+            return View::read(self.target, addr, s.size);
+        }
+        let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
+        let pointers = [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar];
+        let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).chain([&s.parallel_tool_data]).collect();
+        View::read_to(self.target, addr, s.size, &fields)
+    }
+}
