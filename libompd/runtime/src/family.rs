@@ -1,6 +1,6 @@
 //! Families of runtimes: one implementation of OpenMP each, and what descends from it.
 //!
-//! All knowledge of a family is in its folder. [`FAMILIES`] lists them, and nothing else in the project does.
+//! All knowledge of a family is in its folder. `FAMILIES` lists them, and nothing else in the project does.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is particular to a machine: a file for each, and one line in [`MACHINES`].
+//! What is particular to a machine: a file for each, and one line in `MACHINES`.
 //!
 //! What its instructions mean is in `ompd_layout::code`, which has a folder for each machine and a table like this one.
 

@@ -145,7 +145,7 @@ pub struct TaskId(pub usize);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockId(pub usize);
 
-/// Index of a task group in [`RuntimeSnapshot::taskgroups`].
+/// Index of a task group in [`Recorded::taskgroups`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskgroupId(pub usize);
 
