@@ -17,7 +17,7 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::procdir::ProcDir;
-use crate::machine::Machine;
+use crate::machine;
 use crate::thread::Registers;
 
 /// Shortest and longest single sleep while waiting for a stop.
@@ -108,7 +108,7 @@ fn trace(
     let mut held = Held { tasks: Vec::new(), since: None };
     match held.catch_all(process, max_wait) {
         Ok(()) => {
-            let registers = |t: &Task| if t.stopped { read_registers(t.tid) } else { Err(ASLEEP.to_owned()) };
+            let registers = |t: &Task| if t.stopped { machine::of_thread(t.tid) } else { Err(ASLEEP.to_owned()) };
             let caught = held.tasks.iter().map(|t| (t.tid, registers(t))).collect();
             if ready.send(Ok(caught)).is_ok() {
                 // Ends when the other side drops its sender.
@@ -279,9 +279,4 @@ fn look(tid: i32) -> Seen {
         _ if got < 0 && Errno::last() == Errno::EINTR => Seen::Running,
         _ => Seen::Ended,
     }
-}
-
-fn read_registers(tid: i32) -> Result<Registers, String> {
-    let host = Machine::host().and_then(|machine| machine.facts()?.live);
-    host.ok_or_else(|| "registers of this machine are not decoded".to_owned())?(tid)
 }

@@ -61,10 +61,7 @@ pub(super) static FACTS: Facts = Facts {
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
     },
-    #[cfg(target_arch = "aarch64")]
-    live: Some(of_thread),
-    #[cfg(not(target_arch = "aarch64"))]
-    live: None,
+    is_host: cfg!(target_arch = "aarch64"),
 };
 
 /// Words of `struct user_pt_regs` (linux/arch/arm64/include/uapi/asm/ptrace.h).
@@ -87,7 +84,7 @@ fn decode(words: &[u64; WORDS], tls: Option<u64>) -> Registers {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn of_thread(tid: i32) -> Result<Registers, String> {
+pub(crate) fn of_thread(tid: i32) -> Result<Registers, String> {
     use nix::libc;
     use nix::sys::ptrace;
     let pid = nix::unistd::Pid::from_raw(tid);

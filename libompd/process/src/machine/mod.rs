@@ -14,6 +14,17 @@ use crate::thread::{Registers, Syscall};
 /// All machines whose registers are decoded.
 static MACHINES: [&Facts; 2] = [&x86_64::FACTS, &aarch64::FACTS];
 
+// Reads the registers of a stopped thread of this host. It is not among the facts: what never stops a thread, as the library
+// that debuggers load, must not be linked with ptrace.
+#[cfg(target_arch = "aarch64")]
+pub(crate) use aarch64::of_thread;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::of_thread;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
+pub(crate) fn of_thread(_tid: i32) -> Result<Registers, String> {
+    Err("registers of this machine are not decoded".to_owned())
+}
+
 /// Instruction set of the target, by its ELF `e_machine` value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Machine(u16);
@@ -31,7 +42,7 @@ impl Machine {
 
     /// The machine this program runs on; `None` if it is none of those that are known.
     pub fn host() -> Option<Machine> {
-        MACHINES.iter().find(|facts| facts.live.is_some()).map(|facts| facts.machine)
+        MACHINES.iter().find(|facts| facts.is_host).map(|facts| facts.machine)
     }
 
     /// What is known of it; `None` if nothing is: memory can be read, registers cannot.
@@ -91,8 +102,8 @@ pub struct Facts {
     pub kernel_set: KernelSet,
     /// Its system calls.
     pub calls: Calls,
-    /// Reads the registers of a stopped thread of this host, by its id; `None` on other hosts.
-    pub(crate) live: Option<fn(i32) -> Result<Registers, String>>,
+    /// This program runs on it.
+    pub(crate) is_host: bool,
 }
 
 /// What registers are for, by their DWARF numbers.

@@ -51,10 +51,7 @@ pub(super) static FACTS: Facts = Facts {
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
     },
-    #[cfg(target_arch = "x86_64")]
-    live: Some(of_thread),
-    #[cfg(not(target_arch = "x86_64"))]
-    live: None,
+    is_host: cfg!(target_arch = "x86_64"),
 };
 
 /// Words of `struct user_regs_struct` (linux/arch/x86/include/asm/user_64.h).
@@ -84,7 +81,7 @@ fn decode(words: &[u64; WORDS]) -> Registers {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn of_thread(tid: i32) -> Result<Registers, String> {
+pub(crate) fn of_thread(tid: i32) -> Result<Registers, String> {
     let pid = nix::unistd::Pid::from_raw(tid);
     let r = nix::sys::ptrace::getregs(pid).map_err(|e| format!("registers of thread {tid}: {e}"))?;
     // Selector of 32-bit code (linux/arch/x86/include/asm/segment.h, __USER32_CS).

@@ -1,4 +1,4 @@
-//! What is particular to the instructions of a machine: a folder for each, and one line in [`MACHINES`].
+//! What is particular to the instructions of a machine: a folder for each, and one line in `MACHINES`.
 //!
 //! What else there is to know of a machine is in `ompd_process::machine`, which has a table like this one.
 
