@@ -11,7 +11,7 @@ const HEAD: &str = "# Control variables
 
 One table in the code has all internal control variables (ICVs) of the specification that are offered:
 `libompd/runtime/src/icvs/registry.rs`. Reports, the C interface and this page go by it. How a family of runtimes
-keeps one is a line of the family's own table (`ICVS` in `libompd/runtime/src/FAMILY/read/icvs.rs`).
+keeps one is a line of the family's own table (`ICVS` in `libompd/runtime/src/NAME/read/icvs.rs`).
 
 To add one, write an entry there and a line in each family's table. A test asks each family for its line. Then run
 `UPDATE_DOCS=1 cargo test -p ompd-runtime --test registry`, which writes this page, and
