@@ -206,7 +206,7 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let thread = space.ask(Subject::Seat(region, number), Aspect::Itself, |view| view.member(region, number))?;
+        let thread = space.ask(Subject::Member(region, number), Aspect::Itself, |view| view.member(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -460,7 +460,7 @@ pub unsafe extern "C" fn ompd_get_task_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let subject = Subject::Member(region, number);
+        let subject = Subject::ImplicitTask(region, number);
         let task = space.ask(subject, Aspect::Task, |view| view.implicit_task(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
@@ -508,9 +508,9 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
 
 /// The function of a task as far as it is known; that of an implicit task is the region's.
 fn function(view: View<'_>, key: TaskKey) -> Answer<Option<Addr>> {
-    let (looked, task) = view.task(key)?;
+    let (reading, task) = view.task(key)?;
     let implicit = task.kind.get() == Some(TaskKind::Implicit);
-    let of_region = || looked.team(task.team.flat()?)?.function.value().filter(|_| implicit);
+    let of_region = || reading.team(task.team.flat()?)?.function.value().filter(|_| implicit);
     Ok(task.function.value().or_else(of_region).map(|function| function.addr))
 }
 
@@ -591,14 +591,14 @@ pub unsafe extern "C" fn ompd_get_state(
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
         let known = |view: View<'_>| {
-            let (looked, thread) = view.thread(key)?;
-            Ok(thread.state(looked.teams).get().is_some())
+            let (reading, thread) = view.thread(key)?;
+            Ok(thread.state(reading.teams).get().is_some())
         };
         if !space.ask(Subject::Thread(key), Aspect::State, known)? {
             space.enrich();
         }
-        let (looked, thread) = space.view().thread(key)?;
-        let known = thread.state(looked.teams).get();
+        let (reading, thread) = space.view().thread(key)?;
+        let known = thread.state(reading.teams).get();
         let kept = thread.ompt_state.get().filter(|kept| states::is_one(kept.number.into()));
         let waits =
             !matches!(known, None | Some(State::WorkSerial | State::WorkParallel | State::Idle | State::Overhead));

@@ -368,8 +368,8 @@ fn origin_of(view: view::View<'_>, handle: Handle, item: c_int) -> Result<Result
     let is = |wanted: Item| item == wanted as c_int;
     Ok(match handle {
         Handle::Thread(_, key) => {
-            let (looked, thread) = view.thread(key)?;
-            let state = thread.state(looked.teams);
+            let (reading, thread) = view.thread(key)?;
+            let state = thread.state(reading.teams);
             if let Some(why) = view.trouble_at_stop(key).filter(|_| is(Item::ThreadRegion) || is(Item::ThreadTask)) {
                 return Ok(Err(why));
             }

@@ -4,7 +4,7 @@ use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Focus, Known, Tasks};
 
 use crate::keys::{RegionKey, TaskKey, ThreadKey};
-use crate::looked::Hints;
+use crate::reading::Hints;
 use crate::types::Rc;
 
 /// An answer from what was read, or why there is none.
@@ -41,9 +41,9 @@ pub(crate) enum Subject {
     Thread(ThreadKey),
     Region(RegionKey),
     /// Who is the member of a region with this number.
-    Seat(RegionKey, usize),
-    /// The implicit task of a member of a region.
     Member(RegionKey, usize),
+    /// The implicit task of a member of a region.
+    ImplicitTask(RegionKey, usize),
     Task(TaskKey),
 }
 
@@ -84,29 +84,29 @@ impl Subject {
             Subject::Native(native) => (hints.of_native(native)?, None, None),
             Subject::Thread(key)
             | Subject::Region(RegionKey::Outermost(key))
-            | Subject::Seat(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
-            Subject::Seat(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
+            | Subject::Member(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
+            Subject::Member(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Seat(RegionKey::Team { descriptor, .. }, _)
+            Subject::Member(RegionKey::Team { descriptor, .. }, _)
             | Subject::Region(RegionKey::Team { descriptor, .. }) => {
                 (hints.member(descriptor, 0)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Team { descriptor, .. }, number) => {
+            Subject::ImplicitTask(RegionKey::Team { descriptor, .. }, number) => {
                 (hints.member(descriptor, number)?, Some(descriptor), None)
             }
-            Subject::Member(RegionKey::Outermost(_), _) => return None,
+            Subject::ImplicitTask(RegionKey::Outermost(_), _) => return None,
             Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
         };
         // Another thread may have the descriptor by now.
         let lwp = match self {
             Subject::Thread(key)
             | Subject::Region(RegionKey::Outermost(key))
-            | Subject::Seat(RegionKey::Outermost(key), _) => hints.is_not_another(key).then_some(true)?,
+            | Subject::Member(RegionKey::Outermost(key), _) => hints.is_not_another(key).then_some(true)?,
             Subject::Native(_) => true,
             // Where the runtime lists members, the one looked at leads to the list.
-            Subject::Seat(..) => hints.has_no_lists(),
-            Subject::Region(_) | Subject::Member(..) | Subject::Task(_) => false,
+            Subject::Member(..) => hints.has_no_lists(),
+            Subject::Region(_) | Subject::ImplicitTask(..) | Subject::Task(_) => false,
         };
         Some(Start { thread, team, task, lwp })
     }

@@ -15,8 +15,8 @@ use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 
 use crate::callbacks::{Asked, say};
 use crate::keys::{RuntimeKey, TaskKey};
-use crate::looked::Hints;
 use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::reading::Hints;
 use crate::refusal;
 use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
@@ -88,7 +88,7 @@ impl Earlier {
         let threads = || raw.iter().flat_map(|snapshot| &snapshot.threads);
         let is_known = |icv: &Icv| threads().any(|thread| thread.icvs.get(*icv).value().is_some());
         Earlier {
-            hints: raw.iter().map(|looked| (looked.instance.base, Hints::of(looked, natives))).collect(),
+            hints: raw.iter().map(|read| (read.instance.base, Hints::of(read, natives))).collect(),
             settings: raw.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default(),
             known: of_tasks().map(|(_, entry)| entry.icv).filter(is_known).collect(),
         }
@@ -249,7 +249,7 @@ impl Space {
             (Subject::Native(_), [runtime]) => runtime.info().base,
             (Subject::Native(_), _) => return None,
             (Subject::Thread(key), _) => key.runtime,
-            (Subject::Region(key) | Subject::Seat(key, _) | Subject::Member(key, _), _) => key.runtime(),
+            (Subject::Region(key) | Subject::Member(key, _) | Subject::ImplicitTask(key, _), _) => key.runtime(),
             (Subject::Task(key), _) => key.runtime,
         };
         let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;

@@ -182,7 +182,7 @@ impl View<'_> {
 
     /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
     pub(crate) fn current_task(self, key: ThreadKey) -> Answer<TaskKey> {
-        let (looked, thread) = self.thread(key)?;
+        let (reading, thread) = self.thread(key)?;
         let at_stop = match self.stops.at.get(&key) {
             Some((_, Ok(holds))) => holds.task.clone(),
             Some((_, Err(_))) => Some(Err(String::new())),
@@ -192,7 +192,7 @@ impl View<'_> {
             Some(task) => task.ok(),
             None => thread.task.get(),
         };
-        let task = id.and_then(|id| looked.task(id)).ok_or(Rc::UNAVAILABLE)?;
+        let task = id.and_then(|id| reading.task(id)).ok_or(Rc::UNAVAILABLE)?;
         Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
     }
 }

@@ -13,8 +13,8 @@ use ompd_runtime::model::{
 
 use crate::callbacks::Asked;
 use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
-use crate::looked::{Hints, Looked, Members};
 use crate::question::{Answer, NoAnswer};
+use crate::reading::{Hints, Members, Reading};
 use crate::stops::AtStops;
 use crate::types::Rc;
 
@@ -41,11 +41,11 @@ pub(crate) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn looked(self, runtime: RuntimeKey) -> Answer<Looked<'a>> {
+    fn reading(self, runtime: RuntimeKey) -> Answer<Reading<'a>> {
         match &self.seen {
             Seen::Nothing => Err(Rc::ERROR.into()),
             Seen::Excerpt(of, _) if *of != runtime => Err(Rc::STALE_HANDLE.into()),
-            Seen::Excerpt(_, excerpt) => Ok(Looked {
+            Seen::Excerpt(_, excerpt) => Ok(Reading {
                 runtime,
                 threads: std::slice::from_ref(&excerpt.thread),
                 teams: &excerpt.teams,
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
             }),
             Seen::Whole { snapshots, .. } => {
                 let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
-                Ok(Looked {
+                Ok(Reading {
                     runtime,
                     threads: &found.threads,
                     teams: &found.teams,
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
     pub(crate) fn thread_of(self, native: NativeThread) -> Option<ThreadKey> {
         let known = |runtime: &dyn Runtime| {
             let runtime = runtime.info().base;
-            let thread = self.looked(runtime).ok()?.thread_by_lwp(native.lwp)?;
+            let thread = self.reading(runtime).ok()?.thread_by_lwp(native.lwp)?;
             let key = ThreadKey { runtime, descriptor: thread.descriptor, lwp: thread.lwp };
             Some((key, thread.team.flat().is_some()))
         };
@@ -78,19 +78,19 @@ impl<'a> View<'a> {
         all.iter().find(|(_, in_team)| *in_team).or(all.first()).map(|(key, _)| *key)
     }
 
-    pub(crate) fn thread(self, key: ThreadKey) -> Answer<(Looked<'a>, &'a Thread)> {
-        let looked = self.looked(key.runtime)?;
-        let thread = looked.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+    pub(crate) fn thread(self, key: ThreadKey) -> Answer<(Reading<'a>, &'a Thread)> {
+        let reading = self.reading(key.runtime)?;
+        let thread = reading.threads.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
         match (key.lwp, thread.lwp) {
             (Some(then), Some(now)) if then != now => Err(Rc::STALE_HANDLE.into()),
-            _ => Ok((looked, thread)),
+            _ => Ok((reading, thread)),
         }
     }
 
     /// The thread that has this descriptor now.
     fn key_of(self, runtime: RuntimeKey, descriptor: Addr) -> Answer<ThreadKey> {
-        let looked = self.looked(runtime)?;
-        let lwp = match looked.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
+        let reading = self.reading(runtime)?;
+        let lwp = match reading.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
             Some(Some(lwp)) => Some(lwp),
             found => match &self.seen {
                 Seen::Whole { .. } => found.ok_or(Rc::UNAVAILABLE)?,
@@ -107,33 +107,33 @@ impl<'a> View<'a> {
     }
 
     /// A team; [`Rc::UNAVAILABLE`] for a region outside of all teams.
-    pub(crate) fn team(self, key: RegionKey) -> Answer<(Looked<'a>, TeamId, &'a Team)> {
+    pub(crate) fn team(self, key: RegionKey) -> Answer<(Reading<'a>, TeamId, &'a Team)> {
         let RegionKey::Team { runtime, descriptor, level, size } = key else {
             return Err(NoAnswer::Final(Rc::UNAVAILABLE));
         };
-        let looked = self.looked(runtime)?;
+        let reading = self.reading(runtime)?;
         let same_size = |now: Option<u32>| size.zip(now).is_none_or(|(then, now)| then == now);
         let same = |team: &Team| {
             team.descriptor == descriptor && team.level.get() == Some(level) && same_size(team.size.get())
         };
-        let id = looked.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
-        Ok((looked, TeamId(id), &looked.teams[id]))
+        let id = reading.teams.iter().position(same).ok_or(Rc::STALE_HANDLE)?;
+        Ok((reading, TeamId(id), &reading.teams[id]))
     }
 
-    pub(crate) fn task(self, key: TaskKey) -> Answer<(Looked<'a>, &'a Task)> {
-        let looked = self.looked(key.runtime)?;
-        let task = looked.tasks.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
-        Ok((looked, task))
+    pub(crate) fn task(self, key: TaskKey) -> Answer<(Reading<'a>, &'a Task)> {
+        let reading = self.reading(key.runtime)?;
+        let task = reading.tasks.iter().find(|t| t.descriptor == key.descriptor).ok_or(Rc::STALE_HANDLE)?;
+        Ok((reading, task))
     }
 
     /// The innermost region a thread is in.
     pub(crate) fn current_region(self, key: ThreadKey) -> Answer<RegionKey> {
-        let (looked, thread) = self.thread(key)?;
+        let (reading, thread) = self.thread(key)?;
         if let Some(at_stop) = self.region_at_stop(key) {
-            return looked.region(at_stop?);
+            return reading.region(at_stop?);
         }
         match (&thread.team, thread.role.get()) {
-            (Fact::Known { value: Some(id), .. }, _) => looked.region(*id),
+            (Fact::Known { value: Some(id), .. }, _) => reading.region(*id),
             // An idle worker is in no region at all.
             (Fact::Known { value: None, .. }, Some(Role::Initial)) => Ok(RegionKey::Outermost(key)),
             (Fact::Known { value: None, .. }, Some(_)) => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
@@ -143,11 +143,11 @@ impl<'a> View<'a> {
 
     /// The region around another.
     pub(crate) fn enclosing(self, key: RegionKey) -> Answer<RegionKey> {
-        let (looked, own, team) = self.team(key)?;
+        let (reading, own, team) = self.team(key)?;
         match &team.parent {
-            Fact::Known { value: Some(id), .. } => looked.region(*id),
+            Fact::Known { value: Some(id), .. } => reading.region(*id),
             Fact::Known { value: None, .. } => {
-                let descriptor = looked.member(own, 0).ok_or(Rc::UNAVAILABLE)?;
+                let descriptor = reading.member(own, 0).ok_or(Rc::UNAVAILABLE)?;
                 Ok(RegionKey::Outermost(self.key_of(key.runtime(), descriptor)?))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE.into()),
@@ -170,8 +170,8 @@ impl<'a> View<'a> {
         match key {
             RegionKey::Outermost(thread) => Ok(thread),
             RegionKey::Team { runtime, .. } => {
-                let (looked, id, _) = self.team(key)?;
-                let descriptor = looked.member(id, number).ok_or(Rc::UNAVAILABLE)?;
+                let (reading, id, _) = self.team(key)?;
+                let descriptor = reading.member(id, number).ok_or(Rc::UNAVAILABLE)?;
                 self.key_of(runtime, descriptor)
             }
         }
@@ -186,13 +186,13 @@ impl<'a> View<'a> {
         let found = match key {
             RegionKey::Outermost(thread) => self.initial_task(thread)?,
             RegionKey::Team { .. } => {
-                let (looked, id, _) = self.team(key)?;
+                let (reading, id, _) = self.team(key)?;
                 let is = |task: &&Task| {
                     task.kind.get() == Some(TaskKind::Implicit)
                         && task.team.flat() == Some(id)
                         && task.member.is_some_and(|member| member as usize == number)
                 };
-                looked.tasks.iter().find(is).map(|task| task.descriptor)
+                reading.tasks.iter().find(is).map(|task| task.descriptor)
             }
         };
         Ok(TaskKey { runtime, descriptor: found.ok_or(Rc::UNAVAILABLE)? })
@@ -200,10 +200,10 @@ impl<'a> View<'a> {
 
     /// The task an initial thread executes outside of all teams: the one at the end of what generated its current one.
     fn initial_task(self, key: ThreadKey) -> Answer<Option<Addr>> {
-        let (looked, thread) = self.thread(key)?;
+        let (reading, thread) = self.thread(key)?;
         let mut at = thread.task.get();
-        for _ in 0..=looked.tasks.len() {
-            let Some(task) = at.and_then(|id| looked.task(id)) else { return Ok(None) };
+        for _ in 0..=reading.tasks.len() {
+            let Some(task) = at.and_then(|id| reading.task(id)) else { return Ok(None) };
             if task.kind.get() == Some(TaskKind::Initial) {
                 return Ok(Some(task.descriptor));
             }
@@ -214,10 +214,10 @@ impl<'a> View<'a> {
 
     /// The task that generated another.
     pub(crate) fn generating(self, key: TaskKey) -> Answer<TaskKey> {
-        let (looked, task) = self.task(key)?;
+        let (reading, task) = self.task(key)?;
         match &task.generating {
             Fact::Known { value: Some(id), .. } => {
-                let descriptor = looked.task(*id).ok_or(Rc::UNAVAILABLE)?.descriptor;
+                let descriptor = reading.task(*id).ok_or(Rc::UNAVAILABLE)?.descriptor;
                 Ok(TaskKey { runtime: key.runtime, descriptor })
             }
             Fact::Known { value: None, .. } => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
@@ -227,9 +227,9 @@ impl<'a> View<'a> {
 
     /// The region a task belongs to.
     pub(crate) fn region_of(self, key: TaskKey) -> Answer<RegionKey> {
-        let (looked, task) = self.task(key)?;
+        let (reading, task) = self.task(key)?;
         match &task.team {
-            Fact::Known { value: Some(id), .. } => looked.region(*id),
+            Fact::Known { value: Some(id), .. } => reading.region(*id),
             Fact::Known { value: None, .. } => {
                 let of = |thread: &&Thread| {
                     let key = ThreadKey { runtime: key.runtime, descriptor: thread.descriptor, lwp: thread.lwp };
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
                 };
                 // Workers' tasks lead to the initial task as well; the thread whose it is has the number 0 all the way.
                 let initial = |thread: &&Thread| thread.role.get() == Some(Role::Initial);
-                let thread = looked.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
+                let thread = reading.threads.iter().filter(initial).find(of).ok_or(Rc::UNAVAILABLE)?;
                 Ok(RegionKey::Outermost(self.key_of(key.runtime, thread.descriptor)?))
             }
             Fact::Unknown { .. } => Err(Rc::UNAVAILABLE.into()),
@@ -246,8 +246,8 @@ impl<'a> View<'a> {
 
     /// The thread that executes a task now.
     pub(crate) fn executing(self, key: TaskKey) -> Answer<&'a Thread> {
-        let (looked, task) = self.task(key)?;
-        Ok(looked.executing(task).ok_or(Rc::UNAVAILABLE)?)
+        let (reading, task) = self.task(key)?;
+        Ok(reading.executing(task).ok_or(Rc::UNAVAILABLE)?)
     }
 
     /// The control variables of a task that no thread executes, as far as they are the task's own.
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
     pub(crate) fn lists_of_thread(self, key: RuntimeKey, thread: &Thread) -> Answer<Icvs> {
         let level = thread.icvs.count(&LEVELS).and_then(|level| u32::try_from(level).ok());
         let team = match (&thread.team, level) {
-            (Fact::Known { value: Some(id), .. }, _) => self.looked(key)?.team(*id).map(|team| Some(team.descriptor)),
+            (Fact::Known { value: Some(id), .. }, _) => self.reading(key)?.team(*id).map(|team| Some(team.descriptor)),
             (Fact::Known { value: None, .. }, _) => Some(None),
             (Fact::Unknown { .. }, _) => None,
         };
@@ -301,9 +301,9 @@ impl<'a> View<'a> {
 
     /// The thread on whose stack a task is, as far as that can be told: the one that executes it, or what was generated in it.
     pub(crate) fn lwp_of(self, key: TaskKey) -> Option<i32> {
-        let (looked, task) = self.task(key).ok()?;
+        let (reading, task) = self.task(key).ok()?;
         let member =
-            || looked.team(task.team.flat()?)?.members.get(usize::try_from(task.member?).ok()?).copied().flatten();
+            || reading.team(task.team.flat()?)?.members.get(usize::try_from(task.member?).ok()?).copied().flatten();
         let primary = || {
             let RegionKey::Outermost(thread) = self.region_of(key).ok()? else { return None };
             self.thread(thread).ok()?.1.lwp

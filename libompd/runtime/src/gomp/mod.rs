@@ -310,7 +310,7 @@ impl Runtime for Gomp {
         point: &StopPoint,
         registers: Values<'_>,
     ) -> Result<AtStop, String> {
-        self.hold(target, snapshot, lwp, point, registers)
+        self.facts_at(target, snapshot, lwp, point, registers)
     }
 
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with

@@ -329,7 +329,7 @@ impl Runtime for Kmp {
         point: &StopPoint,
         registers: Values<'_>,
     ) -> Result<AtStop, String> {
-        self.hold(target, snapshot, lwp, point, registers)
+        self.facts_at(target, snapshot, lwp, point, registers)
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {

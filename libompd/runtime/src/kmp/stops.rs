@@ -440,7 +440,7 @@ impl Search<'_> {
 
 impl Kmp {
     /// What holds at one of the places.
-    pub(super) fn hold(
+    pub(super) fn facts_at(
         &self,
         target: &dyn Target,
         snapshot: &RawSnapshot,

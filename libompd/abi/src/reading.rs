@@ -12,7 +12,7 @@ use crate::types::Rc;
 
 /// What was read of one runtime. Of a single thread it has that alone: what is missing here need not be missing there.
 #[derive(Clone, Copy)]
-pub(crate) struct Looked<'a> {
+pub(crate) struct Reading<'a> {
     pub(crate) runtime: RuntimeKey,
     pub(crate) threads: &'a [Thread],
     pub(crate) teams: &'a [Team],
@@ -29,7 +29,7 @@ pub(crate) enum Members<'a> {
     Of(&'a RuntimeSnapshot),
 }
 
-impl<'a> Looked<'a> {
+impl<'a> Reading<'a> {
     pub(crate) fn team(&self, id: TeamId) -> Option<&'a Team> {
         self.teams.get(id.0)
     }
