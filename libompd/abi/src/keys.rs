@@ -5,7 +5,7 @@ use ompd_process::Addr;
 /// Which runtime of a process: the address of its module.
 pub(crate) type RuntimeKey = Addr;
 
-/// A thread. Its descriptor may be another's once it has ended: that it is the same is told by the kernel.
+/// A thread. A later thread may get its descriptor. The kernel thread id tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadKey {
     pub(crate) runtime: RuntimeKey,

@@ -237,7 +237,8 @@ unsafe fn introduce(
     }
 }
 
-/// Takes a ring for a device, which is no thread's: whoever delivers its records writes there. Also says which ring it is.
+/// Claims a ring for a device and returns it with its number. No thread owns it: the one that delivers the device's records
+/// writes to it.
 fn claim_ring(number: c_int) -> Option<(Recorder, u64)> {
     Recorder::claim(DEVICE_RING | u64::from(number.cast_unsigned()), 0, 0)
 }

@@ -133,7 +133,7 @@ pub enum NoHistory {
 }
 
 impl NoHistory {
-    /// What to do about it.
+    /// How to fix it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             NoHistory::Target(error) => error.remedy(),

@@ -6,7 +6,7 @@ use ompd_process::core::Core;
 use ompd_process::live::Live;
 use ompd_process::{ElfFile, Module, OpenError, OpenOptions, Target};
 
-/// Opens the target for whoever reads it without stopping it: a number is a process, anything else a core file.
+/// Opens the target and does not stop it. A number is a process, anything else is a core file.
 ///
 /// # Errors
 /// The target could not be opened.

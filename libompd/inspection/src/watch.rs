@@ -24,7 +24,7 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
     let mut watch = Watch { live, runtimes, companion, wanted, cache: Cache::default() };
     let (began, first) = watch.look(Live::stop)?;
     let (mut at, mut before, mut last) = (began, None, None);
-    // Whoever moves to and fro has moved all the same.
+    // A thread that moves and returns to where it was has moved.
     let mut meanwhile = Moved::default();
     for _ in 1..wanted.samples {
         std::thread::sleep(wanted.interval.saturating_sub(at.elapsed()));

@@ -21,7 +21,7 @@ pub struct Remark {
     pub kind: &'static str,
     /// What is so, and why.
     pub text: String,
-    /// What to do about it.
+    /// How to avoid it.
     pub cure: String,
 }
 

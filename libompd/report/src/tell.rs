@@ -19,7 +19,7 @@ pub struct VerdictText {
     pub text: String,
     /// The facts it rests on, a sentence each.
     pub evidence: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub cure: &'static str,
     /// Threads (LWP) that wait for each other, or are waited for.
     pub threads: Vec<i32>,

@@ -29,7 +29,7 @@ pub(crate) trait Family: Sync + fmt::Debug {
     /// Finds the layout of the runtime in `module`, without the origins to `ignore`.
     fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime>;
 
-    /// The control variables of the family, one by one; of a family that reads none there are none.
+    /// The ICVs that the family reads, one by one. Empty if it reads none.
     fn icvs(&self) -> Vec<Kept> {
         Vec::new()
     }

@@ -65,7 +65,7 @@ pub enum Operand {
     },
 }
 
-/// What is told of each transfer, or of bytes that are no instruction.
+/// Receives each transfer. `None` stands for bytes that are no instruction.
 pub type EachTransfer<'a> = &'a mut dyn FnMut(Option<Transfer>) -> ControlFlow<()>;
 
 /// All such instructions in `range`, in their order. `None` if something in it is no instruction, or it is too long: then there may

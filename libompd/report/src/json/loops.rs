@@ -40,8 +40,8 @@ pub struct Loop {
     pub doacross: Known<Option<Doacross>>,
 }
 
-/// How far a doacross loop is: one with `ordered(n)`, whose iterations wait for others to be posted. An iteration is told by
-/// the counters of the nested loops, each counted from 0, the outermost first.
+/// Progress of a doacross loop, which is a loop with `ordered(n)`. Its iterations wait for others to be posted. An iteration is
+/// a list of counters, one for each nested loop, outermost first, each from 0.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Doacross {
     /// Nested loops.

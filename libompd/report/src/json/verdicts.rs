@@ -21,7 +21,7 @@ pub struct Verdict {
     pub text: String,
     /// The facts it rests on, a sentence each.
     pub evidence: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub cure: &'static str,
     /// Threads (LWP) that wait for each other, or are waited for.
     pub threads: Vec<i32>,
@@ -44,7 +44,7 @@ pub struct Remark {
     pub kind: &'static str,
     /// What is so, and why.
     pub text: String,
-    /// What to do if it is not meant.
+    /// How to avoid it.
     pub cure: String,
 }
 

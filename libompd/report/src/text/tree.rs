@@ -95,7 +95,7 @@ pub fn tree(stacks: &[LogicalStack], doing: impl Fn(usize) -> Option<String>) ->
     made.into_iter().next().flatten().unwrap_or_default()
 }
 
-/// Frames of a tree from its root on; what lies further in is cut. Whoever walks a tree may do so by recursion.
+/// Most frames between the root of a tree and a leaf. Frames further in are cut, so that a walk may be recursive.
 pub const MAX_DEPTH: usize = 256;
 
 /// One line for each way through the tree, frames separated by semicolons, and the number of threads: the format flame graph

@@ -1,4 +1,4 @@
-//! What only libgomp give as reasons.
+//! Reasons that only libgomp has.
 
 use ompd_process::Addr;
 

@@ -1,4 +1,4 @@
-//! What only libomp and libiomp5 give as reasons.
+//! Reasons that only libomp and libiomp5 have.
 
 use ompd_process::Addr;
 

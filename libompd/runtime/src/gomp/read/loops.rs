@@ -71,7 +71,7 @@ pub(super) fn read(
             (Err(why), _) | (_, Err(why)) => notes.issue(format!("thread {}", thread.lwp), why),
         }
     }
-    // Whoever waits for its turn is in an ordered loop; of the others that is not recorded.
+    // A thread that waits for its turn is in an ordered loop. libgomp does not record that for other threads.
     let turns: HashMap<i32, bool> = raw_threads
         .iter()
         .filter_map(|t| Some((t.lwp?, t.wait.value()?.as_ref()?.kind == WaitKind::Ordered)))

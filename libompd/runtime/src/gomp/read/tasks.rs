@@ -463,7 +463,7 @@ impl TaskReader<'_> {
 }
 
 impl Tasks {
-    /// What is told of taskgroups.
+    /// The taskgroups that were read, for the snapshot.
     pub(super) fn taskgroups(&self, context: &Context<'_>) -> Vec<Taskgroup> {
         let s = &context.gomp.structs.taskgroup;
         let make = |group: &GompTaskgroup| Taskgroup {
