@@ -5,17 +5,17 @@ use std::path::Path;
 use ompd_process::{Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::model::*;
-use test_programs::{Opt, Skip, Toolchain, build};
+use test_programs::{Held, Opt, Skip, Toolchain, build, libomp_libraries};
 
-#[path = "common/held.rs"]
-mod held;
 #[path = "common/libgomp.rs"]
 mod libgomp;
 #[path = "common/lying.rs"]
 mod lying;
+#[path = "common/snapshot.rs"]
+mod one_stop;
 
-use held::Held;
 use lying::lying;
+use one_stop::snapshot;
 
 /// The loops of the program, the iterations to stop at, and how many loops are nested in each.
 const LOOPS: [(&str, &[&str], u32); 6] = [
@@ -76,7 +76,7 @@ fn on_libgomp() {
             let what = format!("{which} {at} on {}", library.what);
             let Some(held) = Held::start(&program.path, folder, &what, &[], &[which, at]) else { return };
             let said = Said::of(&held);
-            let (found, doacross) = seen(&held.snapshot(&what), &what);
+            let (found, doacross) = seen(&snapshot(held.pid(), &what), &what);
             assert_eq!(doacross.dimensions, nested, "{what}");
             assert_eq!(doacross.furthest.value(), Some(&said.posted.last().cloned()), "{what}: {doacross:?}");
             match nested {
@@ -92,7 +92,7 @@ fn on_libgomp() {
         });
         let what = format!("huge on {}", library.what);
         let Some(held) = Held::start(&program.path, folder, &what, &[], &["huge", "0"]) else { continue };
-        let (_, doacross) = seen(&held.snapshot(&what), &what);
+        let (_, doacross) = seen(&snapshot(held.pid(), &what), &what);
         assert_eq!(doacross.dimensions, 2, "{what}");
         assert!(
             doacross.furthest.why().is_some_and(|why| why.to_string().contains("one number")),
@@ -111,7 +111,7 @@ fn ordered_loops_are_no_doacross_loops() {
         for members in ["2", "40"] {
             let what = format!("{members} members on {}", library.what);
             let Some(held) = Held::start(&program.path, folder, &what, &[], &[members]) else { continue };
-            let snapshot = held.snapshot(&what);
+            let snapshot = snapshot(held.pid(), &what);
             let [found] = &snapshot.loops[..] else { panic!("{what}: {:?}", snapshot.loops) };
             assert_eq!(found.doacross.value(), Some(&None), "{what}");
             held.end();
@@ -127,7 +127,7 @@ fn on_libomp(toolchain: Toolchain, library: &Path, name: &str) -> usize {
         let what = format!("{which} {at} by {toolchain:?} on {name}");
         let Some(held) = Held::start(&program.path, library, &what, &[], &[which, at]) else { return };
         let said = Said::of(&held);
-        let snapshot = held.snapshot(&what);
+        let snapshot = snapshot(held.pid(), &what);
         if !snapshot.instance.missing.is_empty() {
             Skip::because(format!("{what}: its layout is not known as a whole")).show();
             return held.end();
@@ -156,7 +156,7 @@ fn on_every_libomp() {
             skip.show();
             continue;
         }
-        for (directory, name) in held::libraries() {
+        for (directory, name) in libomp_libraries() {
             tried += on_libomp(toolchain, directory.path(), &name);
         }
     }
@@ -167,7 +167,7 @@ fn on_every_libomp() {
 #[test]
 fn hostile_memory() {
     let gomp = libgomp::libraries().into_iter().next();
-    let kmp = held::libraries().into_iter().next();
+    let kmp = libomp_libraries().into_iter().next();
     let on_gomp = gomp.iter().map(|library| (library.folder.as_path(), Toolchain::Gcc));
     let on_kmp = kmp.iter().map(|(directory, _)| (directory.path(), Toolchain::Clang));
     let mut tried = 0;

@@ -10,15 +10,15 @@ use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::*;
 use ompd_runtime::names::FileNames;
-use test_programs::{Opt, Skip, Toolchain, build};
+use test_programs::{Held, Opt, Skip, Toolchain, build, libomp_libraries};
 
-#[path = "common/held.rs"]
-mod held;
 #[path = "common/lying.rs"]
 mod lying;
+#[path = "common/snapshot.rs"]
+mod one_stop;
 
-use held::{Held, libraries};
 use lying::lying;
+use one_stop::snapshot;
 
 fn address(text: &str) -> Addr {
     Addr(u64::from_str_radix(text, 16).expect("an address"))
@@ -30,7 +30,7 @@ fn whole(snapshot: &RuntimeSnapshot) -> bool {
 }
 
 fn each_library(mut each: impl FnMut(&Path, &str)) {
-    let libraries = libraries();
+    let libraries = libomp_libraries();
     for (directory, what) in &libraries {
         each(directory.path(), what);
     }
@@ -49,7 +49,7 @@ fn tasks_nobody_executes() {
     each_library(|library, what| {
         let priorities = [("OMP_MAX_TASK_PRIORITY", "10")];
         let Some(held) = Held::start(&program.path, library, what, &priorities, &[]) else { return };
-        let snapshot = held.snapshot(what);
+        let snapshot = snapshot(held.pid(), what);
         if whole(&snapshot) {
             check_tasks(&held, &snapshot, what);
             tried += 1;
@@ -170,11 +170,11 @@ fn many_tasks_are_counted() {
         return skip.show();
     }
     let program = build("kmp_tasks", Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
-    let Some((directory, what)) = libraries().into_iter().next() else { return };
+    let Some((directory, what)) = libomp_libraries().into_iter().next() else { return };
     let variables = [("OMP_MAX_TASK_PRIORITY", "10"), ("KMP_ENABLE_TASK_THROTTLING", "0")];
     let count = MORE.to_string();
     let Some(held) = Held::start(&program.path, directory.path(), &what, &variables, &[&count]) else { return };
-    let s = held.snapshot(&what);
+    let s = snapshot(held.pid(), &what);
     assert!(s.issues.is_empty(), "{:?}", s.issues);
     let [more] = s.more_tasks.as_slice() else { panic!("{:?}", s.more_tasks) };
     let like = &s.tasks[more.like.0];
@@ -305,7 +305,7 @@ fn loops_stopped_half_way() {
             let what = format!("{what}, {which} {schedule}");
             let held = Held::start(&program.path, library, &what, &[("OMP_SCHEDULE", schedule)], &[which]);
             let Some(held) = held else { return };
-            let snapshot = held.snapshot(&what);
+            let snapshot = snapshot(held.pid(), &what);
             if !whole(&snapshot) {
                 Skip::because(format!("{what}: its layout is not known as a whole")).show();
                 return held.end();
@@ -378,7 +378,7 @@ fn walks_end_whatever_memory_holds() {
             return skip.show();
         }
         let program = build(name, Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
-        for (directory, what) in libraries().into_iter().take(2) {
+        for (directory, what) in libomp_libraries().into_iter().take(2) {
             let variables = [
                 ("OMP_MAX_TASK_PRIORITY", "10"),
                 ("KMP_ENABLE_TASK_THROTTLING", "0"),

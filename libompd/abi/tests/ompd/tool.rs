@@ -6,8 +6,8 @@ use test_programs::{Env, Launch, Opt, Runtime, Skip, Toolchain, build, can_build
 
 use crate::debugger::{Held, Session, out};
 
-#[path = "../../../runtime/tests/common/held.rs"]
-mod programs;
+#[path = "../../../runtime/tests/common/snapshot.rs"]
+mod one_stop;
 
 /// `ompt_frame_t` as the tool reads it: address and flags.
 type Frame = (u64, u64);
@@ -39,9 +39,11 @@ fn what_a_tool_has_filed() {
     let program = build("ompt_tool", Toolchain::Clang, Opt::O2, &[]).expect("it builds");
     let mut noted = 0;
     let mut tried = 0;
-    for (library, what) in programs::libraries() {
-        let Some(running) = programs::Held::start(&program.path, library.path(), &what, &[], &[]) else { continue };
-        if !running.snapshot(&what).instance.missing.is_empty() {
+    for (library, what) in test_programs::libomp_libraries() {
+        let Some(running) = test_programs::Held::start(&program.path, library.path(), &what, &[], &[]) else {
+            continue;
+        };
+        if !one_stop::snapshot(running.pid(), &what).instance.missing.is_empty() {
             Skip::because(format!("{what}: its layout is not known as a whole")).show();
             continue;
         }

@@ -8,10 +8,7 @@ use ompd_process::{Live, OpenOptions};
 use ompd_report::json;
 use test_programs::{Executable, Opt, Toolchain, build, built_by_cargo, can_build};
 
-#[path = "../../../runtime/tests/common/held.rs"]
-mod programs;
-
-pub use programs::{Held, libraries};
+pub use test_programs::{Held, libomp_libraries as libraries};
 
 /// The companion, which cargo puts where it puts this test.
 pub fn companion() -> PathBuf {

@@ -1,20 +1,14 @@
-//! Programs that say all they know and wait, on every libomp and libiomp5 at hand.
+//! Programs that print what they know and then wait, on every libomp and libiomp5 that was fetched.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use ompd_process::{Live, OpenOptions};
-use ompd_runtime::discover;
-use ompd_runtime::evidence::Evidence;
-use ompd_runtime::merge::merge;
-use ompd_runtime::model::RuntimeSnapshot;
-use ompd_runtime::names::FileNames;
-use test_programs::Skip;
+use crate::Skip;
 
-/// Directories in which `libomp.so.5` and `libgomp.so.1` are the runtime to try, and what it is.
-pub fn libraries() -> Vec<(tempfile::TempDir, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes");
+/// Every libomp and libiomp5 at hand: a directory whose `libomp.so.5` and `libgomp.so.1` are that file, and its path.
+pub fn libomp_libraries() -> Vec<(tempfile::TempDir, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("runtimes");
     let mut files = vec![PathBuf::from("/usr/lib/llvm-14/lib/libomp.so.5"), root.join("libiomp5.so")];
     let below = |path: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
@@ -39,7 +33,8 @@ pub fn libraries() -> Vec<(tempfile::TempDir, String)> {
     found.collect()
 }
 
-/// A program that has said all it knows, and waits. It is killed when this is dropped.
+/// A program that has printed what it knows, and waits. A drop kills it.
+#[derive(Debug)]
 pub struct Held {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -48,7 +43,10 @@ pub struct Held {
 }
 
 impl Held {
-    /// Starts the program; `None`, with the reason told, if it cannot run on this library.
+    /// Starts the program. `None` if it cannot run on this library; the reason is printed.
+    ///
+    /// # Panics
+    /// The program does not start for another reason.
     pub fn start(
         program: &Path,
         library: &Path,
@@ -81,6 +79,7 @@ impl Held {
         }
     }
 
+    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -91,39 +90,24 @@ impl Held {
         Held { child, stdin, rest, lines: Vec::new() }
     }
 
-    /// All it has said.
-    #[allow(dead_code, reason = "most who use this file ask for lines with a certain word")]
+    /// All lines it printed.
     pub fn output(&self) -> String {
         self.lines.join("\n")
     }
 
-    /// What is behind the first word of the lines that begin with it.
+    /// The words after the first in each line whose first word is `word`.
     pub fn told(&self, word: &str) -> Vec<Vec<&str>> {
         let words = self.lines.iter().map(|line| line.split(' ').collect::<Vec<_>>());
         words.filter(|words| words[0] == word).map(|words| words[1..].to_vec()).collect()
     }
 
-    /// What is read of it in one stop.
-    #[allow(dead_code, reason = "some who use this file look at the process in another way")]
-    pub fn snapshot(&self, what: &str) -> RuntimeSnapshot {
-        let mut live = Live::open(self.child.id() as i32, &OpenOptions::default()).expect("it can be opened");
-        let runtimes = discover(&live, &[]);
-        assert_eq!(runtimes.len(), 1, "{what}: {runtimes:?}");
-        live.stop().expect("it can be stopped");
-        let raw = runtimes[0].snapshot(&live);
-        live.resume();
-        let names = FileNames::of(&live, &runtimes, &|_| None);
-        merge(vec![raw], &Evidence::of_names(&names)).remove(0)
-    }
-
-    /// Lets it go on to its end, whatever that is.
-    #[allow(dead_code, reason = "not all who use this file have programs that crash")]
+    /// Continues it to its end. It may crash.
     pub fn go_on(mut self) {
         self.stdin.take().expect("its input").write_all(b"\n").expect("it reads");
         self.child.wait().expect("it ends");
     }
 
-    /// Lets it go on to its end.
+    /// Continues it to its end, which has to be a good one.
     pub fn end(mut self) {
         self.stdin.take().expect("its input").write_all(b"\n").expect("it reads");
         let mut text = String::new();
