@@ -112,3 +112,15 @@ pub fn stub_of(image: &dyn CodeImage, at: u64) -> Option<Arc<str>> {
         Stub::Code(_) => None,
     }
 }
+
+/// Everything a machine's decoder tells of the code at an address; `None` where a byte is no instruction.
+#[cfg(test)]
+pub(super) fn collect(decoder: fn(&[u8], u64, EachTransfer<'_>), code: &[u8], at: u64) -> Option<Vec<Transfer>> {
+    let (mut found, mut instructions) = (Vec::new(), true);
+    decoder(code, at, &mut |transfer| {
+        instructions &= transfer.is_some();
+        found.extend(transfer);
+        ControlFlow::Continue(())
+    });
+    instructions.then_some(found)
+}

@@ -34,19 +34,8 @@ pub(super) fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
-
-    fn all(code: &[u8], at: u64) -> Option<Vec<Transfer>> {
-        let (mut found, mut instructions) = (Vec::new(), true);
-        transfers(code, at, &mut |transfer| {
-            instructions &= transfer.is_some();
-            found.extend(transfer);
-            ControlFlow::Continue(())
-        });
-        instructions.then_some(found)
-    }
+    use crate::code::transfers::collect;
 
     #[test]
     fn instructions_by_hand() {
@@ -62,7 +51,8 @@ mod tests {
             0xd503_201f, // nop
         ];
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let kinds: Vec<_> = all(&bytes, 0x1000).expect("instructions").iter().map(|t| (t.at, t.kind)).collect();
+        let kinds: Vec<_> =
+            collect(super::transfers, &bytes, 0x1000).expect("instructions").iter().map(|t| (t.at, t.kind)).collect();
         let expected = [
             (0x1000, TransferKind::Call(0x1008)),
             (0x1004, TransferKind::Jump(0x1000)),

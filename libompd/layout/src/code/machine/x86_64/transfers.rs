@@ -59,19 +59,8 @@ fn operand(i: &Instruction) -> Option<Operand> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::ControlFlow;
-
     use super::*;
-
-    fn all(code: &[u8], at: u64) -> Option<Vec<Transfer>> {
-        let (mut found, mut instructions) = (Vec::new(), true);
-        transfers(code, at, &mut |transfer| {
-            instructions &= transfer.is_some();
-            found.extend(transfer);
-            ControlFlow::Continue(())
-        });
-        instructions.then_some(found)
-    }
+    use crate::code::transfers::collect;
 
     #[test]
     fn instructions_by_hand() {
@@ -87,7 +76,8 @@ mod tests {
             0xff, 0xe0, // jmp rax
             0xc3, // ret
         ];
-        let kinds: Vec<_> = all(&code, 0x1000).expect("instructions").iter().map(|t| (t.at, t.kind)).collect();
+        let kinds: Vec<_> =
+            collect(super::transfers, &code, 0x1000).expect("instructions").iter().map(|t| (t.at, t.kind)).collect();
         let indexed = Operand::Indexed { base: Some(0), index: Some(2), scale: 8, offset: 8 };
         let expected = [
             (0x1000, TransferKind::CallThrough(Some(Operand::Register(12)))),
@@ -101,6 +91,6 @@ mod tests {
             (0x101e, TransferKind::Return),
         ];
         assert_eq!(kinds, expected);
-        assert_eq!(all(&[0x90, 0x06], 0), None, "0x06 is no instruction");
+        assert_eq!(collect(super::transfers, &[0x90, 0x06], 0), None, "0x06 is no instruction");
     }
 }
