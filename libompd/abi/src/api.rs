@@ -12,6 +12,7 @@ use ompd_process::{Addr, NativeThread};
 use ompd_runtime::family::families;
 use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
 
+use crate::answers::Answers;
 use crate::icvs::{self, Value};
 use crate::keys::{RegionKey, TaskKey};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
@@ -22,7 +23,6 @@ use crate::types::{
     Address, AddressSpaceContext, AddressSpaceHandle, Callbacks, Device, FrameInfo, IcvId, ParallelHandle, Rc,
     ScopeNumber, Size, TaskHandle, ThreadHandle, ThreadIdKind, WaitId, Word, thread_id,
 };
-use crate::view::View;
 
 /// Flags of a frame (`ompt_frame_flag_t`): it is the runtime's or the program's, and its address is the stack pointer before the call
 /// (`ompt_frame_cfa`).
@@ -206,7 +206,8 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
-        let thread = space.ask(Subject::Member(region, number), Aspect::Itself, |view| view.member(region, number))?;
+        let thread =
+            space.ask(Subject::Member(region, number), Aspect::Itself, |answers| answers.member(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -234,15 +235,15 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             _ => native.pthread.0 == wanted,
         };
         let find = |space: &Space| space.target().natives().iter().find(is).copied();
-        let answer = |view: View<'_>| -> Answer<_> {
-            let native = view.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
-            Ok(view.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
+        let answer = |answers: Answers<'_>| -> Answer<_> {
+            let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
+            Ok(answers.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
         };
         let thread = match find(space) {
             Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
             None => {
                 space.look();
-                answer(space.view()).map_err(Rc::from)
+                answer(space.answers()).map_err(Rc::from)
             }
         }?;
         // SAFETY: it is not NULL, and a place for a handle then.
@@ -302,10 +303,10 @@ pub unsafe extern "C" fn ompd_get_thread_id(
         if thread_id.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let native = space.ask(Subject::Thread(key), Aspect::Native, |view| {
-            let lwp = view.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
+        let native = space.ask(Subject::Thread(key), Aspect::Native, |answers| {
+            let lwp = answers.thread(key)?.1.lwp.ok_or(Rc::UNAVAILABLE)?;
             let is = |native: &&NativeThread| native.lwp == lwp;
-            Ok(view.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?)
+            Ok(answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?)
         })?;
         let id = match kind {
             thread_id::LWP => native.lwp as u64,
@@ -330,7 +331,7 @@ pub unsafe extern "C" fn ompd_get_device_from_thread(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        space.ask(Subject::Thread(key), Aspect::Existence, |view| view.thread(key).map(|_| ()))?;
+        space.ask(Subject::Thread(key), Aspect::Existence, |answers| answers.thread(key).map(|_| ()))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { put(device, crate::library::pointer(id)) }
     })
@@ -344,7 +345,7 @@ pub unsafe extern "C" fn ompd_get_curr_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, thread) = library.thread(thread_handle)?;
-        let region = space.ask(Subject::Thread(thread), Aspect::Itself, |view| view.current_region(thread))?;
+        let region = space.ask(Subject::Thread(thread), Aspect::Itself, |answers| answers.current_region(thread))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), parallel_handle) }
     })
@@ -358,7 +359,7 @@ pub unsafe extern "C" fn ompd_get_enclosing_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, region) = library.region(parallel_handle)?;
-        let enclosing = space.ask(Subject::Region(region), Aspect::Around, |view| view.enclosing(region))?;
+        let enclosing = space.ask(Subject::Region(region), Aspect::Around, |answers| answers.enclosing(region))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, enclosing), enclosing_parallel_handle) }
     })
@@ -372,7 +373,7 @@ pub unsafe extern "C" fn ompd_get_task_parallel_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, task) = library.task(task_handle)?;
-        let region = space.ask(Subject::Task(task), Aspect::Itself, |view| view.region_of(task))?;
+        let region = space.ask(Subject::Task(task), Aspect::Itself, |answers| answers.region_of(task))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), task_parallel_handle) }
     })
@@ -410,7 +411,7 @@ pub unsafe extern "C" fn ompd_get_curr_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.thread(thread_handle)?;
-        let task = space.ask(Subject::Thread(key), Aspect::Task, |view| view.current_task(key))?;
+        let task = space.ask(Subject::Thread(key), Aspect::Task, |answers| answers.current_task(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
@@ -424,7 +425,7 @@ pub unsafe extern "C" fn ompd_get_generating_task_handle(
 ) -> Rc {
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
-        let generating = space.ask(Subject::Task(key), Aspect::Generating, |view| view.generating(key))?;
+        let generating = space.ask(Subject::Task(key), Aspect::Generating, |answers| answers.generating(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, generating), generating_task_handle) }
     })
@@ -440,8 +441,8 @@ pub unsafe extern "C" fn ompd_get_scheduling_task_handle(
     with(|library| {
         let (space, id, key) = library.task(task_handle)?;
         let scheduling =
-            space.ask(Subject::Task(key), Aspect::Generating, |view| match view.task(key)?.1.kind.get() {
-                Some(TaskKind::Undeferred) => view.generating(key),
+            space.ask(Subject::Task(key), Aspect::Generating, |answers| match answers.task(key)?.1.kind.get() {
+                Some(TaskKind::Undeferred) => answers.generating(key),
                 Some(_) => Err(NoAnswer::Final(Rc::UNAVAILABLE)),
                 None => Err(NoAnswer::NeedsMore(Rc::UNAVAILABLE)),
             })?;
@@ -461,7 +462,7 @@ pub unsafe extern "C" fn ompd_get_task_in_parallel(
         let (space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
         let subject = Subject::ImplicitTask(region, number);
-        let task = space.ask(subject, Aspect::Task, |view| view.implicit_task(region, number))?;
+        let task = space.ask(subject, Aspect::Task, |answers| answers.implicit_task(region, number))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
     })
@@ -496,10 +497,10 @@ pub unsafe extern "C" fn ompd_task_handle_compare(
 pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
     with(|library| {
         let (space, _, key) = library.task(task_handle)?;
-        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |view| function(view, key))?;
+        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |answers| function(answers, key))?;
         if function.is_none() {
             space.enrich();
-            function = self::function(space.view(), key)?;
+            function = self::function(space.answers(), key)?;
         }
         // SAFETY: the debugger gives a place for an address, or NULL.
         unsafe { put(entry_point, address(function.ok_or(Rc::UNAVAILABLE)?)) }
@@ -507,8 +508,8 @@ pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, en
 }
 
 /// The function of a task as far as it is known; that of an implicit task is the region's.
-fn function(view: View<'_>, key: TaskKey) -> Answer<Option<Addr>> {
-    let (reading, task) = view.task(key)?;
+fn function(answers: Answers<'_>, key: TaskKey) -> Answer<Option<Addr>> {
+    let (reading, task) = answers.task(key)?;
     let implicit = task.kind.get() == Some(TaskKind::Implicit);
     let of_region = || reading.team(task.team.flat()?)?.function.value().filter(|_| implicit);
     Ok(task.function.value().or_else(of_region).map(|function| function.addr))
@@ -533,7 +534,7 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         let frames = match space.frames(key) {
             Ok(frames) => frames,
             Err(why) => {
-                let noted = space.view().noted_frames(key).ok_or(why)?;
+                let noted = space.answers().noted_frames(key).ok_or(why)?;
                 let frame =
                     |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
                 // SAFETY: they are not NULL, and places for these then.
@@ -590,14 +591,14 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (space, _, key) = library.thread(thread_handle)?;
-        let known = |view: View<'_>| {
-            let (reading, thread) = view.thread(key)?;
+        let known = |answers: Answers<'_>| {
+            let (reading, thread) = answers.thread(key)?;
             Ok(thread.state(reading.teams).get().is_some())
         };
         if !space.ask(Subject::Thread(key), Aspect::State, known)? {
             space.enrich();
         }
-        let (reading, thread) = space.view().thread(key)?;
+        let (reading, thread) = space.answers().thread(key)?;
         let known = thread.state(reading.teams).get();
         let kept = thread.ompt_state.get().filter(|kept| states::is_one(kept.number.into()));
         let waits =
@@ -775,18 +776,18 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         let known = |filed: &Fact<u64>| filed.get().ok_or(NoAnswer::NeedsMore(Rc::UNAVAILABLE));
         let filed = match found {
             Handle::Thread(_, key) => {
-                space.ask(Subject::Thread(key), Aspect::Itself, |view| known(&view.thread(key)?.1.tool_data))
+                space.ask(Subject::Thread(key), Aspect::Itself, |answers| known(&answers.thread(key)?.1.tool_data))
             }
             Handle::Region(_, key @ RegionKey::Outermost(thread)) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |view| {
-                    known(&view.thread(thread)?.1.outermost_tool_data)
+                space.ask(Subject::Region(key), Aspect::Itself, |answers| {
+                    known(&answers.thread(thread)?.1.outermost_tool_data)
                 })
             }
             Handle::Region(_, key) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |view| known(&view.team(key)?.2.tool_data))
+                space.ask(Subject::Region(key), Aspect::Itself, |answers| known(&answers.team(key)?.2.tool_data))
             }
             Handle::Task(_, key) => {
-                space.ask(Subject::Task(key), Aspect::Itself, |view| known(&view.task(key)?.1.tool_data))
+                space.ask(Subject::Task(key), Aspect::Itself, |answers| known(&answers.task(key)?.1.tool_data))
             }
             Handle::Space => Err(Rc::INCOMPATIBLE),
         }?;

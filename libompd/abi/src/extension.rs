@@ -11,12 +11,12 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use ompd_report::text::{self, How, View};
 use ompd_runtime::stops::StopEvent;
 
+use crate::answers;
 use crate::keys::RegionKey;
 use crate::library::{Handle, Library, put, with};
 use crate::space::Space;
 use crate::stops::{Listed, source};
 use crate::types::{Address, AddressSpaceHandle, ParallelHandle, Rc, Size, ThreadHandle};
-use crate::view;
 
 /// What begins or ends when a thread gets to a place.
 #[repr(C)]
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn ompdx_get_origin(
             return Err(Rc::BAD_INPUT);
         }
         space.look();
-        let known = origin_of(space.view(), found, item)?;
+        let known = origin_of(space.answers(), found, item)?;
         let runtime = match found {
             Handle::Thread(_, key) => key.runtime,
             Handle::Region(_, key) => key.runtime(),
@@ -363,14 +363,18 @@ pub unsafe extern "C" fn ompdx_get_origin(
     })
 }
 
-fn origin_of(view: view::View<'_>, handle: Handle, item: c_int) -> Result<Result<ompd_runtime::Origin, String>, Rc> {
+fn origin_of(
+    answers: answers::Answers<'_>,
+    handle: Handle,
+    item: c_int,
+) -> Result<Result<ompd_runtime::Origin, String>, Rc> {
     const OUTERMOST: &str = "it is the region around the program, of which the runtime keeps nothing";
     let is = |wanted: Item| item == wanted as c_int;
     Ok(match handle {
         Handle::Thread(_, key) => {
-            let (reading, thread) = view.thread(key)?;
+            let (reading, thread) = answers.thread(key)?;
             let state = thread.state(reading.teams);
-            if let Some(why) = view.trouble_at_stop(key).filter(|_| is(Item::ThreadRegion) || is(Item::ThreadTask)) {
+            if let Some(why) = answers.trouble_at_stop(key).filter(|_| is(Item::ThreadRegion) || is(Item::ThreadTask)) {
                 return Ok(Err(why));
             }
             match () {
@@ -385,14 +389,14 @@ fn origin_of(view: view::View<'_>, handle: Handle, item: c_int) -> Result<Result
             }
         }
         Handle::Region(_, RegionKey::Outermost(thread)) => {
-            view.thread(thread)?;
+            answers.thread(thread)?;
             if !(Item::RegionSize as c_int..=Item::RegionFunction as c_int).contains(&item) {
                 return Err(Rc::BAD_INPUT);
             }
             Err(OUTERMOST.to_owned())
         }
         Handle::Region(_, key) => {
-            let team = view.team(key)?.2;
+            let team = answers.team(key)?.2;
             match () {
                 () if is(Item::RegionSize) => source(&team.size),
                 () if is(Item::RegionLevel) => source(&team.level),
@@ -403,7 +407,7 @@ fn origin_of(view: view::View<'_>, handle: Handle, item: c_int) -> Result<Result
             }
         }
         Handle::Task(_, key) => {
-            let task = view.task(key)?.1;
+            let task = answers.task(key)?.1;
             match () {
                 () if is(Item::TaskKind) => source(&task.kind),
                 () if is(Item::TaskGenerating) => source(&task.generating),

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use ompd_runtime::icvs::{Entry, Holder, Kind, REGISTRY};
 use ompd_runtime::model::{Fact, IcvValue, Icvs, Scope, Setting, Task, Thread};
 
+use crate::answers::Answers;
 use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
 use crate::library::Handle;
 use crate::question::{Answer, Aspect, NoAnswer, Subject};
 use crate::space::Space;
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
-use crate::view::View;
 
 /// A control variable that is offered, by one of its names.
 pub(crate) struct Icv {
@@ -179,15 +179,17 @@ pub(crate) fn value(
         },
         (THREAD, Handle::Thread(_, key)) => {
             let aspect = if matches!(entry.holder, Holder::Thread { .. }) { Aspect::Itself } else { Aspect::Task };
-            space.ask(Subject::Thread(key), aspect, |view| of_thread(view, key, entry))
+            space.ask(Subject::Thread(key), aspect, |answers| of_thread(answers, key, entry))
         }
         (PARALLEL, Handle::Region(_, key)) => {
-            space.ask(Subject::Region(key), Aspect::Itself, |view| of_region(view, key, entry))
+            space.ask(Subject::Region(key), Aspect::Itself, |answers| of_region(answers, key, entry))
         }
-        (TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| of_task(view, key, entry)),
-        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |view| {
-            let implicit = view.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
-            if implicit { of_task(view, key, entry) } else { Err(Rc::INCOMPATIBLE.into()) }
+        (TASK, Handle::Task(_, key)) => {
+            space.ask(Subject::Task(key), Aspect::Itself, |answers| of_task(answers, key, entry))
+        }
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |answers| {
+            let implicit = answers.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
+            if implicit { of_task(answers, key, entry) } else { Err(Rc::INCOMPATIBLE.into()) }
         }),
         _ => Err(Rc::INCOMPATIBLE),
     }
@@ -201,48 +203,48 @@ fn of_setting(setting: &Setting, entry: &Entry) -> Answer<Value> {
     known(&setting.value, entry)
 }
 
-fn of_thread(view: View<'_>, key: ThreadKey, entry: &Entry) -> Answer<Value> {
-    let thread = view.thread(key)?.1;
+fn of_thread(answers: Answers<'_>, key: ThreadKey, entry: &Entry) -> Answer<Value> {
+    let thread = answers.thread(key)?.1;
     match entry.holder {
         Holder::Thread { of, .. } => known(&of(thread), entry),
-        _ => of_executed(view, key.runtime, thread, entry),
+        _ => of_executed(answers, key.runtime, thread, entry),
     }
 }
 
 /// Of the task that a thread executes. Lists are not read together with all else.
-fn of_executed(view: View<'_>, runtime: RuntimeKey, thread: &Thread, entry: &Entry) -> Answer<Value> {
+fn of_executed(answers: Answers<'_>, runtime: RuntimeKey, thread: &Thread, entry: &Entry) -> Answer<Value> {
     let found = match entry.is_list {
-        true => of_icvs(&view.lists_of_thread(runtime, thread)?, entry),
+        true => of_icvs(&answers.lists_of_thread(runtime, thread)?, entry),
         false => of_icvs(&thread.icvs, entry),
     };
-    found.or_else(|why| view.final_of(thread, why))
+    found.or_else(|why| answers.final_of(thread, why))
 }
 
-fn of_region(view: View<'_>, key: RegionKey, entry: &Entry) -> Answer<Value> {
+fn of_region(answers: Answers<'_>, key: RegionKey, entry: &Entry) -> Answer<Value> {
     let held = match entry.holder {
         Holder::Region { of, outermost } => Ok((of, outermost)),
         _ => Err(NoAnswer::from(Rc::INCOMPATIBLE)),
     };
     if let RegionKey::Outermost(thread) = key {
-        view.thread(thread)?;
+        answers.thread(thread)?;
         return held.map(|(_, outermost)| Value::unsigned(outermost));
     }
-    let team = view.team(key)?.2;
+    let team = answers.team(key)?.2;
     known(&held?.0(team), entry)
 }
 
-fn of_task(view: View<'_>, key: TaskKey, entry: &Entry) -> Answer<Value> {
-    let task = view.task(key)?.1;
+fn of_task(answers: Answers<'_>, key: TaskKey, entry: &Entry) -> Answer<Value> {
+    let task = answers.task(key)?.1;
     match entry.holder {
         Holder::Descriptor(of) => known(&of(task), entry),
-        Holder::Region { .. } => of_region(view, view.region_of(key)?, entry),
-        Holder::Thread { of, of_task } => of_its_thread(view, key, task, entry, of, of_task),
-        Holder::Task | Holder::Process => match view.executing(key) {
-            Ok(thread) => of_executed(view, key.runtime, thread, entry),
+        Holder::Region { .. } => of_region(answers, answers.region_of(key)?, entry),
+        Holder::Thread { of, of_task } => of_its_thread(answers, key, task, entry, of, of_task),
+        Holder::Task | Holder::Process => match answers.executing(key) {
+            Ok(thread) => of_executed(answers, key.runtime, thread, entry),
             Err(_) => {
-                let own = view.icvs_of(key)?;
+                let own = answers.icvs_of(key)?;
                 match entry.is_list {
-                    true => of_icvs(&view.lists_of_task(key, &own)?, entry),
+                    true => of_icvs(&answers.lists_of_task(key, &own)?, entry),
                     false => of_icvs(&own, entry),
                 }
             }
@@ -253,7 +255,7 @@ fn of_task(view: View<'_>, key: TaskKey, entry: &Entry) -> Answer<Value> {
 /// What a task has itself of its thread, such as the number in the team of the task, or what the
 /// thread has that executes it.
 fn of_its_thread(
-    view: View<'_>,
+    answers: Answers<'_>,
     key: TaskKey,
     task: &Task,
     entry: &Entry,
@@ -262,7 +264,7 @@ fn of_its_thread(
 ) -> Answer<Value> {
     match of_task(task) {
         Some(value) => Ok(Value::of(&value, entry.kind)),
-        None => known(&of(view.executing(key)?), entry),
+        None => known(&of(answers.executing(key)?), entry),
     }
 }
 

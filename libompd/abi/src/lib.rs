@@ -15,6 +15,7 @@
 //! - **Panics** do not leave the library: they are `ompd_rc_error`.
 //! - **The process** is only looked at through the callbacks, and never written to.
 
+mod answers;
 pub mod api;
 mod callbacks;
 mod environment;
@@ -29,7 +30,6 @@ mod space;
 mod states;
 mod stops;
 pub mod types;
-mod view;
 
 pub use callbacks::extra;
 pub use library::VERSIONS;

@@ -13,6 +13,7 @@ use ompd_runtime::model::{Fact, Icv, InstanceInfo, RawSnapshot, RuntimeSnapshot,
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 
+use crate::answers::{Answers, Seen};
 use crate::callbacks::{Asked, say};
 use crate::keys::{RuntimeKey, TaskKey};
 use crate::question::{Answer, Aspect, NoAnswer, Subject};
@@ -20,7 +21,6 @@ use crate::reading::Hints;
 use crate::refusal;
 use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
-use crate::view::{Seen, View};
 
 /// Looks at single things in one stop before the whole process is looked at, for debuggers that tell of stops: one that asks about the
 /// thread that has hit a breakpoint goes on, and one that asks for more will ask for much.
@@ -148,7 +148,7 @@ impl Space {
         &mut self,
         subject: Subject,
         aspect: Aspect,
-        answer: impl Fn(View<'_>) -> Answer<T>,
+        answer: impl Fn(Answers<'_>) -> Answer<T>,
     ) -> Result<T, Rc> {
         if !self.is_up_to_date() {
             self.now.seen = Seen::Nothing;
@@ -156,19 +156,19 @@ impl Space {
             if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
                 self.earlier.hints.entry(runtime).or_default().learn(&excerpt);
                 self.now.seen = Seen::Excerpt(runtime, Box::new(excerpt));
-                match answer(self.view()) {
+                match answer(self.answers()) {
                     Err(NoAnswer::NeedsMore(_)) => {}
                     found => return Ok(found?),
                 }
             }
             self.look_at_all();
         }
-        Ok(answer(self.view())?)
+        Ok(answer(self.answers())?)
     }
 
     /// Answers from what was read last.
-    pub(crate) fn view(&self) -> View<'_> {
-        View {
+    pub(crate) fn answers(&self) -> Answers<'_> {
+        Answers {
             target: &self.target,
             runtimes: &self.runtimes,
             seen: &self.now.seen,
@@ -343,7 +343,7 @@ impl Space {
     /// The frames of a task, where the debugger offers registers.
     pub(crate) fn frames(&mut self, key: TaskKey) -> Result<TaskFrames, Rc> {
         self.look();
-        let lwp = self.view().lwp_of(key).ok_or(Rc::UNAVAILABLE)?;
+        let lwp = self.answers().lwp_of(key).ok_or(Rc::UNAVAILABLE)?;
         let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
         let before = known(&self.target);
         if self.target.ask_registers(lwp) && known(&self.target) > before {
@@ -352,7 +352,7 @@ impl Space {
         }
         self.enrich();
         let report = self.now.stacks.as_ref().ok_or(Rc::UNAVAILABLE)?;
-        if self.view().task(key)?.1.kind.get() == Some(TaskKind::Initial) {
+        if self.answers().task(key)?.1.kind.get() == Some(TaskKind::Initial) {
             return report.initial_frames(lwp).ok_or(Rc::UNAVAILABLE);
         }
         let Seen::Whole { snapshots, .. } = &self.now.seen else { return Err(Rc::ERROR) };

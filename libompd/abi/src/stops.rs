@@ -7,11 +7,11 @@ use ompd_runtime::merge::with_stop;
 use ompd_runtime::model::{Fact, RawSnapshot, TaskId, TeamId};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
 
+use crate::answers::Answers;
 use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
 use crate::question::Answer;
 use crate::space::Space;
 use crate::types::Rc;
-use crate::view::View;
 
 /// Number of a place; 0 is none.
 pub(crate) type PointId = u64;
@@ -74,7 +74,7 @@ impl Space {
 
     /// The debugger says that a thread is at a place, until it says otherwise; 0 is no place.
     pub(crate) fn tell_stop(&mut self, thread: ThreadKey, id: PointId, registers: Vec<u64>) -> Result<(), Rc> {
-        self.view().thread(thread)?;
+        self.answers().thread(thread)?;
         if id == 0 {
             self.stops.told.remove(&thread);
         } else {
@@ -91,7 +91,7 @@ impl Space {
 
     /// The place that a thread is at: its number, itself, and why the hit does not count, if it does not.
     pub(crate) fn stop_of(&self, thread: ThreadKey) -> Result<(PointId, &StopPoint, Option<String>), Rc> {
-        self.view().thread(thread)?;
+        self.answers().thread(thread)?;
         let (id, holds) = self.stops.at.get(&thread).ok_or(Rc::UNAVAILABLE)?;
         let not_counted = holds.as_ref().ok().and_then(|holds| holds.not_counted.clone());
         Ok((*id, &self.point(*id)?.1, not_counted))
@@ -155,7 +155,7 @@ impl Space {
             return Err(Rc::UNAVAILABLE);
         }
         let known = |space: &Space| {
-            let team = space.view().team(key)?.2;
+            let team = space.answers().team(key)?.2;
             Ok::<_, Rc>(team.function.value().map(|function| function.addr))
         };
         if let Some(found) = known(self)? {
@@ -166,7 +166,7 @@ impl Space {
     }
 }
 
-impl View<'_> {
+impl Answers<'_> {
     /// The region of a thread that is at a place where it is not as it is read otherwise.
     pub(crate) fn region_at_stop(self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
         match self.stops.at.get(&thread)? {

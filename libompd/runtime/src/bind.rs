@@ -83,19 +83,24 @@ impl SizeOf {
 
 /// A struct of the target, read once; fields are decoded through [`Slot`]s. Clones share the bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct StructData {
     record: Rc<Record>,
     /// Where the struct begins in the record: not at its start for a struct embedded in another.
     at: u64,
 }
 
-impl View {
-    pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<View, Reason> {
-        Ok(View { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
+impl StructData {
+    pub(crate) fn read(target: &dyn Target, addr: Addr, size: SizeOf) -> Result<StructData, Reason> {
+        Ok(StructData { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
     }
 
     /// The same, no further than these fields: the others of the struct cannot be decoded then.
-    pub(crate) fn read_to(target: &dyn Target, addr: Addr, size: SizeOf, fields: &[&Slot]) -> Result<View, Reason> {
+    pub(crate) fn read_to(
+        target: &dyn Target,
+        addr: Addr,
+        size: SizeOf,
+        fields: &[&Slot],
+    ) -> Result<StructData, Reason> {
         let whole = size.bytes_to_read()?;
         // A field whose width is not known may reach to the end.
         let end = |slot: &&Slot| match slot.at {
@@ -104,7 +109,7 @@ impl View {
             None => 0,
         };
         let bytes = fields.iter().map(end).max().unwrap_or(whole).min(whole);
-        Ok(View { record: Rc::new(Record::read(target, addr, bytes)?), at: 0 })
+        Ok(StructData { record: Rc::new(Record::read(target, addr, bytes)?), at: 0 })
     }
 
     /// Announces that structs of this size will be read at all of these addresses.
@@ -117,7 +122,7 @@ impl View {
 
     /// Structs of `size` bytes at many addresses, read together: far cheaper than one by one. What lies close together is
     /// read in one piece. Each may fail by itself.
-    pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<View, Reason>> {
+    pub(crate) fn read_each(target: &dyn Target, addrs: &[Addr], size: u64) -> Vec<Result<StructData, Reason>> {
         let mut structs = Structs::new();
         let mut views = Vec::with_capacity(addrs.len());
         let at_once = usize::try_from(window::MOST / size.max(1)).unwrap_or(usize::MAX).max(1);
@@ -134,16 +139,16 @@ impl View {
     }
 
     /// What follows `bytes` bytes on, as a struct of its own; `None` if it was not read along.
-    pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<View> {
+    pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<StructData> {
         let at = self.part().after(bytes, size)?.at;
-        Some(View { record: Rc::clone(&self.record), at })
+        Some(StructData { record: Rc::clone(&self.record), at })
     }
 
     /// The struct of that size embedded at `base`: element `index` of an array, 0 for a single one. It shares this one's
     /// bytes.
-    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<View, Reason> {
+    pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<StructData, Reason> {
         let at = self.part().within(base, index, size)?.at;
-        Ok(View { record: Rc::clone(&self.record), at })
+        Ok(StructData { record: Rc::clone(&self.record), at })
     }
 
     pub(crate) fn uint(&self, slot: &Slot) -> Result<u64, Reason> {
@@ -200,22 +205,22 @@ impl<'a> Part<'a> {
         Part { record, at: 0 }
     }
 
-    pub(crate) fn to_view(self) -> View {
-        View { record: Rc::new(self.record.to_record()), at: self.at }
+    pub(crate) fn to_view(self) -> StructData {
+        StructData { record: Rc::new(self.record.to_record()), at: self.at }
     }
 
     pub(crate) fn addr(&self) -> Addr {
         self.record.addr().offset(self.at)
     }
 
-    /// See [`View::after`].
+    /// See [`StructData::after`].
     pub(crate) fn after(&self, bytes: u64, size: SizeOf) -> Option<Part<'a>> {
         let at = self.at.checked_add(bytes)?;
         let end = at.checked_add(size.bytes_to_read().ok()?)?;
         (end <= self.record.bytes().len() as u64).then_some(Part { record: self.record, at })
     }
 
-    /// See [`View::within`].
+    /// See [`StructData::within`].
     pub(crate) fn within(&self, base: &Slot, index: u64, size: SizeOf) -> Result<Part<'a>, Reason> {
         let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
         let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));

@@ -38,13 +38,13 @@ const DEVICES: usize = 4;
 
 /// Where the call of the runtime is: function and line, as far as they are known. Of optimised code the line is left
 /// out: the compiler does not give each call its own.
-type Place = (Option<String>, Option<u32>);
+type SourceLine = (Option<String>, Option<u32>);
 
 /// A part of a construct.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// Kind, bytes, address on the host if there is one.
-    Operation { kind: u16, bytes: u32, host: u64, place: Place },
+    Operation { kind: u16, bytes: u32, host: u64, place: SourceLine },
     /// Teams.
     Submit(u32),
 }
@@ -53,7 +53,7 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Construct {
     /// Kind, device, place.
-    target: Option<(u16, u32, Place)>,
+    target: Option<(u16, u32, SourceLine)>,
     parts: Vec<Part>,
 }
 
@@ -100,7 +100,7 @@ fn line_of(line: Option<u32>, opt: Opt) -> Option<u32> {
     line.filter(|_| opt == Opt::O0)
 }
 
-fn place(history: &History, event: &Event, opt: Opt) -> Place {
+fn place(history: &History, event: &Event, opt: Opt) -> SourceLine {
     let place = history.places.get(&event.codeptr_ra).unwrap_or_else(|| panic!("nothing is known of {event:?}"));
     (place.function.as_deref().map(str::to_owned), line_of(place.line, opt))
 }
@@ -179,7 +179,7 @@ fn did(history: &History, thread: &ThreadHistory, ids: &mut Ids, opt: Opt) -> Ve
 }
 
 /// A target region that maps one variable there and back, whose address is not told.
-fn there_and_back(device: u32, bytes: u32, place: &Place) -> Construct {
+fn there_and_back(device: u32, bytes: u32, place: &SourceLine) -> Construct {
     let operation = |kind, bytes| Part::Operation { kind, bytes, host: 0, place: place.clone() };
     let parts = vec![
         operation(ALLOC, bytes),

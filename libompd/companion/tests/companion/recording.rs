@@ -11,7 +11,7 @@ use test_programs::{
 use crate::common::{Held, by_libraries, companion, history, libraries, program, report, start};
 
 /// What a program that counts has done, by its own account.
-struct Told {
+struct Printed {
     /// By kernel id: locks, nested locks, critical sections, barriers.
     threads: BTreeMap<u64, [u64; 4]>,
     tasks: u64,
@@ -30,7 +30,7 @@ fn number(text: &str) -> u64 {
     text.parse().expect("a number")
 }
 
-fn told(running: &Held) -> Told {
+fn told(running: &Held) -> Printed {
     let one = |word: &str| {
         running.told(word).first().expect("it says so").iter().map(|w| (*w).to_owned()).collect::<Vec<_>>()
     };
@@ -40,7 +40,7 @@ fn told(running: &Held) -> Told {
     };
     let threads = running.told("thread");
     let threads = threads.iter().map(|words| (number(words[0]), [1, 2, 3, 4].map(|at| number(words[at]))));
-    Told {
+    Printed {
         threads: threads.collect(),
         tasks: number(&one("tasks")[0]),
         tasks_line: number(&one("tasks")[1]) as u32,
@@ -87,7 +87,7 @@ const NEST: u16 = 3;
 const CRITICAL: u16 = 5;
 const COMPLETE: u16 = 1;
 
-fn compare(what: &str, told: &Told, history: &History) {
+fn compare(what: &str, told: &Printed, history: &History) {
     // To pause, and to start again.
     assert_eq!(history.command, Some((1, 2)), "{what}");
     assert_eq!(history.threads.len(), 3, "{what}");

@@ -10,7 +10,7 @@ use ompd_process::{Addr, Target};
 
 use super::Gomp;
 use super::recover::{Recipes, internal};
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::Common;
@@ -504,7 +504,7 @@ impl Gomp {
                 let id = current()?;
                 let addr = snapshot.task(id).ok_or("the task was not read")?.descriptor;
                 let s = &self.structs.task;
-                let function = View::read(target, addr, s.size).and_then(|view| view.ptr(&s.fn_));
+                let function = StructData::read(target, addr, s.size).and_then(|view| view.ptr(&s.fn_));
                 let device = function.map_err(|why| why.to_string())?.is_null();
                 let not_counted = device.then(|| "the task was executed by a device".to_owned());
                 Ok(AtStop { not_counted, ..AtStop::default() })
@@ -515,7 +515,7 @@ impl Gomp {
 
     fn level_of(&self, target: &dyn Target, thread: Addr) -> Result<u32, String> {
         let s = &self.structs.thread;
-        View::read(target, thread, s.size).and_then(|view| view.u32(&s.level)).map_err(|why| why.to_string())
+        StructData::read(target, thread, s.size).and_then(|view| view.u32(&s.level)).map_err(|why| why.to_string())
     }
 
     /// The team that `gomp_team_start` is about to start, which no thread knows yet.
@@ -533,10 +533,10 @@ impl Gomp {
         let addr = argument(TEAM).ok_or("the team is in a register, and registers are not known")?;
         let (s, of_thread) = (&self.structs.team, &self.structs.thread);
         let thread = snapshot.thread_by_lwp(lwp).ok_or("the runtime does not know the thread")?;
-        let view = View::read(target, thread.descriptor, of_thread.size).map_err(|why| why.to_string())?;
+        let view = StructData::read(target, thread.descriptor, of_thread.size).map_err(|why| why.to_string())?;
         let [level, active, number] =
             [&of_thread.level, &of_thread.active_level, &of_thread.team_id].map(|slot| view.u32(slot));
-        let team = View::read(target, addr, s.size).map_err(|why| why.to_string())?;
+        let team = StructData::read(target, addr, s.size).map_err(|why| why.to_string())?;
         let size = team.u32(&s.nthreads).map_err(|why| why.to_string())?;
         let total = team.uint(&s.barrier_total).ok();
         if !(1..=limits::TEAM_SIZE).contains(&size.into()) || total.is_some_and(|total| total != u64::from(size)) {

@@ -7,7 +7,7 @@ use ompd_process::{Addr, Machine, Target, TargetExt};
 
 use super::Kmp;
 use super::stops::around_serialized;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::Common;
@@ -77,7 +77,7 @@ impl Kmp {
         let unknown = || Reason::Inconsistent("the runtime does not know the thread".to_owned());
         let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;
         let s = &self.structs.info;
-        let view = View::read(target, thread.descriptor, s.size)?;
+        let view = StructData::read(target, thread.descriptor, s.size)?;
         let (team, task, ident) = (view.ptr(&s.team)?, view.ptr(&s.current_task)?, view.ptr(&s.ident)?);
         Ok(Raw { thread: thread.descriptor, team, task, ident })
     }
@@ -90,19 +90,19 @@ impl Kmp {
     fn newborn(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<AtStop, String> {
         let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
         let s = &self.structs;
-        let mut found: Vec<View> = Vec::new();
+        let mut found: Vec<StructData> = Vec::new();
         let mut teams = BTreeSet::new();
         for thread in snapshot.threads.iter().filter(|thread| thread.descriptor != raw.thread) {
-            let team = View::read(target, thread.descriptor, s.info.size).and_then(|view| view.ptr(&s.info.team));
+            let team = StructData::read(target, thread.descriptor, s.info.size).and_then(|view| view.ptr(&s.info.team));
             teams.extend(team.ok().filter(|team| !team.is_null() && *team != raw.team));
         }
-        let own = View::read(target, raw.team, s.team.size).and_then(|view| view.ptr(&s.team.ident));
+        let own = StructData::read(target, raw.team, s.team.size).and_then(|view| view.ptr(&s.team.ident));
         if own.map_err(|why| why.to_string())? == raw.ident {
             return Err("the team that begins cannot be told from that of the region around it".to_owned());
         }
         for team in teams {
-            let read = || -> Result<Option<View>, Reason> {
-                let view = View::read(target, team, s.team.size)?;
+            let read = || -> Result<Option<StructData>, Reason> {
+                let view = StructData::read(target, team, s.team.size)?;
                 let first = target.read_ptr(view.ptr(&s.team.threads)?)?;
                 let inside = view.ptr(&s.team.parent)? == raw.team && first == raw.thread;
                 let fits = inside && view.ptr(&s.team.ident)? == raw.ident && view.count(&s.team.serialized)? == 0;
@@ -160,7 +160,7 @@ impl Kmp {
         current: Addr,
     ) -> Result<TaskId, String> {
         let s = &self.structs.taskdata;
-        let view = View::read(target, current, s.size).map_err(|why| why.to_string())?;
+        let view = StructData::read(target, current, s.size).map_err(|why| why.to_string())?;
         let own = view.ptr(&s.team).map_err(|why| why.to_string())?;
         let current = task_at(snapshot, current)?;
         if own == team { encountering(snapshot, current) } else { Ok(current) }

@@ -10,7 +10,7 @@ use ompd_layout::{GlobalSchema, Layout, Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Live, Module, OpenOptions, Target, TargetExt};
 
-use crate::bind::{View, structs};
+use crate::bind::{StructData, structs};
 use crate::evidence::Evidence;
 use crate::family::{About, Family, Layouts, Variables};
 use crate::icvs::texts;
@@ -109,7 +109,7 @@ impl Instance {
 
     fn read(&self, target: &dyn Target) -> Result<(Vec<RawThread>, RawTeam), Reason> {
         let (at, _) = self.at.ok_or_else(|| Reason::Inconsistent("where its team lies is not known".to_owned()))?;
-        let view = View::read(target, at, self.team.size)?;
+        let view = StructData::read(target, at, self.team.size)?;
         let size = view.count(&self.team.members)?;
         let mut threads = Vec::new();
         for number in 0..size.min(64) {
@@ -137,7 +137,7 @@ impl Instance {
         Ok((threads, team))
     }
 
-    fn thread(&self, view: &View) -> Result<RawThread, Reason> {
+    fn thread(&self, view: &StructData) -> Result<RawThread, Reason> {
         let why = "this runtime has no such thing";
         Ok(RawThread {
             lwp: Some(view.count(&self.thread.lwp)? as i32),

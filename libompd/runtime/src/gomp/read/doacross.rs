@@ -8,7 +8,7 @@ use ompd_process::{Addr, TargetExt};
 
 use super::Context;
 use super::loops::Extent;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -69,7 +69,7 @@ impl Context<'_> {
     /// How far the loop with this record is, if it is a doacross loop.
     pub(super) fn doacross(
         &self,
-        share: &View,
+        share: &StructData,
         schedule: LoopSchedule,
         extent: &Extent,
         team: &RawTeam,
@@ -94,7 +94,7 @@ impl Context<'_> {
         if extent.end < 0 {
             return is_queue();
         }
-        let view = View::read(self.target, record, d.size)?;
+        let view = StructData::read(self.target, record, d.size)?;
         let (array, dimensions) = (view.ptr(&d.array)?, view.u32(&d.ncounts)?);
         let (element, flat) = (view.uint(&d.elt_sz)?, view.uint(&d.flattened)?);
         // What tells it from such a queue elsewhere, which holds small numbers: it points to what follows it.
@@ -178,7 +178,7 @@ impl Context<'_> {
     }
 
     /// Iterations of the outermost loop that one element of the array is about, where they are handed out.
-    fn chunk_of_doacross(&self, share: &View, view: &View, schedule: LoopSchedule) -> Result<u64, Reason> {
+    fn chunk_of_doacross(&self, share: &StructData, view: &StructData, schedule: LoopSchedule) -> Result<u64, Reason> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         if schedule == LoopSchedule::Guided {
             return Ok(1);
@@ -191,7 +191,7 @@ impl Context<'_> {
         }
     }
 
-    fn dealt(&self, share: &View, view: &View) -> Result<Dealt, Reason> {
+    fn dealt(&self, share: &StructData, view: &StructData) -> Result<Dealt, Reason> {
         let (s, d) = (&self.gomp.structs.work_share, &self.gomp.structs.doacross);
         Ok(match share.uint(&s.chunk_size)? {
             0 => Dealt::Shares { q: view.uint(&d.chunk_size)?, t: view.uint(&d.t)?, boundary: view.uint(&d.boundary)? },

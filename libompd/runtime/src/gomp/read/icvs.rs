@@ -8,7 +8,7 @@ use ompd_process::{Addr, Target, TargetExt};
 
 use super::super::reason::Own;
 use super::{Context, GompThread, NO_OMPT};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::Gomp;
 use crate::gomp::schema::GompTaskIcv;
@@ -33,9 +33,9 @@ const MAX_LISTED: usize = 1 << 20;
 /// How libgomp keeps a control variable.
 pub(super) enum How {
     /// A member of `struct gomp_task_icv`, of which each task has one.
-    Task(fn(&Context<'_>, &View) -> Fact<IcvValue>),
+    Task(fn(&Context<'_>, &StructData) -> Fact<IcvValue>),
     /// The same of one that is a list, and the whole list as all tasks share it.
-    List { own: fn(&Context<'_>, &View) -> Fact<IcvValue>, all: fn(&Context<'_>) -> Fact<Arc<[IcvValue]>> },
+    List { own: fn(&Context<'_>, &StructData) -> Fact<IcvValue>, all: fn(&Context<'_>) -> Fact<Arc<[IcvValue]>> },
     /// It belongs to the thread.
     Thread(fn(&Context<'_>, &GompThread) -> Fact<IcvValue>),
     /// A variable of the runtime.
@@ -56,9 +56,12 @@ static SPINCOUNT: Entry =
 pub(super) static ICVS: &[Line<How>] = &[
     line(
         &NTHREADS,
-        List { own: |r, task| r.member(task, |i| &i.nthreads, View::uint).map(IcvValue::Count), all: |r| r.nthreads() },
+        List {
+            own: |r, task| r.member(task, |i| &i.nthreads, StructData::uint).map(IcvValue::Count),
+            all: |r| r.nthreads(),
+        },
     ),
-    line(&DYN, Task(|r, task| r.member(task, |i| &i.dynamic, View::flag).map(IcvValue::Flag))),
+    line(&DYN, Task(|r, task| r.member(task, |i| &i.dynamic, StructData::flag).map(IcvValue::Flag))),
     line(&RUN_SCHED, Task(|r, task| r.schedule(task).map(IcvValue::Schedule)))
         .by_default(|_, _| Some(IcvValue::Schedule(Schedule { kind: 2, monotonic: false, chunk: 1 }))),
     line(&MAX_ACTIVE_LEVELS, Task(|r, task| r.max_active_levels(task).map(IcvValue::Count))),
@@ -66,13 +69,13 @@ pub(super) static ICVS: &[Line<How>] = &[
         &THREAD_LIMIT,
         Task(|r, task| {
             let limit = |limit| (limit != u32::MAX).then_some(u64::from(limit));
-            r.member(task, |i| &i.thread_limit, View::u32).map(|raw| IcvValue::Limit(limit(raw)))
+            r.member(task, |i| &i.thread_limit, StructData::u32).map(|raw| IcvValue::Limit(limit(raw)))
         }),
     ),
     line(
         &BIND,
         List {
-            own: |r, task| r.member(task, |i| &i.bind, View::u32).map(|bind| IcvValue::Bind(ProcBind(bind))),
+            own: |r, task| r.member(task, |i| &i.bind, StructData::u32).map(|bind| IcvValue::Bind(ProcBind(bind))),
             all: |r| r.binds(),
         },
     ),
@@ -154,7 +157,7 @@ impl Context<'_> {
 
     /// The control variables at an address, without levels and sources.
     fn icvs_at(&self, addr: Addr) -> Result<Icvs, Reason> {
-        let view = View::read(self.target, addr, self.gomp.structs.icv.size)?;
+        let view = StructData::read(self.target, addr, self.gomp.structs.icv.size)?;
         let mut values = ByIcv::unknown(NOT_READ);
         for line in ICVS {
             match &line.how {
@@ -169,15 +172,15 @@ impl Context<'_> {
     /// A member of a task's control variables.
     fn member<T>(
         &self,
-        task: &View,
+        task: &StructData,
         slot: fn(&GompTaskIcv) -> &Slot,
-        read: fn(&View, &Slot) -> Result<T, Reason>,
+        read: fn(&StructData, &Slot) -> Result<T, Reason>,
     ) -> Fact<T> {
         let slot = slot(&self.gomp.structs.icv);
         slot.fact(read(task, slot))
     }
 
-    fn schedule(&self, task: &View) -> Fact<Schedule> {
+    fn schedule(&self, task: &StructData) -> Fact<Schedule> {
         let i = &self.gomp.structs.icv;
         let schedule = || {
             let (raw, chunk) = (task.u32(&i.schedule)?, task.int(&i.chunk)?);
@@ -186,7 +189,7 @@ impl Context<'_> {
         i.schedule.fact(schedule())
     }
 
-    fn max_active_levels(&self, task: &View) -> Fact<u64> {
+    fn max_active_levels(&self, task: &StructData) -> Fact<u64> {
         let slot = &self.gomp.structs.icv.max_active_levels;
         match (task.uint(slot), &self.gomp.max_active_levels) {
             (Ok(own), _) => slot.fact(Ok(own)),
@@ -198,7 +201,7 @@ impl Context<'_> {
         }
     }
 
-    fn default_device(&self, task: &View) -> Fact<i64> {
+    fn default_device(&self, task: &StructData) -> Fact<i64> {
         let slot = &self.gomp.structs.icv.default_device;
         match task.int(slot) {
             Ok(UNDECIDED) => Fact::unknown("the runtime has not looked for devices yet"),

@@ -6,7 +6,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
 use super::waits::WaitReader;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
 
@@ -26,7 +26,7 @@ impl WaitReader<'_> {
                     WaitKind::Atomic => Fact::known(LockKind::Atomic, origin),
                     _ => Fact::unknown(Own::LockOrCritical),
                 },
-                name: self.places.get(&object).and_then(|place| place.name.clone()),
+                name: self.futexes.get(&object).and_then(|futex| futex.name.clone()),
                 location: None,
                 owner: Fact::unknown(NO_OWNER),
                 held: Fact::unknown(Common::NotRead),
@@ -86,7 +86,7 @@ impl WaitReader<'_> {
     /// where that address stands in the right place behind a lock that is held, with a count that fits, it is one.
     fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Reason> {
         let s = &self.context.gomp.structs.nest_lock;
-        let view = View::read(self.context.target, object.back(s.lock.offset()?), s.size)?;
+        let view = StructData::read(self.context.target, object.back(s.lock.offset()?), s.size)?;
         let Some(task) = by_icv.get(&view.ptr(&s.owner)?) else { return Ok(None) };
         let depth = view.count(&s.count)?;
         Ok((depth > 0).then_some((*task, depth)))

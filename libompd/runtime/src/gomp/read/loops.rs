@@ -16,7 +16,7 @@ use ompd_process::{Addr, TargetExt};
 use super::teams::Teams;
 use super::threads::GompThread;
 use super::{Context, Notes};
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
 
@@ -105,7 +105,7 @@ impl Context<'_> {
         ordered: bool,
     ) -> Result<Option<Loop>, Reason> {
         let s = &self.gomp.structs.work_share;
-        let view = View::read(self.target, share, s.size)?;
+        let view = StructData::read(self.target, share, s.size)?;
         let schedule = match view.u32(&s.sched)? & !sched::MONOTONIC {
             sched::STATIC => LoopSchedule::Static,
             sched::DYNAMIC => LoopSchedule::Dynamic,
@@ -182,7 +182,7 @@ impl Context<'_> {
     }
 
     /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is.
-    fn extent(&self, view: &View) -> Result<Extent, Reason> {
+    fn extent(&self, view: &StructData) -> Result<Extent, Reason> {
         let s = &self.gomp.structs.work_share;
         let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);
         let down = view.uint(&s.mode)? & UNSIGNED_DOWN != 0;
@@ -206,7 +206,7 @@ impl Context<'_> {
     }
 
     /// Iterations of a chunk. Of `dynamic` loops libgomp keeps how far a chunk moves the loop variable.
-    fn chunk(&self, view: &View, schedule: LoopSchedule) -> Result<u64, Reason> {
+    fn chunk(&self, view: &StructData, schedule: LoopSchedule) -> Result<u64, Reason> {
         let s = &self.gomp.structs.work_share;
         let (chunk, step) = (view.int(&s.chunk_size)?, view.int(&s.incr)?);
         let chunk = match schedule {
@@ -222,7 +222,7 @@ impl Context<'_> {
     }
 
     /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`).
-    fn turn(&self, view: &View, team: &RawTeam) -> Result<Option<u32>, Reason> {
+    fn turn(&self, view: &StructData, team: &RawTeam) -> Result<Option<u32>, Reason> {
         let s = &self.gomp.structs.work_share;
         if view.u32(&s.ordered_num_used)? == 0 {
             return Ok(None);

@@ -14,10 +14,10 @@ use ompd_process::{Addr, Environment, Target, TargetExt};
 
 mod doacross;
 mod focus;
+mod futexes;
 mod icvs;
 mod locks;
 mod loops;
-mod places;
 mod pools;
 mod queues;
 mod tasks;

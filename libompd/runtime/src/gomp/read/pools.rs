@@ -6,14 +6,14 @@ use ompd_process::{Addr, TargetExt};
 
 use super::threads::GompThread;
 use super::{Context, Notes};
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
 
 /// The pools that threads name.
 #[derive(Default)]
 pub(super) struct Pools {
-    pub(super) views: BTreeMap<Addr, View>,
+    pub(super) views: BTreeMap<Addr, StructData>,
     pub(super) listed: Vec<Pool>,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
     let s = &context.gomp.structs.pool;
     let addrs: HashSet<Addr> = threads.iter().filter_map(|t| t.pool.clone().ok()).filter(|p| !p.is_null()).collect();
     for addr in addrs {
-        match View::read(context.target, addr, s.size) {
+        match StructData::read(context.target, addr, s.size) {
             Ok(view) => {
                 pools.views.insert(addr, view);
             }
@@ -75,7 +75,7 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
 }
 
 /// The threads of a pool, its initial thread first.
-fn members(context: &Context<'_>, pool: &View) -> Result<Vec<Addr>, Reason> {
+fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason> {
     let s = &context.gomp.structs.pool;
     let (array, used) = (pool.ptr(&s.threads)?, pool.uint(&s.threads_used)?);
     if array.is_null() { Ok(Vec::new()) } else { context.pointers(array, used) }

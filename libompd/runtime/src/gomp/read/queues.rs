@@ -13,7 +13,7 @@ use ompd_process::{Addr, Target, TargetExt};
 use super::known;
 use super::tasks::{TaskReader, kind};
 use super::threads::GompThread;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -157,7 +157,7 @@ impl<'a> TaskReader<'a> {
             if !seen.insert(node) {
                 return Err(Reason::from(Own::EndlessPriorities));
             }
-            let node = View::read(&walk.window, node, s.size)?;
+            let node = StructData::read(&walk.window, node, s.size)?;
             // The highest priority first.
             open.push(node.ptr(&s.left)?);
             lists.push(node.ptr(&s.tasks)?);
@@ -173,7 +173,7 @@ impl<'a> TaskReader<'a> {
         first: Addr,
         link: Link,
         backwards: bool,
-        mut each: impl FnMut(&mut Self, &mut Walk<'a>, Addr, &View) -> Result<bool, Reason>,
+        mut each: impl FnMut(&mut Self, &mut Walk<'a>, Addr, &StructData) -> Result<bool, Reason>,
     ) -> Result<(), Reason> {
         if first.is_null() {
             return Ok(());
@@ -185,7 +185,7 @@ impl<'a> TaskReader<'a> {
             true => (s.node.prev, s.node.next),
         };
         let follow = |walk: &Walk<'_>, node: Addr| -> Result<(Addr, Result<Addr, Reason>), Reason> {
-            let view = View::read(&walk.window, node, s.node.size)?;
+            let view = StructData::read(&walk.window, node, s.node.size)?;
             Ok((view.ptr(&onwards)?, view.ptr(&back)))
         };
         let (mut at, mut from) = (first, None);
@@ -203,7 +203,7 @@ impl<'a> TaskReader<'a> {
                 return Err(Reason::from(Own::LinksContradict { at }));
             }
             let task = at.back(at_link);
-            let view = View::read(&walk.window, task, s.task.size)?;
+            let view = StructData::read(&walk.window, task, s.task.size)?;
             let goes_on = each(self, walk, task, &view)?;
             // Forwards the walk ends where it began; backwards it begins with the last and ends with the first.
             let last = if backwards { at == first } else { next == first };
@@ -242,7 +242,7 @@ impl<'a> TaskReader<'a> {
     /// Children that have begun: in the list they come behind those that have not.
     fn begun_children(&mut self, walk: &mut Walk<'a>, task: Addr) -> Result<(), Reason> {
         let s = &self.context.gomp.structs.task;
-        let view = View::read(&walk.window, task, s.size)?;
+        let view = StructData::read(&walk.window, task, s.size)?;
         self.expect_dependers(walk, task, &view)?;
         let (root, list) = (view.ptr(&s.children_root)?, view.ptr(&s.children_tasks)?);
         let team = self.found.ids.get(&task).map(|id| self.found.list[id.0].team.clone());
@@ -251,7 +251,7 @@ impl<'a> TaskReader<'a> {
 
     fn begun_tasks_of_group(&mut self, walk: &mut Walk<'a>, group: Addr) -> Result<(), Reason> {
         let s = &self.context.gomp.structs.taskgroup;
-        let view = View::read(&walk.window, group, s.size)?;
+        let view = StructData::read(&walk.window, group, s.size)?;
         let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
         let team = self.found.group_ids.get(&group).map(|id| self.found.groups[id.0].team.clone());
         self.begun(walk, root, list, Link::Taskgroup, &team.unwrap_or_else(|| Fact::unknown(Common::NotRead)))
@@ -285,7 +285,7 @@ impl<'a> TaskReader<'a> {
         Ok(())
     }
 
-    fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &View) -> Result<(), Reason> {
+    fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &StructData) -> Result<(), Reason> {
         let list = view.ptr(&self.context.gomp.structs.task.dependers)?;
         if !list.is_null() && walk.expected.insert(task) {
             walk.dependers.push_back((task, list));
@@ -299,7 +299,7 @@ impl<'a> TaskReader<'a> {
         let width = u64::from(self.context.target.arch().pointer_bytes);
         while let Some((task, list)) = walk.dependers.pop_front() {
             walk.step()?;
-            let view = View::read(&walk.window, list, s.dependers.size)?;
+            let view = StructData::read(&walk.window, list, s.dependers.size)?;
             let (count, first) = (view.uint(&s.dependers.count)?, list.offset(s.dependers.elements.offset()?));
             for index in 0..count {
                 walk.step()?;
@@ -313,7 +313,7 @@ impl<'a> TaskReader<'a> {
     fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Reason> {
         let s = &self.context.gomp.structs.task;
         if walk.counted.insert(task) {
-            let view = View::read(&walk.window, task, s.size)?;
+            let view = StructData::read(&walk.window, task, s.size)?;
             // Until the last of its predecessors is over it neither runs nor is in a queue.
             if view.uint(&s.kind)? != kind::WAITING
                 || view.uint(&s.depend_count)? == 0
@@ -340,7 +340,7 @@ impl<'a> TaskReader<'a> {
         &mut self,
         walk: &mut Walk<'a>,
         task: Addr,
-        view: &View,
+        view: &StructData,
         team: &Fact<Option<TeamId>>,
         blocked_by: Option<Addr>,
     ) -> Result<(), Reason> {
@@ -397,7 +397,7 @@ impl<'a> TaskReader<'a> {
     }
 
     /// What the `depend` clauses of a task name. Only deferred tasks have a record of it.
-    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &View) -> Result<Vec<RawDependence>, Reason> {
+    fn dependences_of(&self, walk: &mut Walk<'_>, task: Addr, view: &StructData) -> Result<Vec<RawDependence>, Reason> {
         let s = &self.context.gomp.structs;
         let read = |walk: &mut Walk<'_>| {
             let (count, first) = (view.uint(&s.task.depend_count)?, task.offset(s.task.depend.offset()?));
@@ -406,7 +406,7 @@ impl<'a> TaskReader<'a> {
             let size = s.depend.size.get()?;
             (0..count)
                 .map(|index| {
-                    let entry = View::read(&walk.window, first.offset(index.wrapping_mul(size)), s.depend.size)?;
+                    let entry = StructData::read(&walk.window, first.offset(index.wrapping_mul(size)), s.depend.size)?;
                     let kind = entry.uint(&s.depend.is_in).and_then(|kind| match kind {
                         0 => Ok(DependKind::InOut),
                         1 => Ok(DependKind::In),

@@ -6,11 +6,11 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
 use super::focus::Reach;
-use super::places::Place;
+use super::futexes::FutexMeaning;
 use super::teams::Teams;
 use super::threads::GompThread;
 use super::{Context, NO_OMPT, Notes};
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks as Wanted};
 use crate::gomp::reason::Own;
 use crate::limits;
@@ -32,7 +32,7 @@ pub(super) const SEM_COUNT: u32 = 0x7fff_ffff;
 /// A `gomp_taskgroup` reached from some task.
 pub(super) struct GompTaskgroup {
     pub(super) addr: Addr,
-    pub(super) view: View,
+    pub(super) view: StructData,
     pub(super) parent: Fact<Option<TaskgroupId>>,
     /// Team of the task it was reached from.
     pub(super) team: Fact<Option<TeamId>>,
@@ -50,7 +50,7 @@ pub(super) struct Tasks {
     pub(super) groups: Vec<GompTaskgroup>,
     pub(super) group_ids: HashMap<Addr, TaskgroupId>,
     /// Words that threads sleep on until tasks are over.
-    pub(super) places: HashMap<Addr, Place>,
+    pub(super) futexes: HashMap<Addr, FutexMeaning>,
 }
 
 /// Reads tasks: those of threads with their ancestors, then those in queues.
@@ -278,12 +278,17 @@ impl TaskReader<'_> {
 
     /// Reads one task and files it. `team` is the team it is thought to belong to; implicit tasks know better.
     pub(super) fn add_task(&mut self, addr: Addr, team: Fact<Option<TeamId>>) -> Result<TaskId, Reason> {
-        let view = View::read(self.context.target, addr, self.context.gomp.structs.task.size)?;
+        let view = StructData::read(self.context.target, addr, self.context.gomp.structs.task.size)?;
         self.add_task_as(addr, view, team)
     }
 
     /// The same for a task that has been read.
-    pub(super) fn add_task_as(&mut self, addr: Addr, view: View, team: Fact<Option<TeamId>>) -> Result<TaskId, Reason> {
+    pub(super) fn add_task_as(
+        &mut self,
+        addr: Addr,
+        view: StructData,
+        team: Fact<Option<TeamId>>,
+    ) -> Result<TaskId, Reason> {
         if self.found.list.len() >= limits::TASKS {
             return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
@@ -358,14 +363,14 @@ impl TaskReader<'_> {
         });
         self.found.ids.insert(addr, id);
         if let Ok(wait) = view.ptr(&s.taskwait) {
-            self.taskwait_place(wait, addr);
+            self.taskwait_futex(wait, addr);
         }
         Ok(id)
     }
 
     /// How many tasks it waits for to be over. The count is set together with dependences only, and is down to 0 when the
     /// task gets into a queue.
-    fn unmet_of(&self, view: &View, raw_kind: u64) -> Fact<u32> {
+    fn unmet_of(&self, view: &StructData, raw_kind: u64) -> Fact<u32> {
         let s = &self.context.gomp.structs.task;
         if raw_kind != kind::WAITING {
             return s.kind.fact(Ok(0));
@@ -379,7 +384,7 @@ impl TaskReader<'_> {
 
     /// The event of a `detach` clause: its handle is the address of the task. A deferred task keeps its team as long as the
     /// event is to be fulfilled, an undeferred one the semaphore it will wait on (`GOMP_task`, `omp_fulfill_event`).
-    fn event_of(&self, task: Addr, view: &View) -> Fact<Option<Event>> {
+    fn event_of(&self, task: Addr, view: &StructData) -> Fact<Option<Event>> {
         let s = &self.context.gomp.structs.task;
         if self.context.gomp.events == Some(false) {
             return s.kind.fact(Ok(None));
@@ -410,7 +415,7 @@ impl TaskReader<'_> {
                 _ if at.is_null() => None,
                 Some(id) => Some(id),
                 None => {
-                    let view = match View::read(self.context.target, at, s.size) {
+                    let view = match StructData::read(self.context.target, at, s.size) {
                         Ok(view) => view,
                         Err(why) if inner.is_none() => return why.into(),
                         Err(_) => break,
@@ -418,7 +423,9 @@ impl TaskReader<'_> {
                     let id = TaskgroupId(self.found.groups.len());
                     self.found.group_ids.insert(at, id);
                     if let Ok(sem) = view.addr_of(&s.sem) {
-                        self.found.places.insert(sem, Place { group: Some(id), ..Place::of(WaitKind::Taskgroup) });
+                        self.found
+                            .futexes
+                            .insert(sem, FutexMeaning { group: Some(id), ..FutexMeaning::of(WaitKind::Taskgroup) });
                     }
                     let parent = Fact::unknown(Own::TaskgroupUnreadable);
                     self.found.groups.push(GompTaskgroup { addr: at, view, parent, team: team.clone() });
@@ -445,19 +452,19 @@ impl TaskReader<'_> {
     }
 
     /// Where a task waits for other tasks, and why: a `taskwait`, or the dependences of a task it has to execute at once.
-    pub(super) fn taskwait_place(&mut self, addr: Addr, task: Addr) {
+    pub(super) fn taskwait_futex(&mut self, addr: Addr, task: Addr) {
         if addr.is_null() {
             return;
         }
         let s = &self.context.gomp.structs.taskwait;
-        let Ok(view) = View::read(self.context.target, addr, s.size) else { return };
+        let Ok(view) = StructData::read(self.context.target, addr, s.size) else { return };
         let kind = match (view.flag(&s.in_taskwait), view.flag(&s.in_depend_wait)) {
             (Ok(true), _) => WaitKind::Taskwait,
             (_, Ok(true)) => WaitKind::Dependences,
             _ => return,
         };
         if let Ok(sem) = view.addr_of(&s.sem) {
-            self.found.places.insert(sem, Place { waiter: Some((task, addr)), ..Place::of(kind) });
+            self.found.futexes.insert(sem, FutexMeaning { waiter: Some((task, addr)), ..FutexMeaning::of(kind) });
         }
     }
 }

@@ -6,7 +6,7 @@ use ompd_process::{Addr, TargetExt};
 
 use super::threads::GompThread;
 use super::{Context, NO_OMPT, Notes, known};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::gomp::reason::Own;
 use crate::limits;
@@ -14,7 +14,7 @@ use crate::model::*;
 
 /// A `gomp_team` reached from some thread.
 pub(super) struct GompTeam {
-    pub(super) view: View,
+    pub(super) view: StructData,
     pub(super) level: u32,
     pub(super) active_level: u32,
 }
@@ -66,7 +66,7 @@ fn found_from(context: &Context<'_>, threads: &[GompThread], notes: &mut Notes) 
                 notes.issue(format!("team {addr}"), Trouble::EndlessTeamsCut);
                 break;
             }
-            let step = View::read(context.target, addr, s.size).and_then(|view| {
+            let step = StructData::read(context.target, addr, s.size).and_then(|view| {
                 let identities = identities(context, addr, &view)?;
                 notes.check.judge(&identities)?;
                 view.u32(&s.prev_team_id)?;
@@ -154,7 +154,7 @@ fn lists(context: &Context<'_>, team: &GompTeam, thread: &GompThread) -> Result<
 }
 
 /// The implicit tasks of a team lie side by side, and behind them pointers to its members' semaphores.
-fn prefetch_tasks(context: &Context<'_>, addr: Addr, team: &View) {
+fn prefetch_tasks(context: &Context<'_>, addr: Addr, team: &StructData) {
     let s = &context.gomp.structs;
     if let (Ok(first), Ok(size), Ok(n)) =
         (s.team.implicit_task.offset(), s.task.size.get(), team.uint(&s.team.nthreads))
@@ -168,7 +168,7 @@ fn prefetch_tasks(context: &Context<'_>, addr: Addr, team: &View) {
 /// hold. What the layout lacks cannot be checked. `gomp_new_team` puts the array of release pointers behind the
 /// implicit tasks and points its first entry at `master_release`; `gomp_barrier_init` sets the barrier's total to the
 /// team's size.
-fn identities(context: &Context<'_>, addr: Addr, view: &View) -> Result<Vec<(&'static str, bool)>, Reason> {
+fn identities(context: &Context<'_>, addr: Addr, view: &StructData) -> Result<Vec<(&'static str, bool)>, Reason> {
     let s = &context.gomp.structs.team;
     let mut found = Vec::new();
     let nthreads = view.uint(&s.nthreads)?;

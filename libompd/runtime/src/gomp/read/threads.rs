@@ -5,7 +5,7 @@ use ompd_process::{Addr, Registers};
 use super::tasks::Tasks;
 use super::teams::Teams;
 use super::{Context, NO_OMPT, Notes};
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::model::*;
 
@@ -13,7 +13,7 @@ use crate::model::*;
 pub(super) struct GompThread {
     pub(super) lwp: i32,
     pub(super) addr: Addr,
-    pub(super) view: View,
+    pub(super) view: StructData,
     pub(super) team: Addr,
     pub(super) team_id: u32,
     pub(super) level: u32,
@@ -37,7 +37,7 @@ pub(super) fn read(context: &Context<'_>, notes: &mut Notes) -> Vec<GompThread> 
         }
     };
     let pointers = context.target.threads().iter().filter_map(|t| t.thread_pointer());
-    View::prefetch(context.target, context.gomp.structs.thread.size, pointers.map(|tp| tp.offset(offset)));
+    StructData::prefetch(context.target, context.gomp.structs.thread.size, pointers.map(|tp| tp.offset(offset)));
     let mut threads = Vec::new();
     for thread in context.target.threads() {
         let Some(tp) = thread.thread_pointer() else {
@@ -64,7 +64,7 @@ pub(super) fn read_one(
     addr: Addr,
 ) -> Result<Option<GompThread>, Reason> {
     let s = &context.gomp.structs.thread;
-    let view = View::read(context.target, addr, s.size)?;
+    let view = StructData::read(context.target, addr, s.size)?;
     // Setting a lock leaves nothing in it.
     let in_runtime =
         |registers: &Registers| context.gomp.owner(context.target, registers.pc) == crate::owner::CodeOwner::Runtime;

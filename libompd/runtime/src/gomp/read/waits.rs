@@ -6,12 +6,12 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
 use super::Context;
-use super::places::{self, Place};
+use super::futexes::{self, FutexMeaning};
 use super::pools::Pools;
 use super::tasks::{SEM_COUNT, Tasks};
 use super::teams::{GompTeam, Teams};
 use super::threads::GompThread;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
 use crate::os;
@@ -56,7 +56,7 @@ pub(super) struct WaitReader<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) teams: &'a Teams,
     pub(super) tasks: &'a Tasks,
-    pub(super) places: HashMap<Addr, Place>,
+    pub(super) futexes: HashMap<Addr, FutexMeaning>,
     pub(super) locks: Vec<RawLock>,
     pub(super) lock_ids: HashMap<Addr, LockId>,
 }
@@ -69,9 +69,9 @@ pub(super) fn read(
     teams: &Teams,
     tasks: &Tasks,
 ) -> Waits {
-    let places = places::collect(context, threads, pools, teams, tasks);
+    let futexes = futexes::collect(context, threads, pools, teams, tasks);
     let (locks, lock_ids) = (Vec::new(), HashMap::new());
-    let mut reader = WaitReader { context, teams, tasks, places, locks, lock_ids };
+    let mut reader = WaitReader { context, teams, tasks, futexes, locks, lock_ids };
     let wait = |raw: &GompThread| match &raw.unsettled {
         Some(why) => Fact::unknown(why),
         None => reader.wait_of(raw),
@@ -211,22 +211,22 @@ impl WaitReader<'_> {
         let object = word.addr;
         let gomp = self.context.gomp;
         let s = &gomp.structs;
-        let place = self.places.get(&object).cloned();
-        let taskgroup = place.as_ref().and_then(|place| place.group);
-        let waiter = place.as_ref().and_then(|place| place.waiter);
-        let (kind, team, name) = match place {
+        let futex = self.futexes.get(&object).cloned();
+        let taskgroup = futex.as_ref().and_then(|futex| futex.group);
+        let waiter = futex.as_ref().and_then(|futex| futex.waiter);
+        let (kind, team, name) = match futex {
             // `gomp_team_end` waits once more for a nested team's threads after its thread 0 has left the team.
-            Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) if team != raw.team => {
+            Some(FutexMeaning { kind: WaitKind::Barrier, team: Some(team), name, .. }) if team != raw.team => {
                 (WaitKind::RegionEnd, self.teams.team_id(team), name)
             }
-            Some(Place { kind: WaitKind::Barrier, team: Some(team), name, .. }) => {
+            Some(FutexMeaning { kind: WaitKind::Barrier, team: Some(team), name, .. }) => {
                 (self.barrier_kind(team), self.teams.team_id(team), name)
             }
             // Not only idle workers wait at the dock: so does thread 0 until all others are there to start.
-            Some(Place { kind: WaitKind::Pool, name, .. }) if !raw.idle => {
+            Some(FutexMeaning { kind: WaitKind::Pool, name, .. }) if !raw.idle => {
                 (WaitKind::RegionStart, self.teams.team_id(raw.team), name)
             }
-            Some(Place { kind, team, name, .. }) => (kind, team.and_then(|t| self.teams.team_id(t)), name),
+            Some(FutexMeaning { kind, team, name, .. }) => (kind, team.and_then(|t| self.teams.team_id(t)), name),
             // Only where the words of a team that stand for something are known, the others are known to stand for nothing.
             None if self.teams.contain(self.context, object) => match self.team_words() {
                 Ok(()) => (WaitKind::RuntimeInternal, None, None),
@@ -296,12 +296,12 @@ impl WaitReader<'_> {
             }
             WaitKind::Ordered => Fact::known(posted, origin),
             WaitKind::Taskwait => tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(task, _)| {
-                let view = View::read(self.context.target, task, s.task.size)?;
+                let view = StructData::read(self.context.target, task, s.task.size)?;
                 Ok(view.ptr(&s.task.children_root)?.is_null() && view.ptr(&s.task.children_tasks)?.is_null())
             })),
             WaitKind::Dependences => {
                 tasks(waiter.ok_or(Reason::NoLayout("gomp_task.taskwait")).and_then(|(_, wait)| {
-                    Ok(View::read(self.context.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
+                    Ok(StructData::read(self.context.target, wait, s.taskwait.size)?.uint(&s.taskwait.n_depend)? == 0)
                 }))
             }
             WaitKind::Taskgroup => {

@@ -12,7 +12,7 @@ use ompd_process::Addr;
 
 use self::walk::{Graph, NodeId, Walk};
 use super::tasks::TaskReader;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -77,7 +77,7 @@ impl TaskReader<'_> {
         if table.is_null() {
             return Ok(());
         }
-        let view = View::read(self.context.target, table, s.dephash.size)?;
+        let view = StructData::read(self.context.target, table, s.dephash.size)?;
         let (buckets, length) = (view.ptr(&s.dephash.buckets)?, view.uint(&s.dephash.length)?);
         let last_all = match view.ptr(&s.dephash.last_all) {
             Ok(node) => node,
@@ -103,7 +103,7 @@ impl TaskReader<'_> {
             entries.sort_unstable();
             for batch in entries.chunks(limits::BATCH) {
                 self.notes.bulk.spend(batch.len() as u64)?;
-                for entry in View::read_each(self.context.target, batch, size) {
+                for entry in StructData::read_each(self.context.target, batch, size) {
                     let entry = entry?;
                     let e = &s.dephash_entry;
                     let storage = entry.ptr(&e.addr)?;

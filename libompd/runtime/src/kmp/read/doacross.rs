@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use ompd_process::{Addr, TargetExt};
 
 use super::Context;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -75,7 +75,7 @@ impl Context<'_> {
     /// Members of this team forget a doacross loop when they leave it. What GCC has compiled never leaves those of type
     /// `unsigned long long` (`GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`), but with it all doacross loops have
     /// their iterations handed out, and that is forgotten.
-    pub(super) fn ends_doacross_loops(&self, team: &View) -> Result<bool, Reason> {
+    pub(super) fn ends_doacross_loops(&self, team: &StructData) -> Result<bool, Reason> {
         let microtask = team.ptr(&self.kmp.structs.team.pkfn)?;
         Ok(matches!(self.kmp.own_code.owner(self.target, microtask), CodeOwner::Other))
     }

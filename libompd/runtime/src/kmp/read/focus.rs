@@ -10,7 +10,7 @@ use super::locks::Locks;
 use super::teams::Teams;
 use super::threads::{KmpThread, Threads};
 use super::{Context, Notes, tasks, teams, threads, waits};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::kmp::reason::Own;
 use crate::kmp::{Kmp, schema};
@@ -88,7 +88,7 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
 /// The thread, with the members of its team. An error if it is no thread, or if nothing tells whether it is idle.
 fn enter(
     context: &Context<'_>,
-    view: View,
+    view: StructData,
     lwp: Option<i32>,
     registers: Result<Registers, String>,
     in_team: bool,
@@ -130,20 +130,20 @@ fn enter(
 }
 
 /// A thread's descriptor, as far as it is needed: at its end is what it waits for.
-fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<View, Reason> {
+fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<StructData, Reason> {
     let s = &context.kmp.structs.info;
     if focus.wait {
-        return View::read(context.target, addr, s.size);
+        return StructData::read(context.target, addr, s.size);
     }
     let own = [&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
     let more = [&s.current_task, &s.place, &s.first_place, &s.last_place, &s.ident];
     let more = more.into_iter().chain([&s.def_allocator, &s.thread_tool_data, &s.ompt_state, &s.ompt_wait_id]);
     let fields: Vec<&Slot> = own.into_iter().chain(more.filter(|_| focus.team)).collect();
-    View::read_to(context.target, addr, s.size, &fields)
+    StructData::read_to(context.target, addr, s.size, &fields)
 }
 
 /// An error unless the table of threads has it under its number.
-fn is_in_table(context: &Context<'_>, thread: &View) -> Result<(), Reason> {
+fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason> {
     let gtid = u64::from(thread.count(&context.kmp.structs.info.ds_gtid)?);
     let width = u64::from(context.target.arch().pointer_bytes);
     let table = context.target.read_ptr(context.global(schema::THREADS)?)?;
@@ -157,7 +157,7 @@ fn is_in_table(context: &Context<'_>, thread: &View) -> Result<(), Reason> {
 }
 
 /// The members of a team, as it lists them.
-fn members(context: &Context<'_>, team: &View) -> Result<Vec<Addr>, Reason> {
+fn members(context: &Context<'_>, team: &StructData) -> Result<Vec<Addr>, Reason> {
     let s = &context.kmp.structs.team;
     let size = u64::from(team.count(&s.nproc)?);
     if !(1..=limits::TEAM_SIZE).contains(&size) {
@@ -167,7 +167,7 @@ fn members(context: &Context<'_>, team: &View) -> Result<Vec<Addr>, Reason> {
 }
 
 /// True if the team is that of its thread 0, or one around that.
-fn leads(context: &Context<'_>, primary: Addr, thread: &View, team: Addr) -> Result<bool, Reason> {
+fn leads(context: &Context<'_>, primary: Addr, thread: &StructData, team: Addr) -> Result<bool, Reason> {
     let s = &context.kmp.structs;
     if primary == thread.addr() {
         return Ok(true);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use ompd_process::Addr;
 
 use super::tasks::TaskReader;
-use crate::bind::View;
+use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -27,7 +27,7 @@ impl TaskReader<'_> {
                 };
                 break;
             }
-            let read = self.notes.budget.spend(1).and_then(|()| View::read(self.context.target, at, s.size));
+            let read = self.notes.budget.spend(1).and_then(|()| StructData::read(self.context.target, at, s.size));
             let read = read.and_then(|view| Ok((view.ptr(&s.parent)?, view)));
             let (parent, view) = match read {
                 Ok(read) => read,

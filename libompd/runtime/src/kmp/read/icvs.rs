@@ -8,7 +8,7 @@ use ompd_process::{Addr, Target, TargetExt};
 use super::super::reason::Own;
 use super::Context;
 use super::settings::{ENABLED, LIBRARIES, OFFLOADS, POLICIES, SAID_OF_LIBRARY, SAID_OF_POLICY, word};
-use crate::bind::{SizeOf, Slot, View};
+use crate::bind::{SizeOf, Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::icvs::{self, *};
 use crate::instance::NOT_READ;
@@ -26,12 +26,12 @@ const NO_LIMIT: u64 = i32::MAX as u64;
 /// How libomp keeps a control variable.
 pub(super) enum How {
     /// A member of `kmp_internal_control_t`, of which each task has one.
-    Task(fn(&KmpInternalControl, &View) -> Fact<IcvValue>),
+    Task(fn(&KmpInternalControl, &StructData) -> Fact<IcvValue>),
     /// The same of one that is a list, and what regions get further in than a level. The address is
     /// that of the list of numbers of threads that the team has.
-    List { own: fn(&KmpInternalControl, &View) -> Fact<IcvValue>, deeper: Deeper },
+    List { own: fn(&KmpInternalControl, &StructData) -> Fact<IcvValue>, deeper: Deeper },
     /// It belongs to the thread.
-    Thread(fn(&KmpInfo, &View) -> Fact<IcvValue>),
+    Thread(fn(&KmpInfo, &StructData) -> Fact<IcvValue>),
     /// It belongs to the team.
     Team(fn(&KmpTeam) -> &Slot),
     /// A variable of the runtime, by this name.
@@ -146,7 +146,7 @@ pub(super) static ICVS: &[Line<How>] = &[
 pub(super) type ItemList = Result<Arc<[u64]>, String>;
 
 impl Context<'_> {
-    pub(super) fn icvs_of(&self, thread: &View, task: Option<&View>, team: Option<&View>) -> Icvs {
+    pub(super) fn icvs_of(&self, thread: &StructData, task: Option<&StructData>, team: Option<&StructData>) -> Icvs {
         let s = &self.kmp.structs;
         let Some(task) = task else { return Icvs::unknown("its task could not be read") };
         let of_team = |slot: &Slot| match team {
@@ -243,7 +243,7 @@ impl Context<'_> {
     }
 
     fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Reason> {
-        let view = View::read(self.target, at, size)?;
+        let view = StructData::read(self.target, at, size)?;
         let (items, used) = (view.ptr(items)?, u64::from(view.count(used)?));
         if used > limits::LEVELS {
             return Err(Reason::Inconsistent(format!("the list has {used} items, which is not believed")));
@@ -257,7 +257,7 @@ impl Context<'_> {
     }
 
     /// Those that a task has itself, whether or not it is executed.
-    fn icvs_in(&self, task: &View) -> Icvs {
+    fn icvs_in(&self, task: &StructData) -> Icvs {
         let s = &self.kmp.structs;
         let view = match task.within(&s.taskdata.icvs, 0, s.icvs.size) {
             Ok(view) => view,
@@ -276,7 +276,7 @@ impl Context<'_> {
 
     /// Those of the task at this address.
     pub(in crate::kmp) fn icvs_of_task(kmp: &Kmp, target: &dyn Target, task: Addr) -> Icvs {
-        match View::read(target, task, kmp.structs.taskdata.size) {
+        match StructData::read(target, task, kmp.structs.taskdata.size) {
             Ok(view) => Context::new(kmp, target).icvs_in(&view),
             Err(why) => Icvs::unknown(why),
         }
@@ -332,7 +332,7 @@ impl Context<'_> {
 
     /// Where a thread is to run. Its place is negative while it is bound to none, or to all of its
     /// partition (`KMP_PLACE_ALL` and others of kmp_affinity.h and kmp.h).
-    pub(super) fn placement_of(&self, thread: &View) -> Placement {
+    pub(super) fn placement_of(&self, thread: &StructData) -> Placement {
         let s = &self.kmp.structs.info;
         let place = thread.int(&s.place).map(|place| u32::try_from(place).ok());
         let partition = || {

@@ -6,7 +6,7 @@ use ompd_process::{Addr, TargetExt};
 
 use super::Context;
 use super::threads::{KmpThread, Threads};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -22,7 +22,7 @@ pub(super) enum Idle {
 /// What was read of teams while looking for idle threads: most threads share them.
 #[derive(Default)]
 struct SeenTeams {
-    views: HashMap<Addr, Result<View, Reason>>,
+    views: HashMap<Addr, Result<StructData, Reason>>,
     /// The teams that a primary thread is in, by its address.
     chains: HashMap<Addr, Result<HashSet<Addr>, Reason>>,
 }
@@ -66,7 +66,7 @@ fn is_member(context: &Context<'_>, thread: &KmpThread, seen: &mut SeenTeams) ->
         return Ok(false);
     }
     let read = |addr| {
-        let view = View::read(context.target, addr, s.team.size)?;
+        let view = StructData::read(context.target, addr, s.team.size)?;
         prefetch_members(context, &view);
         Ok(view)
     };
@@ -88,7 +88,7 @@ fn is_member(context: &Context<'_>, thread: &KmpThread, seen: &mut SeenTeams) ->
 }
 
 /// Members are looked up one by one.
-fn prefetch_members(context: &Context<'_>, team: &View) {
+fn prefetch_members(context: &Context<'_>, team: &StructData) {
     let s = &context.kmp.structs.team;
     if let (Ok(size), Ok(array)) = (team.count(&s.nproc), team.ptr(&s.threads)) {
         let width = u64::from(context.target.arch().pointer_bytes);
@@ -97,7 +97,7 @@ fn prefetch_members(context: &Context<'_>, team: &View) {
 }
 
 /// True if the team has the thread as its member of this number.
-fn lists(context: &Context<'_>, team: &View, number: u32, thread: &KmpThread) -> Result<bool, Reason> {
+fn lists(context: &Context<'_>, team: &StructData, number: u32, thread: &KmpThread) -> Result<bool, Reason> {
     let s = &context.kmp.structs.team;
     if number >= team.count(&s.nproc)? {
         return Ok(false);
@@ -121,13 +121,13 @@ fn teams_of(context: &Context<'_>, thread: Addr) -> Result<HashSet<Addr>, Reason
 /// The initial thread of a root: the only member of its root team (`__kmp_initialize_root`).
 pub(super) fn uber_of(context: &Context<'_>, root: Addr) -> Result<Addr, Reason> {
     let s = &context.kmp.structs;
-    let team = View::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+    let team = StructData::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
     let threads = context.target.read_ptr(team.offset(s.team.threads.offset()?))?;
     Ok(context.target.read_ptr(threads)?)
 }
 
 /// An idle thread.
-pub(super) fn idle(by: Slot, thread: &View) -> Idle {
+pub(super) fn idle(by: Slot, thread: &StructData) -> Idle {
     match by.origin() {
         Some(origin) => {
             let object = thread.addr();

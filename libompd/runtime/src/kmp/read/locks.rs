@@ -10,7 +10,7 @@ use super::idle::Idle;
 use super::threads::{KmpThread, Threads};
 use super::waits::WaitReader;
 use super::{Context, Notes};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -171,7 +171,7 @@ impl LockReader<'_> {
             let mut seen = HashSet::new();
             let mut first = 0u64;
             while !table.is_null() && seen.insert(table) {
-                let view = View::read(self.context.target, table, s.lock_table.size)?;
+                let view = StructData::read(self.context.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
                 if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
                     return Err(Reason::Inconsistent(format!("the table of locks at {table} contradicts itself")));
@@ -188,7 +188,7 @@ impl LockReader<'_> {
                     let row = self.context.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
                     let here = (used - index).min(LOCKS_PER_ROW);
                     let addrs: Vec<Addr> = (0..here).map(|n| row.offset(n.wrapping_mul(size))).collect();
-                    let read = View::read_each(self.context.target, &addrs, size);
+                    let read = StructData::read_each(self.context.target, &addrs, size);
                     for (entry, index) in read.into_iter().zip(first + index..) {
                         let entry = entry?;
                         let lock = entry.ptr(&s.indirect_lock.lock)?;
@@ -238,7 +238,7 @@ impl LockReader<'_> {
                 }
             };
             let addrs: Vec<Addr> = entries.iter().map(|e| e.lock).collect();
-            for (entry, lock) in entries.iter().zip(View::read_each(self.context.target, &addrs, size)) {
+            for (entry, lock) in entries.iter().zip(StructData::read_each(self.context.target, &addrs, size)) {
                 let read = lock.and_then(|lock| match how {
                     How::Ticket => self.read_ticket(entry, &lock),
                     How::Queuing => self.read_queuing(entry, &lock),
@@ -253,7 +253,7 @@ impl LockReader<'_> {
     }
 
     /// A queuing lock knows its first and last waiter; the threads in between are chained.
-    fn read_queuing(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
+    fn read_queuing(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let addr = entry.lock;
@@ -307,7 +307,7 @@ impl LockReader<'_> {
         Ok(())
     }
 
-    fn read_ticket(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
+    fn read_ticket(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let t = &kmp.structs.ticket;
         // Intel's lock has the pointer in place of the flag.
@@ -324,7 +324,7 @@ impl LockReader<'_> {
     }
 
     /// The next thread to come gets the ticket `next_ticket`, and may go on at once if the word of that ticket holds it.
-    fn read_drdpa(&mut self, entry: &Entry, lock: &View) -> Result<(), Reason> {
+    fn read_drdpa(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let d = &kmp.structs.drdpa;
         if lock.ptr(&d.initialized)? != entry.lock {
@@ -346,7 +346,7 @@ impl LockReader<'_> {
     fn read_word(
         &mut self,
         entry: &Entry,
-        lock: &View,
+        lock: &StructData,
         [word, depth]: [&Slot; 2],
         tag: u64,
         low: u32,

@@ -9,7 +9,7 @@ use super::super::schema::Structs;
 use super::doacross::Nests;
 use super::teams::Teams;
 use super::{Context, Notes};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -37,7 +37,7 @@ struct Fields<'s> {
 struct Part {
     member: u32,
     /// Its own data; none in a `sections` construct that the runtime knows as one.
-    private: Option<View>,
+    private: Option<StructData>,
 }
 
 /// Schedules as the runtime numbers them after it has looked at modifiers and at what it was told to use (`enum sched_type`).
@@ -114,7 +114,7 @@ pub(super) fn read(context: &Context<'_>, teams: &Teams, notes: &mut Notes) -> V
 }
 
 impl LoopReader<'_> {
-    fn read_loops_of(&mut self, id: TeamId, team: &View) -> Result<(), Reason> {
+    fn read_loops_of(&mut self, id: TeamId, team: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         // In a team of one thread there is nothing to share.
@@ -130,7 +130,7 @@ impl LoopReader<'_> {
         let mut member = 0;
         for batch in addrs.chunks(limits::BATCH) {
             self.notes.bulk.spend(batch.len() as u64)?;
-            for data in View::read_each(self.context.target, batch, stride) {
+            for data in StructData::read_each(self.context.target, batch, stride) {
                 let data = data?;
                 let shared = data.ptr(&s.disp.sh_current)?;
                 if !shared.is_null() {
@@ -170,9 +170,9 @@ impl LoopReader<'_> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let (p, h) = (&s.loop_private, &s.loop_shared);
-        let common = View::read(self.context.target, shared, h.size)?;
+        let common = StructData::read(self.context.target, shared, h.size)?;
         let addrs: Vec<Addr> = parts.iter().map(|(_, private)| *private).filter(|private| !private.is_null()).collect();
-        let mut views = View::read_each(self.context.target, &addrs, p.size.bytes_to_read()?).into_iter();
+        let mut views = StructData::read_each(self.context.target, &addrs, p.size.bytes_to_read()?).into_iter();
         let mut members: Vec<Part> = Vec::with_capacity(parts.len());
         for (member, private) in parts {
             let private = if private.is_null() { None } else { views.next().transpose()? };

@@ -32,7 +32,7 @@ use self::focus::Reach;
 pub(super) use self::focus::excerpt;
 use self::tasks::Tasks;
 use super::Kmp;
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::family;
 use crate::instance::SelfCheck;
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
             return known;
         }
         let place = &self.kmp.structs.ident;
-        let read = View::read(self.target, ident, place.size).and_then(|view| {
+        let read = StructData::read(self.target, ident, place.size).and_then(|view| {
             let text = view.ptr(&place.psource)?;
             Ok(self.target.read_cstr(text, limits::STRING)?)
         });
@@ -178,7 +178,7 @@ impl<'a> Context<'a> {
         fact
     }
 
-    fn line_in(&self, view: &View, slot: &Slot) -> Fact<SourceLine> {
+    fn line_in(&self, view: &StructData, slot: &Slot) -> Fact<SourceLine> {
         match (view.ptr(slot), slot.origin()) {
             (Ok(ident), Some(origin)) => self.line(ident, origin),
             (Ok(_), None) => Fact::unknown(Common::NotKnownOfThisRuntime),

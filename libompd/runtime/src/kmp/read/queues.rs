@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use ompd_process::Addr;
 
 use super::tasks::TaskReader;
-use crate::bind::{Part, View};
+use crate::bind::{Part, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -53,7 +53,7 @@ impl TaskReader<'_> {
     pub(super) fn read_queues(&mut self, task_team: Addr) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
-        let view = View::read(self.context.target, task_team, s.task_team.size)?;
+        let view = StructData::read(self.context.target, task_team, s.task_team.size)?;
         let by_member = self.read_members(&view);
         // Where this release has no such queues, there is nothing to say.
         let list = view.ptr(&s.task_team.pri_begin).or_else(|_| view.ptr(&s.task_team.pri_list));
@@ -65,7 +65,7 @@ impl TaskReader<'_> {
         by_member.and(by_priority)
     }
 
-    fn read_members(&mut self, task_team: &View) -> Result<(), Reason> {
+    fn read_members(&mut self, task_team: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let (array, members) = (task_team.ptr(&s.task_team.threads_data)?, task_team.count(&s.task_team.nproc)?);
@@ -82,7 +82,7 @@ impl TaskReader<'_> {
         let mut first = Ok(());
         for (batch, addrs) in addrs.chunks(limits::BATCH).enumerate() {
             self.notes.bulk.spend(addrs.len() as u64)?;
-            for (place, data) in View::read_each(self.context.target, addrs, size).into_iter().enumerate() {
+            for (place, data) in StructData::read_each(self.context.target, addrs, size).into_iter().enumerate() {
                 let read = data.and_then(|data| self.read_ring(&data));
                 let member = batch * limits::BATCH + place;
                 if let Err(why) = read
@@ -107,7 +107,7 @@ impl TaskReader<'_> {
         let mut seen = HashSet::new();
         while !at.is_null() && seen.insert(at) {
             self.notes.bulk.spend(1)?;
-            let entry = View::read(self.context.target, at, s.task_pri.size)?;
+            let entry = StructData::read(self.context.target, at, s.task_pri.size)?;
             let data = entry.within(&s.task_pri.td, 0, s.thread_data.size)?;
             self.read_ring(&data)?;
             at = entry.ptr(&s.task_pri.next)?;
@@ -116,7 +116,7 @@ impl TaskReader<'_> {
     }
 
     /// One ring of pointers to tasks.
-    fn read_ring(&mut self, data: &View) -> Result<(), Reason> {
+    fn read_ring(&mut self, data: &StructData) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let d = &kmp.structs.thread_data;
         let (ring, waiting) = (data.ptr(&d.deque)?, u64::from(data.count(&d.deque_ntasks)?));
@@ -187,7 +187,7 @@ impl TaskReader<'_> {
                 self.notes.bulk.spend(tasks.len() as u64)?;
                 let size = s.taskdata.size.bytes_to_read()?;
                 // What was freed need not be there any more.
-                for view in View::read_each(self.context.target, &tasks, size).into_iter().flatten() {
+                for view in StructData::read_each(self.context.target, &tasks, size).into_iter().flatten() {
                     let parent = view.ptr(&s.taskdata.parent)?;
                     let is_lacking = lacking.get(&parent).is_some_and(|left| *left > 0);
                     if is_lacking && self.is_detached(&view)? {
@@ -203,7 +203,7 @@ impl TaskReader<'_> {
     }
 
     /// A task with a `detach` clause whose body is over, and whose event is pending.
-    fn is_detached(&self, view: &View) -> Result<bool, Reason> {
+    fn is_detached(&self, view: &StructData) -> Result<bool, Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let flag = |slot| self.flag(view, slot);
@@ -266,7 +266,7 @@ impl TaskReader<'_> {
             Some(part) => Some(part),
             None => {
                 read = self.task_part(&task.to_view()).ok();
-                read.as_ref().map(View::part)
+                read.as_ref().map(StructData::part)
             }
         };
         let key = Alike {

@@ -10,7 +10,7 @@ use super::queues::Queued;
 use super::teams::Teams;
 use super::threads::Threads;
 use super::{Context, Notes};
-use crate::bind::{Part, Slot, View};
+use crate::bind::{Part, Slot, StructData};
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks as Wanted};
 use crate::kmp::reason::Own;
 use crate::limits;
@@ -24,7 +24,7 @@ pub(super) const EVENT_PENDING: u64 = 1;
 pub(super) struct Tasks {
     pub(super) list: Vec<RawTask>,
     pub(super) ids: HashMap<Addr, TaskId>,
-    pub(super) views: Vec<View>,
+    pub(super) views: Vec<StructData>,
     pub(super) more: Vec<MoreTasks>,
     pub(super) groups: Vec<Taskgroup>,
     pub(super) group_ids: HashMap<Addr, TaskgroupId>,
@@ -302,22 +302,22 @@ impl TaskReader<'_> {
 
     /// Reads one task and files it.
     pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Reason> {
-        let view = View::read(self.context.target, addr, self.context.kmp.structs.taskdata.size)?;
+        let view = StructData::read(self.context.target, addr, self.context.kmp.structs.taskdata.size)?;
         self.add_view(view)
     }
 
     /// The compiler's view of a task, which follows the runtime's.
-    pub(super) fn task_part(&self, view: &View) -> Result<View, Reason> {
+    pub(super) fn task_part(&self, view: &StructData) -> Result<StructData, Reason> {
         let s = &self.context.kmp.structs;
         let distance = s.taskdata.size.get()?;
         match view.after(distance, s.task.size) {
             Some(part) => Ok(part),
-            None => View::read(self.context.target, view.addr().offset(distance), s.task.size),
+            None => StructData::read(self.context.target, view.addr().offset(distance), s.task.size),
         }
     }
 
     /// A bit of a task's flags.
-    pub(super) fn flag(&self, view: &View, bit: &Slot) -> Result<bool, Reason> {
+    pub(super) fn flag(&self, view: &StructData, bit: &Slot) -> Result<bool, Reason> {
         self.flag_of(view.part(), bit)
     }
 
@@ -328,7 +328,7 @@ impl TaskReader<'_> {
     }
 
     /// Files a task that was read.
-    pub(super) fn add_view(&mut self, view: View) -> Result<TaskId, Reason> {
+    pub(super) fn add_view(&mut self, view: StructData) -> Result<TaskId, Reason> {
         if self.found.list.len() >= limits::TASKS {
             return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
         }
@@ -409,7 +409,7 @@ impl TaskReader<'_> {
     }
 
     /// What is noted for OMPT tools: nothing unless there is one.
-    fn ompt_frames(&self, task: &View) -> Result<OmptFrames, Reason> {
+    fn ompt_frames(&self, task: &StructData) -> Result<OmptFrames, Reason> {
         let s = &self.context.kmp.structs.taskdata;
         let frame = |at: &Slot, flags: &Slot| -> Result<Option<OmptFrame>, Reason> {
             let address = task.ptr(at)?;
@@ -422,7 +422,7 @@ impl TaskReader<'_> {
     }
 
     /// What the flags tell of a task that no thread executes.
-    fn state_of(&self, view: &View, explicit: bool) -> Result<Fact<TaskState>, Reason> {
+    fn state_of(&self, view: &StructData, explicit: bool) -> Result<Fact<TaskState>, Reason> {
         let s = &self.context.kmp.structs.flags;
         let by_start = |state| s.started.fact(Ok(state));
         if !self.flag(view, &s.started)? && explicit {

@@ -7,7 +7,7 @@ use ompd_process::{Addr, TargetExt};
 use super::idle::Idle;
 use super::threads::Threads;
 use super::{Barriers, Context, Notes};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
 use crate::limits;
@@ -24,7 +24,7 @@ pub(super) struct Region {
 /// The teams that threads are in, and those around them.
 #[derive(Default)]
 pub(super) struct Teams {
-    pub(super) found: BTreeMap<Addr, View>,
+    pub(super) found: BTreeMap<Addr, StructData>,
     pub(super) regions: Vec<Region>,
     region_ids: HashMap<Region, TeamId>,
     /// The innermost region of each team that stands for any.
@@ -39,7 +39,7 @@ pub(super) fn read(context: &Context<'_>, threads: &Threads, notes: &mut Notes) 
 }
 
 /// Teams are reached from the threads inside them, and from there outwards.
-fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BTreeMap<Addr, View> {
+fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BTreeMap<Addr, StructData> {
     let mut found = BTreeMap::new();
     let starts: Vec<Addr> = threads.list.iter().filter(|t| matches!(t.idle, Idle::No)).map(|t| t.team).collect();
     for start in starts {
@@ -80,7 +80,11 @@ fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BT
 }
 
 /// Identities every team satisfies, in words for the case that they fail, and whether they hold.
-fn identities(context: &Context<'_>, threads: &Threads, view: &View) -> Result<Vec<(&'static str, bool)>, Reason> {
+fn identities(
+    context: &Context<'_>,
+    threads: &Threads,
+    view: &StructData,
+) -> Result<Vec<(&'static str, bool)>, Reason> {
     let s = &context.kmp.structs.team;
     let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
     let sized = (1..=limits::TEAM_SIZE as i64).contains(&nproc);
@@ -215,7 +219,7 @@ impl Teams {
 }
 
 /// Kernel thread ids of the members of a team, by number.
-fn members_of(context: &Context<'_>, threads: &Threads, team: &View, size: u32) -> Vec<Option<i32>> {
+fn members_of(context: &Context<'_>, threads: &Threads, team: &StructData, size: u32) -> Vec<Option<i32>> {
     if !context.reach.is_whole() {
         return Vec::new();
     }
@@ -230,7 +234,7 @@ fn members_of(context: &Context<'_>, threads: &Threads, team: &View, size: u32) 
         .collect()
 }
 
-fn barrier_of(context: &Context<'_>, team: &View) -> Fact<Barrier> {
+fn barrier_of(context: &Context<'_>, team: &StructData) -> Fact<Barrier> {
     let s = &context.kmp.structs.team;
     if team.count(&s.serialized).is_ok_and(|n| n > 0) {
         return Fact::unknown(Common::LoneTeam);
@@ -248,14 +252,14 @@ fn barrier_of(context: &Context<'_>, team: &View) -> Fact<Barrier> {
 
 impl Context<'_> {
     /// A team, as far as anything of it is known.
-    pub(super) fn team(&self, addr: Addr) -> Result<View, Reason> {
+    pub(super) fn team(&self, addr: Addr) -> Result<StructData, Reason> {
         let s = &self.kmp.structs.team;
         if self.reach.is_whole() {
-            return View::read(self.target, addr, s.size);
+            return StructData::read(self.target, addr, s.size);
         }
         let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
         let pointers = [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar];
         let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).chain([&s.parallel_tool_data]).collect();
-        View::read_to(self.target, addr, s.size, &fields)
+        StructData::read_to(self.target, addr, s.size, &fields)
     }
 }

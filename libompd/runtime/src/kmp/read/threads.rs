@@ -8,7 +8,7 @@ use super::idle::Idle;
 use super::tasks::Tasks;
 use super::teams::Teams;
 use super::{Context, Notes};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
 use crate::kmp::schema::{self, KmpInfo};
@@ -18,7 +18,7 @@ use crate::model::*;
 /// One entry of `__kmp_threads`.
 pub(super) struct KmpThread {
     pub(super) gtid: u32,
-    pub(super) view: View,
+    pub(super) view: StructData,
     pub(super) lwp: Option<i32>,
     pub(super) team: Addr,
     pub(super) idle: Idle,
@@ -94,10 +94,10 @@ fn read_table(context: &Context<'_>, threads: &mut Threads, notes: &mut Notes) -
     let by_pthread: HashMap<Addr, &ompd_process::Thread> =
         context.target.threads().iter().filter_map(|t| Some((of(t)?, t))).collect();
     let entries = entries(context, notes, table, capacity.min(limits::THREADS), all);
-    View::prefetch(context.target, s.size, entries.iter().map(|(_, addr)| *addr));
+    StructData::prefetch(context.target, s.size, entries.iter().map(|(_, addr)| *addr));
     let mut found = 0;
     for (gtid, addr) in entries {
-        let view = View::read(context.target, addr, s.size);
+        let view = StructData::read(context.target, addr, s.size);
         // An entry that does not name its own index is no thread: the table has ended.
         // That index 0 is zero would prove nothing.
         if let Ok(own) = view.as_ref().map_err(Clone::clone).and_then(|v| v.uint(&s.ds_gtid))
@@ -165,8 +165,8 @@ fn entries(context: &Context<'_>, notes: &mut Notes, table: Addr, capacity: u64,
 fn prefetch_waits(context: &Context<'_>, threads: &[KmpThread]) {
     let s = &context.kmp.structs;
     let pointers = |slot: Slot| threads.iter().filter_map(move |t| t.view.ptr(&slot).ok());
-    View::prefetch(context.target, s.flag64.size, pointers(s.info.sleep_loc));
-    View::prefetch(context.target, s.taskdata.size, pointers(s.info.current_task));
+    StructData::prefetch(context.target, s.flag64.size, pointers(s.info.sleep_loc));
+    StructData::prefetch(context.target, s.taskdata.size, pointers(s.info.current_task));
 }
 
 /// What is told of threads, each with what it waits for.
@@ -259,7 +259,7 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
     }
     let read = || {
         let root = raw.view.ptr(&s.info.root)?;
-        let team = View::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+        let team = StructData::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
         Ok(context.target.read_u64(team.offset(s.team.parallel_tool_data.offset()?))?)
     };
     s.team.parallel_tool_data.fact(read())
@@ -267,7 +267,7 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
 
 /// What the runtime keeps of the thread's state. Without a tool it keeps none, although there is one: zero, which is the number of a state
 /// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something.
-fn ompt_state(s: &KmpInfo, thread: &View) -> Fact<OmptState> {
+fn ompt_state(s: &KmpInfo, thread: &StructData) -> Fact<OmptState> {
     let read = || {
         if thread.uint(&s.thread_tool_data)? == 0 {
             return Ok(None);

@@ -9,7 +9,7 @@ use super::tasks::Tasks;
 use super::teams::Teams;
 use super::threads::{KmpThread, Threads};
 use super::{Barriers, Context, Notes};
-use crate::bind::{Slot, View};
+use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
 use crate::limits;
@@ -69,13 +69,13 @@ pub(super) fn read(
 
 impl WaitReader<'_> {
     /// A thread's state in one kind of barrier.
-    pub(super) fn barrier_state(&self, thread: &View, which: Barriers) -> Result<View, Reason> {
+    pub(super) fn barrier_state(&self, thread: &StructData, which: Barriers) -> Result<StructData, Reason> {
         let s = &self.context.kmp.structs;
         thread.within(&s.info.bar, which as u64, s.bstate.size)
     }
 
     /// The word a sleeping thread waits for, out of the flag object on its stack (`__kmp_suspend_64` and its kin).
-    pub(super) fn slept_on(&self, thread: &View) -> Result<Option<Addr>, Reason> {
+    pub(super) fn slept_on(&self, thread: &StructData) -> Result<Option<Addr>, Reason> {
         let s = &self.context.kmp.structs;
         let flag = thread.ptr(&s.info.sleep_loc)?;
         if flag.is_null() {
@@ -91,12 +91,16 @@ impl WaitReader<'_> {
             }
             Err(why) => return Err(why),
         };
-        Ok(Some(View::read(self.context.target, flag, size)?.ptr(slot)?))
+        Ok(Some(StructData::read(self.context.target, flag, size)?.ptr(slot)?))
     }
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
     /// (`__kmp_barrier_template`). The primary leaves no such mark: it counts as arrived when it sleeps in the barrier.
-    pub(super) fn arrived_at(&self, thread: &View, team: &View) -> Result<Option<(Barriers, Addr)>, Reason> {
+    pub(super) fn arrived_at(
+        &self,
+        thread: &StructData,
+        team: &StructData,
+    ) -> Result<Option<(Barriers, Addr)>, Reason> {
         let s = &self.context.kmp.structs;
         for which in BARRIERS {
             let own = self.barrier_state(thread, which)?;
@@ -127,7 +131,7 @@ impl WaitReader<'_> {
 
     /// Which kind of barrier it is that a thread has entered last, by what the compiler handed over with the call
     /// (`__kmpc_barrier` keeps it).
-    fn barrier_kind(&self, thread: &View) -> Fact<BarrierKind> {
+    fn barrier_kind(&self, thread: &StructData) -> Fact<BarrierKind> {
         let s = &self.context.kmp.structs;
         let read = || -> Result<Option<u32>, Reason> {
             let ident = thread.ptr(&s.info.ident)?;
@@ -154,7 +158,7 @@ impl WaitReader<'_> {
     }
 
     /// True if the record of the barrier that a thread has entered last says where that stands.
-    fn has_line(&self, thread: &View, wait: &Wait) -> bool {
+    fn has_line(&self, thread: &StructData, wait: &Wait) -> bool {
         let ident = &self.context.kmp.structs.info.ident;
         match (self.context.reach.is_whole(), thread.ptr(ident), ident.origin()) {
             (false, Ok(at), Some(origin)) if !at.is_null() => self.context.line_at(at, origin).value().is_some(),
@@ -163,14 +167,14 @@ impl WaitReader<'_> {
     }
 
     /// True if its team has never made explicit tasks: their queues come with the first of them.
-    fn has_no_tasks(&self, thread: &View) -> bool {
+    fn has_no_tasks(&self, thread: &StructData) -> bool {
         let s = &self.context.kmp.structs;
         let queues = || -> Result<Addr, Reason> {
             let team = thread.ptr(&s.info.task_team)?;
             if team.is_null() {
                 return Ok(Addr::NULL);
             }
-            View::read(self.context.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
+            StructData::read(self.context.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
         };
         queues().is_ok_and(Addr::is_null)
     }
@@ -235,7 +239,7 @@ impl WaitReader<'_> {
         let in_group = || -> Result<u32, Reason> {
             let Some(task) = task else { return Err(Reason::from(Common::TaskWasNotRead)) };
             let group = self.tasks.views[task.0].ptr(&s.taskdata.taskgroup)?;
-            View::read(self.context.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
+            StructData::read(self.context.target, group, s.taskgroup.size)?.count(&s.taskgroup.count)
         };
         match wait.kind {
             WaitKind::Taskwait => s.taskdata.incomplete_children.fact(children().map(|left| left == 0)),
@@ -475,14 +479,14 @@ impl WaitReader<'_> {
 
     /// `__kmpc_omp_taskwait` and `__kmpc_end_taskgroup` leave the same mark. The first waits for children, the second for
     /// the tasks of the group; while there are both, memory does not tell which it is.
-    pub(super) fn taskwait_kind(&self, task: &View) -> WaitKind {
+    pub(super) fn taskwait_kind(&self, task: &StructData) -> WaitKind {
         let s = &self.context.kmp.structs;
         let group = match task.ptr(&s.taskdata.taskgroup) {
             Ok(group) if group.is_null() => return WaitKind::Taskwait,
             Ok(group) => group,
             Err(_) => return WaitKind::TaskwaitOrTaskgroup,
         };
-        let in_group = View::read(self.context.target, group, s.taskgroup.size);
+        let in_group = StructData::read(self.context.target, group, s.taskgroup.size);
         let in_group = in_group.and_then(|group| group.uint(&s.taskgroup.count));
         match (task.int(&s.taskdata.incomplete_children), in_group) {
             (Ok(1..), Ok(0)) => WaitKind::Taskwait,
@@ -500,7 +504,7 @@ impl WaitReader<'_> {
             if at.is_null() {
                 return false;
             }
-            let Ok(group) = View::read(self.context.target, at, s.taskgroup.size) else { return false };
+            let Ok(group) = StructData::read(self.context.target, at, s.taskgroup.size) else { return false };
             if group.addr_of(&s.taskgroup.count).is_ok_and(|count| count == word) {
                 return true;
             }
@@ -510,7 +514,7 @@ impl WaitReader<'_> {
     }
 
     /// The primary, having gathered everyone, waits until no member can make tasks any more (`__kmp_task_team_wait`).
-    pub(super) fn is_unfinished_word(&self, thread: &View, word: Addr) -> bool {
+    pub(super) fn is_unfinished_word(&self, thread: &StructData, word: Addr) -> bool {
         let s = &self.context.kmp.structs;
         let at = thread.ptr(&s.info.task_team).ok().filter(|t| !t.is_null());
         at.zip(s.task_team.unfinished.offset().ok()).is_some_and(|(t, offset)| t.offset(offset) == word)

@@ -30,9 +30,9 @@ pub(crate) enum Seen {
     },
 }
 
-/// What answers are made of. A look at the whole process and one at a single thread answer by the same methods.
+/// What questions are answered from. A look at the whole process and one at a single thread answer by the same methods.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct Answers<'a> {
     pub(crate) target: &'a Debugged<Asked>,
     pub(crate) runtimes: &'a [Box<dyn Runtime>],
     pub(crate) seen: &'a Seen,
@@ -40,7 +40,7 @@ pub(crate) struct View<'a> {
     pub(crate) stops: &'a AtStops,
 }
 
-impl<'a> View<'a> {
+impl<'a> Answers<'a> {
     fn reading(self, runtime: RuntimeKey) -> Answer<Reading<'a>> {
         match &self.seen {
             Seen::Nothing => Err(Rc::ERROR.into()),

@@ -13,7 +13,7 @@ use crate::model::*;
 
 /// What a futex address stands for.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct FutexMeaning {
     pub(super) kind: WaitKind,
     pub(super) team: Option<Addr>,
     pub(super) name: Option<String>,
@@ -23,9 +23,9 @@ pub(super) struct Place {
     pub(super) waiter: Option<(Addr, Addr)>,
 }
 
-impl Place {
-    pub(super) fn of(kind: WaitKind) -> Place {
-        Place { kind, team: None, name: None, group: None, waiter: None }
+impl FutexMeaning {
+    pub(super) fn of(kind: WaitKind) -> FutexMeaning {
+        FutexMeaning { kind, team: None, name: None, group: None, waiter: None }
     }
 }
 
@@ -36,24 +36,24 @@ pub(super) fn collect(
     pools: &Pools,
     teams: &Teams,
     tasks: &Tasks,
-) -> HashMap<Addr, Place> {
-    let mut found = tasks.places.clone();
+) -> HashMap<Addr, FutexMeaning> {
+    let mut found = tasks.futexes.clone();
     let s = &context.gomp.structs;
-    let mut places: Vec<(Result<Addr, Reason>, WaitKind, Option<Addr>)> = Vec::new();
+    let mut words: Vec<(Result<Addr, Reason>, WaitKind, Option<Addr>)> = Vec::new();
     for (addr, team) in &teams.found {
-        places.push((team.view.addr_of(&s.team.barrier_generation), WaitKind::Barrier, Some(*addr)));
-        places.push((team.view.addr_of(&s.team.master_release), WaitKind::Ordered, Some(*addr)));
-        places.push((team.view.addr_of(&s.team.task_lock), WaitKind::RuntimeInternal, Some(*addr)));
+        words.push((team.view.addr_of(&s.team.barrier_generation), WaitKind::Barrier, Some(*addr)));
+        words.push((team.view.addr_of(&s.team.master_release), WaitKind::Ordered, Some(*addr)));
+        words.push((team.view.addr_of(&s.team.task_lock), WaitKind::RuntimeInternal, Some(*addr)));
     }
     for pool in pools.views.values() {
-        places.push((pool.addr_of(&s.pool.dock), WaitKind::Pool, None));
+        words.push((pool.addr_of(&s.pool.dock), WaitKind::Pool, None));
     }
     for thread in threads {
-        places.push((thread.view.addr_of(&s.thread.release), WaitKind::Ordered, Some(thread.team)));
+        words.push((thread.view.addr_of(&s.thread.release), WaitKind::Ordered, Some(thread.team)));
     }
-    for (addr, kind, team) in places {
+    for (addr, kind, team) in words {
         if let Ok(addr) = addr {
-            found.insert(addr, Place { team, ..Place::of(kind) });
+            found.insert(addr, FutexMeaning { team, ..FutexMeaning::of(kind) });
         }
     }
     let fixed = [
@@ -62,7 +62,7 @@ pub(super) fn collect(
     ];
     for (addr, kind, name) in fixed {
         if let Some((addr, _)) = addr {
-            found.insert(*addr, Place { name: Some(name.to_owned()), ..Place::of(kind) });
+            found.insert(*addr, FutexMeaning { name: Some(name.to_owned()), ..FutexMeaning::of(kind) });
         }
     }
     found
