@@ -50,6 +50,10 @@ impl Target for FakeTarget {
         Ok(())
     }
 
+    fn is_shared(&self, _: Addr) -> Option<bool> {
+        Some(false)
+    }
+
     fn modules(&self) -> &[Module] {
         &self.modules
     }
@@ -166,6 +170,10 @@ where
         self.inner.read(addr, buf)?;
         self.changes.iter().for_each(|change| change(addr, buf));
         Ok(())
+    }
+
+    fn is_shared(&self, addr: Addr) -> Option<bool> {
+        self.inner.is_shared(addr)
     }
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {

@@ -46,7 +46,7 @@ fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
         syscall: None,
         general,
     };
-    Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0 }
+    Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0, blocked_signals: None }
 }
 
 fn module(file: &Arc<ElfFile>, bias: u64, extent: u64) -> Module {

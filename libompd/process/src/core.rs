@@ -50,6 +50,8 @@ pub struct Core {
     /// Files whose pages the space shows, by the index in [`Backing::File`].
     files: Vec<Arc<ElfFile>>,
     modules: Vec<Module>,
+    /// Where files are mapped, images or not; `None` without a list.
+    mapped: Option<Vec<Range<u64>>>,
     threads: Vec<Thread>,
     process: ProcessInfo,
     auxv: BTreeMap<u64, u64>,
@@ -85,6 +87,7 @@ impl Core {
             space: Space::default(),
             files: Vec::new(),
             modules: Vec::new(),
+            mapped: None,
             threads: Vec::new(),
             process: ProcessInfo::default(),
             auxv: BTreeMap::new(),
@@ -146,6 +149,7 @@ impl Core {
         if notes.files.is_none() {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
+        self.mapped = notes.files.as_ref().map(|files| files.iter().map(|f| f.start..f.end).collect());
         let mut mappings: Vec<Mapping> = (notes.files.take().unwrap_or_default().into_iter())
             .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: None })
             .collect();
@@ -287,6 +291,14 @@ impl Target for Core {
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.space.find(addr.0).map(|piece| piece.start..piece.end)
+    }
+
+    fn is_shared(&self, addr: Addr) -> Option<bool> {
+        let mapped = self.mapped.as_ref()?;
+        // The kernel lists what is mapped shared without a file as one, too: `/dev/zero`, `/memfd:…`, `/SYSV…`.
+        let listed = mapped.iter().any(|range| range.contains(&addr.0));
+        let of_module = || self.modules.iter().any(|module| module.contains(addr));
+        (!listed || of_module()).then_some(false)
     }
 
     fn modules(&self) -> &[Module] {

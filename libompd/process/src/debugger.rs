@@ -241,6 +241,7 @@ impl<D: Debugger> Debugged<D> {
             registers: registers(native),
             pointer: distance.map(|distance| native.pthread.offset(distance)),
             signal: 0,
+            blocked_signals: None,
         };
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
@@ -340,6 +341,10 @@ impl<D: Debugger> Target for Debugged<D> {
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         let of_modules = self.modules.iter().flat_map(|module| &module.ranges).find(|range| range.contains(&addr.0));
         of_modules.cloned().or_else(|| self.used_stacks().find(|range| range.contains(&addr.0)))
+    }
+
+    fn is_shared(&self, addr: Addr) -> Option<bool> {
+        self.mapping(addr).map(|_| false)
     }
 
     fn modules(&self) -> &[Module] {

@@ -139,6 +139,10 @@ pub trait Target {
         None
     }
 
+    /// Whether other processes may write at `addr`, as into memory mapped with `MAP_SHARED` (mmap(2)). For a live process as
+    /// of opening it. `None`: the source does not say. A core lists mapped files, and not how each is mapped.
+    fn is_shared(&self, addr: Addr) -> Option<bool>;
+
     /// ELF images mapped into the target, in address order.
     fn modules(&self) -> &[Module];
 

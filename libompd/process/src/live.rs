@@ -29,7 +29,7 @@ use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::Memory;
 use procdir::ProcDir;
-use tracer::{StopError, Tracer};
+use tracer::{Caught, StopError, Tracer};
 
 /// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
@@ -230,9 +230,11 @@ impl Live {
             drop(tracer);
             return Err(OpenError::NoSuchProcess { pid });
         }
-        caught.sort_by_key(|(tid, _)| *tid);
-        let thread =
-            |(lwp, registers)| Thread { lwp, name: names.get(&lwp).cloned(), registers, pointer: None, signal: 0 };
+        caught.sort_by_key(|caught| caught.lwp);
+        let thread = |Caught { lwp, registers, blocked_signals }| {
+            let name = names.get(&lwp).cloned();
+            Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
+        };
         self.threads = caught.into_iter().map(thread).collect();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
         self.memory.start_caching();
@@ -287,6 +289,10 @@ impl Target for Live {
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.memory.mapping(addr)
+    }
+
+    fn is_shared(&self, addr: Addr) -> Option<bool> {
+        self.memory.is_shared(addr)
     }
 
     fn modules(&self) -> &[Module] {

@@ -59,6 +59,8 @@ pub struct Thread {
     pub pointer: Option<Addr>,
     /// Signal this thread received (cores only; 0 for none).
     pub signal: i32,
+    /// Signals it blocks: bit N-1 for signal N (sigprocmask(2)). Live processes only, and only with registers.
+    pub blocked_signals: Option<u64>,
 }
 
 impl Thread {

@@ -87,6 +87,9 @@ impl Target for Window<'_> {
     fn issues(&self) -> &[String] {
         self.inner.issues()
     }
+    fn is_shared(&self, addr: Addr) -> Option<bool> {
+        self.inner.is_shared(addr)
+    }
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.inner.mapping(addr)
     }

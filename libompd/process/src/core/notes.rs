@@ -154,6 +154,7 @@ fn prstatus(fields: &Fields<'_>, offsets: &Offsets) -> Option<Thread> {
         registers: registers_of(fields, offsets.pr_reg)?,
         pointer: None,
         signal: signal.into(),
+        blocked_signals: None,
     })
 }
 

@@ -256,7 +256,16 @@ impl Memory {
 
     /// The mapping that contains `addr`, as of opening the process.
     pub fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+        self.entry(addr).map(|m| m.mapping.start..m.mapping.end)
+    }
+
+    /// See [`Target::is_shared`](crate::Target::is_shared).
+    pub fn is_shared(&self, addr: Addr) -> Option<bool> {
+        self.entry(addr).map(|m| m.shared)
+    }
+
+    fn entry(&self, addr: Addr) -> Option<&MapEntry> {
         let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
-        self.maps.get(at).map(|m| m.mapping.start..m.mapping.end).filter(|m| m.contains(&addr.0))
+        self.maps.get(at).filter(|m| m.mapping.start <= addr.0)
     }
 }

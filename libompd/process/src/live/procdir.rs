@@ -32,6 +32,8 @@ pub(super) struct MapEntry {
     pub mapping: Mapping,
     /// Not even the process itself may read it.
     pub unreadable: bool,
+    /// Other processes may have it as well, and see what this one writes.
+    pub shared: bool,
 }
 
 impl ProcDir {
@@ -174,7 +176,11 @@ fn parse_maps(text: &str) -> io::Result<Vec<MapEntry>> {
                 path: path.to_owned(),
                 exec: Some(m.perms.contains(MMPermissions::EXECUTE)),
             };
-            out.push(MapEntry { mapping, unreadable: !m.perms.contains(MMPermissions::READ) });
+            out.push(MapEntry {
+                mapping,
+                unreadable: !m.perms.contains(MMPermissions::READ),
+                shared: m.perms.contains(MMPermissions::SHARED),
+            });
         }
     }
     Ok(out)
@@ -258,6 +264,7 @@ mod tests {
             (0x400000, 0x1000, Some(true))
         );
         assert!(maps[1].unreadable && !maps[3].unreadable);
+        assert_eq!(maps.iter().map(|m| m.shared).collect::<Vec<_>>(), [false, false, false, true]);
         assert!(parse_maps("what is this\n").is_err());
     }
 }

@@ -35,8 +35,32 @@ const MAX_LISTINGS: u32 = 1000;
 /// and stops before it executes any: the others need not be held for it.
 const SLEEPER_GRACE: Duration = Duration::from_millis(50);
 
-/// Registers of a stopped thread.
-pub(super) type Caught = (i32, Result<Registers, String>);
+/// What only its tracer can read of a stopped thread.
+#[derive(Debug)]
+pub(super) struct Caught {
+    pub lwp: i32,
+    pub registers: Result<Registers, String>,
+    /// See [`Thread::blocked_signals`](crate::Thread::blocked_signals).
+    pub blocked_signals: Option<u64>,
+}
+
+impl Caught {
+    fn of(task: &Task) -> Caught {
+        let (registers, blocked_signals) = match task.stopped {
+            true => (machine::of_thread(task.tid), blocked_signals(task.tid)),
+            false => (Err(ASLEEP.to_owned()), None),
+        };
+        Caught { lwp: task.tid, registers, blocked_signals }
+    }
+}
+
+/// `PTRACE_GETSIGMASK`; none where the kernel does not know it.
+fn blocked_signals(tid: i32) -> Option<u64> {
+    let mut mask = 0u64;
+    // SAFETY: the kernel writes as many bytes as the third argument says, and `mask` has them (ptrace(2)).
+    let done = unsafe { libc::ptrace(libc::PTRACE_GETSIGMASK, tid, size_of::<u64>(), &raw mut mask) };
+    (done == 0).then_some(mask)
+}
 
 /// Why not all threads were stopped. By the time this is reported all of them run again.
 #[derive(Debug)]
@@ -108,8 +132,7 @@ fn trace(
     let mut held = Held { tasks: Vec::new(), since: None };
     match held.catch_all(process, max_wait) {
         Ok(()) => {
-            let registers = |t: &Task| if t.stopped { machine::of_thread(t.tid) } else { Err(ASLEEP.to_owned()) };
-            let caught = held.tasks.iter().map(|t| (t.tid, registers(t))).collect();
+            let caught = held.tasks.iter().map(Caught::of).collect();
             if ready.send(Ok(caught)).is_ok() {
                 // Ends when the other side drops its sender.
                 let _ = released.recv();
