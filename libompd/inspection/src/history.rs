@@ -152,6 +152,7 @@ fn who_has_tools() -> String {
         families().filter(|about| about.has_tools == with).flat_map(|about| about.libraries).copied().collect()
     };
     match (named(true), named(false)) {
+        (with, _) if with.is_empty() => "no runtime this was built for has OMPT".to_owned(),
         (with, without) if without.is_empty() => format!("{} have OMPT", with.join(" and ")),
         (with, without) => format!("{} have OMPT, {} has not", with.join(" and "), without.join(" and ")),
     }

@@ -143,3 +143,27 @@ pub fn is_named_like_a_runtime(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     families().flat_map(|about| about.files).any(|file| name.starts_with(file))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family_of(names: &[&str]) -> Option<&'static str> {
+        of_definitions(|name| names.contains(&name)).map(|family| family.about().name)
+    }
+
+    /// Some of what each exports (libgomp.map of GCC 4.4 and 12, exports_so.txt and kmp_gsupport.cpp of LLVM), and a library
+    /// that comes before a runtime to see its calls.
+    #[test]
+    #[cfg(all(feature = "gomp", feature = "kmp"))]
+    fn entry_points_alone_make_no_runtime() {
+        let constructs =
+            ["GOMP_barrier", "GOMP_critical_start", "GOMP_parallel_start", "omp_set_dynamic", "omp_set_dynamic_"];
+        let with = |own: &[&'static str]| [&constructs[..], own].concat();
+        assert_eq!(family_of(&with(&["omp_set_dynamic_8_"])), Some("gomp"));
+        assert_eq!(family_of(&with(&["omp_set_dynamic_8_", "GOMP_parallel", "GOMP_offload_register"])), Some("gomp"));
+        assert_eq!(family_of(&with(&["__kmpc_fork_call", "__kmpc_global_thread_num"])), Some("kmp"));
+        assert_eq!(family_of(&constructs), None);
+        assert_eq!(family_of(&["gomp_team_start"]), Some("gomp"));
+    }
+}

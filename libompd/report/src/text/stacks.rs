@@ -59,7 +59,7 @@ fn without_lines(page: &mut Page, inspection: &Inspection) {
     }
     page.blank();
     for (file, why) in &inspection.stacks.without_lines {
-        page.wrapped(&format!("No source lines of {}: ", escape(file)), FAINT, &escape(&why.to_string()), 4);
+        page.wrapped(&format!("No source lines of {}: ", escape(file)), FAINT, &escape(why), 4);
     }
 }
 
@@ -230,7 +230,7 @@ fn show_variables(page: &mut Page, frame: &FrameVariables, has_line: bool) {
         let (name, of) = (escape(&variable.name), escape(&variable.type_name));
         let mut text = match &variable.value {
             Ok(value) => format!("{name}: {of} = {}", escape(value)),
-            Err(why) => format!("{name}: {of}, no value: {}", escape(&why.to_string())),
+            Err(why) => format!("{name}: {of}, no value: {}", escape(why)),
         };
         let shared = variable.shared.map(|shared| if shared { "shared" } else { "private" }.to_owned());
         let marks: Vec<String> = shared.into_iter().chain(variable.note.as_deref().map(escape)).collect();
@@ -241,7 +241,7 @@ fn show_variables(page: &mut Page, frame: &FrameVariables, has_line: bool) {
     }
     // Of functions without source lines nobody expects any.
     if let Some(why) = frame.missing.as_ref().filter(|_| has_line || page.verbose) {
-        page.wrapped("        ", FAINT, &format!("(variables: {})", escape(&why.to_string())), 12);
+        page.wrapped("        ", FAINT, &format!("(variables: {})", escape(why)), 12);
     }
 }
 

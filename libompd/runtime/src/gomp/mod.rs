@@ -66,10 +66,11 @@ impl Family for Libgomp {
         &ABOUT
     }
 
-    /// Other runtimes have the entry points for constructs as well, but not those for the registration of offloaded code
-    /// (since GCC 5). A static program has only what it uses; one that opens a region has the function that starts its team.
+    /// Other runtimes, and tools that come before this one, have the entry points for constructs as well. None has the Fortran
+    /// routines for arguments of eight bytes, which are here since the first release (`OMP_1.0` in libgomp.map). A static
+    /// program has only what it uses; one that opens a region has the function that starts its team.
     fn defined_by(&self, defines: &dyn Fn(&str) -> bool) -> bool {
-        defines("GOMP_barrier") && defines("GOMP_offload_register") || defines("gomp_team_start")
+        defines("GOMP_barrier") && defines("omp_set_dynamic_8_") || defines("gomp_team_start")
     }
 
     fn origins(&self) -> FamilyOrigins {

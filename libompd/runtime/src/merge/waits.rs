@@ -3,7 +3,7 @@
 use super::*;
 use crate::entry::{Construct, Role};
 use crate::evidence::RuntimeCall;
-use crate::model::Common;
+use crate::model::{Common, index_by_lwp};
 
 /// What each thread of a runtime waits for.
 pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence) -> Vec<Fact<Option<Wait>>> {
@@ -159,7 +159,7 @@ fn over(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, wai
 fn lacks(raw: &RawSnapshot, waits: &[Fact<Option<Wait>>], thread: &RawThread, team: TeamId, kind: WaitKind) -> bool {
     let members = raw.team(team).map(|t| t.members.as_slice()).unwrap_or_default();
     members.iter().flatten().filter(|lwp| Some(**lwp) != thread.lwp).any(|lwp| {
-        let index = raw.threads.binary_search_by_key(&(false, Some(*lwp)), |t| (t.lwp.is_none(), t.lwp)).ok();
+        let index = index_by_lwp(&raw.threads, |thread| thread.lwp, *lwp);
         match index.and_then(|index| waits.get(index)) {
             Some(Fact::Known { value: Some(wait), .. }) => {
                 let here = wait.team == Some(team) && (wait.kind == kind || wait.kind == WaitKind::BarrierTasks);

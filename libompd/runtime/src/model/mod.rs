@@ -256,8 +256,7 @@ impl RawSnapshot {
 
     /// The thread with this kernel thread id.
     pub fn thread_by_lwp(&self, lwp: i32) -> Option<&RawThread> {
-        let index = self.threads.binary_search_by_key(&(false, Some(lwp)), |t| (t.lwp.is_none(), t.lwp)).ok()?;
-        self.threads.get(index)
+        self.threads.get(index_by_lwp(&self.threads, |thread| thread.lwp, lwp)?)
     }
 }
 
@@ -352,7 +351,12 @@ impl RuntimeSnapshot {
 
     /// The thread with this kernel thread id.
     pub fn thread_by_lwp(&self, lwp: i32) -> Option<&Thread> {
-        let index = self.threads.binary_search_by_key(&(false, Some(lwp)), |t| (t.lwp.is_none(), t.lwp)).ok()?;
-        self.threads.get(index)
+        self.threads.get(index_by_lwp(&self.threads, |thread| thread.lwp, lwp)?)
     }
+}
+
+/// Where the thread with this kernel thread id is in the order of a snapshot: those whose id is not known come last.
+pub(crate) fn index_by_lwp<T>(threads: &[T], lwp_of: impl Fn(&T) -> Option<i32>, lwp: i32) -> Option<usize> {
+    let key = |thread: &T| (lwp_of(thread).is_none(), lwp_of(thread));
+    threads.binary_search_by_key(&(false, Some(lwp)), key).ok()
 }

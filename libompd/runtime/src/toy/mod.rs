@@ -177,6 +177,17 @@ impl Runtime for Instance {
     }
 }
 
+/// A process that is killed when nobody has it any more.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Both fail only when it was waited for already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A family is found, read and shown by its folder and its line in the table.
 #[test]
 fn a_family_is_its_folder_and_one_line() {
@@ -187,8 +198,10 @@ fn a_family_is_its_folder_and_one_line() {
     let program = folder.path().join("toy");
     let built = Command::new("gcc").args(["-g", "-pthread", "-o"]).arg(&program).arg(source).status();
     assert!(built.expect("gcc runs").success());
-    let mut child = Command::new(&program).stdout(Stdio::piped()).spawn().expect("it starts");
-    let lines = BufReader::new(child.stdout.take().expect("its output")).lines().take(3);
+    let child = Command::new(&program).stdout(Stdio::piped()).spawn().expect("it starts");
+    // Ended also where a line below panics.
+    let mut child = Ended(child);
+    let lines = BufReader::new(child.0.stdout.take().expect("its output")).lines().take(3);
     let mut told: Vec<(u32, i32)> = lines
         .map(|line| {
             let line = line.expect("a line");
@@ -198,13 +211,12 @@ fn a_family_is_its_folder_and_one_line() {
         .collect();
     told.sort_unstable();
 
-    let mut live = Live::open(child.id() as i32, &OpenOptions::default()).expect("it can be opened");
+    let mut live = Live::open(child.0.id() as i32, &OpenOptions::default()).expect("it can be opened");
     let runtimes = crate::discover(&live, &[]);
     live.stop().expect("it can be stopped");
     let raw = runtimes.iter().map(|runtime| runtime.snapshot(&live)).collect();
     live.resume();
-    child.kill().expect("it can be ended");
-    child.wait().expect("it ends");
+    drop(child);
     let names = FileNames::of(&live, &runtimes, &|_| None);
     let merged = merge(raw, &Evidence::of_names(&names));
 

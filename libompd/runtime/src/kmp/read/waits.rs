@@ -14,6 +14,7 @@ use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
+use crate::os::is_futex_wait;
 
 /// All kinds of barriers.
 const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
@@ -188,7 +189,8 @@ impl WaitReader<'_> {
             }
             if let Some(Ok(registers)) = &self.threads.list[index].registers {
                 let futex = self.context.futex_call();
-                wait.asleep = futex.map(|futex| registers.syscall.is_some_and(|call| call.number == futex));
+                let sleeps = |futex| registers.syscall.is_some_and(|c| c.number == futex && is_futex_wait(c.args[1]));
+                wait.asleep = futex.map(sleeps);
             }
             if wait.barrier.is_some() {
                 let kind = self.barrier_kind(&self.threads.list[index].view);
