@@ -89,7 +89,13 @@ pub(crate) fn finish(
         .map(|t| ProcessThread {
             lwp: t.lwp,
             name: t.name.clone(),
-            blocked_in: t.registers.as_ref().ok().and_then(|r| r.syscall).map(|call| name_call(call, target.arch())),
+            blocked_in: t
+                .registers
+                .as_ref()
+                .ok()
+                .and_then(|r| r.syscall)
+                .filter(|call| call.begun)
+                .map(|call| name_call(call, target.arch())),
             signal: (t.signal != 0).then_some(t.signal),
             foreign: !known.contains(&t.lwp),
         })

@@ -44,6 +44,8 @@ pub struct Syscall {
     pub number: u64,
     /// Arguments as the kernel saved them.
     pub args: [u64; 6],
+    /// False on machines where a thread that is about to make the call looks the same.
+    pub begun: bool,
 }
 
 /// One OS thread.

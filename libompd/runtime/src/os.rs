@@ -113,6 +113,8 @@ fn blocked(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, call: S
     let endless = match name {
         // Who is about to make the call sleeps as well, as long as the word has the value.
         "futex" => return futex(target, pointers, lwp, args),
+        // It may not have begun, and a call that has not may still do something.
+        _ if !call.begun => return Blocked::No,
         "poll" => (args[2] as i32) < 0,
         "epoll_wait" | "epoll_pwait" => (args[3] as i32) < 0,
         "ppoll" => args[2] == 0,
@@ -151,7 +153,23 @@ fn futex(target: &dyn Target, pointers: &HashMap<i32, Addr>, lwp: i32, args: [u6
 
 #[cfg(test)]
 mod tests {
+    use ompd_process::{Arch, TargetKind};
+    use test_programs::FakeTarget;
+
     use super::*;
+
+    /// On some machines a thread that is about to make a call looks as one does that is in it.
+    #[test]
+    fn a_call_that_may_not_have_begun_proves_nothing() {
+        let target = FakeTarget::new(TargetKind::Core, Arch::AARCH64);
+        let of = |name: &str, begun| {
+            let number = target.arch().machine.call_number(name).expect("a number");
+            blocked(&target, &HashMap::new(), 1, Syscall { number, args: [0; 6], begun })
+        };
+        for name in ["write", "read", "wait4", "ppoll"] {
+            assert_eq!((of(name, true), of(name, false)), (Blocked::Outside(name), Blocked::No));
+        }
+    }
 
     #[test]
     fn handlers_that_may_let_threads_go_on() {

@@ -190,7 +190,7 @@ impl Traced {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let registers = Registers::of_kernel(live.arch(), &bytes).ok_or_else(|| "not decoded".to_owned());
             let pointer = registers.as_ref().ok().and_then(|registers| registers.thread_pointer);
-            Thread { lwp: *tid, name: None, registers, pointer, signal: 0 }
+            Thread { lwp: *tid, name: None, registers, pointer, signal: 0, blocked_signals: None }
         });
         let threads = threads.collect();
         ChangedTarget::new(Box::new(live)).with_threads(threads)

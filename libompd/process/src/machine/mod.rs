@@ -234,7 +234,7 @@ impl RewoundCall {
             return None;
         }
         let value = |number: u16| registers.general[usize::from(number)];
-        Some(Syscall { number: value(self.number), args: self.arguments.map(value) })
+        Some(Syscall { number: value(self.number), args: self.arguments.map(value), begun: false })
     }
 }
 

@@ -75,7 +75,7 @@ fn decode(words: &[u64; WORDS]) -> Registers {
         sp: Addr(rsp),
         fp: Addr(rbp),
         thread_pointer: Some(Addr(fs_base)),
-        syscall: blocked.then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9] }),
+        syscall: blocked.then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9], begun: true }),
         general,
     }
 }
