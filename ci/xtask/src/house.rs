@@ -59,6 +59,19 @@ const EXCEPTIONS: &[Exception] = &[
     Exception { file: "libompd/runtime/src/lib.rs", line: "not(any(feature = ", reason: "a build without any family" },
 ];
 
+const MACHINE_EXCEPTIONS: &[Exception] = &[
+    Exception {
+        file: "libompd/runtime/src/gomp/mod.rs",
+        line: "archs: &[",
+        reason: "which instruction sets a layout holds for is known of the runtime",
+    },
+    Exception {
+        file: "libompd/companion/src/block.rs",
+        line: "target_arch = ",
+        reason: "the companion is built for the machine it runs on, and knows no other",
+    },
+];
+
 /// The root of the repository.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
@@ -175,6 +188,22 @@ fn crates_use_what_the_picture_allows() {
     let page = read(&root().join("docs/architecture.md"));
     let found = differences(&picture(&page), &workspace());
     assert!(found.is_empty(), "docs/architecture.md and Cargo.toml differ:\n{}", found.join("\n"));
+}
+
+#[test]
+fn what_a_crate_may_use_its_sources_name() {
+    let mut found = Vec::new();
+    for (name, own) in workspace() {
+        let code: Vec<_> = sources(&root().join(&own.folder)).into_iter().map(|(_, code)| code.names).collect();
+        let unnamed = own.uses.iter().filter(|used| {
+            let module = used.replace('-', "_");
+            !code
+                .iter()
+                .any(|names| names.contains(&format!("{module}::")) || names.contains(&format!("use {module};")))
+        });
+        found.extend(unnamed.map(|used| format!("{name}: {used}")));
+    }
+    assert!(found.is_empty(), "dependencies that no source names:\n{}", found.join("\n"));
 }
 
 #[test]
@@ -362,18 +391,28 @@ fn forbidden(
     file: &str,
     code: &str,
     word: fn(&str) -> Option<&'static str>,
+    exceptions: &[Exception],
     used: &mut BTreeSet<usize>,
 ) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in code.lines().enumerate() {
         let Some(word) = word(line) else { continue };
         let exception = |exception: &Exception| exception.file == file && line.contains(exception.line);
-        match EXCEPTIONS.iter().position(exception) {
+        match exceptions.iter().position(exception) {
             Some(index) => drop(used.insert(index)),
             None => found.push(format!("{file}:{}: `{word}`: {}", number + 1, line.trim())),
         }
     }
     found
+}
+
+/// Exceptions of which none of the numbers in `used` tells.
+fn unneeded(exceptions: &[Exception], used: &BTreeSet<usize>) -> Vec<String> {
+    let unused = exceptions.iter().enumerate().filter(|(index, _)| !used.contains(index));
+    let words = unused.map(|(_, exception)| {
+        format!("{}: the exception for `{}` ({}) is not needed", exception.file, exception.line, exception.reason)
+    });
+    words.collect()
 }
 
 /// The folders of the families, as the table in `runtime` lists them.
@@ -396,20 +435,17 @@ fn words_are_where_they_belong() {
     let (mut found, mut used) = (Vec::new(), BTreeSet::new());
     for folder in LEFT {
         for (file, code) in sources(&root().join(folder)) {
-            found.extend(forbidden(&short(&file), &code.text, openmp_in, &mut used));
+            found.extend(forbidden(&short(&file), &code.text, openmp_in, EXCEPTIONS, &mut used));
         }
     }
     for folder in RIGHT.iter().chain([&RUNTIME]) {
         for (file, code) in sources(&root().join(folder)) {
             if family_of(&file, &families).is_none() {
-                found.extend(forbidden(&short(&file), &code.text, runtime_in, &mut used));
+                found.extend(forbidden(&short(&file), &code.text, runtime_in, EXCEPTIONS, &mut used));
             }
         }
     }
-    let unused = EXCEPTIONS.iter().enumerate().filter(|(index, _)| !used.contains(index));
-    found.extend(unused.map(|(_, exception)| {
-        format!("{}: the exception for `{}` ({}) is not needed", exception.file, exception.line, exception.reason)
-    }));
+    found.extend(unneeded(EXCEPTIONS, &used));
     assert!(found.is_empty(), "words of a runtime or of OpenMP where they do not belong:\n{}", found.join("\n"));
 }
 
@@ -442,7 +478,7 @@ fn families_do_not_name_each_other() {
 
 #[test]
 fn a_forbidden_word_is_found_in_code_and_not_in_comments_or_tests() {
-    let found = |source: &str, word| forbidden("x.rs", &Code::of(source).text, word, &mut BTreeSet::new());
+    let found = |source: &str, word| forbidden("x.rs", &Code::of(source).text, word, EXCEPTIONS, &mut BTreeSet::new());
     for line in ["let gomp = 1;", "f(\"GOMP_parallel\")", "use crate::kmp::X;", "r#\"libomp.so\"#", "struct Kmp;"] {
         assert_eq!(found(line, runtime_in).len(), 1, "{line}");
         assert_eq!(found(line, openmp_in).len(), 1, "{line}");
@@ -469,6 +505,54 @@ fn a_forbidden_word_is_found_in_code_and_not_in_comments_or_tests() {
     let code = Code::of("use crate::kmp::X; // kmp\nf(\"kmp\"); __kmp_x(); #[cfg(test)] mod kmp;");
     assert_eq!(naming("x.rs", &code.names, &["kmp"]).len(), 1);
     assert_eq!(code.test_modules, ["kmp"]);
+}
+
+// Machines.
+
+/// The folders with a file or a folder for each machine.
+const MACHINES: &[&str] = &["libompd/process/src/machine", "libompd/layout/src/code/machine"];
+
+/// Code that tries machines out.
+const TRIALS: &[&str] = &["ci/fuzz-targets", "test-programs"];
+
+/// Names of machines, and what decodes the instructions and numbers the system calls of one.
+const OF_A_MACHINE: &[&str] = &[
+    "Machine::X86_64",
+    "Machine::AARCH64",
+    "Arch::X86_64",
+    "Arch::AARCH64",
+    "EM_X86_64",
+    "EM_AARCH64",
+    "iced_x86",
+    "yaxpeax",
+    "syscalls::",
+    "target_arch",
+    "x86_64",
+    "aarch64",
+];
+
+fn machine_in(line: &str) -> Option<&'static str> {
+    OF_A_MACHINE.iter().copied().find(|word| line.contains(word))
+}
+
+#[test]
+fn no_other_source_names_a_machine() {
+    let allowed: Vec<PathBuf> = MACHINES.iter().chain(TRIALS).map(|folder| root().join(folder)).collect();
+    let (mut found, mut used, mut looked_at) = (Vec::new(), BTreeSet::new(), 0);
+    for own in workspace().values() {
+        for (file, code) in sources(&root().join(&own.folder)) {
+            let of_tests = file.components().any(|part| part.as_os_str() == "tests");
+            // This file has the words.
+            if of_tests || file.ends_with("house.rs") || allowed.iter().any(|folder| file.starts_with(folder)) {
+                continue;
+            }
+            looked_at += 1;
+            found.extend(forbidden(&short(&file), &code.text, machine_in, MACHINE_EXCEPTIONS, &mut used));
+        }
+    }
+    assert!(looked_at > 200, "only {looked_at} sources");
+    found.extend(unneeded(MACHINE_EXCEPTIONS, &used));
+    assert!(found.is_empty(), "these belong into {MACHINES:?}:\n{}", found.join("\n"));
 }
 
 // The plugin.
