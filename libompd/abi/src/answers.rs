@@ -7,8 +7,7 @@ use ompd_runtime::Runtime;
 use ompd_runtime::excerpt::Excerpt;
 use ompd_runtime::icvs::LEVELS;
 use ompd_runtime::model::{
-    DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, RawSnapshot, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId,
-    Thread,
+    DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId, Thread,
 };
 
 use crate::callbacks::Asked;
@@ -24,10 +23,7 @@ pub(crate) enum Seen {
     /// Of one runtime, what a question needs.
     Excerpt(RuntimeKey, Box<Excerpt>),
     /// Of all: what was read, and what all evidence asked for so far makes of it.
-    Whole {
-        raw: Vec<RawSnapshot>,
-        snapshots: Vec<RuntimeSnapshot>,
-    },
+    Whole(Vec<RuntimeSnapshot>),
 }
 
 /// What questions are answered from. A look at the whole process and one at a single thread answer by the same methods.
@@ -52,7 +48,7 @@ impl<'a> Answers<'a> {
                 tasks: &excerpt.tasks,
                 members: Members::Listed(&excerpt.members),
             }),
-            Seen::Whole { snapshots, .. } => {
+            Seen::Whole(snapshots) => {
                 let found = snapshots.iter().find(|s| s.instance.base == runtime).ok_or(Rc::STALE_HANDLE)?;
                 Ok(Reading {
                     runtime,
@@ -93,7 +89,7 @@ impl<'a> Answers<'a> {
         let lwp = match reading.threads.iter().find(|t| t.descriptor == descriptor).map(|thread| thread.lwp) {
             Some(Some(lwp)) => Some(lwp),
             found => match &self.seen {
-                Seen::Whole { .. } => found.ok_or(Rc::UNAVAILABLE)?,
+                Seen::Whole(_) => found.ok_or(Rc::UNAVAILABLE)?,
                 // The runtime tells of it without its having been looked at.
                 _ => {
                     let known =

@@ -70,13 +70,19 @@ pub unsafe extern "C" fn ompd_get_api_version(version: *mut Word) -> Rc {
 pub unsafe extern "C" fn ompd_get_version_string(string: *mut *const c_char) -> Rc {
     static TEXT: LazyLock<CString> = LazyLock::new(|| {
         let names: Vec<&str> = families().flat_map(|about| about.libraries).copied().collect();
-        let (last, others) = names.split_last().unwrap_or((&"", &[]));
-        let text =
-            format!("libompd {}, OpenMP 5.0 to 6.0, for {} and {last}", env!("CARGO_PKG_VERSION"), others.join(", "));
-        CString::new(text).unwrap_or_default()
+        CString::new(version_text(&names)).unwrap_or_else(|_| c"libompd".to_owned())
     });
     // SAFETY: the debugger gives a place for a pointer, or NULL.
     with_place(|_| unsafe { put(string, TEXT.as_ptr()) })
+}
+
+/// What library this is, for these runtimes.
+fn version_text(names: &[&str]) -> String {
+    let names = match names {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    };
+    format!("libompd {}, OpenMP 5.0 to 6.0, for {names}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Forgets everything.
@@ -810,4 +816,16 @@ unsafe fn give_string(library: &Library, text: &str, out: *mut *const c_char) ->
     let text = library.string(text)?;
     // SAFETY: as for this function.
     unsafe { put(out, text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_names_every_runtime() {
+        let told = |names: &[&str]| version_text(names).split(" for ").nth(1).map(str::to_owned);
+        assert_eq!(told(&["libgomp"]).as_deref(), Some("libgomp"));
+        assert_eq!(told(&["libgomp", "libomp", "libiomp5"]).as_deref(), Some("libgomp, libomp and libiomp5"));
+    }
 }

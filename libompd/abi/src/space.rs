@@ -191,7 +191,7 @@ impl Space {
         if !same {
             self.target.forget();
         }
-        same && matches!(self.now.seen, Seen::Whole { .. })
+        same && matches!(self.now.seen, Seen::Whole(_))
     }
 
     fn look_at_all(&mut self) {
@@ -206,8 +206,8 @@ impl Space {
         let raw: Vec<_> = self.runtimes.iter().map(|runtime| runtime.snapshot(&self.target)).collect();
         self.earlier = Earlier::of(&raw, self.target.natives());
         let raw = self.find_stops(raw);
-        let snapshots = raw.iter().cloned().map(RuntimeSnapshot::from).collect();
-        self.now = Now { seen: Seen::Whole { raw, snapshots }, stacks: None, inspection: None };
+        let snapshots = raw.into_iter().map(RuntimeSnapshot::from).collect();
+        self.now = Now { seen: Seen::Whole(snapshots), stacks: None, inspection: None };
     }
 
     /// Everything there is to tell of this moment. What is known of the process has to be of now.
@@ -298,7 +298,7 @@ impl Space {
     /// The runtime that questions about the whole process are about: that with the most threads in teams, and of several such
     /// the first. Of the whole process, which has to be known.
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
-        let Seen::Whole { snapshots, .. } = &self.now.seen else { return Err(Rc::ERROR) };
+        let Seen::Whole(snapshots) = &self.now.seen else { return Err(Rc::ERROR) };
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();
         let most = snapshots.iter().map(busy).max().unwrap_or(0);
         snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
@@ -330,12 +330,14 @@ impl Space {
     pub(crate) fn enrich(&mut self) {
         let known = |target: &Debugged<Asked>| target.threads().iter().any(|t| t.registers.is_ok());
         if self.now.stacks.is_none() && known(&self.target) {
-            let Seen::Whole { raw, snapshots } = &mut self.now.seen else { return };
+            let Seen::Whole(snapshots) = &mut self.now.seen else { return };
+            // Nothing has been merged into them before: only this adds to them.
+            let raw: Vec<_> = std::mem::take(snapshots).into_iter().map(RuntimeSnapshot::into_raw).collect();
             let stacks = Stacks::capture(&self.target);
-            let report = Report::of(&self.target, &self.runtimes, raw, &stacks, &self.cache);
+            let report = Report::of(&self.target, &self.runtimes, &raw, &stacks, &self.cache);
             let evidence =
                 Evidence { stacks: &report.evidence, companion: None, outside: &HashSet::new(), names: None };
-            *snapshots = merge(raw.clone(), &evidence);
+            *snapshots = merge(raw, &evidence);
             self.now.stacks = Some(report);
         }
     }
@@ -355,7 +357,7 @@ impl Space {
         if self.answers().task(key)?.1.kind.get() == Some(TaskKind::Initial) {
             return report.initial_frames(lwp).ok_or(Rc::UNAVAILABLE);
         }
-        let Seen::Whole { snapshots, .. } = &self.now.seen else { return Err(Rc::ERROR) };
+        let Seen::Whole(snapshots) = &self.now.seen else { return Err(Rc::ERROR) };
         let runtime = snapshots.iter().position(|s| s.instance.base == key.runtime).ok_or(Rc::STALE_HANDLE)?;
         let task = snapshots[runtime].tasks.iter().position(|t| t.descriptor == key.descriptor);
         let task = TaskId(task.ok_or(Rc::STALE_HANDLE)?);

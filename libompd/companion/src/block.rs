@@ -263,7 +263,7 @@ impl Recorder {
         self.ring.state.store(RingState::Ended as u64, Release);
     }
 
-    /// What was given by [`claim`](Place::claim), taken up again.
+    /// What was given by [`claim`](Recorder::claim), taken up again.
     pub fn of(ring: &'static Ring) -> Recorder {
         Recorder { ring }
     }

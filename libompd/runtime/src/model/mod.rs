@@ -311,6 +311,19 @@ impl From<RawSnapshot> for RuntimeSnapshot {
 }
 
 impl RuntimeSnapshot {
+    /// What was read, without what was added to it. Issues of a merge stay.
+    pub fn into_raw(self) -> RawSnapshot {
+        RawSnapshot {
+            instance: self.instance,
+            threads: self.threads.into_iter().map(|thread| thread.raw).collect(),
+            teams: self.teams.into_iter().map(|team| team.raw).collect(),
+            tasks: self.tasks.into_iter().map(|task| task.raw).collect(),
+            locks: self.locks.into_iter().map(|lock| lock.raw).collect(),
+            recorded: self.recorded,
+            issues: self.issues,
+        }
+    }
+
     /// The team with this id.
     pub fn team(&self, id: TeamId) -> Option<&Team> {
         self.teams.get(id.0)
