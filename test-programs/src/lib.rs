@@ -99,6 +99,9 @@ pub const STACK_PROGRAMS: [&str; 10] = [
 /// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
 pub const STATE_PROGRAMS: [&str; 6] = ["tasks_queued", "loops_state", "spinning", "barriers", "crowded", "lists"];
 
+/// A variable of the environment that makes a skipped test fail.
+pub const NO_SKIPS: &str = "OMPD_TEST_NO_SKIPS";
+
 /// Why something cannot be tried on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skip {
@@ -112,7 +115,11 @@ impl Skip {
     }
 
     /// Writes the reason to standard error. It goes there directly, so that it is seen for passing tests as well.
+    ///
+    /// # Panics
+    /// Where [`NO_SKIPS`] is set: a script whose only purpose is what is skipped must not end well.
     pub fn show(&self) {
+        assert!(std::env::var_os(NO_SKIPS).is_none(), "{self}, and {NO_SKIPS} is set");
         // Nothing useful can be done when standard error is closed.
         let _ = writeln!(std::io::stderr(), "{self}");
     }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use test_programs::{
     Case, Env, HANGS, HEALTHY, LOCALS_PROGRAMS, Launch, Opt, Running, Runtime, STACK_PROGRAMS, STATE_PROGRAMS,
-    STEADY_PROGRAMS, Toolchain, build, can_build, combinations,
+    STEADY_PROGRAMS, Skip, Toolchain, build, can_build, combinations,
 };
 
 /// Two builds to compare.
@@ -86,6 +86,10 @@ struct Outcome {
     added: BTreeMap<String, usize>,
     differences: Vec<String>,
     skipped: BTreeMap<String, usize>,
+    /// What could not be compared although nothing is lacking here.
+    failed: Vec<String>,
+    /// Live answers that were the same only after so many looks.
+    late: BTreeMap<usize, usize>,
 }
 
 /// Compares them on the whole corpus.
@@ -108,9 +112,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                     let next = left.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     let Some(subject) = next else { break };
                     let mut own = Outcome::default();
-                    if let Err(why) = compare(&subject, arguments, &mut own) {
-                        let reason = format!("{}: {why:#}", subject.case.program);
-                        *own.skipped.entry(reason).or_default() += 1;
+                    match compare(&subject, arguments, &mut own) {
+                        Ok(Ok(())) => {}
+                        Ok(Err(skip)) => {
+                            *own.skipped.entry(format!("{}: {skip}", subject.case.program)).or_default() += 1
+                        }
+                        Err(why) => own.failed.push(format!("{subject:?}: {why:#}")),
                     }
                     outcome.lock().unwrap_or_else(PoisonError::into_inner).add(own);
                 }
@@ -127,11 +134,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if let Some(file) = &arguments.list {
         fs::write(file, outcome.differences.join("\n")).with_context(|| format!("writing {}", file.display()))?;
     }
-    for line in outcome.differences.iter().take(60) {
+    for line in outcome.failed.iter().chain(&outcome.differences).take(60) {
         println!("{line}");
     }
-    println!("{count} processes, {} answers compared, {} differ", outcome.compared, outcome.differences.len());
-    if outcome.compared == 0 || !outcome.differences.is_empty() {
+    for (looks, times) in &outcome.late {
+        println!("the same only at look {looks}: {times} answers");
+    }
+    let (compared, failed, differ) = (outcome.compared, outcome.failed.len(), outcome.differences.len());
+    println!("{count} processes, {compared} answers compared, {differ} differ, {failed} processes failed");
+    if compared == 0 || failed > 0 || differ > 0 {
         bail!("the two builds do not say the same");
     }
     Ok(())
@@ -168,10 +179,10 @@ fn corpus() -> Vec<Subject> {
     all
 }
 
-fn compare(subject: &Subject, arguments: &Arguments, outcome: &mut Outcome) -> Result<()> {
+fn compare(subject: &Subject, arguments: &Arguments, outcome: &mut Outcome) -> Result<Result<(), Skip>> {
     let Subject { case, toolchain, runtime, opt, env, start, companion } = subject;
     if let Err(skip) = can_build(case.program, *toolchain)? {
-        bail!("{skip}");
+        return Ok(Err(skip));
     }
     let executable = build(case.program, *toolchain, *opt, case.flags)?;
     let mut launch = Launch::new(&executable, *runtime, *env);
@@ -206,19 +217,22 @@ fn compare(subject: &Subject, arguments: &Arguments, outcome: &mut Outcome) -> R
                 outcome.file(&format!("{title} core {}", view.join(" ")), differences);
             }
         }
-        Err(skip) => bail!("{skip}"),
+        Err(skip) => return Ok(Err(skip)),
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
 fn live(title: &str, view: &[&str], running: &Running, arguments: &Arguments, outcome: &mut Outcome) -> Result<()> {
     let pid = PathBuf::from(running.pid.to_string());
     let mut differences = Vec::new();
-    for _ in 0..LOOKS {
+    for look in 1..=LOOKS {
         let before = say(&arguments.before, view, &pid)?;
         let after = say(&arguments.after, view, &pid)?;
         differences = outcome.differ(view, &before, &after);
         if differences.is_empty() {
+            if look > 1 {
+                *outcome.late.entry(look).or_default() += 1;
+            }
             break;
         }
     }
@@ -239,10 +253,14 @@ impl Outcome {
     fn add(&mut self, own: Outcome) {
         self.compared += own.compared;
         self.differences.extend(own.differences);
+        self.failed.extend(own.failed);
         for (all, some) in [(&mut self.added, own.added), (&mut self.skipped, own.skipped)] {
             for (key, times) in some {
                 *all.entry(key).or_default() += times;
             }
+        }
+        for (looks, times) in own.late {
+            *self.late.entry(looks).or_default() += times;
         }
     }
 

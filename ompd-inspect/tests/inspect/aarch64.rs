@@ -63,7 +63,7 @@ fn cores_of_an_emulated_machine() {
 /// The thread that waits without sleeping is known to, and for what.
 fn spins(what: &str, wanted: &str, truth: &Truth, args: &[&str]) -> Option<String> {
     let (report, _) = common::json(args);
-    let waiter = truth.threads.iter().find(|thread| thread.lwp != truth.coordinator)?.lwp;
+    let waiter = truth.threads.iter().find(|thread| thread.lwp != truth.coordinator).expect("a thread that waits").lwp;
     let threads = report["runtimes"][0]["threads"].as_array().map_or(&[][..], Vec::as_slice);
     let wait = threads.iter().find(|thread| thread["lwp"] == waiter).map(|thread| &thread["wait"]["value"]);
     let kind = SPINNING.iter().find(|(known, _)| *known == wanted).map(|(_, kind)| *kind);

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ompd_process::Machine;
 use ompd_process::elf::ElfFile;
 use serde_json::Value;
@@ -69,7 +69,7 @@ pub fn run(inspect: &Path, library: &Library, family: &str, libc: Option<&LibC>)
         let flags: Vec<&str> = way.flags.iter().map(String::as_str).collect();
         let executable = build(program, way.toolchain, Opt::O2, &flags)?;
         // The kit needs a runtime of the machine; the variable then leads past it.
-        let stand_in = if family == GNU { Runtime::Libgomp } else { Runtime::Libomp14 };
+        let stand_in = stand_in(family)?;
         let mut launch = Launch::new(&executable, stand_in, Env::Settled).variable("LD_LIBRARY_PATH", &path);
         if family == GNU {
             // Before GCC 11 a limit of active levels does not by itself allow nested regions.
@@ -108,6 +108,15 @@ impl Outcome {
     }
 }
 
+/// The runtime of the machine that programs for a family's libraries are started with.
+fn stand_in(family: &str) -> Result<Runtime> {
+    match family {
+        GNU => Ok(Runtime::Libgomp),
+        "kmp" => Ok(Runtime::Libomp14),
+        _ => bail!("no programs are started on runtimes of the family {family}"),
+    }
+}
+
 /// The way to run on this library, or why it cannot be run on here.
 fn way(elf: &ElfFile, family: &str, libc: Option<&LibC>) -> Result<Result<Way, String>> {
     if Some(elf.arch().machine) != Machine::host() {
@@ -121,11 +130,11 @@ fn way(elf: &ElfFile, family: &str, libc: Option<&LibC>) -> Result<Result<Way, S
         return Ok(Err(skip.to_string()));
     }
     let (runtime, name) = match family {
-        GNU => (Runtime::Libgomp, "libgomp.so.1"),
+        GNU => (stand_in(family)?, "libgomp.so.1"),
         _ if elf.symbol("__kmp_omp_debug_struct_info").is_some_and(|s| s.size >= 100) => {
             (Runtime::Libiomp5, "libomp.so.5")
         }
-        _ => (Runtime::Libomp14, "libomp.so.5"),
+        _ => (stand_in(family)?, "libomp.so.5"),
     };
     let mut way = Way { toolchain, runtime, name, libc: None, flags: Vec::new() };
     let wanted = wanted_glibc(elf);
