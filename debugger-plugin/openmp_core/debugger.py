@@ -208,7 +208,7 @@ class Debugger(ABC):
     #: Its name in texts, and in keys of JSON.
     name: str
     version: str
-    #: The folder of the adapter, near which `libompd.so` is searched.
+    #: The folder near which `libompd.so` is searched: that of the adapter's file, after links are followed.
     folder: Path
     #: How the user gets a process, in words behind a colon.
     how_to_begin: str

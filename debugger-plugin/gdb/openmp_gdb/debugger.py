@@ -288,7 +288,8 @@ class Debugger(core.Debugger):
 
     name = "gdb"
     version = gdb.VERSION
-    folder = Path(__file__).parent
+    # The file itself may be a link.
+    folder = Path(__file__).resolve().parent
     how_to_begin = "`run` the program, `attach` to one, or open a core file"
     how_to_stop = "interrupt -a"
     how_to_choose_library = "set openmp library PATH"

@@ -90,6 +90,40 @@ fn as_a_package_it_brings_its_library() {
     assert!(text.contains(&format!("from {}", site.join("openmp_gdb/libompd.so").display())), "{text}");
 }
 
+#[test]
+fn through_links_it_finds_the_library_beside_the_files() {
+    if !has_gdb() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("a path");
+    let real = root.join("share/ompd/gdb");
+    // Nothing above the links has the library.
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let links = elsewhere.path().canonicalize().expect("a path");
+    for package in ["openmp_core", "openmp_gdb"] {
+        let sources = if package == "openmp_core" { plugin().join("..") } else { plugin() }.join(package);
+        for folder in [&real, &links] {
+            std::fs::create_dir_all(folder.join(package)).expect("a folder");
+        }
+        for file in std::fs::read_dir(sources).expect("a folder") {
+            let file = file.expect("a file").path();
+            let Some(name) = file.file_name().filter(|_| file.extension().is_some_and(|of| of == "py")) else {
+                continue;
+            };
+            let copy = real.join(package).join(name);
+            std::fs::copy(&file, &copy).expect("a copy");
+            std::os::unix::fs::symlink(&copy, links.join(package).join(name)).expect("a link");
+        }
+    }
+    std::fs::create_dir(root.join("lib")).expect("a folder");
+    let installed = root.join("lib/libompd.so");
+    std::fs::copy(library().join("libompd.so"), &installed).expect("a copy");
+    let gdb = Gdb::bare().variable("PYTHONPATH", Some(&links)).first("python import openmp_gdb; openmp_gdb.register()");
+    let text = doctor(gdb, &links);
+    assert!(text.contains(&format!("from {}", installed.display())), "{text}");
+}
+
 /// The system's libgomp, as the linker of gcc names it.
 fn libgomp() -> PathBuf {
     let named = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().expect("gcc runs");
