@@ -68,6 +68,9 @@ class Delete(Command):
         wrong = [number for number in rest if number not in known]
         if wrong:
             raise CommandError(f"There is no stop {', '.join(wrong)} (`openmp break` lists them).")
+        repeated = [number for number in known if rest.count(number) > 1]
+        if repeated:
+            raise CommandError(f"Stop {', '.join(repeated)} is named more than once: nothing was deleted.")
         for number in rest or known:
             self.stops.remove(known[number])
 

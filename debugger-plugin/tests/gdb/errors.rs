@@ -87,6 +87,8 @@ fn wrong_arguments() {
         ("openmp break nonsense", "nonsense is no event"),
         ("openmp break task-begin when", "Usage: openmp break"),
         ("openmp delete 7", "There is no stop 7"),
+        ("openmp break parallel-begin", "Stop 1"),
+        ("openmp delete 1 1", "Stop 1 is named more than once"),
         ("openmp until dawn", "Usage: openmp until barrier"),
         ("openmp catch deadlock never", "Usage: openmp catch deadlock"),
         ("openmp print", "An expression is wanted"),

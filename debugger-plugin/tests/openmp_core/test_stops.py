@@ -94,6 +94,12 @@ class Places(unittest.TestCase):
         self.world.run("delete")
         self.assertEqual(self.addresses(), [])
 
+    def test_a_stop_that_is_named_twice_is_refused_and_stays(self) -> None:
+        self.world.run("break parallel-begin")
+        with self.assertRaisesRegex(CommandError, "^Stop 1 is named more than once: nothing was deleted.$"):
+            self.world.run("delete 1 1")
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
 
 class Hits(unittest.TestCase):
     def setUp(self) -> None:
