@@ -26,14 +26,12 @@ def errors() -> Iterator[None]:
     """Has gdb's errors raised as the core's. For methods, it is a decorator."""
     try:
         yield
-    except gdb.error as failure:
-        raise converted(failure) from failure
-
-
-def converted(failure: gdb.error) -> DebuggerError:
-    """An error of gdb's as one of the core's."""
-    text = str(failure)
-    return NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)
+    except RuntimeError as failure:
+        text = str(failure)
+        # For a thread or inferior that is gone, gdb raises no error of its own.
+        if not isinstance(failure, gdb.error) and not text.endswith("no longer exists."):
+            raise
+        raise (NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)) from failure
 
 
 @contextmanager
@@ -84,11 +82,13 @@ class Thread(core.Thread):
         self.thread = thread
 
     @property
+    @errors()
     def lwp(self) -> int:
         process, lwp, tid = self.thread.ptid
         return lwp or tid or process
 
     @property
+    @errors()
     def id(self) -> str:
         several = len(gdb.inferiors()) > 1
         return f"{self.thread.inferior.num}.{self.thread.num}" if several else str(self.thread.num)
@@ -96,12 +96,14 @@ class Thread(core.Thread):
     def pthread(self) -> int | None:
         try:
             return int.from_bytes(self.thread.handle(), "little")
-        except gdb.error:
+        except RuntimeError:
             return None
 
+    @errors()
     def is_running(self) -> bool:
         return self.thread.is_running()
 
+    @errors()
     def give_name(self, name: str) -> bool:
         given = self.thread.name
         self.thread.name = None
@@ -112,6 +114,7 @@ class Thread(core.Thread):
         self.thread.name = name
         return True
 
+    @errors()
     def take_name(self) -> None:
         if self.thread.is_valid():
             self.thread.name = None
@@ -192,35 +195,42 @@ class Inferior(core.Inferior):
         self._stops = stops
 
     @property
+    @errors()
     def number(self) -> int:
         return self.inferior.num
 
     @property
+    @errors()
     def pid(self) -> int:
         return self.inferior.pid
 
     @property
+    @errors()
     def program(self) -> str | None:
         return self.inferior.progspace.filename
 
+    @errors()
     def module_count(self) -> int:
         return len(self.inferior.progspace.objfiles())
 
+    @errors()
     def is_core(self) -> bool:
         # Connections are known since gdb 12; before, gdb says by itself what it cannot do.
         connection = getattr(self.inferior, "connection", None)
         return connection is not None and connection.type == "core"
 
+    @errors()
     def stop_number(self) -> int:
         return self._stops.number(self.inferior)
 
+    @errors()
     def threads(self) -> list[Thread]:
         return [Thread(thread) for thread in self.inferior.threads()]
 
     def read(self, address: int, size: int) -> memoryview | None:
         try:
             return self.inferior.read_memory(address, size)
-        except (gdb.error, OverflowError):
+        except (RuntimeError, OverflowError):
             return None
 
     def symbol(self, name: str) -> int | None:
@@ -228,7 +238,7 @@ class Inferior(core.Inferior):
             # In quotes no macro of the program's is expanded, which might call a function of it.
             with language_c():
                 return int(gdb.parse_and_eval(f"(unsigned long)&'{name}'"))
-        except (gdb.error, RuntimeError):
+        except RuntimeError:
             return None
 
     @errors()
@@ -241,6 +251,7 @@ class Inferior(core.Inferior):
     def is_big_endian(self) -> bool:
         return "big endian" in gdb.execute("show endian", to_string=True)
 
+    @errors()
     def registers(self, threads: Sequence[core.Thread], names: Mapping[str, Sequence[str]]) -> list[core.Registers | None]:
         # To go back to the selected thread each time would be dear.
         with kept_selection():
@@ -252,7 +263,7 @@ class Inferior(core.Inferior):
             select(thread)
             frame = gdb.newest_frame()
             machine = "x86-64" if frame.architecture().name().startswith("i386:x86-64") else "aarch64"
-        except (gdb.error, ValueError):
+        except (RuntimeError, ValueError):
             return None
         return core.Registers(machine, [register(frame, name) for name in names[machine]])
 
@@ -272,11 +283,22 @@ def native(thread: core.Thread) -> gdb.InferiorThread:
 
 
 class Breakpoint(gdb.Breakpoint):
-    """A breakpoint that gdb does not list. `reached` says at each hit whether to stop."""
+    """A breakpoint that gdb does not list."""
 
-    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+    def __init__(self, address: int) -> None:
         super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
+
+    @errors()
+    def delete(self) -> None:
+        super().delete()
+
+
+class CheckedBreakpoint(Breakpoint):
+    """A breakpoint of which `reached` says at each hit whether to stop."""
+
+    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+        super().__init__(address)
         self.reached = reached
 
     def stop(self) -> bool:
@@ -303,13 +325,16 @@ class Debugger(core.Debugger):
 
     # The user.
 
+    @errors()
     def write(self, text: str) -> None:
         gdb.write(text)
 
+    @errors()
     def width(self) -> int:
         columns = gdb.parameter("width")
         return int(columns) if isinstance(columns, int) else 0
 
+    @errors()
     def has_colours(self) -> bool:
         # gdb leaves out what it writes to something else than a terminal.
         return bool(gdb.parameter("style enabled"))
@@ -324,9 +349,11 @@ class Debugger(core.Debugger):
 
     # What is selected.
 
+    @errors()
     def selected_inferior(self) -> Inferior:
         return self.inferior(gdb.selected_inferior())
 
+    @errors()
     def selected_thread(self) -> Thread | None:
         thread = gdb.selected_thread()
         return Thread(thread) if thread is not None else None
@@ -399,12 +426,8 @@ class Debugger(core.Debugger):
     # What runs.
 
     @errors()
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> gdb.Breakpoint:
-        if reached is not None:
-            breakpoint: gdb.Breakpoint = Breakpoint(address, reached)
-        else:
-            breakpoint = gdb.Breakpoint(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
-            breakpoint.silent = True
+    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
+        breakpoint = Breakpoint(address) if reached is None else CheckedBreakpoint(address, reached)
         if thread is not None:
             breakpoint.thread = native(thread).global_num
         return breakpoint

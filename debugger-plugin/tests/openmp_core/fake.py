@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ctypes import c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Callable
+from unittest import mock
 
 from openmp_core import Plugin, ompd
 from openmp_core import debugger as core
@@ -382,6 +383,18 @@ class FakeLibrary(Library):
 
 #: Memory of the texts that were handed out.
 _ICV_NAMES: list[ctypes.Array[ctypes.c_char]] = []
+
+
+@contextmanager
+def refusing(of: type, name: str) -> Iterator[None]:
+    """Has a debugger refuse one method or property of a class of this file."""
+
+    def refuse(*_: object) -> None:
+        raise DebuggerError("Remote connection closed")
+
+    is_property = isinstance(getattr(of, name), property)
+    with mock.patch.object(of, name, property(refuse) if is_property else refuse):
+        yield
 
 
 def point(event: int, address: int, own: bool = False, place: str = "", condition: str | None = None) -> ompd.StopPoint:

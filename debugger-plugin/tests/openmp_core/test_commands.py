@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
-from fake import Debugger, Inferior, World, fact, member, runtime
+from fake import Debugger, Inferior, World, fact, member, refusing, runtime
 from openmp_core import Plugin
 from openmp_core.command import Command
 from openmp_core.errors import CommandError, DebuggerError, NoLibrary, NotNow, OmpdError, message
@@ -85,6 +85,11 @@ class Arguments(unittest.TestCase):
         self.world.library.report["runtimes"] = [runtime([101]), runtime([102, 103])]
         thread = next(command for command in self.world.plugin.commands if command.name == "thread")
         self.assertEqual(thread.complete(""), ["0:0.0", "1:0.0", "1:0.1"])
+
+    def test_where_the_debugger_refuses_nothing_is_completed(self) -> None:
+        thread = next(command for command in self.world.plugin.commands if command.name == "thread")
+        with refusing(Inferior, "threads"):
+            self.assertEqual(thread.complete(""), [])
 
     def test_options_of_print_stand_before_or_behind(self) -> None:
         parse = Print(self.world.session).parse

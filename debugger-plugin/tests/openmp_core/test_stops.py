@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from fake import Frame, Inferior, Thread, World, point, stack
+from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
 from openmp_core.stepping import behind_prologue, body_of
@@ -163,6 +163,15 @@ class Hits(unittest.TestCase):
             self.world.debugger.output(),
             "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\n",
         )
+
+    def test_what_the_debugger_refuses_to_say_of_a_stop_is_unknown(self) -> None:
+        self.world.run("break parallel-begin")
+        self.hit()
+        with refusing(Debugger, "newest_frame"):
+            self.world.plugin.stopped([self.world.debugger.active()[0]])
+        self.assertEqual(self.world.debugger.output(), "A parallel region begins. Details unknown: Remote connection closed\n")
+        with refusing(Debugger, "selected_inferior"):
+            self.world.plugin.stopped([])
 
     def test_at_other_breakpoints_nothing_is_said(self) -> None:
         self.world.run("break parallel-begin")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
-from fake import Frame, World, stack
+from fake import Debugger, Frame, Inferior, Thread, World, refusing, stack
 from openmp_core import functions
 from openmp_core.errors import CommandError, DebuggerError, NotNow
 
@@ -138,6 +138,13 @@ class Names(unittest.TestCase):
         self.names.enable(True)
         self.names.enable(False)
         self.assertEqual(self.shown(), [None, "mine", None, None])
+
+    def test_what_the_debugger_refuses_leaves_the_prompt_alone(self) -> None:
+        self.names.enable(True)
+        for of, name in ((Inferior, "threads"), (Thread, "give_name"), (Thread, "take_name"), (Debugger, "selected_inferior")):
+            self.world.inferior.stops += 1
+            with self.subTest(name), refusing(of, name):
+                self.world.plugin.prompt()
 
     def test_without_openmp_nothing_is_named(self) -> None:
         self.world.library.codes["ompd_process_initialize"] = 7
