@@ -1,7 +1,7 @@
 """The interface between this package and a debugger. Nothing else of a debugger is ever called.
 
-An adapter implements `Debugger`, `Inferior`, `Thread` and `Frame`, and returns breakpoints that have
-the methods of `Breakpoint`. It reports events to `Plugin` (`plugin.py`).
+An adapter implements `Debugger`, `Inferior`, `Thread`, `Frame` and `Value`, and returns breakpoints
+that have the methods of `Breakpoint`. It reports events to `Plugin` (`plugin.py`).
 
 Rules for an adapter:
 
@@ -10,7 +10,7 @@ Rules for an adapter:
 - Expressions come from the user. No text from the process becomes a command or an expression.
 - Where a debugger refuses, a method raises `DebuggerError` with the debugger's own text. Methods that
   return `None` for what is unknown raise nothing.
-- The core keeps an `Inferior` until it is removed, and a `Frame` for one command. It keeps a `Thread`
+- The core keeps an `Inferior` until it is removed, and a `Frame` or `Value` for one command. It keeps a `Thread`
   for one stop, or until `take_name`.
 """
 
@@ -101,6 +101,14 @@ class Thread(ABC):
         """Removes the name that `give_name` gave. The thread may be gone."""
 
 
+class Value(ABC):
+    """The value of an expression, read from the process."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The value as the debugger prints it. Its thread is still selected."""
+
+
 class Frame(ABC):
     """A stack frame of the selected thread."""
 
@@ -128,8 +136,8 @@ class Frame(ABC):
         """Its caller's frame."""
 
     @abstractmethod
-    def evaluate(self, expression: str) -> str:
-        """The value of an expression as text. A reference is followed. The frame may be selected afterwards.
+    def evaluate(self, expression: str) -> Value:
+        """The value of an expression, not printed yet. A reference is followed. The frame may be selected afterwards.
 
         Raises `NoSuchName` if the frame does not know a name, and `DebuggerError` if there is no value."""
 

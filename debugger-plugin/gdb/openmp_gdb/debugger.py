@@ -120,6 +120,17 @@ class Thread(core.Thread):
             self.thread.name = None
 
 
+class Value(core.Value):
+    """A value that gdb has read."""
+
+    def __init__(self, value: gdb.Value) -> None:
+        self.value = value
+
+    @errors()
+    def text(self) -> str:
+        return self.value.format_string()
+
+
 class Frame(core.Frame):
     """A frame of the selected thread."""
 
@@ -151,7 +162,7 @@ class Frame(core.Frame):
         return Frame(frame) if frame is not None else None
 
     @errors()
-    def evaluate(self, expression: str) -> str:
+    def evaluate(self, expression: str) -> Value:
         self.frame.select()
         value = gdb.parse_and_eval(expression)
         if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
@@ -160,7 +171,7 @@ class Frame(core.Frame):
         if value.is_optimized_out:
             raise DebuggerError(f"{expression} is optimized out")
         value.fetch_lazy()
-        return value.format_string()
+        return Value(value)
 
 
 def source_of(place: gdb.Symtab_and_line) -> core.Source | None:

@@ -68,6 +68,7 @@ with mock.patch.object(adapter, "gdb", MODULE):
     for interface, target in (
         (core.Thread, adapter.Thread(Refusing())),
         (core.Frame, adapter.Frame(Refusing())),
+        (core.Value, adapter.Value(Refusing())),
         (core.Inferior, adapter.Inferior(Refusing(), adapter.Stops())),
         (core.Debugger, adapter.Debugger()),
     ):

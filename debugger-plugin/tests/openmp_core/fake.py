@@ -58,10 +58,22 @@ class Thread(core.Thread):
         self.name = None
 
 
-class Frame(core.Frame):
-    """A frame with its variables; one with the value `None` is there, but optimized out."""
+class Value(core.Value):
+    """A value that is printed as a test says, or not at all."""
 
-    def __init__(self, pc: int, name: str | None = None, inline: bool = False, **variables: str | None) -> None:
+    def __init__(self, content: str | DebuggerError) -> None:
+        self.content = content
+
+    def text(self) -> str:
+        if isinstance(self.content, DebuggerError):
+            raise self.content
+        return self.content
+
+
+class Frame(core.Frame):
+    """A frame with its variables. One with the value `None` is there, but optimized out; an error is raised when it is printed."""
+
+    def __init__(self, pc: int, name: str | None = None, inline: bool = False, **variables: str | DebuggerError | None) -> None:
         self._pc = pc
         self._name = name
         self._inline = inline
@@ -87,13 +99,13 @@ class Frame(core.Frame):
     def older(self) -> Frame | None:
         return self.caller
 
-    def evaluate(self, expression: str) -> str:
+    def evaluate(self, expression: str) -> Value:
         if expression not in self.variables:
             raise NoSuchName(f'No symbol "{expression}" in current context.')
         value = self.variables[expression]
         if value is None:
             raise DebuggerError(f"{expression} is optimized out")
-        return value
+        return Value(value)
 
 
 def stack(*frames: Frame) -> list[Frame]:

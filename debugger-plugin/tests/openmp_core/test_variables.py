@@ -49,6 +49,16 @@ class Variables(unittest.TestCase):
             self.world.run("print nowhere")
         self.assertIn('not known: No symbol "nowhere"', self.world.run("print -team 0.3 nowhere"))
 
+    def test_a_value_that_cannot_be_printed_is_not_looked_for_in_outer_frames(self) -> None:
+        own, main = self.world.threads[1].frames[1], self.world.threads[0].frames[2]
+        own.variables["lost"] = DebuggerError("no memory to print it")
+        with self.assertRaisesRegex(DebuggerError, "^no memory to print it$"):
+            self.world.run("print lost")
+        # Nor in another call of the thread that opened the region.
+        main.variables["total"] = DebuggerError("no memory to print it")
+        with self.assertRaisesRegex(DebuggerError, "^no memory to print it$"):
+            self.world.run("print total")
+
     def test_recursion_leaves_open_which_call_is_meant(self) -> None:
         main = self.world.threads[0].frames[2]
         main.caller = Frame(MAIN, "main", total="8")
