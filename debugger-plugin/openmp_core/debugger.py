@@ -196,8 +196,9 @@ class Inferior(ABC):
     def registers(self, threads: Sequence[Thread], names: Mapping[str, Sequence[str]]) -> list[Registers | None]:
         """Registers of the innermost frames, for each thread in turn; `None` for an unreadable thread.
 
-        `names` has the wanted registers for each machine. They are named as in gdb: an adapter translates
-        names, and may compute what its debugger lacks (`fs_base`, `orig_rax`). The selection stays."""
+        `names` has the wanted registers for each machine (`inferior.py` explains the names). An adapter
+        translates them to its debugger's, and may compute what that lacks (`fs_base`, `orig_rax`). The
+        selection stays."""
 
 
 class Breakpoint(Protocol):
@@ -208,6 +209,17 @@ class Breakpoint(Protocol):
 
     def delete(self) -> None:
         """Deletes it."""
+
+
+class Examples(NamedTuple):
+    """What a user of the debugger types, as examples in help."""
+
+    #: Prints the innermost frames of the selected thread.
+    frames: str
+    #: Prints the local variables of the selected frame.
+    locals: str
+    #: The nesting level in a condition: `_omp_level` of `functions.py`.
+    level: str
 
 
 class Debugger(ABC):
@@ -224,6 +236,7 @@ class Debugger(ABC):
     how_to_stop: str
     #: The command that chooses another `libompd.so`.
     how_to_choose_library: str
+    examples: Examples
 
     # The user.
 
@@ -306,8 +319,8 @@ class Debugger(ABC):
         """The library at an address; `None` in the program itself and outside of all files."""
 
     @abstractmethod
-    def disassemble(self, start: int, end: int) -> list[str]:
-        """Instructions from `start` to before `end`: mnemonic, space, operands. Addresses are absolute, in hexadecimal."""
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        """Where the calls in the code from `start` to before `end` lead, in order; `None` for an indirect call."""
 
     # What runs.
 

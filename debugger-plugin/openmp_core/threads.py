@@ -53,8 +53,8 @@ class Apply(Command):
     """Apply a command to the threads of a team.
     Usage: openmp apply TEAM[.NUMBERS] COMMAND
 
-      openmp apply 2 bt 3         all threads of team 2
-      openmp apply 2.0-3,6 info locals   some of them"""
+      openmp apply 2 {frames}         all threads of team 2
+      openmp apply 2.0-3,6 {locals}   some of them"""
 
     name = "apply"
 

@@ -5,7 +5,7 @@ Nothing is written to the process. No text from the process becomes a command or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable
@@ -326,6 +326,7 @@ class Debugger(core.Debugger):
     how_to_begin = "`run` the program, `attach` to one, or open a core file"
     how_to_stop = "interrupt -a"
     how_to_choose_library = "set openmp library PATH"
+    examples = core.Examples(frames="bt 3", locals="info locals", level="$_omp_level()")
 
     def __init__(self) -> None:
         self.stops = Stops()
@@ -431,8 +432,9 @@ class Debugger(core.Debugger):
         return gdb.solib_name(address)
 
     @errors()
-    def disassemble(self, start: int, end: int) -> list[str]:
-        return [instruction["asm"] for instruction in gdb.selected_frame().architecture().disassemble(start, end - 1)]
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        instructions = gdb.selected_frame().architecture().disassemble(start, end - 1)
+        return targets_of(instruction["asm"] for instruction in instructions)
 
     # What runs.
 
@@ -451,6 +453,17 @@ class Debugger(core.Debugger):
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)
         return running.run_for(inferior.inferior, seconds)
+
+
+def targets_of(instructions: Iterable[str]) -> list[int | None]:
+    """The targets of the calls among instructions; `None` for an indirect call."""
+    found: list[int | None] = []
+    for instruction in instructions:
+        # Behind the mnemonic comes a blank or a tab.
+        words = instruction.split()
+        if len(words) > 1 and words[0] in ("call", "callq", "bl", "blr"):
+            found.append(int(words[1], 16) if words[1].startswith("0x") else None)
+    return found
 
 
 def function_at(address: int) -> tuple[gdb.Block, gdb.Symbol] | None:

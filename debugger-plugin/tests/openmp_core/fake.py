@@ -216,6 +216,7 @@ class Debugger(core.Debugger):
     how_to_begin = "begin with one"
     how_to_stop = "halt"
     how_to_choose_library = "choose PATH"
+    examples = core.Examples(frames="top 3", locals="variables", level="level()")
 
     def __init__(self, *inferiors: core.Inferior) -> None:
         self.inferiors = list(inferiors)
@@ -228,7 +229,8 @@ class Debugger(core.Debugger):
         self.true: set[str] = set()
         self.functions: list[core.Function] = []
         self.lines: list[tuple[int, int, str]] = []
-        self.instructions: list[str] = []
+        #: Where the code of any function calls; `None` for an indirect call.
+        self.targets: list[int | None] = []
         self.libraries: dict[range, str] = {}
         #: What happens when the process is let run: whether it lives on.
         self.running: Callable[[], bool] = lambda: True
@@ -309,8 +311,8 @@ class Debugger(core.Debugger):
     def module_at(self, address: int) -> str | None:
         return next((name for where, name in self.libraries.items() if address in where), None)
 
-    def disassemble(self, start: int, end: int) -> list[str]:
-        return self.instructions
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        return self.targets
 
     def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
         made = Breakpoint(address, reached, thread)

@@ -29,7 +29,13 @@ class Arguments(unittest.TestCase):
             with self.subTest(command.name):
                 self.assertIn(f"openmp {command.name}", command.usage())
                 self.assertIn(command.usage(), command.help())
-                self.assertNotIn("{", command.help().replace("{debugger}", "{"))
+                self.assertNotIn("{", command.help())
+
+    def test_examples_in_help_are_those_of_the_debugger(self) -> None:
+        helps = {command.name: command.help() for command in self.world.plugin.commands}
+        self.assertIn("openmp apply 2 top 3  ", helps["apply"])
+        self.assertIn("openmp apply 2.0-3,6 variables  ", helps["apply"])
+        self.assertIn("where\n    level() and its like can be used", helps["break"])
 
     def test_help_has_the_name_of_the_debugger(self) -> None:
         helps = {command.name: command.help() for command in self.world.plugin.commands}

@@ -258,17 +258,16 @@ class Stepping(unittest.TestCase):
         self.debugger = World().debugger
         self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10), Function(0x2000, 0x2040, "a.c", 11)]
         self.debugger.lines = [(0x1000, 10, "a.c"), (0x1010, 10, "a.c"), (0x2000, 11, "a.c"), (0x2008, 0, "a.c"), (0x2010, 12, "a.c")]
-        self.debugger.instructions = ["push   %rbp", "call   0x2000 <body>", "ret"]
+        self.debugger.targets = [0x2000]
 
     def test_a_function_that_only_calls_another_leads_to_that(self) -> None:
         self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
-        self.debugger.instructions[1] = "bl 0x2000"
-        self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
 
     def test_a_function_with_a_body_of_its_own_is_the_body(self) -> None:
-        for instructions in (["ret"], ["call 0x2000", "call 0x2000"], ["call *%rax"], ["call 0x2004"], ["call 0x9999"]):
-            self.debugger.instructions = instructions
-            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000, instructions)
+        cases: list[list[int | None]] = [[], [0x2000, 0x2000], [0x2000, None], [None], [0x2004], [0x9999]]
+        for targets in cases:
+            self.debugger.targets = targets
+            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000, targets)
 
     def test_a_function_with_more_lines_is_the_body(self) -> None:
         self.debugger.lines.append((0x1020, 13, "a.c"))
