@@ -15,8 +15,8 @@ from .session import PREFIX, Session
 class Command:
     """A command below the prefix.
 
-    The docstring of a subclass is its help. `{debugger}` stands for the debugger's name, and the line
-    with `Usage:` is the usage."""
+    The docstring of a subclass is its help, and the line with `Usage:` the usage. In it, `{debugger}`
+    stands for the debugger's name, and `{frames}`, `{locals}` and `{level}` for its examples."""
 
     #: Its name behind the prefix.
     name: str
@@ -58,7 +58,12 @@ class Command:
 
     def help(self) -> str:
         """The help."""
-        return (self.__doc__ or "").replace("{debugger}", self.debugger.name)
+        text = self.__doc__ or ""
+        examples = self.debugger.examples
+        names = {"debugger": self.debugger.name, "frames": examples.frames, "locals": examples.locals, "level": examples.level}
+        for name, word in names.items():
+            text = text.replace(f"{{{name}}}", word)
+        return text
 
     def process(self) -> Process:
         """The selected inferior."""

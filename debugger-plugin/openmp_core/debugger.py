@@ -1,7 +1,7 @@
 """The interface between this package and a debugger. Nothing else of a debugger is ever called.
 
-An adapter implements `Debugger`, `Inferior`, `Thread` and `Frame`, and returns breakpoints that have
-the methods of `Breakpoint`. It reports events to `Plugin` (`plugin.py`).
+An adapter implements `Debugger`, `Inferior`, `Thread`, `Frame` and `Value`, and returns breakpoints
+that have the methods of `Breakpoint`. It reports events to `Plugin` (`plugin.py`).
 
 Rules for an adapter:
 
@@ -10,7 +10,7 @@ Rules for an adapter:
 - Expressions come from the user. No text from the process becomes a command or an expression.
 - Where a debugger refuses, a method raises `DebuggerError` with the debugger's own text. Methods that
   return `None` for what is unknown raise nothing.
-- The core keeps an `Inferior` until it is removed, and a `Frame` for one command. It keeps a `Thread`
+- The core keeps an `Inferior` until it is removed, and a `Frame` or `Value` for one command. It keeps a `Thread`
   for one stop, or until `take_name`.
 """
 
@@ -101,6 +101,14 @@ class Thread(ABC):
         """Removes the name that `give_name` gave. The thread may be gone."""
 
 
+class Value(ABC):
+    """The value of an expression, read from the process."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The value as the debugger prints it. Its thread is still selected."""
+
+
 class Frame(ABC):
     """A stack frame of the selected thread."""
 
@@ -128,8 +136,8 @@ class Frame(ABC):
         """Its caller's frame."""
 
     @abstractmethod
-    def evaluate(self, expression: str) -> str:
-        """The value of an expression as text. A reference is followed. The frame may be selected afterwards.
+    def evaluate(self, expression: str) -> Value:
+        """The value of an expression, not printed yet. A reference is followed. The frame may be selected afterwards.
 
         Raises `NoSuchName` if the frame does not know a name, and `DebuggerError` if there is no value."""
 
@@ -188,8 +196,9 @@ class Inferior(ABC):
     def registers(self, threads: Sequence[Thread], names: Mapping[str, Sequence[str]]) -> list[Registers | None]:
         """Registers of the innermost frames, for each thread in turn; `None` for an unreadable thread.
 
-        `names` has the wanted registers for each machine. They are named as in gdb: an adapter translates
-        names, and may compute what its debugger lacks (`fs_base`, `orig_rax`). The selection stays."""
+        `names` has the wanted registers for each machine (`inferior.py` explains the names). An adapter
+        translates them to its debugger's, and may compute what that lacks (`fs_base`, `orig_rax`). The
+        selection stays."""
 
 
 class Breakpoint(Protocol):
@@ -202,13 +211,24 @@ class Breakpoint(Protocol):
         """Deletes it."""
 
 
+class Examples(NamedTuple):
+    """What a user of the debugger types, as examples in help."""
+
+    #: Prints the innermost frames of the selected thread.
+    frames: str
+    #: Prints the local variables of the selected frame.
+    locals: str
+    #: The nesting level in a condition: `_omp_level` of `functions.py`.
+    level: str
+
+
 class Debugger(ABC):
     """A debugger."""
 
     #: Its name in texts, and in keys of JSON.
     name: str
     version: str
-    #: The folder of the adapter, near which `libompd.so` is searched.
+    #: The folder near which `libompd.so` is searched: that of the adapter's file, after links are followed.
     folder: Path
     #: How the user gets a process, in words behind a colon.
     how_to_begin: str
@@ -216,6 +236,7 @@ class Debugger(ABC):
     how_to_stop: str
     #: The command that chooses another `libompd.so`.
     how_to_choose_library: str
+    examples: Examples
 
     # The user.
 
@@ -298,8 +319,8 @@ class Debugger(ABC):
         """The library at an address; `None` in the program itself and outside of all files."""
 
     @abstractmethod
-    def disassemble(self, start: int, end: int) -> list[str]:
-        """Instructions from `start` to before `end`: mnemonic, space, operands. Addresses are absolute, in hexadecimal."""
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        """Where the calls in the code from `start` to before `end` lead, in order; `None` for an indirect call."""
 
     # What runs.
 

@@ -13,7 +13,7 @@ from typing import Callable, Generic, TypeVar, Union
 
 from .command import Command
 from .debugger import Frame
-from .errors import EXPECTED, CommandError
+from .errors import EXPECTED, CommandError, DebuggerError
 from .process import Json, Process, known
 from .selection import find_thread
 from .session import Session
@@ -114,6 +114,19 @@ def label_of(frame: Json) -> str:
     return f"#pragma omp {construct} in {place}"
 
 
+def program_row(frame: F, frame_of: Callable[[F], Frame], own: dict[int, Json]) -> Plain[F] | Body[F] | None:
+    """A frame of the program, of which `own` has the records by address; `None` for a frame to be folded."""
+    try:
+        known_as = frame_of(frame)
+        record = own.get(known_as.pc)
+        if record is None:
+            return None
+        is_body = record.get("construct") and not known_as.is_inline
+    except DebuggerError:
+        return Plain(frame)
+    return Body(frame, label_of(record)) if is_body else Plain(frame)
+
+
 class Folding:
     """How backtraces are shown: `openmp bt on`, `on continued`, `off`."""
 
@@ -141,32 +154,36 @@ class Folding:
             return None
 
     def _folded(self, process: Process, lwp: int, stack: Json, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]]:
+        # What the debugger may refuse is asked first: nothing catches what it raises while it prints rows.
         own = {int(f["address"], 16): f for f in stack["frames"] if f.get("lwp") == lwp and f.get("address")}
-        wait = waits_for(process, lwp)
-        called = (stack.get("in_call") or {}).get("function")
-        folded: list[F] = []
-        innermost = True
-        last: F | None = None
-        for frame in frames:
-            last = frame
-            known_as = frame_of(frame)
-            pc = known_as.pc
-            if pc not in own:
-                folded.append(frame)
-                continue
-            if folded:
-                yield Folded(folded, wait, called) if innermost else Folded(folded, None)
-                folded = []
-            innermost = False
-            is_body = own[pc].get("construct") and not known_as.is_inline
-            yield Body(frame, label_of(own[pc])) if is_body else Plain(frame)
+        wait, role = waits_for(process, lwp), role_of(process, lwp)
         others = [frame for frame in stack["frames"] if frame.get("lwp") not in (None, lwp)]
-        if folded:
-            notes = [role_of(process, lwp), wait if innermost else None]
-            yield Folded(folded, ", ".join(note for note in notes if note) or None)
-        if last is not None:
-            for record in others if self.continued else others[:1]:
-                yield Elsewhere(last, record, self._link(process, record))
+        links = [(record, self._link(process, record)) for record in (others if self.continued else others[:1])]
+        called = (stack.get("in_call") or {}).get("function")
+
+        def rows() -> Iterator[Row[F]]:
+            folded: list[F] = []
+            innermost = True
+            last: F | None = None
+            for frame in frames:
+                last = frame
+                row = program_row(frame, frame_of, own)
+                if row is None:
+                    folded.append(frame)
+                    continue
+                if folded:
+                    yield Folded(folded, wait, called) if innermost else Folded(folded, None)
+                    folded = []
+                innermost = False
+                yield row
+            if folded:
+                notes = [role, wait if innermost else None]
+                yield Folded(folded, ", ".join(note for note in notes if note) or None)
+            if last is not None:
+                for record, label in links:
+                    yield Elsewhere(last, record, label)
+
+        return rows()
 
     @staticmethod
     def _link(process: Process, frame: Json) -> str:

@@ -1,4 +1,4 @@
-"""Answers of `$_omp_thread_num()` and the like, for conditions of breakpoints."""
+"""Answers of the functions `_omp_thread_num` and the like, for conditions of breakpoints."""
 
 from __future__ import annotations
 

@@ -9,7 +9,9 @@ from typing import Literal
 
 from .debugger import Inferior, Registers, Thread
 
-#: The registers that are wanted, in the order of the kernel's `struct user_regs_struct` (x86-64).
+# The names are part of the interface: `Inferior.registers` is asked for them, whatever the debugger calls them.
+
+#: The registers that are wanted of x86-64, named and ordered as in `struct user_regs_struct` of <sys/user.h>.
 X86_64 = [
     "r15",
     "r14",
@@ -39,7 +41,7 @@ X86_64 = [
     "fs",
     "gs",
 ]
-#: `struct user_pt_regs` (aarch64), and what the library wants behind it.
+#: Those of aarch64: `struct user_pt_regs` (`cpsr` is its `pstate`), and `tpidr`, which is TPIDR_EL0.
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", "pc", "cpsr", "tpidr"]
 REGISTERS = {"x86-64": X86_64, "aarch64": AARCH64}
 #: They say nothing about where a thread is: a debugger without them is good enough.

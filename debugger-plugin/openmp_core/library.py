@@ -19,12 +19,11 @@ def candidates(chosen: str | None, adapter: Path) -> list[Path]:
     """Where libompd.so may be, seen from the adapter's folder. The process has no say in it."""
     if chosen:
         return [Path(chosen).expanduser()]
-    here = adapter.resolve()
-    found = [here / NAME, here.parent / NAME]
+    found = [adapter / NAME, adapter.parent / NAME]
     # Below a prefix: PREFIX/share/ompd/gdb/openmp_gdb and PREFIX/lib.
-    found += [above / "lib" / NAME for above in here.parents if above.name and above.parent.name != ""]
+    found += [above / "lib" / NAME for above in adapter.parents if above.name and above.parent.name != ""]
     # In a checkout: debugger-plugin/gdb/openmp_gdb and target.
-    root = here.parents[2] if len(here.parents) > 2 else here
+    root = adapter.parents[2] if len(adapter.parents) > 2 else adapter
     if (root / "Cargo.toml").is_file():
         target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
         found += [target / "release" / NAME, target / "debug" / NAME]

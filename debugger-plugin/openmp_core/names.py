@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from .debugger import Thread
-from .errors import NoLibrary, NotNow, OmpdError
+from .errors import EXPECTED, DebuggerError
 from .process import Json, Process, known
 from .session import Session
 
@@ -42,8 +44,8 @@ class ThreadNames:
             several = len(process.busy()) > 1
             for index, runtime in enumerate(process.report()["runtimes"]):
                 self._name(process, runtime, f"{index}:" if several else "")
-        except (NoLibrary, NotNow, OmpdError):
-            pass  # No OpenMP, nothing to name.
+        except EXPECTED:
+            pass  # No OpenMP, or no answer: nothing to name.
 
     def _name(self, process: Process, runtime: Json, prefix: str) -> None:
         for entry in runtime["threads"]:
@@ -57,5 +59,6 @@ class ThreadNames:
 
     def _forget(self) -> None:
         for thread in self._named:
-            thread.take_name()
+            with suppress(DebuggerError):
+                thread.take_name()
         self._named.clear()

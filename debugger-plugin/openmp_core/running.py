@@ -18,7 +18,7 @@ class Break(Command):
 
     EVENT is parallel-begin, parallel-end, task-begin, task-end, thread-begin, thread-end
     or barrier-begin. The condition is evaluated in the thread that gets there, where
-    $_omp_level() and its like can be used. If no runtime is loaded yet, it holds as soon
+    {level} and its like can be used. If no runtime is loaded yet, it holds as soon
     as one is, also in what the process becomes by exec, and in children that {debugger} follows.
     No preparation of the process is needed.
 
@@ -68,6 +68,9 @@ class Delete(Command):
         wrong = [number for number in rest if number not in known]
         if wrong:
             raise CommandError(f"There is no stop {', '.join(wrong)} (`openmp break` lists them).")
+        repeated = [number for number in known if rest.count(number) > 1]
+        if repeated:
+            raise CommandError(f"Stop {', '.join(repeated)} is named more than once: nothing was deleted.")
         for number in rest or known:
             self.stops.remove(known[number])
 

@@ -12,14 +12,10 @@ def body_of(debugger: Debugger, function: int) -> int:
     outer = debugger.function_at(function)
     if outer is None:
         return function
-    calls = []
-    for instruction in debugger.disassemble(outer.start, outer.end):
-        mnemonic, _, operands = instruction.partition(" ")
-        if mnemonic in ("call", "callq", "bl"):
-            calls.append(operands.split()[0])
-    if len(calls) != 1 or not calls[0].startswith("0x"):
+    targets = debugger.call_targets(outer.start, outer.end)
+    target = targets[0] if len(targets) == 1 else None
+    if target is None:
         return function
-    target = int(calls[0], 16)
     called = debugger.function_at(target)
     if called is None or called.start != target or called.file != outer.file:
         return function

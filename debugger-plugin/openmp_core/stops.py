@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from .command import show
 from .debugger import Breakpoint, Inferior
-from .errors import EXPECTED, CommandError, DebuggerError, NotNow, OmpdError
+from .errors import EXPECTED, CommandError, DebuggerError, NotNow, OmpdError, message
 from .process import Process, StopPoint
 from .session import Session
-from .stop_text import description
+from .stop_text import WORDS, description
 
 
 class ArmedPoint:
@@ -173,18 +173,26 @@ class Stops:
             for stop in self.all:
                 for point in stop.armed:
                     if point.breakpoint is breakpoint:
-                        show(self.session.debugger, description(self.session, point.process, stop.event, stop.addresses()))
+                        self._describe(stop, point.process)
                         return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
 
+    def _describe(self, stop: EventStop, process: Process) -> None:
+        """Prints what begins or ends at a stop, and all that is known of it."""
+        try:
+            text = description(self.session, process, stop.event, stop.addresses())
+        except EXPECTED as failure:
+            text = f"{WORDS[stop.event]}. Details unknown: {message(failure)}"
+        show(self.session.debugger, text)
+
     def _arm(self, anew: bool) -> None:
         """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""
-        inferior = self.session.debugger.selected_inferior()
-        if not self.all or inferior.pid == 0:
-            return
         # If there is no runtime yet, that is for later.
         with suppress(*EXPECTED):
+            inferior = self.session.debugger.selected_inferior()
+            if not self.all or inferior.pid == 0:
+                return
             process = self.session.process(inferior)
             for stop in self.all:
                 if stop.is_about(process) and (anew or not stop.is_armed(process)):

@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p
 
 from . import ompd
 from .command import Command
-from .errors import CommandError, NoLibrary, NotNow, OmpdError
+from .errors import EXPECTED, CommandError, OmpdError
 from .process import Json, Process
 from .selection import find_thread, members_of
 
@@ -38,7 +38,7 @@ class Thread(Command):
         try:
             runtimes = self.process().report()["runtimes"]
             prefix = len(self.process().busy()) > 1
-        except (NoLibrary, NotNow, OmpdError):
+        except EXPECTED:
             return []
         all_threads = [
             (f"{index}:" if prefix else "") + f"{number}.{member}"
@@ -53,8 +53,8 @@ class Apply(Command):
     """Apply a command to the threads of a team.
     Usage: openmp apply TEAM[.NUMBERS] COMMAND
 
-      openmp apply 2 bt 3         all threads of team 2
-      openmp apply 2.0-3,6 info locals   some of them"""
+      openmp apply 2 {frames}         all threads of team 2
+      openmp apply 2.0-3,6 {locals}   some of them"""
 
     name = "apply"
 

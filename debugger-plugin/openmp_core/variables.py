@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from .command import Command
 from .debugger import Debugger, Frame, Thread
 from .errors import CommandError, DebuggerError, NoSuchName
@@ -23,7 +21,7 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
 
     These are the selected frame, if the user has `chosen` it, the program's frames around it, and those
     of the thread that opened the region. Returns the value, where it is from if that is another thread,
-    and why there is none."""
+    and why there is none. Raises `DebuggerError` if the value cannot be printed."""
     debugger = process.debugger
     frames = frames_of(process, lwp)
     own = {address for holder, address in frames if holder == lwp}
@@ -33,11 +31,14 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
     while frame is not None:
         if chosen or frame.pc in own:
             try:
-                return frame.evaluate(expression), "", ""
+                value = frame.evaluate(expression)
             except DebuggerError as failure:
                 # A variable without a value tells more than a name that another frame does not have.
                 if not trouble or (is_absent and not isinstance(failure, NoSuchName)):
                     trouble, is_absent = str(failure), isinstance(failure, NoSuchName)
+            else:
+                # If it cannot be printed, another frame's variable of the name is not meant.
+                return value.text(), "", ""
         # Variables of the runtime's and the C library's functions are not meant.
         chosen = False
         frame = frame.older()
@@ -51,8 +52,11 @@ def evaluate(process: Process, lwp: int, expression: str, chosen: bool) -> tuple
             if len(same) > 1:
                 return None, "", f"which of {len(same)} calls in {where} has opened the region is not known"
             for frame in same:
-                with suppress(DebuggerError):
-                    return frame.evaluate(expression), f"in {where}", ""
+                try:
+                    value = frame.evaluate(expression)
+                except DebuggerError:
+                    continue
+                return value.text(), f"in {where}", ""
     return None, "", trouble
 
 

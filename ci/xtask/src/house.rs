@@ -560,8 +560,18 @@ fn no_other_source_names_a_machine() {
 /// Modules that only an adapter of the plugin imports.
 const DEBUGGERS: &[&str] = &["gdb", "lldb", "openmp_gdb", "openmp_lldb"];
 
-/// The debugger that a line of Python imports.
+/// Words by which a module is imported whose name is no word of the line.
+const HIDDEN_IMPORTS: &[&str] = &["__import__", "importlib"];
+
+/// Words of gdb's language, of its commands, and of the code that it prints.
+const GDB_WORDS: &[&str] =
+    &["$_", "info locals", "info threads", "info symbol", "thread apply", "frame apply", "set print", "bt 3", "callq"];
+
+/// The debugger that a line of Python imports, or how it may import one.
 fn debugger_in(line: &str) -> Option<&'static str> {
+    if let Some(word) = HIDDEN_IMPORTS.iter().find(|word| line.contains(**word)) {
+        return Some(word);
+    }
     let line = line.trim_start();
     let names = line.strip_prefix("import ").or_else(|| line.strip_prefix("from ")?.split(" import ").next())?;
     let first = |name: &str| name.trim().split(['.', ' ']).next().map(str::to_owned);
@@ -569,19 +579,49 @@ fn debugger_in(line: &str) -> Option<&'static str> {
     DEBUGGERS.iter().copied().find(|debugger| imported.iter().any(|name| name == debugger))
 }
 
+/// The word of gdb's that a line has, in code, help or comment.
+fn gdb_word_in(line: &str) -> Option<&'static str> {
+    GDB_WORDS.iter().copied().find(|word| line.contains(word))
+}
+
+/// Lines of the plugin's core for which `word` finds one.
+fn in_the_core(word: fn(&str) -> Option<&'static str>) -> Vec<String> {
+    let files = with_extension(&root().join("debugger-plugin/openmp_core"), "py");
+    assert!(files.len() > 15, "{files:?}");
+    let mut found = Vec::new();
+    for file in files {
+        for (number, line) in read(&file).lines().enumerate() {
+            let place = format!("{}:{}", short(&file), number + 1);
+            found.extend(word(line).map(|word| format!("{place}: `{word}`: {}", line.trim())));
+        }
+    }
+    found
+}
+
 #[test]
 fn the_core_of_the_plugin_imports_no_debugger() {
-    for line in ["import gdb", "  import os, gdb.types", "from gdb import Value", "from lldb.x import y"] {
+    let found = in_the_core(debugger_in);
+    assert!(found.is_empty(), "the core imports a debugger:\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_core_of_the_plugin_speaks_no_language_of_gdb() {
+    let found = in_the_core(gdb_word_in);
+    assert!(found.is_empty(), "words of gdb in the core: the adapter has them (`Examples`):\n{}", found.join("\n"));
+}
+
+#[test]
+fn each_way_to_know_a_debugger_is_found() {
+    let imports = ["import gdb", "  import os, gdb.types", "from gdb import Value", "from lldb.x import y"];
+    for line in imports.into_iter().chain(["gdb = __import__('gdb')", "importlib.import_module(name)"]) {
         assert!(debugger_in(line).is_some(), "{line}");
     }
     assert_eq!(debugger_in("from . import debugger"), None);
-    let mut found = Vec::new();
-    for file in with_extension(&root().join("debugger-plugin/openmp_core"), "py") {
-        let source = read(&file);
-        let lines = source.lines().enumerate().filter(|(_, line)| debugger_in(line).is_some());
-        found.extend(lines.map(|(number, line)| format!("{}:{}: {}", short(&file), number + 1, line.trim())));
+    let words = ["openmp apply 2 bt 3", "2.0-3,6 info locals   some of them", "    $_omp_level() and its like"];
+    for line in words.into_iter().chain(["if mnemonic in (\"call\", \"callq\", \"bl\"):"]) {
+        assert!(gdb_word_in(line).is_some(), "{line}");
     }
-    assert!(found.is_empty(), "the core imports a debugger:\n{}", found.join("\n"));
+    assert_eq!(gdb_word_in("openmp bt on    {debugger}'s own backtraces"), None);
 }
 
 // Pages.

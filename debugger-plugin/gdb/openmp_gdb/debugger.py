@@ -5,7 +5,7 @@ Nothing is written to the process. No text from the process becomes a command or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable
@@ -26,14 +26,12 @@ def errors() -> Iterator[None]:
     """Has gdb's errors raised as the core's. For methods, it is a decorator."""
     try:
         yield
-    except gdb.error as failure:
-        raise converted(failure) from failure
-
-
-def converted(failure: gdb.error) -> DebuggerError:
-    """An error of gdb's as one of the core's."""
-    text = str(failure)
-    return NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)
+    except RuntimeError as failure:
+        text = str(failure)
+        # For a thread or inferior that is gone, gdb raises no error of its own.
+        if not isinstance(failure, gdb.error) and not text.endswith("no longer exists."):
+            raise
+        raise (NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)) from failure
 
 
 @contextmanager
@@ -84,11 +82,13 @@ class Thread(core.Thread):
         self.thread = thread
 
     @property
+    @errors()
     def lwp(self) -> int:
         process, lwp, tid = self.thread.ptid
         return lwp or tid or process
 
     @property
+    @errors()
     def id(self) -> str:
         several = len(gdb.inferiors()) > 1
         return f"{self.thread.inferior.num}.{self.thread.num}" if several else str(self.thread.num)
@@ -96,12 +96,14 @@ class Thread(core.Thread):
     def pthread(self) -> int | None:
         try:
             return int.from_bytes(self.thread.handle(), "little")
-        except gdb.error:
+        except RuntimeError:
             return None
 
+    @errors()
     def is_running(self) -> bool:
         return self.thread.is_running()
 
+    @errors()
     def give_name(self, name: str) -> bool:
         given = self.thread.name
         self.thread.name = None
@@ -112,9 +114,21 @@ class Thread(core.Thread):
         self.thread.name = name
         return True
 
+    @errors()
     def take_name(self) -> None:
         if self.thread.is_valid():
             self.thread.name = None
+
+
+class Value(core.Value):
+    """A value that gdb has read."""
+
+    def __init__(self, value: gdb.Value) -> None:
+        self.value = value
+
+    @errors()
+    def text(self) -> str:
+        return self.value.format_string()
 
 
 class Frame(core.Frame):
@@ -148,7 +162,7 @@ class Frame(core.Frame):
         return Frame(frame) if frame is not None else None
 
     @errors()
-    def evaluate(self, expression: str) -> str:
+    def evaluate(self, expression: str) -> Value:
         self.frame.select()
         value = gdb.parse_and_eval(expression)
         if value.type.strip_typedefs().code in (gdb.TYPE_CODE_REF, gdb.TYPE_CODE_RVALUE_REF):
@@ -157,7 +171,7 @@ class Frame(core.Frame):
         if value.is_optimized_out:
             raise DebuggerError(f"{expression} is optimized out")
         value.fetch_lazy()
-        return value.format_string()
+        return Value(value)
 
 
 def source_of(place: gdb.Symtab_and_line) -> core.Source | None:
@@ -192,35 +206,42 @@ class Inferior(core.Inferior):
         self._stops = stops
 
     @property
+    @errors()
     def number(self) -> int:
         return self.inferior.num
 
     @property
+    @errors()
     def pid(self) -> int:
         return self.inferior.pid
 
     @property
+    @errors()
     def program(self) -> str | None:
         return self.inferior.progspace.filename
 
+    @errors()
     def module_count(self) -> int:
         return len(self.inferior.progspace.objfiles())
 
+    @errors()
     def is_core(self) -> bool:
         # Connections are known since gdb 12; before, gdb says by itself what it cannot do.
         connection = getattr(self.inferior, "connection", None)
         return connection is not None and connection.type == "core"
 
+    @errors()
     def stop_number(self) -> int:
         return self._stops.number(self.inferior)
 
+    @errors()
     def threads(self) -> list[Thread]:
         return [Thread(thread) for thread in self.inferior.threads()]
 
     def read(self, address: int, size: int) -> memoryview | None:
         try:
             return self.inferior.read_memory(address, size)
-        except (gdb.error, OverflowError):
+        except (RuntimeError, OverflowError):
             return None
 
     def symbol(self, name: str) -> int | None:
@@ -228,7 +249,7 @@ class Inferior(core.Inferior):
             # In quotes no macro of the program's is expanded, which might call a function of it.
             with language_c():
                 return int(gdb.parse_and_eval(f"(unsigned long)&'{name}'"))
-        except (gdb.error, RuntimeError):
+        except RuntimeError:
             return None
 
     @errors()
@@ -241,6 +262,7 @@ class Inferior(core.Inferior):
     def is_big_endian(self) -> bool:
         return "big endian" in gdb.execute("show endian", to_string=True)
 
+    @errors()
     def registers(self, threads: Sequence[core.Thread], names: Mapping[str, Sequence[str]]) -> list[core.Registers | None]:
         # To go back to the selected thread each time would be dear.
         with kept_selection():
@@ -252,7 +274,7 @@ class Inferior(core.Inferior):
             select(thread)
             frame = gdb.newest_frame()
             machine = "x86-64" if frame.architecture().name().startswith("i386:x86-64") else "aarch64"
-        except (gdb.error, ValueError):
+        except (RuntimeError, ValueError):
             return None
         return core.Registers(machine, [register(frame, name) for name in names[machine]])
 
@@ -272,11 +294,22 @@ def native(thread: core.Thread) -> gdb.InferiorThread:
 
 
 class Breakpoint(gdb.Breakpoint):
-    """A breakpoint that gdb does not list. `reached` says at each hit whether to stop."""
+    """A breakpoint that gdb does not list."""
 
-    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+    def __init__(self, address: int) -> None:
         super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
         self.silent = True
+
+    @errors()
+    def delete(self) -> None:
+        super().delete()
+
+
+class CheckedBreakpoint(Breakpoint):
+    """A breakpoint of which `reached` says at each hit whether to stop."""
+
+    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+        super().__init__(address)
         self.reached = reached
 
     def stop(self) -> bool:
@@ -288,10 +321,12 @@ class Debugger(core.Debugger):
 
     name = "gdb"
     version = gdb.VERSION
-    folder = Path(__file__).parent
+    # The file itself may be a link.
+    folder = Path(__file__).resolve().parent
     how_to_begin = "`run` the program, `attach` to one, or open a core file"
     how_to_stop = "interrupt -a"
     how_to_choose_library = "set openmp library PATH"
+    examples = core.Examples(frames="bt 3", locals="info locals", level="$_omp_level()")
 
     def __init__(self) -> None:
         self.stops = Stops()
@@ -302,13 +337,16 @@ class Debugger(core.Debugger):
 
     # The user.
 
+    @errors()
     def write(self, text: str) -> None:
         gdb.write(text)
 
+    @errors()
     def width(self) -> int:
         columns = gdb.parameter("width")
         return int(columns) if isinstance(columns, int) else 0
 
+    @errors()
     def has_colours(self) -> bool:
         # gdb leaves out what it writes to something else than a terminal.
         return bool(gdb.parameter("style enabled"))
@@ -323,9 +361,11 @@ class Debugger(core.Debugger):
 
     # What is selected.
 
+    @errors()
     def selected_inferior(self) -> Inferior:
         return self.inferior(gdb.selected_inferior())
 
+    @errors()
     def selected_thread(self) -> Thread | None:
         thread = gdb.selected_thread()
         return Thread(thread) if thread is not None else None
@@ -392,18 +432,15 @@ class Debugger(core.Debugger):
         return gdb.solib_name(address)
 
     @errors()
-    def disassemble(self, start: int, end: int) -> list[str]:
-        return [instruction["asm"] for instruction in gdb.selected_frame().architecture().disassemble(start, end - 1)]
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        instructions = gdb.selected_frame().architecture().disassemble(start, end - 1)
+        return targets_of(instruction["asm"] for instruction in instructions)
 
     # What runs.
 
     @errors()
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> gdb.Breakpoint:
-        if reached is not None:
-            breakpoint: gdb.Breakpoint = Breakpoint(address, reached)
-        else:
-            breakpoint = gdb.Breakpoint(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
-            breakpoint.silent = True
+    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
+        breakpoint = Breakpoint(address) if reached is None else CheckedBreakpoint(address, reached)
         if thread is not None:
             breakpoint.thread = native(thread).global_num
         return breakpoint
@@ -416,6 +453,17 @@ class Debugger(core.Debugger):
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)
         return running.run_for(inferior.inferior, seconds)
+
+
+def targets_of(instructions: Iterable[str]) -> list[int | None]:
+    """The targets of the calls among instructions; `None` for an indirect call."""
+    found: list[int | None] = []
+    for instruction in instructions:
+        # Behind the mnemonic comes a blank or a tab.
+        words = instruction.split()
+        if len(words) > 1 and words[0] in ("call", "callq", "bl", "blr"):
+            found.append(int(words[1], 16) if words[1].startswith("0x") else None)
+    return found
 
 
 def function_at(address: int) -> tuple[gdb.Block, gdb.Symbol] | None:

@@ -69,6 +69,34 @@ fn a_library_that_is_not_there() {
     assert!(printed[1].contains("#0"), "{}", printed[1]);
 }
 
+fn script(name: &str) -> String {
+    format!("source {}/tests/gdb/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn errors_of_gdb_reach_the_core_as_its_own() {
+    if has_gdb() {
+        let printed = Gdb::new(&library()).run(&[script("refusals.py")]).expect("gdb runs");
+        assert!(printed[0].contains("Debugger: ") && !printed[0].contains("leaked"), "{}", printed[0]);
+    }
+}
+
+#[test]
+fn where_gdb_refuses_to_list_threads_backtraces_stay_as_they_are() {
+    if !has_gdb() {
+        return;
+    }
+    let program = build("nested", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let running = Running::start(&program, Runtime::Libgomp, Env::Stock).expect("the program starts");
+    let commands = ["bt", "bt -no-filters", "openmp status", "complete openmp thread 0."];
+    let gdb = Gdb::attached(&library(), &running).first(script("refused_threads.py"));
+    let printed = gdb.run(&commands).expect("gdb runs");
+    assert!(printed[0].contains("main._omp_fn.0 ()") && !printed[0].contains('['), "{}", printed[0]);
+    assert_eq!(printed[0].lines().count(), printed[1].lines().count(), "{printed:#?}");
+    assert_eq!(printed[2], "Remote connection closed");
+    assert_eq!(printed[3], "");
+}
+
 #[test]
 fn wrong_arguments() {
     if !has_gdb() {
@@ -87,6 +115,8 @@ fn wrong_arguments() {
         ("openmp break nonsense", "nonsense is no event"),
         ("openmp break task-begin when", "Usage: openmp break"),
         ("openmp delete 7", "There is no stop 7"),
+        ("openmp break parallel-begin", "Stop 1"),
+        ("openmp delete 1 1", "Stop 1 is named more than once"),
         ("openmp until dawn", "Usage: openmp until barrier"),
         ("openmp catch deadlock never", "Usage: openmp catch deadlock"),
         ("openmp print", "An expression is wanted"),

@@ -1,6 +1,7 @@
 //! The ways by which gdb gets the plugin, without anything of the source tree: installed, so that gdb loads it by itself, and as a
 //! package of Python's.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -65,29 +66,113 @@ fn as_a_package_it_brings_its_library() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let site = directory.path().join("site");
+    match pip_install(&site, plugin().as_os_str()) {
+        Ok(()) => brings_its_library(&site),
+        Err(why) => skip_unless_ours(&why),
+    }
+}
+
+#[test]
+fn an_sdist_is_whole() {
+    if !has_gdb() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let [site, tools, sdist] = ["site", "tools", "sdist"].map(|name| directory.path().join(name));
+    if let Err(why) = pip_install(&tools, OsStr::new("hatchling")) {
+        return skip_unless_ours(&why);
+    }
+    let built = Command::new("python3")
+        .args(["-c", "import sys; from hatchling.build import build_sdist; print(build_sdist(sys.argv[1]))"])
+        .arg(&sdist)
+        .current_dir(plugin())
+        .env("PYTHONPATH", &tools)
+        .output()
+        .expect("python3 runs");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let archive = sdist.join(String::from_utf8_lossy(&built.stdout).trim());
+    match pip_install(&site, archive.as_os_str()) {
+        Ok(()) => brings_its_library(&site),
+        Err(why) => skip_unless_ours(&why),
+    }
+}
+
+/// pip before 21.3 copies the folder elsewhere.
+#[test]
+fn the_folder_alone_is_no_package() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let alone = directory.path().join("gdb");
+    let copied = Command::new("cp").arg("-R").arg(plugin()).arg(&alone).status().expect("cp runs");
+    assert!(copied.success());
+    match pip_install(&directory.path().join("site"), alone.as_os_str()) {
+        Ok(()) => panic!("a package without the core was built"),
+        Err(why) if why.contains("openmp_core is missing: neither ") => {}
+        Err(why) => skip_unless_ours(&why),
+    }
+}
+
+/// Has pip build and install a package.
+///
+/// # Errors
+/// What pip says.
+fn pip_install(site: &Path, what: &OsStr) -> Result<(), String> {
     let pip = Command::new("python3")
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target"])
-        .arg(&site)
-        .arg(plugin())
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+        .arg(site)
+        .arg(what)
         .env("OMPD_LIBRARY", library().join("libompd.so"))
         .output();
     match pip {
-        Ok(done) if done.status.success() => {}
-        Ok(done) => {
-            let why = String::from_utf8_lossy(&done.stderr).into_owned();
-            // What is wrong with the package itself is no reason to skip.
-            assert!(!why.contains("hatch_build.py"), "{why}");
-            return Skip::because(format!(
-                "pip does not build the package: {}",
-                why.lines().last().unwrap_or_default()
-            ))
-            .show();
-        }
-        Err(why) => return Skip::because(format!("python3 cannot be run: {why}")).show(),
+        Ok(done) if done.status.success() => Ok(()),
+        Ok(done) => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+        Err(why) => Err(format!("python3 cannot be run: {why}")),
     }
-    let gdb = Gdb::bare().variable("PYTHONPATH", Some(&site)).first("python import openmp_gdb; openmp_gdb.register()");
-    let text = doctor(gdb, &site);
+}
+
+/// What is wrong with the package itself is no reason to skip.
+fn skip_unless_ours(why: &str) {
+    assert!(!why.contains("hatch_build.py"), "{why}");
+    Skip::because(format!("pip does not build the package: {}", why.lines().last().unwrap_or_default())).show();
+}
+
+fn brings_its_library(site: &Path) {
+    let gdb = Gdb::bare().variable("PYTHONPATH", Some(site)).first("python import openmp_gdb; openmp_gdb.register()");
+    let text = doctor(gdb, site);
     assert!(text.contains(&format!("from {}", site.join("openmp_gdb/libompd.so").display())), "{text}");
+}
+
+#[test]
+fn through_links_it_finds_the_library_beside_the_files() {
+    if !has_gdb() {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("a path");
+    let real = root.join("share/ompd/gdb");
+    // Nothing above the links has the library.
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let links = elsewhere.path().canonicalize().expect("a path");
+    for package in ["openmp_core", "openmp_gdb"] {
+        let sources = if package == "openmp_core" { plugin().join("..") } else { plugin() }.join(package);
+        for folder in [&real, &links] {
+            std::fs::create_dir_all(folder.join(package)).expect("a folder");
+        }
+        for file in std::fs::read_dir(sources).expect("a folder") {
+            let file = file.expect("a file").path();
+            let Some(name) = file.file_name().filter(|_| file.extension().is_some_and(|of| of == "py")) else {
+                continue;
+            };
+            let copy = real.join(package).join(name);
+            std::fs::copy(&file, &copy).expect("a copy");
+            std::os::unix::fs::symlink(&copy, links.join(package).join(name)).expect("a link");
+        }
+    }
+    std::fs::create_dir(root.join("lib")).expect("a folder");
+    let installed = root.join("lib/libompd.so");
+    std::fs::copy(library().join("libompd.so"), &installed).expect("a copy");
+    let gdb = Gdb::bare().variable("PYTHONPATH", Some(&links)).first("python import openmp_gdb; openmp_gdb.register()");
+    let text = doctor(gdb, &links);
+    assert!(text.contains(&format!("from {}", installed.display())), "{text}");
 }
 
 /// The system's libgomp, as the linker of gcc names it.

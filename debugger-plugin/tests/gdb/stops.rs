@@ -57,6 +57,26 @@ fn each(check: impl Fn(Toolchain, Runtime)) {
 }
 
 #[test]
+fn calls_are_found_in_code_of_both_machines() {
+    if !has_gdb() {
+        return;
+    }
+    let cases = [
+        (
+            r#"["push   %rbp", "call   0x2000 <body>", "callq  *%rax", "call   *0x3000(%rip)", "ret"]"#,
+            "[8192, None, None]",
+        ),
+        (r#"["stp\tx29, x30, [sp, #-16]!", "bl\t0x2000 <body>", "blr\tx1", "b\t0x3000", "ret"]"#, "[8192, None]"),
+    ];
+    let commands =
+        cases.map(|(code, _)| format!("python import openmp_gdb.debugger as d; print(d.targets_of({code}))"));
+    let printed = Gdb::new(&library()).run(&commands).expect("gdb runs");
+    for ((code, expected), text) in cases.iter().zip(&printed) {
+        assert_eq!(text, expected, "{code}");
+    }
+}
+
+#[test]
 fn each_region_begins_once_with_its_size_and_its_function() {
     each(|toolchain, runtime| {
         let (hits, told) = hits(toolchain, runtime, "parallel-begin");

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from ctypes import c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Callable
+from unittest import mock
 
 from openmp_core import Plugin, ompd
 from openmp_core import debugger as core
@@ -57,10 +58,22 @@ class Thread(core.Thread):
         self.name = None
 
 
-class Frame(core.Frame):
-    """A frame with its variables; one with the value `None` is there, but optimized out."""
+class Value(core.Value):
+    """A value that is printed as a test says, or not at all."""
 
-    def __init__(self, pc: int, name: str | None = None, inline: bool = False, **variables: str | None) -> None:
+    def __init__(self, content: str | DebuggerError) -> None:
+        self.content = content
+
+    def text(self) -> str:
+        if isinstance(self.content, DebuggerError):
+            raise self.content
+        return self.content
+
+
+class Frame(core.Frame):
+    """A frame with its variables. One with the value `None` is there, but optimized out; an error is raised when it is printed."""
+
+    def __init__(self, pc: int, name: str | None = None, inline: bool = False, **variables: str | DebuggerError | None) -> None:
         self._pc = pc
         self._name = name
         self._inline = inline
@@ -86,13 +99,13 @@ class Frame(core.Frame):
     def older(self) -> Frame | None:
         return self.caller
 
-    def evaluate(self, expression: str) -> str:
+    def evaluate(self, expression: str) -> Value:
         if expression not in self.variables:
             raise NoSuchName(f'No symbol "{expression}" in current context.')
         value = self.variables[expression]
         if value is None:
             raise DebuggerError(f"{expression} is optimized out")
-        return value
+        return Value(value)
 
 
 def stack(*frames: Frame) -> list[Frame]:
@@ -203,6 +216,7 @@ class Debugger(core.Debugger):
     how_to_begin = "begin with one"
     how_to_stop = "halt"
     how_to_choose_library = "choose PATH"
+    examples = core.Examples(frames="top 3", locals="variables", level="level()")
 
     def __init__(self, *inferiors: core.Inferior) -> None:
         self.inferiors = list(inferiors)
@@ -215,7 +229,8 @@ class Debugger(core.Debugger):
         self.true: set[str] = set()
         self.functions: list[core.Function] = []
         self.lines: list[tuple[int, int, str]] = []
-        self.instructions: list[str] = []
+        #: Where the code of any function calls; `None` for an indirect call.
+        self.targets: list[int | None] = []
         self.libraries: dict[range, str] = {}
         #: What happens when the process is let run: whether it lives on.
         self.running: Callable[[], bool] = lambda: True
@@ -296,8 +311,8 @@ class Debugger(core.Debugger):
     def module_at(self, address: int) -> str | None:
         return next((name for where, name in self.libraries.items() if address in where), None)
 
-    def disassemble(self, start: int, end: int) -> list[str]:
-        return self.instructions
+    def call_targets(self, start: int, end: int) -> list[int | None]:
+        return self.targets
 
     def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
         made = Breakpoint(address, reached, thread)
@@ -382,6 +397,18 @@ class FakeLibrary(Library):
 
 #: Memory of the texts that were handed out.
 _ICV_NAMES: list[ctypes.Array[ctypes.c_char]] = []
+
+
+@contextmanager
+def refusing(of: type, name: str) -> Iterator[None]:
+    """Has a debugger refuse one method or property of a class of this file."""
+
+    def refuse(*_: object) -> None:
+        raise DebuggerError("Remote connection closed")
+
+    is_property = isinstance(getattr(of, name), property)
+    with mock.patch.object(of, name, property(refuse) if is_property else refuse):
+        yield
 
 
 def point(event: int, address: int, own: bool = False, place: str = "", condition: str | None = None) -> ompd.StopPoint:

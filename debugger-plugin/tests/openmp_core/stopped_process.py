@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -90,10 +91,27 @@ class StoppedProcess(fake.Inferior):
         return found
 
 
-def lies_asleep(pid: int, threads: int) -> bool:
-    """True if a process has so many threads, and all of them sleep."""
-    stats = [Path(path).read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return len(stats) == threads and all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)
+def await_rest(pid: int, threads: int, patience: float) -> None:
+    """Waits until so many threads sleep at one moment. Raises `TimeoutError` after `patience` seconds."""
+    deadline = time.monotonic() + patience
+    before = None
+    # A thread that sleeps in both looks, and did not go to sleep between them, slept all the time.
+    while (now := sleeps(pid, threads)) is None or now != before:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"process {pid} does not come to rest within {patience} s")
+        before = now
+        os.sched_yield()
+
+
+def sleeps(pid: int, threads: int) -> dict[str, str] | None:
+    """How often each thread has gone to sleep, by kernel id. `None` unless there are so many and all sleep."""
+    found = {}
+    for path in Path(f"/proc/{pid}/task").glob("*/status"):
+        fields = dict(line.split(":", 1) for line in path.read_text().splitlines())
+        if fields["State"].split()[0] != "S":
+            return None
+        found[path.parent.name] = fields["voluntary_ctxt_switches"]
+    return found if len(found) == threads else None
 
 
 def why_not() -> str | None:

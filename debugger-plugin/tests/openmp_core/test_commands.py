@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
-from fake import Debugger, Inferior, World, fact, member, runtime
+from fake import Debugger, Inferior, World, fact, member, refusing, runtime
 from openmp_core import Plugin
 from openmp_core.command import Command
 from openmp_core.errors import CommandError, DebuggerError, NoLibrary, NotNow, OmpdError, message
@@ -29,7 +29,13 @@ class Arguments(unittest.TestCase):
             with self.subTest(command.name):
                 self.assertIn(f"openmp {command.name}", command.usage())
                 self.assertIn(command.usage(), command.help())
-                self.assertNotIn("{", command.help().replace("{debugger}", "{"))
+                self.assertNotIn("{", command.help())
+
+    def test_examples_in_help_are_those_of_the_debugger(self) -> None:
+        helps = {command.name: command.help() for command in self.world.plugin.commands}
+        self.assertIn("openmp apply 2 top 3  ", helps["apply"])
+        self.assertIn("openmp apply 2.0-3,6 variables  ", helps["apply"])
+        self.assertIn("where\n    level() and its like can be used", helps["break"])
 
     def test_help_has_the_name_of_the_debugger(self) -> None:
         helps = {command.name: command.help() for command in self.world.plugin.commands}
@@ -85,6 +91,11 @@ class Arguments(unittest.TestCase):
         self.world.library.report["runtimes"] = [runtime([101]), runtime([102, 103])]
         thread = next(command for command in self.world.plugin.commands if command.name == "thread")
         self.assertEqual(thread.complete(""), ["0:0.0", "1:0.0", "1:0.1"])
+
+    def test_where_the_debugger_refuses_nothing_is_completed(self) -> None:
+        thread = next(command for command in self.world.plugin.commands if command.name == "thread")
+        with refusing(Inferior, "threads"):
+            self.assertEqual(thread.complete(""), [])
 
     def test_options_of_print_stand_before_or_behind(self) -> None:
         parse = Print(self.world.session).parse

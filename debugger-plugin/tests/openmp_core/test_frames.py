@@ -5,7 +5,8 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from fake import Frame, Json, World, fact, member, stack
+from fake import Debugger, Frame, Inferior, Json, Thread, World, fact, member, refusing, stack
+from openmp_core import debugger as core
 from openmp_core.errors import CommandError
 from openmp_core.frames import Body, Elsewhere, Folded, Plain, Row
 
@@ -93,6 +94,32 @@ class Backtraces(unittest.TestCase):
         self.assertIsNone(self.rows())
         self.world.debugger.thread = None
         self.assertIsNone(self.rows())
+
+    def test_whatever_the_debugger_refuses_frames_stay_plain_or_are_folded(self) -> None:
+        folded = self.rows()
+        for of, interface in ((Debugger, core.Debugger), (Inferior, core.Inferior), (Thread, core.Thread)):
+            for name in sorted(interface.__abstractmethods__):
+                self.world.inferior.stops += 1
+                with self.subTest(f"{of.__name__}.{name}"), refusing(of, name):
+                    self.assertIn(self.rows(), (None, folded))
+
+    def test_if_threads_are_refused_frames_stay_plain(self) -> None:
+        with refusing(Inferior, "threads"):
+            self.assertIsNone(self.rows())
+
+    def test_what_is_refused_while_rows_are_printed_leaves_them_complete(self) -> None:
+        expected = self.rows()
+        rows = self.world.plugin.folding.rows(self.frames, lambda frame: frame)
+        assert rows is not None
+        with refusing(Inferior, "threads"):
+            self.assertEqual(list(rows), expected)
+
+    def test_a_frame_that_the_debugger_cannot_read_stays_plain(self) -> None:
+        for name in ("pc", "is_inline"):
+            with self.subTest(name), refusing(Frame, name):
+                rows = self.rows()
+                assert rows is not None
+                self.assertIn(Plain(self.frames[2]), rows)
 
     def test_waits_have_the_name_of_what_is_waited_for(self) -> None:
         cases: list[tuple[dict[str, Any], str]] = [

@@ -8,14 +8,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 import fake
 from openmp_core import Plugin, functions
 from openmp_core.frames import Elsewhere, Folded, Plain
-from stopped_process import StoppedProcess, lies_asleep, why_not
+from stopped_process import StoppedProcess, await_rest, why_not
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / "test-programs/programs/hang.c"
@@ -54,13 +53,14 @@ class Hanging(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             program = Path(directory) / "hang"
             subprocess.run([str(compiler), "-g", "-O0", "-fopenmp", str(PROGRAM), "-o", str(program)], check=True)
-            cls.process = subprocess.Popen([str(program)], stdout=subprocess.DEVNULL)
+            # Threads that wait sleep at once.
+            environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+            cls.process = subprocess.Popen([str(program)], stdout=subprocess.PIPE, env=environment)
             cls.addClassCleanup(cls.end)
-            deadline = time.monotonic() + PATIENCE
-            while not lies_asleep(cls.process.pid, THREADS):
-                if time.monotonic() > deadline:
-                    raise AssertionError(f"the program does not hang within {PATIENCE} s")
-                time.sleep(0.02)
+            assert cls.process.stdout is not None
+            # It prints a line when it begins.
+            cls.process.stdout.readline()
+            await_rest(cls.process.pid, THREADS, PATIENCE)
             try:
                 cls.inferior = StoppedProcess(cls.process.pid)
             except PermissionError as refusal:
@@ -76,7 +76,7 @@ class Hanging(unittest.TestCase):
     @classmethod
     def end(cls) -> None:
         cls.process.kill()
-        cls.process.wait()
+        cls.process.communicate()
 
     def run_command(self, line: str) -> str:
         name, _, argument = line.partition(" ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unittest
 from typing import Any
 
-from fake import Frame, Inferior, Thread, World, point, stack
+from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
 from openmp_core.stepping import behind_prologue, body_of
@@ -94,6 +94,12 @@ class Places(unittest.TestCase):
         self.world.run("delete")
         self.assertEqual(self.addresses(), [])
 
+    def test_a_stop_that_is_named_twice_is_refused_and_stays(self) -> None:
+        self.world.run("break parallel-begin")
+        with self.assertRaisesRegex(CommandError, "^Stop 1 is named more than once: nothing was deleted.$"):
+            self.world.run("delete 1 1")
+        self.assertEqual(self.addresses(), [0x9000, 0x9010])
+
 
 class Hits(unittest.TestCase):
     def setUp(self) -> None:
@@ -157,6 +163,15 @@ class Hits(unittest.TestCase):
             self.world.debugger.output(),
             "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\n",
         )
+
+    def test_what_the_debugger_refuses_to_say_of_a_stop_is_unknown(self) -> None:
+        self.world.run("break parallel-begin")
+        self.hit()
+        with refusing(Debugger, "newest_frame"):
+            self.world.plugin.stopped([self.world.debugger.active()[0]])
+        self.assertEqual(self.world.debugger.output(), "A parallel region begins. Details unknown: Remote connection closed\n")
+        with refusing(Debugger, "selected_inferior"):
+            self.world.plugin.stopped([])
 
     def test_at_other_breakpoints_nothing_is_said(self) -> None:
         self.world.run("break parallel-begin")
@@ -243,17 +258,16 @@ class Stepping(unittest.TestCase):
         self.debugger = World().debugger
         self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10), Function(0x2000, 0x2040, "a.c", 11)]
         self.debugger.lines = [(0x1000, 10, "a.c"), (0x1010, 10, "a.c"), (0x2000, 11, "a.c"), (0x2008, 0, "a.c"), (0x2010, 12, "a.c")]
-        self.debugger.instructions = ["push   %rbp", "call   0x2000 <body>", "ret"]
+        self.debugger.targets = [0x2000]
 
     def test_a_function_that_only_calls_another_leads_to_that(self) -> None:
         self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
-        self.debugger.instructions[1] = "bl 0x2000"
-        self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)
 
     def test_a_function_with_a_body_of_its_own_is_the_body(self) -> None:
-        for instructions in (["ret"], ["call 0x2000", "call 0x2000"], ["call *%rax"], ["call 0x2004"], ["call 0x9999"]):
-            self.debugger.instructions = instructions
-            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000, instructions)
+        cases: list[list[int | None]] = [[], [0x2000, 0x2000], [0x2000, None], [None], [0x2004], [0x9999]]
+        for targets in cases:
+            self.debugger.targets = targets
+            self.assertEqual(body_of(self.debugger, 0x1000), 0x1000, targets)
 
     def test_a_function_with_more_lines_is_the_body(self) -> None:
         self.debugger.lines.append((0x1020, 13, "a.c"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unittest
 
-from fake import Frame, World, stack
+from fake import Debugger, Frame, Inferior, Thread, World, refusing, stack
 from openmp_core import functions
 from openmp_core.errors import CommandError, DebuggerError, NotNow
 
@@ -48,6 +48,16 @@ class Variables(unittest.TestCase):
         with self.assertRaisesRegex(CommandError, '^No symbol "nowhere"'):
             self.world.run("print nowhere")
         self.assertIn('not known: No symbol "nowhere"', self.world.run("print -team 0.3 nowhere"))
+
+    def test_a_value_that_cannot_be_printed_is_not_looked_for_in_outer_frames(self) -> None:
+        own, main = self.world.threads[1].frames[1], self.world.threads[0].frames[2]
+        own.variables["lost"] = DebuggerError("no memory to print it")
+        with self.assertRaisesRegex(DebuggerError, "^no memory to print it$"):
+            self.world.run("print lost")
+        # Nor in another call of the thread that opened the region.
+        main.variables["total"] = DebuggerError("no memory to print it")
+        with self.assertRaisesRegex(DebuggerError, "^no memory to print it$"):
+            self.world.run("print total")
 
     def test_recursion_leaves_open_which_call_is_meant(self) -> None:
         main = self.world.threads[0].frames[2]
@@ -138,6 +148,13 @@ class Names(unittest.TestCase):
         self.names.enable(True)
         self.names.enable(False)
         self.assertEqual(self.shown(), [None, "mine", None, None])
+
+    def test_what_the_debugger_refuses_leaves_the_prompt_alone(self) -> None:
+        self.names.enable(True)
+        for of, name in ((Inferior, "threads"), (Thread, "give_name"), (Thread, "take_name"), (Debugger, "selected_inferior")):
+            self.world.inferior.stops += 1
+            with self.subTest(name), refusing(of, name):
+                self.world.plugin.prompt()
 
     def test_without_openmp_nothing_is_named(self) -> None:
         self.world.library.codes["ompd_process_initialize"] = 7
