@@ -86,6 +86,11 @@ pub const HANGS: &[Case] = &[
     // Which iteration is waited for is recorded nowhere: it expects no verdict.
     Case::of("hangs/missing_source"),
     Case::of("hangs/critical_left"),
+    Case::of("hangs/rescued"),
+    Case::with("hangs/rescued", &["-DNEST"]),
+    Case::with("hangs/rescued", &["-DEVENT"]).needs(Needs::OwnCompiler),
+    // What is in the memory of the lock alone tells whether it is free.
+    Case::with("hangs/rescued", &["-DSHARED"]).needs(Needs::Libgomp),
     // On libomp it does not hang, and expects no verdict.
     Case::of("hangs/fork_child"),
 ];

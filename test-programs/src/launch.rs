@@ -40,13 +40,16 @@ impl Env {
     }
 }
 
+/// With this in its environment a program takes locks, `taskwait` and `taskgroup` to be waited for by spinning.
+pub const TRUTH_SPINS: &str = "OMPD_TRUTH_SPINS";
+
 /// How to start a program.
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) executable: Executable,
     pub(crate) runtime: Runtime,
     env: Env,
-    variables: Vec<(String, String)>,
+    pub(crate) variables: Vec<(String, String)>,
     arguments: Vec<String>,
     core_directory: Option<PathBuf>,
     leads_group: bool,
@@ -155,7 +158,7 @@ impl Launch {
         }
         self.runtime.apply(self.executable.toolchain, &mut command)?;
         if self.runtime.is_kmp() {
-            command.env("OMPD_TRUTH_SPINS", "1");
+            command.env(TRUTH_SPINS, "1");
         }
         command.envs(self.env.variables().iter().copied());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));

@@ -51,7 +51,7 @@ pub use expect::{Expectation, Gone, Named, Situation, Verdict};
 pub use fake::{ChangedTarget, FakeTarget, user_regs};
 pub use hangs::{Case, HANGS, HEALTHY, Needs};
 pub use held::{Held, libomp_libraries};
-pub use launch::{Env, Launch, Process};
+pub use launch::{Env, Launch, Process, TRUTH_SPINS};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use offload::Offloading;
 pub use random::Random;

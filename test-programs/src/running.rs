@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use crate::launch::Process;
+use crate::launch::{Process, TRUTH_SPINS};
 use crate::observe::{await_blocked, parent_of};
 use crate::truth::{ProgramFacts, Truth};
 use crate::{Env, Executable, Launch, Runtime, Skip, await_all_blocked, await_asleep};
@@ -94,9 +94,10 @@ impl Launch {
     pub fn start_hanging(&self) -> Result<Running> {
         let running = self.start_expecting()?;
         let truth = &running.truth;
-        let kmp = self.runtime.is_kmp();
+        // On any runtime where the program was told so.
+        let spins = self.runtime.is_kmp() || self.variables.iter().any(|(name, _)| name == TRUTH_SPINS);
         await_blocked(running.pid, truth.threads.len(), |lwp| {
-            truth.thread(lwp).is_some_and(|thread| thread.wait.may_spin(kmp))
+            truth.thread(lwp).is_some_and(|thread| thread.wait.may_spin(spins))
         })?;
         Ok(running)
     }
@@ -313,7 +314,11 @@ impl Running {
         }
     }
 
-    fn say(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes to the standard input of the program.
+    ///
+    /// # Errors
+    /// When it does not read any more.
+    pub fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let stdin = self.stdin.as_mut().context("standard input is closed")?;
         stdin.write_all(bytes).context("writing to the program")
     }

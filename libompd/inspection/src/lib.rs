@@ -55,8 +55,8 @@ pub struct Inspection {
     pub threads: Vec<ProcessThread>,
     /// Every OpenMP runtime.
     pub runtimes: Vec<RuntimeSnapshot>,
-    /// What the kernel kept each thread waiting for.
-    pub os: Vec<os::OsThread>,
+    /// What the kernel kept each thread waiting for, and what may reach into the process from outside.
+    pub os: os::OsState,
     /// What waits for what, and the verdicts.
     pub waits_for: WaitsFor,
     /// Every thread's stack.

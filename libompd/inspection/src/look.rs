@@ -10,6 +10,7 @@ use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
+use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, LogicalStack, Stacks};
 
@@ -19,7 +20,7 @@ use crate::{Inspection, ProcessThread, Wanted, nameless};
 pub(crate) struct Read {
     snapshots: Vec<RawSnapshot>,
     stacks: Stacks,
-    os: Vec<os::OsThread>,
+    os: os::OsState,
     remembered: Remembered,
     /// How long a live process was held for it.
     pub(crate) pause: Option<Duration>,
@@ -32,7 +33,7 @@ pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], words: &[
     let stacks = Stacks::capture(target);
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
     let remembered = Remembered::read(target, words, &snapshots);
-    Read { snapshots, stacks, os: os::threads(target), remembered, pause: None, cpu: HashMap::new() }
+    Read { snapshots, stacks, os: os::read(target), remembered, pause: None, cpu: HashMap::new() }
 }
 
 /// Whether a thread is in no call of a runtime, as its whole stack shows.
@@ -65,7 +66,7 @@ pub(crate) fn finish(
     cache: &Cache,
 ) -> Inspection {
     let Read { snapshots, stacks, mut os, remembered, pause, cpu } = read;
-    os::find_yielding(target, &mut os);
+    os::find_yielding(target, &mut os.threads);
     let stacks = &stacks;
     let report = ompd_stack::Report::of(target, runtimes, &snapshots, stacks, cache);
     let lines = Lines { target, cache, code: OnceCell::new() };
@@ -107,12 +108,19 @@ pub(crate) fn finish(
     let unseen = nameless.iter().filter(|_| runtimes.is_empty());
     issues.extend(unseen.map(|path| Issue::new(path.as_str(), Trouble::NoSymbols)));
     let bases: Vec<_> = snapshots.iter().map(|snapshot| snapshot.instance.base).collect();
+    os.shared = os::find_shared(target, &snapshots);
+    let mut waits_for = waits_for::judge(&snapshots, &os);
+    // Symbol tables of all files are looked at, which only a hang is worth.
+    if !waits_for.verdicts.is_empty() && os.signals == Signals::NotRecorded {
+        os.signals = os::find_handlers(target, &bases);
+        waits_for = waits_for::judge(&snapshots, &os);
+    }
     Inspection {
         kind: target.kind(),
         process: target.process().clone(),
         tools: companion::tools(target, &bases),
         threads,
-        waits_for: waits_for::judge(&snapshots, &os),
+        waits_for,
         os,
         runtimes: snapshots,
         stacks: report,

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ompd_process::Addr;
+use ompd_process::{Addr, TargetKind};
 use ompd_runtime::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use ompd_runtime::model::*;
-use ompd_runtime::os::{Blocked, Signals};
+use ompd_runtime::os::{Blocked, Sharing, Signals};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict, has_detached};
 
 use crate::escape::escape;
@@ -139,13 +139,13 @@ impl Teller<'_> {
     fn matters(&self, lwp: i32, verdict: &Verdict) -> bool {
         let graph = &self.inspection.waits_for.graph;
         graph.is_waiting(lwp)
-            || verdict.certainty == Certainty::Suspect
+            || verdict.rests_on_calls
                 && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
     }
 
     fn blocked(&self, lwp: i32) -> Blocked {
-        self.inspection.os.iter().find(|os| os.lwp == lwp).map_or(Blocked::No, |os| os.blocked)
+        self.inspection.os.threads.iter().find(|os| os.lwp == lwp).map_or(Blocked::No, |os| os.blocked)
     }
 
     fn in_some_team(&self, lwp: i32) -> bool {
@@ -207,7 +207,7 @@ impl Teller<'_> {
             Situation::OrphanedWorksharing => {
                 format!("a worksharing construct was met by some threads of {team} only")
             }
-            Situation::MissingMember if verdict.certainty == Certainty::Suspect => {
+            Situation::MissingMember if verdict.rests_on_calls => {
                 format!("{team} waits at a barrier for threads that wait for something outside of the process")
             }
             Situation::MissingMember => {
@@ -300,6 +300,10 @@ impl Teller<'_> {
         if self.core.contains(&Node::Anyone) {
             lines.extend(self.rest(verdict));
         }
+        lines.extend(self.shared(verdict));
+        if verdict.certainty == Certainty::Suspect {
+            lines.extend(self.handlers());
+        }
         if !verdict.held_up.is_empty() {
             let held = words::count(verdict.held_up.len(), "more thread");
             let verb = if verdict.held_up.len() == 1 { "waits" } else { "wait" };
@@ -308,6 +312,42 @@ impl Teller<'_> {
             lines.push(format!("{held} {verb} for these: LWP {}{dots}", lwps.join(", ")));
         }
         lines
+    }
+
+    /// What of a hang other processes may end.
+    fn shared(&self, verdict: &Verdict) -> Vec<String> {
+        let locks = verdict.core.iter().filter_map(|node| match node {
+            Node::Lock(runtime, id) => self.inspection.runtimes[*runtime].lock(*id).map(|lock| lock.object),
+            Node::Word(_, word) => Some(Addr(*word)),
+            _ => None,
+        });
+        let told = locks.filter_map(|lock| match self.inspection.os.shared.get(&lock)? {
+            Sharing::Shared => Some(format!(
+                "{lock} lies in memory that other processes may have as well: one of them may set it free"
+            )),
+            Sharing::Unknown => Some(format!("whether another process can set {lock} free is not known")),
+        });
+        told.take(SHOWN).collect()
+    }
+
+    /// Which handlers of signals may end a hang.
+    fn handlers(&self) -> Option<String> {
+        let source = match self.inspection.kind {
+            TargetKind::Debugged => "the debugger does not tell",
+            _ => "a core does not record",
+        };
+        match &self.inspection.os.signals {
+            Signals::Handled(0) => None,
+            Signals::NotRecorded => Some(format!("{source} handlers of signals: one may let a thread go on")),
+            Signals::Possible(module) => Some(format!(
+                "{source} handlers of signals: {} can have set one, which may let a thread go on",
+                escape(module.rsplit('/').next().unwrap_or(module))
+            )),
+            signals => {
+                let names: Vec<String> = signals.numbers().map(words::signal_name).collect();
+                Some(format!("a handler may let a thread go on, when a signal arrives: {}", names.join(", ")))
+            }
+        }
     }
 
     /// A thread in a region that got no other because no more levels may be active.
@@ -494,7 +534,7 @@ impl Teller<'_> {
     fn rest(&self, verdict: &Verdict) -> Option<String> {
         let graph = &self.inspection.waits_for.graph;
         let (mut parked, mut asleep, mut outside) = (0, 0, 0);
-        for os in &self.inspection.os {
+        for os in &self.inspection.os.threads {
             match os.blocked {
                 _ if graph.is_waiting(os.lwp) => {}
                 _ if graph.is_parked(os.lwp) => parked += 1,
@@ -508,10 +548,7 @@ impl Teller<'_> {
             parts.push(format!("{parked} idle in a pool"));
         }
         if asleep > 0 {
-            let handler = self.inspection.os.iter().any(|os| os.signals != Signals::Quiet);
-            let or =
-                if handler && verdict.certainty == Certainty::Suspect { ", or the handler of a signal," } else { "" };
-            parts.push(format!("{asleep} asleep until another thread of the process{or} wakes them"));
+            parts.push(format!("{asleep} asleep until another thread of the process wakes them"));
         }
         if outside > 0 {
             parts.push(format!("{outside} in system calls without a time limit"));

@@ -1,6 +1,6 @@
 //! Phrases the views share.
 
-use ompd_process::Addr;
+use ompd_process::{Addr, machine};
 use ompd_runtime::model::*;
 
 use crate::escape::escape;
@@ -184,20 +184,17 @@ pub fn dependence(dependence: &Dependence) -> String {
     format!("{kind}: {name}")
 }
 
-/// `signal 6 (SIGABRT)` for the signals that make core files.
+/// `signal 6 (SIGABRT)`.
 pub fn signal(number: i32) -> String {
-    let name = match number {
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        11 => "SIGSEGV",
-        31 => "SIGSYS",
-        _ => return format!("signal {number}"),
-    };
-    format!("signal {number} ({name})")
+    match u32::try_from(number).ok().and_then(machine::signal_name) {
+        Some(name) => format!("signal {number} ({name})"),
+        None => format!("signal {number}"),
+    }
+}
+
+/// `SIGALRM`, or its number where it has no name.
+pub fn signal_name(number: u32) -> String {
+    machine::signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned)
 }
 
 /// An iteration of a doacross loop: `5`, or `(1, 3)` in nested loops.

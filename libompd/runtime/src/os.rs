@@ -3,9 +3,11 @@
 //! Only what proves that a thread cannot go on by itself is told apart: a futex without a time limit, which only a thread
 //! of the same process can end (futex(2)), and calls that wait for something outside of the process.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use ompd_process::{Addr, Syscall, Target, TargetExt};
+use ompd_process::{Addr, Module, Syscall, Target, TargetExt};
+
+use crate::model::RuntimeSnapshot;
 
 /// What keeps one thread from executing code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,16 +26,59 @@ pub enum Blocked {
     Yields,
 }
 
-/// What the handlers of signals may do for threads of the process that sleep: a handler may post a semaphore, for instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Signals whose handlers may let threads go on: a handler may unset a lock, fulfil an event, or post a semaphore.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signals {
-    /// There are none, or only of signals that nothing sends unless somebody wants to end the process or it does something
-    /// wrong.
-    Quiet,
-    /// Somebody may send one, or it is not known which handlers there are.
-    FromOutside,
-    /// One is of a kind that the kernel sends when time has passed or input is there (`setitimer`, `timer_create`, `O_ASYNC`).
-    Timers,
+    /// Those that somebody may send, that have a handler, and that some thread does not block: bit N-1 for signal N. Left out are
+    /// those that nothing sends unless somebody wants to end the process or it does something wrong.
+    Handled(u64),
+    /// The source does not record handlers.
+    NotRecorded,
+    /// Nor does it, and this module can set some: its path (text of the target).
+    Possible(String),
+}
+
+impl Signals {
+    /// True if a handler may run.
+    pub fn may_arrive(&self) -> bool {
+        *self != Signals::Handled(0)
+    }
+
+    /// True if one is of a kind that the kernel sends when time has passed or input is there (`setitimer`, `timer_create`,
+    /// `O_ASYNC`).
+    pub(crate) fn of_timers(&self) -> bool {
+        self.numbers().any(|number| number >= FIRST_REAL_TIME || TIMER_SIGNALS.contains(&number))
+    }
+
+    /// The numbers of those that are known, in order.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        let mask = if let Signals::Handled(mask) = self { *mask } else { 0 };
+        (1..=u64::BITS).filter(move |number| has_signal(mask, *number))
+    }
+}
+
+fn has_signal(mask: u64, number: u32) -> bool {
+    mask >> (number - 1) & 1 == 1
+}
+
+/// What is known of a word that threads wait at and that may not be the process's alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// It lies in memory that other processes may have as well (`MAP_SHARED`).
+    Shared,
+    /// Whether it does is not known.
+    Unknown,
+}
+
+/// What the kernel shows of a process at one stop.
+#[derive(Debug, Clone)]
+pub struct OsState {
+    /// Its threads, in LWP order.
+    pub threads: Vec<OsThread>,
+    /// Handlers of signals that may run in it.
+    pub signals: Signals,
+    /// Of the locks that threads wait for: those that another process may set free, or might, by address.
+    pub shared: BTreeMap<Addr, Sharing>,
 }
 
 /// One thread of the operating system.
@@ -43,27 +88,72 @@ pub struct OsThread {
     pub lwp: i32,
     /// What keeps it waiting.
     pub blocked: Blocked,
-    /// What may happen in its process besides what its threads do.
-    pub signals: Signals,
 }
 
-/// Signals by which the process is asked to end, or told what it has done wrong: SIGINT, SIGQUIT, SIGTERM; SIGILL, SIGTRAP,
+/// Signals by which the process is asked to end, or told what it has done wrong: SIGINT, SIGQUIT, SIGTERM, SIGXCPU; SIGILL, SIGTRAP,
 /// SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGPIPE, SIGXFSZ, SIGSYS. The last two are those of the C library itself, which ends
 /// threads by them and sets user ids (signal(7), nptl(7)).
-const QUIET_SIGNALS: [u32; 14] = [2, 3, 15, 4, 5, 6, 7, 8, 11, 13, 25, 31, 32, 33];
+const QUIET_SIGNALS: [u32; 15] = [2, 3, 15, 24, 4, 5, 6, 7, 8, 11, 13, 25, 31, 32, 33];
 /// SIGALRM, SIGVTALRM, SIGPROF, SIGIO. So are all real-time signals.
 const TIMER_SIGNALS: [u32; 4] = [14, 26, 27, 29];
 const FIRST_REAL_TIME: u32 = 34;
 
-/// `handled`: bit N-1 for signal N, as far as it is known.
-fn signals(handled: Option<u64>) -> Signals {
-    let Some(handled) = handled else { return Signals::FromOutside };
-    let mut loud = (1..=u64::BITS).filter(|n| handled >> (n - 1) & 1 == 1 && !QUIET_SIGNALS.contains(n)).peekable();
-    match (loud.peek().is_some(), loud.any(|n| n >= FIRST_REAL_TIME || TIMER_SIGNALS.contains(&n))) {
-        (_, true) => Signals::Timers,
-        (true, false) => Signals::FromOutside,
-        (false, false) => Signals::Quiet,
+/// By the masks of those with a handler, and of those that each thread blocks, where it is known.
+fn signals(handled: Option<u64>, blocked: impl IntoIterator<Item = Option<u64>>) -> Signals {
+    let Some(handled) = handled else { return Signals::NotRecorded };
+    let everywhere = blocked.into_iter().fold(u64::MAX, |all, own| all & own.unwrap_or(0));
+    let quiet = QUIET_SIGNALS.iter().fold(0, |mask, number| mask | 1 << (number - 1));
+    Signals::Handled(handled & !everywhere & !quiet)
+}
+
+/// Functions that set the handler of a signal: those of the C library (signal(2), sigaction(2), sigvec(3), sigset(3),
+/// sysv_signal(3)).
+const SETTERS: [&str; 8] =
+    ["sigaction", "__sigaction", "signal", "bsd_signal", "__sysv_signal", "sysv_signal", "sigset", "sigvec"];
+/// How the names of those of libgfortran begin (intrinsics/signal.c, intrinsics/alarm.c).
+const FORTRAN_SETTERS: [&str; 2] = ["_gfortran_signal_", "_gfortran_alarm_"];
+/// How the names of libraries begin whose own handlers only tell of errors in the program (libgfortran/runtime/compile_options.c).
+const QUIET_LIBRARIES: [&str; 1] = ["libgfortran.so"];
+
+/// Which handlers there may be in a process of whose handlers nothing is recorded, by what its modules call. `runtimes` are
+/// the bases of those of OpenMP, whose handlers end the process (`__kmp_install_signals`). System calls without the C library
+/// are not found. To be called once the target runs again.
+pub fn find_handlers(target: &dyn Target, runtimes: &[Addr]) -> Signals {
+    let sets = |name: &str| SETTERS.contains(&name) || FORTRAN_SETTERS.iter().any(|setter| name.starts_with(setter));
+    let may_set = |module: &&Module| match &module.file {
+        // A program that has the C library in it has these functions, whether it calls them or not.
+        Ok(file) if file.is_program() && file.needed().is_empty() => true,
+        Ok(file) => {
+            let names = file.relocations().values().filter_map(|relocation| relocation.symbol.as_deref());
+            let quiet = |name: String| QUIET_LIBRARIES.iter().any(|library| name.starts_with(library));
+            !runtimes.contains(&module.base()) && names.into_iter().any(sets) && !file.soname().is_some_and(quiet)
+        }
+        Err(_) => true,
+    };
+    match target.modules().iter().find(may_set) {
+        Some(module) => Signals::Possible(module.path.clone()),
+        None => Signals::Handled(0),
     }
+}
+
+/// Finds out which of the locks that threads wait for others than this process may set free.
+pub fn find_shared(target: &dyn Target, snapshots: &[RuntimeSnapshot]) -> BTreeMap<Addr, Sharing> {
+    let waits = snapshots.iter().flat_map(|snapshot| {
+        let waits = snapshot.threads.iter().filter_map(|thread| thread.wait.value()?.as_ref());
+        let locks = waits.filter(|wait| wait.kind.is_for_lock());
+        locks.filter_map(|wait| match wait.lock.and_then(|id| snapshot.lock(id)) {
+            // The lock is in the runtime's own memory, and the program has a number or address for it.
+            Some(lock) if lock.variable_word.is_some() => None,
+            Some(lock) => Some(lock.object),
+            None => Some(wait.object),
+        })
+    });
+    let sharing = |object: Addr| match target.is_shared(object) {
+        Some(false) => None,
+        Some(true) => Some((object, Sharing::Shared)),
+        None => Some((object, Sharing::Unknown)),
+    };
+    waits.filter_map(sharing).collect()
 }
 
 /// Bytes above the thread pointer in which the C library keeps the id of the thread (`struct pthread` of glibc).
@@ -74,20 +164,21 @@ const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_CLOCK_REALTIME: u64 = 256;
 
-/// What every thread of the target waits for, in LWP order. To be called while the target is stopped.
-pub fn threads(target: &dyn Target) -> Vec<OsThread> {
+/// What every thread of the target waits for, and which handlers of signals may run. To be called while the target is stopped.
+/// Shared memory is for [`find_shared`].
+pub fn read(target: &dyn Target) -> OsState {
     let pointers: HashMap<i32, Addr> =
         target.threads().iter().filter_map(|t| Some((t.lwp, t.thread_pointer()?))).collect();
-    let signals = signals(target.process().handled_signals);
+    let signals = signals(target.process().handled_signals, target.threads().iter().map(|t| t.blocked_signals));
     let of = |thread: &ompd_process::Thread| {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread { lwp: thread.lwp, blocked, signals }
+        OsThread { lwp: thread.lwp, blocked }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
-    threads
+    OsState { threads, signals, shared: BTreeMap::new() }
 }
 
 /// Finds out which of the threads offer their processor to others. Symbol tables are looked at, which may take long: to be
@@ -173,17 +264,22 @@ mod tests {
 
     #[test]
     fn handlers_that_may_let_threads_go_on() {
-        let of = |numbers: &[u32]| signals(Some(numbers.iter().fold(0, |mask, n| mask | 1 << (n - 1))));
-        assert_eq!(of(&[]), Signals::Quiet);
+        let mask = |numbers: &[u32]| numbers.iter().fold(0, |mask, n| mask | 1 << (n - 1));
+        let of = |numbers: &[u32]| signals(Some(mask(numbers)), [None, Some(mask(&[12]))]);
+        let named = |numbers: &[u32]| of(numbers).numbers().collect::<Vec<_>>();
+        assert!(!of(&[]).may_arrive());
         // What Python handles, and a program with fault handlers on the C library's own signals.
-        assert_eq!(of(&[2]), Signals::Quiet);
-        assert_eq!(of(&[4, 6, 7, 8, 11, 32, 33]), Signals::Quiet);
-        assert_eq!(of(&[10]), Signals::FromOutside);
-        assert_eq!(of(&[2, 17]), Signals::FromOutside);
-        assert_eq!(of(&[10, 14]), Signals::Timers);
-        assert_eq!(of(&[34]), Signals::Timers);
-        assert_eq!(of(&[64]), Signals::Timers);
+        assert!(!of(&[2]).may_arrive());
+        assert!(!of(&[4, 6, 7, 8, 11, 32, 33]).may_arrive());
+        assert_eq!((named(&[2, 10]), of(&[10]).of_timers()), (vec![10], false));
+        assert_eq!((named(&[2, 17]), of(&[17]).of_timers()), (vec![17], false));
+        assert_eq!((named(&[10, 14, 64]), of(&[10, 14]).of_timers()), (vec![10, 14, 64], true));
+        assert!(of(&[34]).of_timers() && of(&[64]).of_timers());
+        // One thread blocks it, another is not known to.
+        assert_eq!(named(&[12]), [12]);
+        assert!(!signals(Some(mask(&[12, 14])), [Some(mask(&[12, 14])), Some(mask(&[14, 12, 3]))]).may_arrive());
         // A core.
-        assert_eq!(signals(None), Signals::FromOutside);
+        assert_eq!(signals(None, [None]), Signals::NotRecorded);
+        assert!(Signals::NotRecorded.may_arrive());
     }
 }

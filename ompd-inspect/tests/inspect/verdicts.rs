@@ -3,8 +3,11 @@
 use crate::common;
 use std::io::Write as _;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use test_programs::{
-    Case, Env, HANGS, HEALTHY, Launch, Opt, Runtime, Toolchain, Truth, build, can_build, combinations, compare_verdicts,
+    Case, Env, HANGS, HEALTHY, Launch, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build, can_build,
+    combinations, compare_verdicts,
 };
 
 fn first_lines(how: &str, word: &str, expected: &str) {
@@ -153,6 +156,57 @@ fn healthy(program: &str) {
     });
 }
 
+/// What a hang is suspected to be waiting for is told, and it does come: then the program goes on.
+fn comes_from_outside(flags: &[&str], spins: bool, words: &str, let_go: impl Fn(&mut Running)) {
+    let mut tried = 0;
+    for (toolchain, runtime) in combinations() {
+        let is_case = |case: &&Case| case.program == "hangs/rescued" && case.flags == flags;
+        let case = HANGS.iter().find(is_case).expect("the variant is listed");
+        if !case.works(toolchain, runtime) {
+            continue;
+        }
+        let executable = build(case.program, toolchain, Opt::O2, flags).expect("the program builds");
+        let mut launch = Launch::new(&executable, runtime, Env::Stock);
+        if spins {
+            launch = launch.variable("OMP_WAIT_POLICY", "active").variable(TRUTH_SPINS, "1");
+        }
+        let mut running = launch.start_hanging().expect("the program hangs");
+        let what = format!("{flags:?} {toolchain:?} on {runtime:?}");
+        let (text, ..) = common::texts(&common::run(&["waits", &running.pid.to_string()]));
+        let plain: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plain.contains("SUSPECT") && !plain.contains("DEADLOCK"), "{what}: {text}");
+        assert!(plain.contains(words), "{what}: {text}");
+        let_go(&mut running);
+        running.await_round(1).expect("it goes on");
+        tried += 1;
+    }
+    assert!(tried > 0 || combinations().is_empty());
+}
+
+#[test]
+fn a_handler_that_unsets_a_lock() {
+    for flags in [&[] as &[&str], &["-DNEST"], &["-DEVENT"]] {
+        comes_from_outside(
+            flags,
+            false,
+            "a handler may let a thread go on, when a signal arrives: SIGUSR1",
+            |running| {
+                kill(Pid::from_raw(running.pid), Signal::SIGUSR1).expect("the process is there");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_lock_in_memory_of_two_processes() {
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return Skip::because("threads that are to spin need a processor each").show();
+    }
+    let words = "lies in memory that other processes may have as well";
+    // A thread that sleeps at a lock is not called by another process.
+    comes_from_outside(&["-DSHARED"], true, words, |running| running.say(b"\n").expect("it reads"));
+}
+
 macro_rules! programs {
     ($how:ident in $directory:literal of $all:ident, $tested:ident: $($name:ident),*) => {
         $( #[test] fn $name() { $how(concat!($directory, "/", stringify!($name))); } )*
@@ -168,7 +222,7 @@ macro_rules! programs {
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
     lock_cycle, lock_cycle_cpp, lock_cycle_fortran, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
-    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, fork_child);
+    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
     idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,

@@ -238,6 +238,12 @@ impl RewoundCall {
     }
 }
 
+/// The name of a signal of Linux; real-time signals have none. Numbers are the same on all machines in the table.
+pub fn signal_name(number: u32) -> Option<&'static str> {
+    let signal = nix::sys::signal::Signal::try_from(i32::try_from(number).ok()?).ok()?;
+    Some(signal.as_str())
+}
+
 /// The system calls of a machine.
 #[derive(Debug)]
 pub struct Calls {

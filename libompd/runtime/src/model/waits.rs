@@ -88,6 +88,11 @@ impl WaitKind {
         })
     }
 
+    /// True for what is set free by whoever holds it, and not by a task or a thread that comes.
+    pub fn is_for_lock(self) -> bool {
+        matches!(self, WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex)
+    }
+
     /// That state as a fact of the same origin as the wait.
     pub(crate) fn state_fact(self, origin: Origin) -> Fact<State> {
         match self.state() {

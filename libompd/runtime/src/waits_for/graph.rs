@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use ompd_layout::Origin;
+use ompd_process::Addr;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::icvs::{ACTIVE_LEVELS, MAX_ACTIVE_LEVELS};
 use crate::model::*;
-use crate::os::{Blocked, OsThread, Signals};
+use crate::os::{Blocked, OsState, OsThread};
 
 /// Index of a runtime among the snapshots.
 pub type RuntimeIndex = usize;
@@ -77,7 +78,7 @@ impl Graph {
     /// What waits for what. With `frozen`, threads that are blocked in a call from outside count as unable to get on unless
     /// some other thread of the process is: so they are if what they wait for has to come from the process itself. So do
     /// those that wait in a loop for a partner that a region has not got.
-    pub fn of(snapshots: &[RuntimeSnapshot], os: &[OsThread], frozen: bool) -> Graph {
+    pub fn of(snapshots: &[RuntimeSnapshot], os: &OsState, frozen: bool) -> Graph {
         let mut builder = Builder::new(snapshots, os, frozen);
         builder.build();
         builder.graph
@@ -86,7 +87,7 @@ impl Graph {
     /// The same, with all doubts the other way round: who may be about to let others go on, or was met between one step of a wait
     /// and the next, counts as waiting. Nothing is proven by it; but where even so something can get on, another look will not
     /// find a hang.
-    pub(super) fn doubtful(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> Graph {
+    pub(super) fn doubtful(snapshots: &[RuntimeSnapshot], os: &OsState) -> Graph {
         let mut builder = Builder::new(snapshots, os, true);
         builder.doubtful = true;
         builder.build();
@@ -228,7 +229,7 @@ pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
 
 struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
-    os: &'a [OsThread],
+    os: &'a OsState,
     frozen: bool,
     /// See [`Graph::doubtful`].
     doubtful: bool,
@@ -248,7 +249,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(snapshots: &'a [RuntimeSnapshot], os: &'a [OsThread], frozen: bool) -> Self {
+    fn new(snapshots: &'a [RuntimeSnapshot], os: &'a OsState, frozen: bool) -> Self {
         let explicit = |snapshot: &'a RuntimeSnapshot| {
             let all = (0..snapshot.tasks.len()).map(TaskId).zip(&snapshot.tasks);
             all.filter(|(_, task)| task.kind.get().is_some_and(TaskKind::is_explicit))
@@ -276,7 +277,7 @@ impl<'a> Builder<'a> {
             os,
             frozen,
             doubtful: false,
-            awake: os.iter().any(|os| matches!(os.blocked, Blocked::No | Blocked::Yields)),
+            awake: os.threads.iter().any(|os| matches!(os.blocked, Blocked::No | Blocked::Yields)),
             graph: Graph {
                 graph: DiGraph::new(),
                 index: HashMap::new(),
@@ -305,7 +306,7 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        for os in self.os {
+        for os in &self.os.threads {
             self.thread(*os, by_lwp.get(&os.lwp).map_or(&[], Vec::as_slice));
         }
         // A task that is ready might do it as well, if there were a thread to execute it.
@@ -313,7 +314,7 @@ impl<'a> Builder<'a> {
             let ids = (0..snapshot.tasks.len()).map(TaskId).filter(|id| is_ready(snapshot, *id));
             ids.take(READY_TASKS).map(move |id| Node::Task(runtime, id))
         });
-        let threads = self.os.iter().map(|os| Node::Thread(os.lwp));
+        let threads = self.os.threads.iter().map(|os| Node::Thread(os.lwp));
         let anyone: Vec<Node> = threads.chain(ready).collect();
         self.set(Node::Anyone, Mode::Any, anyone);
         while let Some(node) = self.open.pop() {
@@ -375,11 +376,10 @@ impl<'a> Builder<'a> {
             Blocked::Futex(_) if self.awake && known.iter().any(|(_, t)| t.wait.value().is_none()) => {
                 self.set(node, Mode::Free, Vec::new());
             }
-            Blocked::Futex(_) => match os.signals {
-                Signals::Timers => self.set(node, Mode::Free, Vec::new()),
-                Signals::FromOutside if !self.frozen => self.set(node, Mode::Free, Vec::new()),
-                Signals::FromOutside | Signals::Quiet => self.set(node, Mode::Any, vec![Node::Anyone]),
-            },
+            // Handlers post semaphores and send notice: that is what they are for.
+            Blocked::Futex(_) if self.os.signals.of_timers() => self.set(node, Mode::Free, Vec::new()),
+            Blocked::Futex(_) if self.os.signals.may_arrive() && !self.frozen => self.set(node, Mode::Free, Vec::new()),
+            Blocked::Futex(_) => self.set(node, Mode::Any, vec![Node::Anyone]),
             Blocked::Outside(_) if self.frozen => self.set(node, Mode::Any, vec![Node::Anyone]),
             // Between two looks at what it waits for it offers its processor to others.
             Blocked::Yields | Blocked::No
@@ -419,7 +419,7 @@ impl<'a> Builder<'a> {
         let snapshot = &self.snapshots[runtime];
         let awake = |lwp: &i32| {
             let wait = snapshot.thread_by_lwp(*lwp).and_then(|t| t.wait.value()).and_then(Option::as_ref);
-            let os = self.os.binary_search_by_key(lwp, |os| os.lwp).ok().and_then(|at| self.os.get(at));
+            let os = self.os.threads.binary_search_by_key(lwp, |os| os.lwp).ok().and_then(|at| self.os.threads.get(at));
             wait.zip(os)
                 .is_none_or(|(wait, os)| !(is_asleep(wait, *os) || self.frozen && os.blocked == Blocked::Yields))
         };
@@ -535,6 +535,7 @@ impl<'a> Builder<'a> {
                     None => (Mode::Any, self.tasks(runtime, self.children[runtime].get(&id)).1),
                 }
             }
+            Node::Word(_, word) if self.is_others(Addr(word)) => (Mode::Free, Vec::new()),
             Node::Word(..) => (Mode::Any, vec![Node::Anyone]),
             Node::Lock(runtime, id) => self.lock(runtime, id),
             Node::Ordered(runtime, team) => self.ordered(runtime, team),
@@ -598,16 +599,23 @@ impl<'a> Builder<'a> {
     fn lock(&self, runtime: RuntimeIndex, id: LockId) -> (Mode, Vec<Node>) {
         let Some(lock) = self.snapshots[runtime].lock(id) else { return (Mode::Free, Vec::new()) };
         match &lock.owner {
-            _ if lock.held.get() == Some(false) => (Mode::Free, Vec::new()),
+            _ if lock.held.get() == Some(false) || self.is_others(lock.object) => (Mode::Free, Vec::new()),
             Fact::Known { value: None, .. } => (Mode::Free, Vec::new()),
-            Fact::Known { value: Some(Owner::Thread(lwp)), .. } => match self.os.iter().any(|os| os.lwp == *lwp) {
-                true => (Mode::Any, vec![Node::Thread(*lwp)]),
-                false => (Mode::Free, Vec::new()),
-            },
+            Fact::Known { value: Some(Owner::Thread(lwp)), .. } => {
+                match self.os.threads.iter().any(|os| os.lwp == *lwp) {
+                    true => (Mode::Any, vec![Node::Thread(*lwp)]),
+                    false => (Mode::Free, Vec::new()),
+                }
+            }
             Fact::Known { value: Some(Owner::Task(task)), .. } => (Mode::Any, vec![Node::Task(runtime, *task)]),
             Fact::Known { value: Some(Owner::Gone(_)), .. } => (Mode::Any, vec![Node::GoneOwner(runtime, id)]),
             Fact::Unknown { .. } => (Mode::Any, vec![Node::Anyone]),
         }
+    }
+
+    /// Another process may set this lock free, or it is not known that none can.
+    fn is_others(&self, lock: Addr) -> bool {
+        !self.frozen && self.os.shared.contains_key(&lock)
     }
 
     fn ordered(&self, runtime: RuntimeIndex, id: TeamId) -> (Mode, Vec<Node>) {

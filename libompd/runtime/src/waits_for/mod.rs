@@ -21,7 +21,7 @@ pub use graph::{Graph, Node, RuntimeIndex};
 pub use situation::{Situation, has_detached};
 
 use crate::model::RuntimeSnapshot;
-use crate::os::OsThread;
+use crate::os::{Blocked, OsState, OsThread};
 
 /// How certain a verdict is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ impl Certainty {
 pub struct Verdict {
     /// How certain it is.
     pub certainty: Certainty,
+    /// It is one only if no call returns that a thread of it is in, and that waits for something outside of the process.
+    pub rests_on_calls: bool,
     /// What kind of hang it is.
     pub situation: Situation,
     /// The cycle, or whatever waits for each other: threads first, each before what it waits for.
@@ -65,12 +67,12 @@ pub struct WaitsFor {
 }
 
 /// Judges a process: `snapshots` of all its runtimes and what its threads were blocked in, of one stop.
-pub fn judge(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> WaitsFor {
+pub fn judge(snapshots: &[RuntimeSnapshot], os: &OsState) -> WaitsFor {
     let graph = Graph::of(snapshots, os, false);
-    let mut verdicts = verdicts(&graph, snapshots, os, Certainty::Deadlock);
+    let mut verdicts = verdicts(&graph, snapshots, os, false);
     if verdicts.is_empty() {
         let frozen = Graph::of(snapshots, os, true);
-        verdicts = self::verdicts(&frozen, snapshots, os, Certainty::Suspect);
+        verdicts = self::verdicts(&frozen, snapshots, os, true);
         if !verdicts.is_empty() {
             return WaitsFor { graph: frozen, verdicts };
         }
@@ -80,12 +82,15 @@ pub fn judge(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> WaitsFor {
 
 /// True if a process of which there is no verdict may hang all the same: no thread of it was seen to be able to get on, but some
 /// were met in an instant that tells nothing. Another look may find them elsewhere.
-pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &[OsThread]) -> bool {
+pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &OsState) -> bool {
     let graph = Graph::doubtful(snapshots, os);
-    !verdicts(&graph, snapshots, os, Certainty::Suspect).is_empty()
+    !verdicts(&graph, snapshots, os, true).is_empty()
 }
 
-fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &[OsThread], certainty: Certainty) -> Vec<Verdict> {
+fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: bool) -> Vec<Verdict> {
+    // Whatever waits for what, the handler of a signal may end it.
+    let proven = !frozen && !os.signals.may_arrive();
+    let certainty = if proven { Certainty::Deadlock } else { Certainty::Suspect };
     let inner = graph.inner();
     let stuck = graph.stuck();
     let is_waiting = |node: NodeIndex| matches!(inner[node], Node::Thread(lwp) if graph.is_waiting(lwp));
@@ -124,8 +129,12 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &[OsThread], certa
         };
         let mut held_up: Vec<i32> = waiters.iter().filter_map(lwp).collect();
         held_up.sort_unstable();
-        let situation = situation::of(graph, &nodes, snapshots, os, certainty);
-        found.push(Verdict { certainty, situation, core: nodes, held_up });
+        let in_call = |os: &OsThread| {
+            matches!(os.blocked, Blocked::Outside(_) | Blocked::Yields) && nodes.contains(&Node::Thread(os.lwp))
+        };
+        let rests_on_calls = frozen && os.threads.iter().any(in_call);
+        let situation = situation::of(graph, &nodes, snapshots, &os.threads, rests_on_calls);
+        found.push(Verdict { certainty, rests_on_calls, situation, core: nodes, held_up });
     }
     found
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use super::Certainty;
 use super::graph::{Graph, Node, exhausted, has_hidden};
 use crate::entry::Construct;
 use crate::model::*;
@@ -62,7 +61,7 @@ pub(super) fn of(
     core: &[Node],
     snapshots: &[RuntimeSnapshot],
     os: &[OsThread],
-    certainty: Certainty,
+    rests_on_calls: bool,
 ) -> Situation {
     let has = |test: &dyn Fn(&Node) -> bool| core.iter().any(test);
     let barriers: HashSet<(usize, TeamId, bool)> = core
@@ -105,9 +104,9 @@ pub(super) fn of(
         Situation::DependenceCycle
     } else if has(&task_in(TaskState::Ready)) {
         Situation::TaskNeverRun
-    } else if certainty == Certainty::Suspect && lonely(core, snapshots, os) {
+    } else if rests_on_calls && lonely(core, snapshots, os) {
         Situation::NestedExhausted
-    } else if certainty == Certainty::Suspect {
+    } else if rests_on_calls {
         if barriers.is_empty() { Situation::ClosedWaits } else { Situation::MissingMember }
     } else if has(&|node| *node == Node::Anyone) || !has(&is_lock) {
         Situation::ClosedWaits

@@ -5,9 +5,13 @@ use ompd_process::Addr;
 
 use super::*;
 use crate::model::*;
-use crate::os::{Blocked, Signals};
+use std::collections::BTreeMap;
+
+use crate::os::{Blocked, OsThread, Sharing, Signals};
 
 const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
+const SIGUSR1: Signals = Signals::Handled(1 << 9);
+const SIGALRM: Signals = Signals::Handled(1 << 13);
 const WHY: &str = "not part of the test";
 
 fn fact<T>(value: T) -> Fact<T> {
@@ -17,7 +21,7 @@ fn fact<T>(value: T) -> Fact<T> {
 /// A process of one runtime, whose threads are numbered from 1 in the order in which they are added.
 struct Process {
     snapshot: RawSnapshot,
-    os: Vec<OsThread>,
+    os: OsState,
 }
 
 impl Process {
@@ -44,13 +48,14 @@ impl Process {
             recorded: Recorded::default(),
             issues: Vec::new(),
         };
-        Process { snapshot, os: Vec::new() }
+        let os = OsState { threads: Vec::new(), signals: Signals::Handled(0), shared: BTreeMap::new() };
+        Process { snapshot, os }
     }
 
     /// A thread of which no runtime knows.
     fn foreign(&mut self, blocked: Blocked) -> i32 {
-        let lwp = i32::try_from(self.os.len()).expect("a few threads") + 1;
-        self.os.push(OsThread { lwp, blocked, signals: Signals::Quiet });
+        let lwp = i32::try_from(self.os.threads.len()).expect("a few threads") + 1;
+        self.os.threads.push(OsThread { lwp, blocked });
         lwp
     }
 
@@ -143,7 +148,7 @@ impl Process {
     }
 
     fn handle(&mut self, signals: Signals) {
-        self.os.iter_mut().for_each(|os| os.signals = signals);
+        self.os.signals = signals;
     }
 
     fn judge(&self) -> Vec<(Certainty, Situation, Vec<i32>)> {
@@ -366,9 +371,43 @@ fn handlers_of_signals() {
         p.handle(signals);
         p.judge().into_iter().map(|(certainty, ..)| certainty).collect::<Vec<_>>()
     };
-    assert_eq!(of(Signals::Quiet), [Certainty::Deadlock]);
-    assert_eq!(of(Signals::FromOutside), [Certainty::Suspect]);
-    assert_eq!(of(Signals::Timers), []);
+    assert_eq!(of(Signals::Handled(0)), [Certainty::Deadlock]);
+    assert_eq!(of(Signals::NotRecorded), [Certainty::Suspect]);
+    assert_eq!(of(SIGUSR1), [Certainty::Suspect]);
+    assert_eq!(of(SIGALRM), []);
+}
+
+/// A handler may unset a lock or fulfil an event as well. What kind of hang it is otherwise stays.
+#[test]
+fn handlers_of_signals_and_a_closed_cycle() {
+    let of = |signals| {
+        let mut p = Process::new();
+        let team = p.team();
+        let (one, two) = (p.lock(fact(Some(Owner::Thread(2)))), p.lock(fact(Some(Owner::Thread(1)))));
+        p.member(team, FUTEX, locked(one));
+        p.member(team, FUTEX, locked(two));
+        p.handle(signals);
+        p.judge()
+    };
+    assert_eq!(of(Signals::Handled(0)), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+    for signals in [SIGUSR1, SIGALRM, Signals::NotRecorded, Signals::Possible(String::new())] {
+        assert_eq!(of(signals), [(Certainty::Suspect, Situation::LockCycle, vec![1, 2])]);
+    }
+}
+
+#[test]
+fn a_lock_that_another_process_may_set_free() {
+    let of = |sharing| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(1))));
+        p.member(team, FUTEX, locked(lock));
+        p.os.shared.extend([(p.snapshot.locks[lock.0].object, sharing)]);
+        p.judge()
+    };
+    for sharing in [Sharing::Shared, Sharing::Unknown] {
+        assert_eq!(of(sharing), [(Certainty::Suspect, Situation::SelfDeadlock, vec![1])]);
+    }
 }
 
 #[test]
