@@ -8,7 +8,7 @@ use crate::model::*;
 use crate::os::{Blocked, Signals};
 
 const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
-const WHY: &str = "not part of the test";
+const WHY: Common = Common::NotRead;
 
 fn fact<T>(value: T) -> Fact<T> {
     Fact::known(value, Origin::Dwarf)
@@ -406,7 +406,7 @@ fn a_lock_of_the_runtimes_own() {
         let mut p = Process::new();
         let team = p.team();
         p.member(team, FUTEX, None);
-        p.snapshot.threads[0].wait = Fact::unknown("it is in the C library");
+        p.snapshot.threads[0].wait = Fact::unknown(Common::NotRecorded);
         let barrier = wait(WaitKind::Barrier, team);
         // Awake it may hold what the first sleeps for.
         p.member(team, blocked, if blocked == FUTEX { barrier } else { spins(barrier) });
