@@ -7,7 +7,7 @@ use ompd_runtime::Runtime;
 use ompd_runtime::excerpt::Excerpt;
 use ompd_runtime::icvs::LEVELS;
 use ompd_runtime::model::{
-    DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId, Thread,
+    Common, DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId, Thread,
 };
 
 use crate::callbacks::Asked;
@@ -285,7 +285,7 @@ impl<'a> Answers<'a> {
             (Some((team, level)), _) => runtime.deeper_items(self.target, team, level),
             // A look at the whole process may tell.
             (None, Seen::Excerpt(..)) => return Err(Rc::UNAVAILABLE.into()),
-            (None, _) => DeeperItems::unknown("the level of nesting is not known"),
+            (None, _) => DeeperItems::unknown(Common::LevelUnknown),
         };
         Ok(Icvs { deeper, ..icvs.clone() })
     }

@@ -225,7 +225,7 @@ impl<'a> Part<'a> {
         let size = if index == 0 { size.bytes_to_read()? } else { size.get()? };
         let at = self.at.saturating_add(base.offset()?).saturating_add(index.saturating_mul(size));
         if at.saturating_add(size) > self.record.bytes().len() as u64 {
-            return Err(Reason::Inconsistent(format!("{} does not fit into its struct", base.name)));
+            return Err(Reason::from(Common::OutsideStruct { slot: base.name }));
         }
         Ok(Part { record: self.record, at })
     }

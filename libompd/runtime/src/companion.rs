@@ -6,7 +6,7 @@ use ompd_process::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread
 use ompt_record::block::{CreationValues, RingValues, SYMBOL, in_ring};
 use ompt_record::read::{Block, Memory, NoBlock};
 
-use crate::model::RawSnapshot;
+use crate::model::{RawSnapshot, Trouble};
 
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
@@ -151,7 +151,7 @@ pub struct Remembered {
     /// Where the runtime begins that tells the companion.
     runtime: Option<Addr>,
     /// Why there is nothing, although there is a companion.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
 }
 
 /// A thread that is said to have a lock.
@@ -172,7 +172,7 @@ impl Remembered {
             None => return all,
             Some(Ok(block)) => block,
             Some(Err(why)) => {
-                all.trouble = Some(why.to_string());
+                all.trouble = Some(Trouble::CompanionUnreadable { why });
                 return all;
             }
         };
@@ -189,11 +189,7 @@ impl Remembered {
             return all;
         }
         let Some(threads) = Threads::of(target, &block) else {
-            all.trouble = Some(format!(
-                "it calls the process {}, as in a PID namespace of its own, and without pointers of threads its threads cannot be \
-                 told from each other: whose the locks are is not known",
-                block.header.pid
-            ));
+            all.trouble = Some(Trouble::CompanionNamespace { pid: block.header.pid });
             return all;
         };
         let first_pages = (0..block.header.rings_used).map(|ring| block.at + block.shape.ring_at(ring));
@@ -215,8 +211,8 @@ impl Remembered {
     }
 
     /// Why there is nothing, although there is a companion.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub(crate) fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
     }
 
     /// Where the runtime begins that tells the companion.

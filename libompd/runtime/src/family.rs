@@ -11,7 +11,7 @@ use ompd_process::{Module, Target};
 
 use crate::icvs::Kept;
 use crate::instance::{self, FamilyOrigins, Runtime};
-use crate::model::{Common, Reason, Trouble};
+use crate::model::{Common, NoSource, Reason, Trouble};
 use crate::stops::Stops;
 
 /// One family.
@@ -129,7 +129,7 @@ pub fn variable_prefixes() -> Vec<&'static str> {
 /// Every reason why a value may be unknown, and every trouble: codes and words, families' own last.
 pub fn reasons() -> Vec<(&'static str, &'static str)> {
     let own = families().flat_map(|about| about.reasons);
-    Reason::CODES.iter().chain(Common::CODES).chain(Trouble::CODES).chain(own).copied().collect()
+    Reason::CODES.iter().chain(Common::CODES).chain(NoSource::CODES).chain(Trouble::CODES).chain(own).copied().collect()
 }
 
 /// Functions that every program calls which uses a runtime of a family: by them a debugger can find the runtime.

@@ -11,10 +11,9 @@ use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, n
 use crate::entry::Entry;
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
-use crate::model::Common;
-use crate::model::Reason;
 use crate::model::{
-    DeeperItems, Fact, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot, Setting, Trouble,
+    Common, DeeperItems, Fact, FailedCheck, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot,
+    Reason, Setting, Trouble,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -452,7 +451,7 @@ fn conclude(
     needed_by: &Option<NeededBy>,
 ) -> (Layout, InstanceInfo) {
     let (layout, mismatches) = Layout::resolve(&asked.answers);
-    issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: m.to_string() })));
+    issues.extend(mismatches.iter().map(|m| Issue::new("layout", Trouble::LayoutsDiffer { how: Box::new(m.clone()) })));
     let entries = layout
         .entries()
         .into_iter()
@@ -525,9 +524,9 @@ impl SelfCheck {
     }
 
     /// The first identity that failed wherever it was looked for.
-    pub(crate) fn failure(&self) -> Option<String> {
-        let (identity, _, failed) = self.seen.iter().find(|(_, held, failed)| *held == 0 && *failed > 0)?;
-        Some(format!("{identity} ({failed} of {failed} looked at)"))
+    pub(crate) fn failure(&self) -> Option<FailedCheck> {
+        let (identity, _, count) = self.seen.iter().find(|(_, held, failed)| *held == 0 && *failed > 0)?;
+        Some(FailedCheck { identity, count: *count })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Caps on walks through target memory: what is read may be garbage, and a walk must end all the same.
 
+use crate::model::{Common, Reason};
+
 /// Teams a chain of enclosing teams may have.
 pub(crate) const TEAM_DEPTH: usize = 1024;
 /// Members of one team, and threads in one pool.
@@ -58,12 +60,8 @@ impl Budget {
     }
 
     /// Takes `steps` off.
-    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), crate::model::Reason> {
-        self.0 = self.0.checked_sub(steps).ok_or_else(|| {
-            crate::model::Reason::Inconsistent(
-                "too many entries in all queues together; the rest is not read".to_owned(),
-            )
-        })?;
+    pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Reason> {
+        self.0 = self.0.checked_sub(steps).ok_or(Common::TooManyEntries)?;
         Ok(())
     }
 }

@@ -151,7 +151,7 @@ struct One {
 
 impl One {
     /// What memory and stacks tell.
-    fn of(raw: RawSnapshot, waits: Vec<Fact<Option<Wait>>>, stacks: &StackEvidence, trouble: Option<&str>) -> One {
+    fn of(raw: RawSnapshot, waits: Vec<Fact<Option<Wait>>>, stacks: &StackEvidence, trouble: Option<&Trouble>) -> One {
         let code = code(&raw, stacks);
         let RawSnapshot { instance, threads, teams, tasks, locks, recorded, mut issues } = raw;
         let contradicted = |region: &RegionCode| region.function.why() == Some(&CONTRADICTION.into());
@@ -162,7 +162,7 @@ impl One {
                 .filter(|(_, region)| contradicted(region))
                 .map(|(team, _)| Issue::new(format!("team {}", team.descriptor), Trouble::BodiesDiffer)),
         );
-        issues.extend(trouble.map(|why| Issue::new("companion", Trouble::Companion { why: why.to_owned() })));
+        issues.extend(trouble.map(|why| Issue::new("companion", why.clone())));
         let teams = teams.into_iter().zip(code.teams).map(|(raw, region)| Team {
             raw,
             function: region.function.map(CodeRef::new),
@@ -232,7 +232,7 @@ impl One {
             // Of a nest lock the runtime names the task.
             Some(Some(Owner::Task(_))) => lock.acquired = site(holder.codeptr_ra),
             Some(other) => {
-                let differ = Trouble::OwnersDiffer { lwp: holder.lwp, owner: format!("{other:?}") };
+                let differ = Trouble::OwnersDiffer { lwp: holder.lwp, owner: other };
                 let issue = Issue::new(format!("lock {}", lock.object), differ);
                 self.snapshot.issues.push(issue);
             }

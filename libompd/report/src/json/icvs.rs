@@ -278,7 +278,7 @@ mod tests {
     /// Every control variable of a task has its key, in documents and in the schema.
     #[test]
     fn documents_and_schema_have_every_control_variable() {
-        let icvs = model::Icvs::unknown("not asked");
+        let icvs = model::Icvs::unknown(model::Common::NotLookedFor);
         let (found, from) = (serde_json::json!(of(&icvs)), serde_json::json!(sources(&icvs.sources)));
         let (schema, of_sources) = (schemars::schema_for!(Icvs), schemars::schema_for!(Sources));
         let has = |schema: &Schema, key: &str| schema.get("properties").is_some_and(|all| all.get(key).is_some());

@@ -193,10 +193,11 @@ fn rows(icvs: &Icvs, verbose: bool) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ompd_runtime::model::Common;
 
     #[test]
     fn every_control_variable_of_a_task_has_a_row() {
-        let rows = rows(&Icvs::unknown("not asked"), false);
+        let rows = rows(&Icvs::unknown(Common::NotLookedFor), false);
         for (_, entry) in icvs::of_tasks() {
             let row = rows.iter().find(|(name, ..)| *name == entry.name()).expect("a row");
             assert_eq!(

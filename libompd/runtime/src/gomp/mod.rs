@@ -102,7 +102,7 @@ pub struct Gomp {
     info: InstanceInfo,
     own_code: OwnCode,
     structs: Structs,
-    distance: Result<Distance, String>,
+    distance: Result<Distance, Own>,
     global_icv: Option<(Addr, Origin)>,
     max_active_levels: Option<(Addr, Origin)>,
     default_lock: Option<(Addr, Origin)>,
@@ -201,13 +201,13 @@ impl Gomp {
         let distance = built_in.or_else(|| global(schema::TLS_SLOT).map(|(slot, _)| Distance::At(slot)));
         let program = module.file.as_ref().is_ok_and(|file| file.is_program());
         let why = match program {
-            true => "where this libgomp, which is built into the program, keeps its threads is not in its symbol table",
-            false => "where this libgomp keeps its threads could not be found in its code",
+            true => Own::ThreadsNotInSymbols,
+            false => Own::ThreadsNotInCode,
         };
         Gomp {
             own_code,
             structs: Structs::bind(layout),
-            distance: distance.ok_or_else(|| why.to_owned()),
+            distance: distance.ok_or(why),
             global_icv: global(schema::GLOBAL_ICV),
             max_active_levels: global(schema::MAX_ACTIVE_LEVELS),
             default_lock: global(schema::DEFAULT_LOCK),

@@ -6,7 +6,6 @@ use crate::model::{Reason, reasons};
 
 reasons! {
     /// Why a value is not known, of this family alone.
-    #[derive(Copy)]
     pub(crate) enum Own {
         CompilerKnowsVersion: "gomp-compiler-knows-version", "what libgomp implements only its compiler says";
         OnlyLastPosted: "gomp-only-last-posted", "libgomp keeps only what was posted last, for each member or chunk";
@@ -35,7 +34,6 @@ reasons! {
         NotWaitingToRun { task: Addr }: "gomp-not-waiting-to-run", "the task at {task} in it is not one that waits to be run";
         DoesNotWait { task: Addr }: "gomp-does-not-wait", "the task at {task} depends on others and does not wait for them";
         PredecessorNotListed: "gomp-predecessor-not-listed", "the task it depends on is not listed";
-        TooManyEntries: "gomp-too-many-entries", "too many entries in all queues together; the rest is not read";
         ImplicitTasksUnknown: "gomp-implicit-tasks-unknown", "which tasks are implicit ones of which team is not known";
         NotMet { parent: Addr }: "gomp-not-met", "the task at {parent} was not met";
         NoRecordOfTask: "gomp-no-record-of-task", "libgomp keeps no record of this task";
@@ -60,6 +58,32 @@ reasons! {
         NotFound: "gomp-not-found", "where this runtime keeps it is not known";
         NoOmpd: "gomp-no-ompd", "libgomp has no OMPD";
         SameCall: "gomp-same-call", "GCC makes the same call at a barrier construct and at the end of `single` and static loops";
+        ThreadsNotInSymbols: "gomp-threads-not-in-symbols", "where this libgomp, which is built into the program, keeps its threads is not in its symbol table";
+        ThreadsNotInCode: "gomp-threads-not-in-code", "where this libgomp keeps its threads could not be found in its code";
+        NoThreadPointer: "gomp-no-thread-pointer", "its thread pointer is not known, so its OpenMP data cannot be found";
+        IcvsNotFound: "gomp-icvs-not-found", "the control variables of its task could not be found";
+        OfThread: "gomp-of-thread", "it belongs to a thread";
+        DevicesNotLookedFor: "gomp-devices-not-looked-for", "the runtime has not looked for devices yet";
+        InitialNotKept: "gomp-initial-not-kept", "this runtime does not keep what it was";
+        ListNotInitial: "gomp-list-not-initial", "the list is not what the runtime began with";
+        PartitionOutside { count: u64, length: u32, first: u32 }: "gomp-partition-outside", "of {count} places its partition has {length} from {first} on";
+        NoSuchPlace { place: u32 }: "gomp-no-such-place", "there is no place {place}";
+        ImplausiblePlaces: "gomp-implausible-places", "its table of places is implausible";
+        SetSizeUnknown: "gomp-set-size-unknown", "how large a set of processors is does not show where there is one place";
+        TooManyProcessors: "gomp-too-many-processors", "its places have too many processors";
+        LoopBeginForgotten: "gomp-loop-begin-forgotten", "libgomp forgets where a loop began once iterations have been handed out";
+        TurnOfNoMember { number: u32 }: "gomp-turn-of-no-member", "it is the turn of number {number}";
+        CountersTooWide: "gomp-counters-too-wide", "the counters of its nest do not fit into one number, and libgomp writes them one after the other";
+        ImplausibleShifts { shifts: Vec<u32> }: "gomp-implausible-shifts", "counters of a doacross loop are shifted by {shifts:?}";
+        ChunkSizesDiffer { size: u64, asked: u64 }: "gomp-chunk-sizes-differ", "chunks of a doacross loop are of {size} and of {asked} iterations";
+        TooManyChunks { skipped: u64 }: "gomp-too-many-chunks", "{skipped} chunks are not looked at: they are too many";
+        NoSuchKind { kind: u64 }: "gomp-no-such-kind", "it is of kind {kind}, which no libgomp has";
+        KindInQueue { task: Addr, kind: u64 }: "gomp-kind-in-queue", "the task at {task} in it is of kind {kind}";
+        UnknownDependenceKind { kind: u64 }: "gomp-unknown-dependence-kind", "{kind} is no kind of dependence";
+        SomeTeamUnreadable: "gomp-some-team-unreadable", "some team could not be read";
+        QueuesChanging: "gomp-queues-changing", "a thread is changing the queues";
+        SuspendedUnknown { why: Box<Reason> }: "gomp-suspended-unknown", "which tasks are suspended under some other is not known: {why}";
+        NotAllCounted { why: Box<Reason> }: "gomp-not-all-counted", "libgomp keeps no count, and not all could be counted: {why}";
     }
 }
 

@@ -6,7 +6,7 @@
 use ompd_process::Environment;
 
 use crate::family::Variables;
-use crate::model::{Allocator, IcvValue, ProcBind, Schedule};
+use crate::model::{Allocator, IcvValue, NoSource, ProcBind, Schedule};
 
 /// What one runtime begins with, as far as it is known.
 pub(crate) struct Began<'a> {
@@ -22,7 +22,7 @@ pub(crate) struct Began<'a> {
 /// What the environment says of a control variable.
 pub(crate) enum Says<T> {
     /// It is not known what it says.
-    Unknown(String),
+    Unknown(NoSource),
     /// Nothing.
     Nothing,
     /// This.
@@ -42,7 +42,7 @@ impl<T> Says<T> {
         let mut says = Says::Nothing;
         for variable in rivals {
             match (environment.get(variable), &says) {
-                (Err(why), _) => return Says::Unknown(why.to_owned()),
+                (Err(why), _) => return Says::unknown(why),
                 (Ok(None), _) => {}
                 (Ok(Some(text)), Says::Nothing) => {
                     let text = text.to_owned();
@@ -55,6 +55,11 @@ impl<T> Says<T> {
             }
         }
         says
+    }
+
+    /// The environment cannot be read.
+    fn unknown(why: &str) -> Says<T> {
+        Says::Unknown(NoSource::EnvironmentUnknown { why: why.to_owned() })
     }
 }
 
@@ -95,7 +100,7 @@ pub(super) fn nesting(began: &Began<'_>) -> Says<IcvValue> {
                 };
             }
             Ok(_) => {}
-            Err(why) => return Says::Unknown(why.to_owned()),
+            Err(why) => return Says::unknown(why),
         }
     }
     Says::Nothing

@@ -9,7 +9,7 @@ use ompd_process::Environment;
 use crate::icvs::line::Line;
 use crate::icvs::registry::{Agrees, LEVELS};
 use crate::icvs::said::{Began, Says, texts};
-use crate::model::{Fact, IcvSources, IcvValue, Icvs, Setting, Source};
+use crate::model::{Fact, IcvSources, IcvValue, Icvs, NoSource, Setting, Source};
 
 /// The source of a value. `initial` is what the runtime began with, `default` what it begins with
 /// when nothing is said.
@@ -20,7 +20,7 @@ fn source(
     initial: Option<&IcvValue>,
     default: impl FnOnce(&IcvValue) -> Option<IcvValue>,
 ) -> Fact<Source> {
-    let Some(value) = value.value() else { return Fact::unknown("the value itself is not known") };
+    let Some(value) = value.value() else { return Fact::unknown(NoSource::ValueUnknown) };
     let found = |source| Fact::known(source, Origin::Os);
     let changed = initial.is_some_and(|initial| initial != value);
     match says {
@@ -29,22 +29,15 @@ fn source(
         }
         // The runtime began with something else than it has now.
         _ if changed => found(Source::Program),
-        Says::Unknown(why) => Fact::unknown(format_args!("the environment is not known: {why}")),
+        Says::Unknown(why) => Fact::unknown(why),
         Says::Value { .. } if initial.is_none() => found(Source::Program),
-        Says::Value { variable, .. } => {
-            Fact::unknown(format_args!("{variable} says something else, but the runtime began with this"))
-        }
-        Says::Odd { variable, .. } => {
-            Fact::unknown(format_args!("{variable} is set, and what it does to this value is not known"))
-        }
+        Says::Value { variable, .. } => Fact::unknown(NoSource::OtherInitial { variable }),
+        Says::Odd { variable, .. } => Fact::unknown(NoSource::EffectUnknown { variable }),
         Says::Nothing => match default(value) {
             Some(default) if default == *value => found(Source::Default),
             Some(_) if initial.is_none() => found(Source::Program),
-            Some(_) => Fact::unknown(
-                "no variable that the process was started with says so, but the runtime began with it: the program may have \
-                 set a variable before",
-            ),
-            None => Fact::unknown("what the runtime has where nothing is said is not known"),
+            Some(_) => Fact::unknown(NoSource::NoVariable),
+            None => Fact::unknown(NoSource::DefaultUnknown),
         },
     }
 }
@@ -58,7 +51,7 @@ pub(crate) fn of_task<H>(
     table: &'static [Line<H>],
 ) -> IcvSources {
     let level = icvs.count(&LEVELS).map(|level| usize::try_from(level).unwrap_or(usize::MAX));
-    let mut sources = IcvSources::unknown("the value itself is not known");
+    let mut sources = IcvSources::unknown(NoSource::ValueUnknown);
     for line in table.iter().filter(|line| line.entry.key.is_some() && line.entry.can_be_set()) {
         let entry = line.entry;
         let initial = initial.filter(|_| !entry.is_list || inherited(began.environment, entry.variables[0], level));
@@ -79,7 +72,7 @@ fn says<H>(line: &'static Line<H>, began: &Began<'_>, level: Option<usize>) -> S
         (true, Some(level)) => {
             Says::of(began.environment, line.variables(), |text| texts::list(text, item)).at_level(level)
         }
-        (true, None) => Says::Unknown("at which level of nesting the thread is is not known".to_owned()),
+        (true, None) => Says::Unknown(NoSource::LevelUnknown),
     };
     match (said, line.entry.implied) {
         (Says::Nothing, Some(implied)) => implied(began),
@@ -104,7 +97,7 @@ pub(crate) fn setting<H>(line: &'static Line<H>, value: Fact<IcvValue>, began: &
         // What becomes of numbers that are too large, or of units that are left out, is the
         // runtime's own affair.
         (Fact::Known { value, .. }, Says::Value { variable, value: said, .. }) if *value != said => {
-            Fact::unknown(format_args!("{variable} is set, and says something else"))
+            Fact::unknown(NoSource::OtherValue { variable })
         }
         (_, says) => source(&value, says, line.agrees, None, |own| (line.default)(began, own)),
     };
@@ -117,7 +110,9 @@ mod tests {
     use crate::family::Variables;
     use crate::icvs::registry::*;
     use crate::icvs::{Line, line};
-    use crate::model::{Allocator, ByIcv, DeeperItems, ProcBind, Schedule};
+    use crate::model::{Allocator, ByIcv, Common, DeeperItems, ProcBind, Schedule};
+
+    const NOT_ASKED: Common = Common::NotRead;
 
     fn known(value: IcvValue) -> Fact<IcvValue> {
         Fact::known(value, Origin::Code)
@@ -137,9 +132,9 @@ mod tests {
             (&DEFAULT_DEVICE, IcvValue::Number(0)),
             (&DEF_ALLOCATOR, IcvValue::Allocator(Allocator::DEFAULT)),
         ];
-        let none = ByIcv::unknown("not asked");
+        let none = ByIcv::unknown(NOT_ASKED);
         let values = values.into_iter().fold(none, |all, (entry, value)| all.with(entry, known(value)));
-        Icvs { values, deeper: DeeperItems::unknown("not asked"), sources: IcvSources::unknown("not asked") }
+        Icvs { values, deeper: DeeperItems::unknown(NOT_ASKED), sources: IcvSources::unknown(NOT_ASKED) }
     }
 
     const VARIABLES: Variables = Variables {
@@ -259,7 +254,7 @@ mod tests {
         assert_eq!(of(&STACKSIZE, both, megabyte()), ("?".to_owned(), said("GOMP_STACKSIZE=1M")));
         assert_eq!(of(&STACKSIZE, "OMP_STACKSIZE=2M", megabyte()), ("?".to_owned(), said("OMP_STACKSIZE=2M")));
         assert_eq!(
-            of(&STACKSIZE, "OMP_STACKSIZE=2M", Fact::unknown("gone")),
+            of(&STACKSIZE, "OMP_STACKSIZE=2M", Fact::unknown(Common::NotRead)),
             ("?".to_owned(), said("OMP_STACKSIZE=2M"))
         );
     }

@@ -74,7 +74,7 @@ impl Kmp {
     }
 
     fn raw(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<Raw, Reason> {
-        let unknown = || Reason::Inconsistent("the runtime does not know the thread".to_owned());
+        let unknown = || Reason::from(Own::ThreadUnknown);
         let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;
         let s = &self.structs.info;
         let view = StructData::read(target, thread.descriptor, s.size)?;

@@ -6,7 +6,6 @@ use crate::model::{Reason, reasons};
 
 reasons! {
     /// Why a value is not known, of this family alone.
-    #[derive(Copy)]
     pub(crate) enum Own {
         NotKept: "kmp-not-kept", "where this runtime keeps it is not known";
         DependencesUnreadable: "kmp-dependences-unreadable", "not all dependences of all tasks could be read";
@@ -65,6 +64,35 @@ reasons! {
         UnitDiffers: "kmp-unit-differs", "it is not read, for its unit differs from release to release";
         RecordUnknown: "kmp-record-unknown", "where this runtime records the wait is not known";
         TeamsUnknown: "kmp-teams-unknown", "where this runtime keeps its teams is not known";
+        ThreadUnknown: "kmp-thread-unknown", "the runtime does not know the thread";
+        OwnerNotFound { gtid: u64 }: "kmp-owner-not-found", "its owner, thread {gtid} of the runtime, was not found";
+        TaskUnreadable: "kmp-task-unreadable", "its task could not be read";
+        OfThreadOrTeam: "kmp-of-thread-or-team", "it belongs to a thread or a team";
+        ListsOfTeamsUnknown: "kmp-lists-of-teams-unknown", "whether its teams have lists of their own is not known";
+        OddItems: "kmp-odd-items", "the list has items that are none";
+        PlacesNotRead: "kmp-places-not-read", "which processors its places consist of is not read of this runtime";
+        NumberWithoutWord { number: i64 }: "kmp-number-without-word", "the runtime's number for it is {number}, for which there is no word";
+        SectionsNotCounted: "kmp-sections-not-counted", "the runtime does not record how many sections there are";
+        ImplausibleVariable { bytes: u64 }: "kmp-implausible-variable", "a loop variable of {bytes} bytes";
+        NoSuchSchedule { number: u64 }: "kmp-no-such-schedule", "a loop with a schedule that is told as {number}";
+        MembersDisagree { shared: Addr }: "kmp-members-disagree", "members do not agree on the loop at {shared}";
+        ImplausibleNest { count: u64 }: "kmp-implausible-nest", "a doacross loop of {count} nested loops";
+        ImplausibleRanges { ranges: Vec<u64> }: "kmp-implausible-ranges", "a doacross loop of {ranges:?} iterations";
+        TooManyIterations { count: u64 }: "kmp-too-many-iterations", "{count} iterations are too many to look at";
+        TooManyMembers { members: u32 }: "kmp-too-many-members", "it claims {members} members";
+        QueueOfMember { member: usize, why: Box<Reason> }: "kmp-queue-of-member", "the queue of member {member}: {why}";
+        NodeNotNamed { task: Addr, node: Addr }: "kmp-node-not-named", "the task at {task} does not name its node at {node}";
+        UnknownDependenceKind { number: u64 }: "kmp-unknown-dependence-kind", "its kind is told as {number}";
+        TooManyDependences: "kmp-too-many-dependences", "too many dependences; the rest is not read";
+        TooManyNodes { most: usize }: "kmp-too-many-nodes", "more than {most} tasks with dependences; the rest is not read";
+        EntryWithoutTask { entry: Addr }: "kmp-entry-without-task", "the entry at {entry} of a list of tasks has no task";
+        EndlessList { entry: Addr, next: Addr }: "kmp-endless-list", "a list of tasks leads from the entry at {entry} back to {next}";
+        EndlessTaskgroups { around: Addr }: "kmp-endless-taskgroups", "the chain of task groups around {around} has no end";
+        LockTableContradicts { table: Addr }: "kmp-lock-table-contradicts", "the table of locks at {table} contradicts itself";
+        TooManyLocks { most: u64 }: "kmp-too-many-locks", "more than {most} locks; the rest is not looked at";
+        NoSuchWaiter { lock: Addr, gtid: u32 }: "kmp-no-such-waiter", "the lock at {lock} names gtid {gtid} as a waiter, which does not exist";
+        UnknownFlagKind { kind: u64 }: "kmp-unknown-flag-kind", "it sleeps on a flag of kind {kind}";
+        LetGoUnknown: "kmp-let-go-unknown", "all have arrived, and whether it is being let go is not known";
     }
 }
 

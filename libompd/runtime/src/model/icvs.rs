@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Fact, Reason};
+use super::{Common, Fact, Reason};
 
 /// Loop schedules of `run-sched-var`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -371,7 +371,7 @@ impl Icvs {
             (Fact::Known { value: IcvValue::Bind(ProcBind(0)), .. }, Fact::Known { value: deeper, .. })
                 if !deeper.as_slice().is_empty() =>
             {
-                Fact::unknown("threads are not bound, and a list that says otherwise of inner regions need not count")
+                Fact::unknown(Common::ListMayNotCount)
             }
             (Fact::Known { value: own, origin }, Fact::Known { value: deeper, origin: of_deeper }) => {
                 let items = std::iter::once(own).chain(deeper.as_slice());
@@ -400,11 +400,12 @@ mod tests {
 
     fn icvs(count: u64, bind: u32, level: u64) -> Icvs {
         let items = |all: Vec<IcvValue>| Fact::known(Items::of(all.into()), Origin::Code);
-        let whole = DeeperItems::unknown("not asked").with(COUNTS, items(counts(&[4, 3, 2])));
+        let whole = DeeperItems::unknown(Common::NotLookedFor).with(COUNTS, items(counts(&[4, 3, 2])));
         let whole = whole.with(BINDS, items(binds(&[4, 3])));
-        let values = ByIcv::unknown("not asked").with(COUNTS, Fact::known(IcvValue::Count(count), Origin::Profile));
+        let values =
+            ByIcv::unknown(Common::NotLookedFor).with(COUNTS, Fact::known(IcvValue::Count(count), Origin::Profile));
         let values = values.with(BINDS, Fact::known(IcvValue::Bind(ProcBind(bind)), Origin::Dwarf));
-        Icvs { values, deeper: whole.beyond(level), ..Icvs::unknown("not asked") }
+        Icvs { values, deeper: whole.beyond(level), ..Icvs::unknown(Common::NotLookedFor) }
     }
 
     #[test]
@@ -421,9 +422,12 @@ mod tests {
 
     #[test]
     fn what_is_not_known_of_a_list_makes_it_unknown() {
-        let gone = || Icvs { deeper: DeeperItems::unknown("gone"), ..icvs(9, 3, 0) };
-        assert_eq!(gone().list(COUNTS).why(), Some(&"gone".into()));
-        assert_eq!(Icvs { values: ByIcv::unknown("first"), ..gone() }.list(COUNTS).why(), Some(&"first".into()));
+        let gone = || Icvs { deeper: DeeperItems::unknown(Common::NotRead), ..icvs(9, 3, 0) };
+        assert_eq!(gone().list(COUNTS).why(), Some(&Common::NotRead.into()));
+        assert_eq!(
+            Icvs { values: ByIcv::unknown(Common::NotLookedAt), ..gone() }.list(COUNTS).why(),
+            Some(&Common::NotLookedAt.into())
+        );
         // Of threads that are not bound it is not certain what inner regions get, unless there is
         // no list.
         assert!(icvs(9, 0, 0).list(BINDS).value().is_none());

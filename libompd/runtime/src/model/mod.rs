@@ -25,7 +25,7 @@ pub use icvs::{
 pub use instance::{InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
 pub(crate) use reason::reasons;
-pub use reason::{Common, Reason, Trouble};
+pub use reason::{Common, FailedCheck, NoSource, Reason, Trouble};
 pub use tasks::{
     DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, RawDependence, RawTask, Task, TaskKind, TaskState,
     Taskgroup,

@@ -4,7 +4,11 @@
 
 use std::fmt;
 
+use ompd_layout::Mismatch;
 use ompd_process::{Addr, ReadError};
+use ompt_record::read::NoBlock;
+
+use super::Owner;
 
 /// Declares reasons: name and data, code, words.
 macro_rules! reasons {
@@ -95,6 +99,23 @@ reasons! {
         TooMuchToWalk: "too-much-to-walk", "there is too much of it to be looked at";
         LevelUnknown: "level-unknown", "the level of nesting is not known";
         OwnShares: "own-shares", "each member computes its own share";
+        TooManyEntries: "too-many-entries", "too many entries in all queues together; the rest is not read";
+        ListTooLong { items: u64 }: "list-too-long", "the list has {items} items, which is not believed";
+        ListMayNotCount: "list-may-not-count", "threads are not bound, and a list that says otherwise of inner regions need not count";
+    }
+}
+
+reasons! {
+    /// Reasons why it is not known where the value of a control variable comes from.
+    pub enum NoSource {
+        ValueUnknown: "source-value-unknown", "the value itself is not known";
+        EnvironmentUnknown { why: String }: "source-environment-unknown", "the environment is not known: {why}";
+        LevelUnknown: "source-level-unknown", "the environment is not known: at which level of nesting the thread is is not known";
+        OtherInitial { variable: &'static str }: "source-other-initial", "{variable} says something else, but the runtime began with this";
+        EffectUnknown { variable: &'static str }: "source-effect-unknown", "{variable} is set, and what it does to this value is not known";
+        OtherValue { variable: &'static str }: "source-other-value", "{variable} is set, and says something else";
+        NoVariable: "source-no-variable", "no variable that the process was started with says so, but the runtime began with it: the program may have set a variable before";
+        DefaultUnknown: "source-default-unknown", "what the runtime has where nothing is said is not known";
     }
 }
 
@@ -110,15 +131,32 @@ reasons! {
         KindsCounted { count: u64 }: "kinds-counted", "{count} more of many kinds are not told one by one";
         TasksMissing { missing: u64, count: u32 }: "tasks-missing", "{missing} of its {count} unfinished tasks were not found";
         BodiesDiffer: "bodies-differ", "its members execute different functions as the body of the region: it is not shown";
-        OwnersDiffer { lwp: i32, owner: String }: "owners-differ", "the companion says that thread {lwp} has it, the runtime: {owner}";
-        Companion { why: String }: "companion", "{why}";
+        OwnersDiffer { lwp: i32, owner: Option<Owner> }: "owners-differ", "the companion says that thread {lwp} has it, the runtime: {owner:?}";
+        CompanionUnreadable { why: NoBlock<ReadError> }: "companion-unreadable", "{why}";
+        CompanionNamespace { pid: u64 }: "companion-namespace", "it calls the process {pid}, as in a PID namespace of its own, and without pointers of threads its threads cannot be told from each other: whose the locks are is not known";
         FileMissing { path: String, tried: String }: "file-missing", "the file of {path} is not at hand ({tried})";
-        LayoutsDiffer { how: String }: "layouts-differ", "{how}";
+        LayoutsDiffer { how: Box<Mismatch> }: "layouts-differ", "{how}";
         LayoutIncomplete { count: usize }: "layout-incomplete", "{count} values of the layout are not known; `ompd-inspect doctor` says what that costs";
-        MemoryContradicts { broken: String }: "memory-contradicts", "it contradicts itself: {broken}";
-        LayoutRefused { name: String, broken: String }: "layout-refused", "{name} is not used: {broken}. What it alone knows is shown as unknown";
+        MemoryContradicts { broken: FailedCheck }: "memory-contradicts", "it contradicts itself: {broken}";
+        LayoutRefused { name: String, broken: FailedCheck }: "layout-refused", "{name} is not used: {broken}. What it alone knows is shown as unknown";
         Target { what: String }: "target", "{what}";
         NoSymbols: "no-symbols", "it has no symbols: an OpenMP runtime that is built into it cannot be recognised. Its separate debug file would do (--debug-dir)";
+    }
+}
+
+/// A check of what was read, which failed as often as it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailedCheck {
+    /// What is wrong, in words.
+    pub identity: &'static str,
+    /// How often it failed.
+    pub count: usize,
+}
+
+impl fmt::Display for FailedCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FailedCheck { identity, count } = self;
+        write!(f, "{identity} ({count} of {count} looked at)")
     }
 }
 
@@ -132,16 +170,16 @@ pub enum Reason {
     NoWidth(&'static str),
     /// The bytes could not be read.
     Unreadable(ReadError),
-    /// The value was read and contradicts itself or its surroundings: how.
-    Inconsistent(String),
+    /// There are no registers of the thread: what the target says of that.
+    NoRegisters(String),
+    /// It is not known where the value of a control variable comes from.
+    NoSource(NoSource),
     /// One that every family may have.
     Common(Common),
     /// Trouble with a thing as a whole.
     Trouble(Trouble),
     /// One that only one family has: its code and its words.
     OfFamily(&'static str, String),
-    /// What another part of the program says: of registers, of the environment, of a file.
-    Told(String),
 }
 
 impl Reason {
@@ -150,8 +188,7 @@ impl Reason {
         ("layout-unknown", "where this runtime keeps {value} is not known"),
         ("width-unknown", "how wide {value} is in this runtime is not known"),
         ("unreadable", "cannot read {count} bytes at {address}: {cause}"),
-        ("inconsistent", "what was read contradicts itself or its surroundings; the words say how"),
-        ("told", "what the kernel, the environment or a file says; the words say what"),
+        ("registers-unknown", "{why}"),
     ];
 
     /// The code, which stays when the words change.
@@ -160,11 +197,11 @@ impl Reason {
             Reason::NoLayout(_) => "layout-unknown",
             Reason::NoWidth(_) => "width-unknown",
             Reason::Unreadable(_) => "unreadable",
-            Reason::Inconsistent(_) => "inconsistent",
+            Reason::NoRegisters(_) => "registers-unknown",
+            Reason::NoSource(source) => source.code(),
             Reason::Common(common) => common.code(),
             Reason::Trouble(trouble) => trouble.code(),
             Reason::OfFamily(code, _) => code,
-            Reason::Told(_) => "told",
         }
     }
 
@@ -182,7 +219,8 @@ impl fmt::Display for Reason {
             Reason::Unreadable(fault) => fault.fmt(f),
             Reason::Common(common) => common.fmt(f),
             Reason::Trouble(trouble) => trouble.fmt(f),
-            Reason::Inconsistent(text) | Reason::OfFamily(_, text) | Reason::Told(text) => f.write_str(text),
+            Reason::NoSource(source) => source.fmt(f),
+            Reason::NoRegisters(text) | Reason::OfFamily(_, text) => f.write_str(text),
         }
     }
 }
@@ -201,6 +239,12 @@ impl From<Trouble> for Reason {
     }
 }
 
+impl From<NoSource> for Reason {
+    fn from(source: NoSource) -> Reason {
+        Reason::NoSource(source)
+    }
+}
+
 impl From<ReadError> for Reason {
     fn from(fault: ReadError) -> Reason {
         Reason::Unreadable(fault)
@@ -213,26 +257,35 @@ impl From<&Reason> for Reason {
     }
 }
 
-impl From<String> for Reason {
-    fn from(text: String) -> Reason {
-        Reason::Told(text)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use ompd_process::ReadFault;
 
-impl From<&String> for Reason {
-    fn from(text: &String) -> Reason {
-        Reason::Told(text.clone())
-    }
-}
+    use super::*;
+    use crate::family;
 
-impl From<&str> for Reason {
-    fn from(text: &str) -> Reason {
-        Reason::Told(text.to_owned())
+    #[test]
+    fn each_kind_of_reason_has_its_code_listed() {
+        let kinds: [Reason; 7] = [
+            Reason::NoLayout("x"),
+            Reason::NoWidth("x"),
+            Reason::NoRegisters("x".to_owned()),
+            ReadError { addr: Addr(1), len: 1, why: ReadFault::Unmapped }.into(),
+            Common::NotRead.into(),
+            NoSource::DefaultUnknown.into(),
+            Trouble::NoSymbols.into(),
+        ];
+        for reason in kinds {
+            assert!(family::reasons().iter().any(|(code, _)| *code == reason.code()), "{}", reason.code());
+        }
     }
-}
 
-impl From<fmt::Arguments<'_>> for Reason {
-    fn from(text: fmt::Arguments<'_>) -> Reason {
-        Reason::Told(text.to_string())
+    #[test]
+    fn words_have_the_data_in_them() {
+        let broken = FailedCheck { identity: "a task is of no kind", count: 2 };
+        let contradicts = Reason::from(Trouble::MemoryContradicts { broken });
+        assert_eq!(contradicts.to_string(), "it contradicts itself: a task is of no kind (2 of 2 looked at)");
+        let source = Reason::from(NoSource::OtherValue { variable: "OMP_STACKSIZE" });
+        assert_eq!(source.to_string(), "OMP_STACKSIZE is set, and says something else");
     }
 }

@@ -97,7 +97,7 @@ impl WaitKind {
     pub(crate) fn state_fact(self, origin: Origin) -> Fact<State> {
         match self.state() {
             Some(state) => Fact::known(state, origin),
-            None => Fact::unknown(format!("no single OMPT state stands for a wait for {}", self.word())),
+            None => Fact::unknown(Common::NoSingleState { wait: self.word() }),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Instance {
     }
 
     fn read(&self, target: &dyn Target) -> Result<(Vec<RawThread>, RawTeam), Reason> {
-        let (at, _) = self.at.ok_or_else(|| Reason::Inconsistent("where its team lies is not known".to_owned()))?;
+        let (at, _) = self.at.ok_or(Reason::NoLayout(TEAM))?;
         let view = StructData::read(target, at, self.team.size)?;
         let size = view.count(&self.team.members)?;
         let mut threads = Vec::new();
@@ -119,7 +119,7 @@ impl Instance {
         threads.sort_by_key(|thread| thread.lwp);
         let mut members: Vec<_> = threads.iter().map(|thread| (thread.thread_num.get(), thread.lwp)).collect();
         members.sort_unstable();
-        let why = "this runtime has no such thing";
+        let why = Common::NotRecordedByRuntime;
         let team = RawTeam {
             descriptor: at,
             size: self.team.members.fact(Ok(size)),
@@ -138,7 +138,7 @@ impl Instance {
     }
 
     fn thread(&self, view: &StructData) -> Result<RawThread, Reason> {
-        let why = "this runtime has no such thing";
+        let why = Common::NotRecordedByRuntime;
         Ok(RawThread {
             lwp: Some(view.count(&self.thread.lwp)? as i32),
             descriptor: view.addr(),

@@ -12,7 +12,7 @@ use crate::os::{Blocked, OsThread, Sharing, Signals};
 const FUTEX: Blocked = Blocked::Futex(Addr(0x1000));
 const SIGUSR1: Signals = Signals::Handled(1 << 9);
 const SIGALRM: Signals = Signals::Handled(1 << 13);
-const WHY: &str = "not part of the test";
+const WHY: Common = Common::NotRead;
 
 fn fact<T>(value: T) -> Fact<T> {
     Fact::known(value, Origin::Dwarf)
@@ -445,7 +445,7 @@ fn a_lock_of_the_runtimes_own() {
         let mut p = Process::new();
         let team = p.team();
         p.member(team, FUTEX, None);
-        p.snapshot.threads[0].wait = Fact::unknown("it is in the C library");
+        p.snapshot.threads[0].wait = Fact::unknown(Common::NotRecorded);
         let barrier = wait(WaitKind::Barrier, team);
         // Awake it may hold what the first sleeps for.
         p.member(team, blocked, if blocked == FUTEX { barrier } else { spins(barrier) });

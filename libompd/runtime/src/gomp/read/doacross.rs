@@ -109,9 +109,7 @@ impl Context<'_> {
             return is_queue();
         }
         if flat == 0 {
-            let why =
-                "the counters of its nest do not fit into one number, and libgomp writes them one after the other";
-            return Ok(Some(Doacross::unknown(dimensions, why)));
+            return Ok(Some(Doacross::unknown(dimensions, Own::CountersTooWide)));
         }
         let packed = self.packed(view.addr_of(&d.shift_counts)?, dimensions)?;
         let told = |cell: u64| cell.checked_sub(1).map(|number| packed.counters(number));
@@ -148,16 +146,16 @@ impl Context<'_> {
         };
         // What nobody has got yet nobody has posted.
         let missing = cells.iter().zip(skipped..).find_map(next).or((given < end).then_some(given));
-        let many = format!("{skipped} chunks are not looked at: they are too many");
+        let many = Own::TooManyChunks { skipped };
         Ok(Some(Doacross {
             dimensions,
             posted,
             furthest: match furthest {
-                None if skipped > 0 => Fact::unknown(&many),
+                None if skipped > 0 => Fact::unknown(many.clone()),
                 furthest => d.array.fact(Ok(furthest.and_then(told))),
             },
             missing: match dimensions {
-                1 if skipped > 0 => Fact::unknown(&many),
+                1 if skipped > 0 => Fact::unknown(many),
                 1 => d.array.fact(Ok(missing.map(|number| vec![number]))),
                 _ => Fact::unknown(inner),
             },
@@ -172,7 +170,7 @@ impl Context<'_> {
         }
         let falls = shifts.windows(2).all(|pair| pair[0] >= pair[1]);
         if !falls || shifts.first().is_none_or(|first| *first >= BITS) || shifts.last() != Some(&0) {
-            return Err(Reason::Inconsistent(format!("counters of a doacross loop are shifted by {shifts:?}")));
+            return Err(Reason::from(Own::ImplausibleShifts { shifts }));
         }
         Ok(Packed(shifts))
     }
@@ -185,9 +183,7 @@ impl Context<'_> {
         }
         match (view.uint(&d.chunk_size)?, share.uint(&s.chunk_size)?) {
             (size @ 1.., asked) if size == asked => Ok(size),
-            (size, asked) => {
-                Err(Reason::Inconsistent(format!("chunks of a doacross loop are of {size} and of {asked} iterations")))
-            }
+            (size, asked) => Err(Reason::from(Own::ChunkSizesDiffer { size, asked })),
         }
     }
 

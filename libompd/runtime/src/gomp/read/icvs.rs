@@ -119,7 +119,7 @@ impl Context<'_> {
     pub(super) fn icvs_of(&self, raw: &GompThread, own: Option<Addr>) -> Icvs {
         let s = &self.gomp.structs;
         if raw.idle {
-            return Icvs::unknown("an idle worker executes no task");
+            return Icvs::unknown(Common::IdleWithoutTask);
         }
         if !self.reach.wants_tasks() {
             return Icvs::unknown(NOT_LOOKED_FOR);
@@ -130,7 +130,7 @@ impl Context<'_> {
         let addr = match (own, &self.gomp.global_icv) {
             (Some(addr), _) => addr,
             (None, Some((addr, _))) if no_task => *addr,
-            _ => return Icvs::unknown("the control variables of its task could not be found"),
+            _ => return Icvs::unknown(Own::IcvsNotFound),
         };
         let mut icvs = match self.icvs_at(addr) {
             Ok(icvs) => icvs,
@@ -162,11 +162,11 @@ impl Context<'_> {
         for line in ICVS {
             match &line.how {
                 Task(read) | List { own: read, .. } => values.set(line.entry, read(self, &view)),
-                Thread(_) => values.set(line.entry, Fact::unknown("it belongs to a thread")),
+                Thread(_) => values.set(line.entry, Fact::unknown(Own::OfThread)),
                 Process(_) | Unread(_) | Unlisted(_) => {}
             }
         }
-        Ok(Icvs { values, ..Icvs::unknown("it belongs to a thread") })
+        Ok(Icvs { values, ..Icvs::unknown(Own::OfThread) })
     }
 
     /// A member of a task's control variables.
@@ -204,7 +204,7 @@ impl Context<'_> {
     fn default_device(&self, task: &StructData) -> Fact<i64> {
         let slot = &self.gomp.structs.icv.default_device;
         match task.int(slot) {
-            Ok(UNDECIDED) => Fact::unknown("the runtime has not looked for devices yet"),
+            Ok(UNDECIDED) => Fact::unknown(Own::DevicesNotLookedFor),
             device => slot.fact(device),
         }
     }
@@ -224,7 +224,7 @@ impl Context<'_> {
             let (addr, _) = self.gomp.global_icv?;
             let mut initial = self.icvs_at(addr).ok()?;
             if !self.has_own_levels() {
-                initial.values.set(&MAX_ACTIVE_LEVELS, Fact::unknown("this runtime does not keep what it was"));
+                initial.values.set(&MAX_ACTIVE_LEVELS, Fact::unknown(Own::InitialNotKept));
             }
             Some(initial)
         });
@@ -294,7 +294,7 @@ impl Context<'_> {
         item: impl Fn(u64) -> Option<IcvValue>,
     ) -> Fact<Arc<[IcvValue]>> {
         let (Some((list, origin)), Some((length, of_length))) = (list, length) else {
-            return Fact::unknown("where this runtime keeps the items of lists is not known");
+            return Fact::unknown(Reason::NoLayout("the items of lists"));
         };
         let origin = origin.max(of_length);
         let arch = self.target.arch();
@@ -304,14 +304,14 @@ impl Context<'_> {
                 return Ok(Arc::default());
             }
             if !(1..=limits::LEVELS).contains(&length) {
-                return Err(Reason::Inconsistent(format!("the list has {length} items, which is not believed")));
+                return Err(Reason::from(Common::ListTooLong { items: length }));
             }
             let bytes = self.target.read_vec(list, length * width)?;
             let raw = || bytes.chunks_exact(width as usize).map(|c| arch.byte_order.uint(c));
             let items: Option<Arc<[IcvValue]>> = raw().map(item).collect();
             match items.filter(|_| first.is_none_or(|first| raw().next() == Some(first))) {
                 Some(items) => Ok(items),
-                None => Err(Reason::Inconsistent("the list is not what the runtime began with".to_owned())),
+                None => Err(Reason::from(Own::ListNotInitial)),
             }
         };
         read().map_or_else(Fact::from, |items| Fact::known(items, origin))
@@ -322,20 +322,20 @@ impl Context<'_> {
     }
 
     /// A variable of `size` bytes.
-    fn word(&self, at: Option<(Addr, Origin)>, size: u64, what: &str) -> Fact<u64> {
+    fn word(&self, at: Option<(Addr, Origin)>, size: u64, what: &'static str) -> Fact<u64> {
         match at {
             Some((addr, origin)) => match self.target.read_uint(addr, size) {
                 Ok(value) => Fact::known(value, origin),
                 Err(fault) => Fact::unknown(fault),
             },
-            None => Fact::unknown(format_args!("where this runtime keeps {what} is not known")),
+            None => Fact::unknown(Reason::NoLayout(what)),
         }
     }
 
     /// The text that a variable of the runtime points to.
-    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &str) -> Fact<IcvValue> {
+    fn text_setting(&self, at: Option<(Addr, Origin)>, what: &'static str) -> Fact<IcvValue> {
         let Some((addr, origin)) = at else {
-            return Fact::unknown(format_args!("where this runtime keeps {what} is not known"));
+            return Fact::unknown(Reason::NoLayout(what));
         };
         let text = self.target.read_ptr(addr).and_then(|text| self.target.read_cstr(text, limits::STRING));
         match text {
@@ -346,8 +346,8 @@ impl Context<'_> {
 
     /// What the table says of each.
     pub(in crate::gomp) fn icvs() -> Vec<Kept> {
-        let unread = |line: &Line<How>| match line.how {
-            Unread(why) | Unlisted(why) => Some(why),
+        let unread = |line: &Line<How>| match &line.how {
+            Unread(why) | Unlisted(why) => Some(why.clone()),
             _ => None,
         };
         ICVS.iter().map(|line| line.kept(unread(line).map(Reason::from))).collect()
@@ -367,7 +367,7 @@ impl Context<'_> {
     fn setting_of(&self, line: &'static Line<How>) -> Option<Setting> {
         let value = match &line.how {
             Process(read) => read(self),
-            Unread(why) if line.entry.is_of_process() => Fact::unknown(*why),
+            Unread(why) if line.entry.is_of_process() => Fact::unknown(why.clone()),
             _ => return None,
         };
         Some(icvs::setting(line, value, &self.began()))
@@ -392,9 +392,7 @@ impl Context<'_> {
             let last = first.checked_add(length.max(1) - 1).filter(|last| u64::from(*last) < count);
             match last {
                 Some(last) => Ok((length > 0).then_some(Partition { first, last })),
-                None => {
-                    Err(Reason::Inconsistent(format!("of {count} places its partition has {length} from {first} on")))
-                }
+                None => Err(Reason::from(Own::PartitionOutside { count, length, first })),
             }
         };
         let cpus = match &place {
@@ -402,7 +400,7 @@ impl Context<'_> {
             Ok(Some(place)) => match self.place_table() {
                 Ok(table) => match table.get(*place as usize) {
                     Some(cpus) => s.place.fact(Ok(Some(Arc::clone(cpus)))),
-                    None => Fact::unknown(format_args!("there is no place {place}")),
+                    None => Fact::unknown(Own::NoSuchPlace { place: *place }),
                 },
                 Err(why) => Fact::unknown(why),
             },
@@ -434,7 +432,7 @@ impl Context<'_> {
     fn read_places(&self) -> Result<Vec<Arc<[u32]>>, Reason> {
         let arch = self.target.arch();
         let Some(count) = self.places()?.filter(|count| *count <= MAX_PLACES) else {
-            return Err(Reason::Inconsistent("its table of places is implausible".to_owned()));
+            return Err(Reason::from(Own::ImplausiblePlaces));
         };
         let (Some((list, _)), width) = (self.gomp.places, u64::from(arch.pointer_bytes)) else {
             return Err(Reason::NoLayout("the table of places"));
@@ -444,12 +442,10 @@ impl Context<'_> {
         let sets: Vec<u64> = bytes.chunks_exact(arch.pointer_bytes.into()).map(|c| arch.byte_order.uint(c)).collect();
         let distance = sets.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).min();
         let Some(size) = distance else {
-            return Err(Reason::Inconsistent(
-                "how large a set of processors is does not show where there is one place".into(),
-            ));
+            return Err(Reason::from(Own::SetSizeUnknown));
         };
         if !(1..=MAX_SET).contains(&size) || size % width != 0 {
-            return Err(Reason::Inconsistent("its table of places is implausible".to_owned()));
+            return Err(Reason::from(Own::ImplausiblePlaces));
         }
         let mut left = MAX_LISTED;
         let set = |addr: &u64| {
@@ -460,9 +456,7 @@ impl Context<'_> {
                 let bits = u32::from(arch.pointer_bytes) * 8;
                 cpus.extend((0..bits).filter(|bit| word >> bit & 1 != 0).map(|bit| at * bits + bit));
             }
-            left = left
-                .checked_sub(cpus.len())
-                .ok_or_else(|| Reason::Inconsistent("its places have too many processors".to_owned()))?;
+            left = left.checked_sub(cpus.len()).ok_or(Own::TooManyProcessors)?;
             Ok(cpus.into())
         };
         sets.iter().map(set).collect()

@@ -128,10 +128,9 @@ impl Context<'_> {
             return Ok(None);
         }
         members.sort_unstable();
-        let started = "libgomp forgets where a loop began once iterations have been handed out";
         let iterations = match schedule {
             LoopSchedule::Static => s.next.fact(Ok(extent.distance().div_ceil(extent.step.unsigned_abs()))),
-            _ => Fact::unknown(started),
+            _ => Fact::unknown(Own::LoopBeginForgotten),
         };
         let doacross = self.doacross(&view, schedule, &extent, team);
         let is_doacross = matches!(doacross, Ok(Some(_)));
@@ -157,7 +156,7 @@ impl Context<'_> {
             iterations,
             handed_out: match schedule {
                 LoopSchedule::Static => Fact::unknown(Common::OwnShares),
-                _ => Fact::unknown(started),
+                _ => Fact::unknown(Own::LoopBeginForgotten),
             },
             next: match schedule {
                 LoopSchedule::Static => Fact::unknown(Common::OwnShares),
@@ -230,7 +229,7 @@ impl Context<'_> {
         let entry = u64::from(view.u32(&s.ordered_cur)?).saturating_mul(4);
         let member = self.target.read_u32(view.ptr(&s.ordered_team_ids)?.offset(entry))?;
         match team.size.get() {
-            Some(size) if member >= size => Err(Reason::Inconsistent(format!("it is the turn of number {member}"))),
+            Some(size) if member >= size => Err(Reason::from(Own::TurnOfNoMember { number: member })),
             _ => Ok(Some(member)),
         }
     }

@@ -113,7 +113,7 @@ impl<'a> Context<'a> {
     fn tls_offset(&self) -> Result<u64, Reason> {
         /// Far more than all thread-local variables of a process together.
         const MAX: i64 = 64 << 20;
-        let offset = match self.gomp.distance.clone().map_err(Reason::Inconsistent)? {
+        let offset = match self.gomp.distance.clone()? {
             Distance::Of(offset) => offset,
             Distance::At(slot) => self.target.read_u64(slot)?,
         };

@@ -55,7 +55,7 @@ pub(super) struct Walk<'a> {
     /// Children that are not over, by the address of the generating task.
     children: HashMap<Addr, u32>,
     /// Why the children may not all have been counted.
-    incomplete: Option<String>,
+    incomplete: Option<Reason>,
 }
 
 impl<'a> Walk<'a> {
@@ -78,12 +78,12 @@ impl<'a> Walk<'a> {
     /// Without this value not all tasks can be found.
     fn incomplete_without(&mut self, value: Result<u64, Reason>) {
         if let Err(why) = value {
-            self.incomplete.get_or_insert_with(|| why.to_string());
+            self.incomplete.get_or_insert(why);
         }
     }
 
     fn step(&mut self) -> Result<(), Reason> {
-        self.steps = self.steps.checked_sub(1).ok_or_else(|| Reason::from(Own::TooManyEntries))?;
+        self.steps = self.steps.checked_sub(1).ok_or_else(|| Reason::from(Common::TooManyEntries))?;
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl<'a> TaskReader<'a> {
             || !self.context.knows_all_threads()
             || self.threads.iter().any(|t| t.unsettled.is_some() || apart(t))
         {
-            walk.incomplete = Some("some team could not be read".to_owned());
+            walk.incomplete = Some(Own::SomeTeamUnreadable.into());
         }
         for team in self.teams.order.clone() {
             let done = self.ready_tasks(&mut walk, team);
@@ -136,7 +136,7 @@ impl<'a> TaskReader<'a> {
     /// Files how a part of the walk ended.
     fn note(&mut self, walk: &mut Walk<'_>, subject: String, done: Result<(), Reason>) {
         let Err(why) = done else { return };
-        walk.incomplete.get_or_insert_with(|| why.to_string());
+        walk.incomplete.get_or_insert_with(|| why.clone());
         if !why.is_layout() {
             self.notes.issue(subject, why);
         }
@@ -221,7 +221,7 @@ impl<'a> TaskReader<'a> {
         let s = &self.context.gomp.structs.team;
         let view = self.teams.found[&team].view.clone();
         if view.u32(&s.task_lock)? != 0 {
-            walk.incomplete.get_or_insert_with(|| "a thread is changing the queues".to_owned());
+            walk.incomplete.get_or_insert_with(|| Own::QueuesChanging.into());
         }
         let (root, list) = (view.ptr(&s.queue_root)?, view.ptr(&s.queue_tasks)?);
         let id = self.teams.team_at(team, &self.context.gomp.structs.thread.team);
@@ -271,9 +271,7 @@ impl<'a> TaskReader<'a> {
                 match view.uint(&s.kind)? {
                     kind::WAITING => return Ok(false),
                     kind::TIED | kind::ASYNC_RUNNING | kind::DETACHED => {}
-                    other => {
-                        return Err(Reason::Inconsistent(format!("the task at {task} in it is of kind {other}")));
-                    }
+                    kind => return Err(Reason::from(Own::KindInQueue { task, kind })),
                 }
                 if walk.counted.insert(task) {
                     walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
@@ -411,7 +409,7 @@ impl<'a> TaskReader<'a> {
                         0 => Ok(DependKind::InOut),
                         1 => Ok(DependKind::In),
                         2 => Ok(DependKind::InOutSet),
-                        other => Err(Reason::Inconsistent(format!("{other} is no kind of dependence"))),
+                        kind => Err(Reason::from(Own::UnknownDependenceKind { kind })),
                     });
                     Ok(RawDependence { addr: entry.ptr(&s.depend.addr)?, kind: s.depend.is_in.fact(kind) })
                 })
@@ -444,9 +442,7 @@ impl<'a> TaskReader<'a> {
                 (Some(TaskKind::Explicit | TaskKind::Undeferred), Fact::Unknown { why })
                     if matches!(task.state.get(), Some(TaskState::Running | TaskState::Suspended) | None) =>
                 {
-                    unseen.get_or_insert_with(|| {
-                        format!("which tasks are suspended under some other is not known: {why}")
-                    });
+                    unseen.get_or_insert_with(|| Own::SuspendedUnknown { why: Box::new(why.clone()) }.into());
                 }
                 _ => {}
             }
@@ -455,7 +451,7 @@ impl<'a> TaskReader<'a> {
         for task in self.found.list.iter_mut().filter(|task| !task.descriptor.is_null()) {
             task.unfinished_children = match &unseen {
                 None => slot.fact(Ok(children.get(&task.descriptor).copied().unwrap_or(0))),
-                Some(why) => Fact::unknown(format!("libgomp keeps no count, and not all could be counted: {why}")),
+                Some(why) => Fact::unknown(Own::NotAllCounted { why: Box::new(why.clone()) }),
             };
         }
         self.check_counts();

@@ -290,7 +290,7 @@ impl TaskReader<'_> {
         team: Fact<Option<TeamId>>,
     ) -> Result<TaskId, Reason> {
         if self.found.list.len() >= limits::TASKS {
-            return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
+            return Err(Reason::from(Common::TooManyTasks { most: limits::TASKS }));
         }
         let s = &self.context.gomp.structs.task;
         let raw_kind = view.uint(&s.kind)?;
@@ -309,7 +309,7 @@ impl TaskReader<'_> {
             kind::WAITING => (TaskKind::Explicit, TaskState::Ready),
             kind::DETACHED => (TaskKind::Explicit, TaskState::Detached),
             kind::TIED | kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::Suspended),
-            other => return Err(Reason::Inconsistent(format!("it is of kind {other}, which no libgomp has"))),
+            kind => return Err(Reason::from(Own::NoSuchKind { kind })),
         };
         let function = match kind {
             TaskKind::Explicit => match view.ptr(&s.fn_) {

@@ -243,7 +243,7 @@ impl Teams {
                 return Ok(Role::Worker);
             }
             let Some(outer) = self.found.get(&team) else {
-                return Err(Reason::Inconsistent(format!("the team at {team} could not be read")));
+                return Err(Reason::from(Common::TeamAtUnreadable { addr: team }));
             };
             (number, team) = (outer.view.u32(&s.prev_team_id)?, outer.view.ptr(&s.prev_team)?);
         }

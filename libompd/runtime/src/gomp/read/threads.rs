@@ -7,6 +7,7 @@ use super::teams::Teams;
 use super::{Context, NO_OMPT, Notes};
 use crate::bind::StructData;
 use crate::excerpt::NOT_LOOKED_FOR;
+use crate::gomp::reason::Own;
 use crate::model::*;
 
 /// A `gomp_thread` that has been used.
@@ -41,8 +42,7 @@ pub(super) fn read(context: &Context<'_>, notes: &mut Notes) -> Vec<GompThread> 
     let mut threads = Vec::new();
     for thread in context.target.threads() {
         let Some(tp) = thread.thread_pointer() else {
-            let unknown = "its thread pointer is not known, so its OpenMP data cannot be found";
-            let why = thread.registers.as_ref().err().map_or(unknown, String::as_str);
+            let why = thread.registers.as_ref().err().cloned().map_or(Own::NoThreadPointer.into(), Reason::NoRegisters);
             notes.issue(format!("thread {}", thread.lwp), why);
             continue;
         };

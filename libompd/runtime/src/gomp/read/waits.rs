@@ -146,7 +146,7 @@ impl WaitReader<'_> {
                         let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), by);
                         Fact::known(Some(wait), by)
                     }
-                    None => Fact::unknown(why),
+                    None => Fact::unknown(Reason::NoRegisters(why.clone())),
                 };
             }
         };

@@ -222,7 +222,7 @@ impl TaskReader<'_> {
                     s.depnode.mtx_locks.fact(Ok(DependKind::MutexInOutSet))
                 }
                 Kind::ByLock(_) => Fact::unknown(Own::LastSetOnly),
-                Kind::Other(number) => Fact::unknown(format!("its kind is told as {number}")),
+                Kind::Other(number) => Fact::unknown(Own::UnknownDependenceKind { number }),
             };
             self.found.list[index].dependences.push(RawDependence { addr: found.storage, kind });
         }

@@ -114,8 +114,7 @@ impl Context<'_> {
         let word = |index: u64| self.target.read_u64(info.offset(8 * index));
         let told = word(0)?;
         let dimensions = u32::try_from(told).ok().filter(|n| (1..=limits::DOACROSS_LOOPS).contains(n));
-        let dimensions =
-            dimensions.ok_or_else(|| Reason::Inconsistent(format!("a doacross loop of {told} nested loops")))?;
+        let dimensions = dimensions.ok_or(Own::ImplausibleNest { count: told })?;
         let num_done = Addr(word(1)?);
         let (lower, upper, step) = (word(2)? as i64, word(3)? as i64, word(4)? as i64);
         let outermost = match step {
@@ -131,7 +130,7 @@ impl Context<'_> {
         let total = ranges.iter().try_fold(1u64, |all, range| all.checked_mul(*range));
         match total {
             Some(1..) => Ok(Described { dimensions, ranges, num_done }),
-            _ => Err(Reason::Inconsistent(format!("a doacross loop of {ranges:?} iterations"))),
+            _ => Err(Reason::from(Own::ImplausibleRanges { ranges })),
         }
     }
 
@@ -140,7 +139,7 @@ impl Context<'_> {
         let total = of.ranges.iter().product::<u64>();
         let bytes = total.div_ceil(32).saturating_mul(4);
         if bytes > limits::DOACROSS {
-            return Err(Reason::Inconsistent(format!("{total} iterations are too many to look at")));
+            return Err(Reason::from(Own::TooManyIterations { count: total }));
         }
         let order = self.target.arch().byte_order;
         Ok(self.target.read_vec(flags, bytes)?.chunks_exact(4).map(|word| order.uint(word) as u32).collect())
@@ -150,7 +149,7 @@ impl Context<'_> {
     /// work.
     pub(super) fn plain_doacross(&self, team: TeamId, nest: &Nest, doacross: Doacross, through: u32) -> Loop {
         let slot = &self.kmp.structs.disp.doacross_info;
-        let why = Own::NoStaticRecord;
+        let why = &Reason::from(Own::NoStaticRecord);
         Loop {
             team,
             kind: slot.fact(Ok(LoopKind::Loop)),

@@ -21,7 +21,7 @@ impl TaskReader<'_> {
         while !at.is_null() {
             if let Some(known) = self.found.group_ids.get(&at).copied() {
                 end = if fresh.contains(&known) {
-                    Err(Reason::Inconsistent(format!("the chain of task groups around {addr} has no end")))
+                    Err(Reason::from(Own::EndlessTaskgroups { around: addr }))
                 } else {
                     Ok(Some(known))
                 };

@@ -143,15 +143,15 @@ pub(super) static ICVS: &[Line<How>] = &[
 ];
 
 /// The items of a list, beginning with level 0, or why they are not known.
-pub(super) type ItemList = Result<Arc<[u64]>, String>;
+pub(super) type ItemList = Result<Arc<[u64]>, Reason>;
 
 impl Context<'_> {
     pub(super) fn icvs_of(&self, thread: &StructData, task: Option<&StructData>, team: Option<&StructData>) -> Icvs {
         let s = &self.kmp.structs;
-        let Some(task) = task else { return Icvs::unknown("its task could not be read") };
+        let Some(task) = task else { return Icvs::unknown(Own::TaskUnreadable) };
         let of_team = |slot: &Slot| match team {
             Some(team) => slot.fact(team.count(slot).map(|n| IcvValue::Count(n.into()))),
-            None => Fact::unknown("its team could not be read"),
+            None => Fact::unknown(Common::TeamUnreadable),
         };
         let mut icvs = self.icvs_in(task);
         for line in ICVS {
@@ -167,7 +167,7 @@ impl Context<'_> {
         let sources = icvs::of_task(&icvs, None, &self.began(), ICVS);
         let of_team = match team {
             Some(view) => view.ptr(&s.team.nested_nth),
-            None => Err(Reason::Inconsistent("its team could not be read".to_owned())),
+            None => Err(Reason::from(Common::TeamUnreadable)),
         };
         let deeper = match icvs.get(&LEVELS) {
             Fact::Known { value: IcvValue::Count(level), .. } => self.deeper(of_team, *level),
@@ -205,7 +205,7 @@ impl Context<'_> {
         let of_team = match self.kmp.lists_of_teams {
             Some(true) => of_team.map(|list| (!list.is_null()).then_some(list)),
             Some(false) => Ok(None),
-            None => Err(Reason::Inconsistent("whether its teams have lists of their own is not known".to_owned())),
+            None => Err(Reason::from(Own::ListsOfTeamsUnknown)),
         };
         let (list, origin) = match of_team? {
             Some(list) => (list, s.team.nested_nth.origin().unwrap_or(Origin::Code)),
@@ -226,27 +226,25 @@ impl Context<'_> {
         of_items(Items::of(items).beyond(level), origin, is_item)
     }
 
-    fn variable(&self, name: &str) -> Result<(Addr, Origin), Reason> {
-        let found = self.kmp.global(name);
-        found.ok_or_else(|| Reason::Inconsistent(format!("where this runtime keeps {name} is not known")))
+    fn variable(&self, name: &'static str) -> Result<(Addr, Origin), Reason> {
+        self.kmp.global(name).ok_or(Reason::NoLayout(name))
     }
 
     /// The list whose struct is at this address; most teams share one.
-    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> Result<Arc<[u64]>, Reason> {
+    fn list(&self, at: Addr, size: SizeOf, slots: [&Slot; 2]) -> ItemList {
         let known = self.lists.borrow().get(&at).cloned();
-        let list = known.unwrap_or_else(|| {
-            let list = self.read_list(at, size, slots).map_err(|why| why.to_string());
+        known.unwrap_or_else(|| {
+            let list = self.read_list(at, size, slots);
             self.lists.borrow_mut().insert(at, list.clone());
             list
-        });
-        list.map_err(Reason::Inconsistent)
+        })
     }
 
-    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> Result<Arc<[u64]>, Reason> {
+    fn read_list(&self, at: Addr, size: SizeOf, [items, used]: [&Slot; 2]) -> ItemList {
         let view = StructData::read(self.target, at, size)?;
         let (items, used) = (view.ptr(items)?, u64::from(view.count(used)?));
         if used > limits::LEVELS {
-            return Err(Reason::Inconsistent(format!("the list has {used} items, which is not believed")));
+            return Err(Reason::from(Common::ListTooLong { items: used }));
         }
         if used == 0 {
             return Ok(Arc::default());
@@ -267,11 +265,11 @@ impl Context<'_> {
         for line in ICVS {
             match &line.how {
                 Task(read) | List { own: read, .. } => values.set(line.entry, read(&s.icvs, &view)),
-                Thread(_) | Team(_) => values.set(line.entry, Fact::unknown("it belongs to a thread or a team")),
+                Thread(_) | Team(_) => values.set(line.entry, Fact::unknown(Own::OfThreadOrTeam)),
                 Process(..) | Unread(_) => {}
             }
         }
-        Icvs { values, ..Icvs::unknown("it belongs to a thread or a team") }
+        Icvs { values, ..Icvs::unknown(Own::OfThreadOrTeam) }
     }
 
     /// Those of the task at this address.
@@ -284,8 +282,8 @@ impl Context<'_> {
 
     /// What the table says of each.
     pub(in crate::kmp) fn icvs() -> Vec<Kept> {
-        let unread = |line: &Line<How>| match line.how {
-            Unread(why) => Some(why),
+        let unread = |line: &Line<How>| match &line.how {
+            Unread(why) => Some(why.clone()),
             _ => None,
         };
         ICVS.iter().map(|line| line.kept(unread(line).map(Reason::from))).collect()
@@ -312,7 +310,7 @@ impl Context<'_> {
     fn setting_of(&self, line: &'static Line<How>) -> Option<Setting> {
         let value = match &line.how {
             Process(name, read) => read(self, name),
-            Unread(why) if line.entry.is_of_process() => Fact::unknown(*why),
+            Unread(why) if line.entry.is_of_process() => Fact::unknown(why.clone()),
             _ => return None,
         };
         Some(icvs::setting(line, value, &self.began()))
@@ -341,7 +339,7 @@ impl Context<'_> {
         };
         let cpus = match &place {
             Ok(None) => s.place.fact(Ok(None)),
-            _ => Fact::unknown("which processors its places consist of is not read of this runtime"),
+            _ => Fact::unknown(Own::PlacesNotRead),
         };
         Placement { place: s.place.fact(place), partition: s.first_place.fact(partition()), cpus }
     }
@@ -352,7 +350,7 @@ impl Context<'_> {
 fn of_items(items: Items, origin: Origin, is_item: impl Fn(&IcvValue) -> bool) -> Result<Fact<Items>, Reason> {
     match items.as_slice().iter().all(is_item) {
         true => Ok(Fact::known(items, origin)),
-        false => Err(Reason::Inconsistent("the list has items that are none".to_owned())),
+        false => Err(Reason::from(Own::OddItems)),
     }
 }
 

@@ -174,16 +174,13 @@ impl LockReader<'_> {
                 let view = StructData::read(self.context.target, table, s.lock_table.size)?;
                 let (rows, used) = (view.ptr(&s.lock_table.table)?, u64::from(view.u32(&s.lock_table.next)?));
                 if view.u32(&s.lock_table.nrow_ptrs).is_ok_and(|rows| used > u64::from(rows) * LOCKS_PER_ROW) {
-                    return Err(Reason::Inconsistent(format!("the table of locks at {table} contradicts itself")));
+                    return Err(Reason::from(Own::LockTableContradicts { table }));
                 }
                 let size = s.indirect_lock.size.get()?;
                 let mut index = 0;
                 while index < used {
                     if first.saturating_add(index) >= limits::LOCKS {
-                        return Err(Reason::Inconsistent(format!(
-                            "more than {} locks; the rest is not looked at",
-                            limits::LOCKS
-                        )));
+                        return Err(Reason::from(Own::TooManyLocks { most: limits::LOCKS }));
                     }
                     let row = self.context.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
                     let here = (used - index).min(LOCKS_PER_ROW);
@@ -285,9 +282,7 @@ impl LockReader<'_> {
             let gtid = (next - 1) as u32;
             let Some(waiter) = self.threads.by_gtid.get(&gtid).map(|i| &self.threads.list[*i]) else {
                 self.found.list[id.0].queued = false;
-                return Err(Reason::Inconsistent(format!(
-                    "the lock at {addr} names gtid {gtid} as a waiter, which does not exist"
-                )));
+                return Err(Reason::from(Own::NoSuchWaiter { lock: addr, gtid }));
             };
             let origin = s.queuing.head_id.origin().unwrap_or(Origin::Profile);
             let wait = Wait {

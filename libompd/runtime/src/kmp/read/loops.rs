@@ -179,7 +179,7 @@ impl LoopReader<'_> {
             members.push(Part { member: *member, private });
         }
         let numbers: Vec<u32> = members.iter().map(|part| part.member).collect();
-        let of_sections = |why: &str| Loop {
+        let of_sections = |why: &Reason| Loop {
             team,
             kind: s.disp.pr_current.fact(Ok(LoopKind::Sections)),
             schedule: s.disp.pr_current.fact(Ok(LoopSchedule::Dynamic)),
@@ -197,22 +197,22 @@ impl LoopReader<'_> {
         };
         // `__kmpc_sections_init`
         let Some(first) = members.iter().find_map(|part| part.private.as_ref()) else {
-            return Ok(of_sections("the runtime does not record how many sections there are"));
+            return Ok(of_sections(&Own::SectionsNotCounted.into()));
         };
         let wide = match first.uint(&p.type_size)? {
             4 => false,
             8 => true,
-            other => return Err(Reason::Inconsistent(format!("a loop variable of {other} bytes"))),
+            bytes => return Err(Reason::from(Own::ImplausibleVariable { bytes })),
         };
         let f = fields(&kmp.structs, wide);
         let number = first.uint(&p.schedule)?;
         let Some(how) = schedule(number) else {
-            return Err(Reason::Inconsistent(format!("a loop with a schedule that is told as {number}")));
+            return Err(Reason::from(Own::NoSuchSchedule { number }));
         };
         let total = first.uint(f.tc)?;
         for private in members.iter().filter_map(|part| part.private.as_ref()) {
             if private.uint(f.tc)? != total || private.uint(&p.schedule)? != number {
-                return Err(Reason::Inconsistent(format!("members do not agree on the loop at {shared}")));
+                return Err(Reason::from(Own::MembersDisagree { shared }));
             }
         }
         let chunk = first.uint(f.chunk)?;

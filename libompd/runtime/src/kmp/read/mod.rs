@@ -130,11 +130,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn global(&self, name: &str) -> Result<Addr, Reason> {
-        self.kmp
-            .global(name)
-            .map(|(addr, _)| addr)
-            .ok_or_else(|| Reason::Inconsistent(format!("where this runtime keeps {name} is not known")))
+    fn global(&self, name: &'static str) -> Result<Addr, Reason> {
+        self.kmp.global(name).map(|(addr, _)| addr).ok_or(Reason::NoLayout(name))
     }
 
     /// `count` pointers of an array, from `first` on.

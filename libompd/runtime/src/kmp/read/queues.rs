@@ -73,7 +73,7 @@ impl TaskReader<'_> {
             return Ok(());
         }
         if u64::from(members) > limits::TEAM_SIZE {
-            return Err(Reason::Inconsistent(format!("it claims {members} members")));
+            return Err(Reason::from(Own::TooManyMembers { members }));
         }
         let stride = s.thread_data_stride.size.get()?;
         let addrs: Vec<Addr> =
@@ -88,10 +88,9 @@ impl TaskReader<'_> {
                 if let Err(why) = read
                     && first.is_ok()
                 {
-                    first = Err(if why.is_layout() {
-                        why
-                    } else {
-                        Reason::Inconsistent(format!("the queue of member {member}: {why}"))
+                    first = Err(match why.is_layout() {
+                        true => why,
+                        false => Own::QueueOfMember { member, why: Box::new(why) }.into(),
                     });
                 }
             }
@@ -257,7 +256,7 @@ impl TaskReader<'_> {
         if let Some((node, _)) = node
             && own_node != node
         {
-            return Err(Reason::Inconsistent(format!("the task at {addr} does not name its node at {node}")));
+            return Err(Reason::from(Own::NodeNotNamed { task: addr, node }));
         }
         let started = self.flag_of(task, &s.flags.started)?;
         let blocked = node.is_some_and(|(_, before)| before > 0) && !started;

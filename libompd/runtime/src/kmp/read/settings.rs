@@ -4,6 +4,7 @@
 use ompd_process::TargetExt;
 
 use super::Context;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 
@@ -32,7 +33,7 @@ impl Context<'_> {
     /// A variable of `size` bytes, signed.
     pub(super) fn number(&self, name: &'static str, size: u64) -> Fact<i64> {
         let Some((addr, origin)) = self.kmp.global(name) else {
-            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
+            return Fact::unknown(Reason::NoLayout(name));
         };
         match self.target.read_uint(addr, size) {
             Ok(value) if size == 4 => Fact::known(i64::from(value as u32 as i32), origin),
@@ -54,7 +55,7 @@ impl Context<'_> {
     /// The text that a variable points to, or `null` where it points to none.
     pub(super) fn text(&self, name: &'static str, null: Option<&str>) -> Fact<IcvValue> {
         let Some((addr, origin)) = self.kmp.global(name) else {
-            return Fact::unknown(format_args!("where this runtime keeps {name} is not known"));
+            return Fact::unknown(Reason::NoLayout(name));
         };
         let read = self.target.read_ptr(addr).and_then(|text| match null.filter(|_| text.is_null()) {
             Some(null) => Ok(null.to_owned()),
@@ -72,7 +73,7 @@ pub(super) fn word(of: Fact<i64>, words: &'static [(i64, &'static str)]) -> Fact
     match of {
         Fact::Known { value, origin } => match words.iter().find(|(number, _)| *number == value) {
             Some((_, word)) => Fact::known(IcvValue::Word(word), origin),
-            None => Fact::unknown(format_args!("the runtime's number for it is {value}, for which there is no word")),
+            None => Fact::unknown(Own::NumberWithoutWord { number: value }),
         },
         Fact::Unknown { why } => Fact::Unknown { why },
     }

@@ -330,7 +330,7 @@ impl TaskReader<'_> {
     /// Files a task that was read.
     pub(super) fn add_view(&mut self, view: StructData) -> Result<TaskId, Reason> {
         if self.found.list.len() >= limits::TASKS {
-            return Err(Reason::Inconsistent(format!("more than {} tasks; the rest is not shown", limits::TASKS)));
+            return Err(Reason::from(Common::TooManyTasks { most: limits::TASKS }));
         }
         let kmp = self.context.kmp;
         let s = &kmp.structs;

@@ -47,7 +47,7 @@ impl Threads {
         match thread.and_then(|index| self.list[*index].lwp) {
             Some(lwp) => Ok(Owner::Thread(lwp)),
             None if self.complete => Ok(Owner::Gone(gtid)),
-            None => Err(Reason::Inconsistent(format!("its owner, thread {gtid} of the runtime, was not found"))),
+            None => Err(Reason::from(Own::OwnerNotFound { gtid })),
         }
     }
 

@@ -85,7 +85,7 @@ impl WaitReader<'_> {
         let (size, slot) = match thread.uint(&s.info.sleep_loc_type) {
             Ok(FLAG32) => (s.flag32.size, &s.flag32.loc),
             Ok(kind) if FLAG64.contains(&kind) => (s.flag64.size, &s.flag64.loc),
-            Ok(kind) => return Err(Reason::Inconsistent(format!("it sleeps on a flag of kind {kind}"))),
+            Ok(kind) => return Err(Reason::from(Own::UnknownFlagKind { kind })),
             // Before LLVM 14 the kind is not recorded, and does not matter: the word's address is the first member.
             Err(Reason::NoLayout(_)) if s.flag32.loc.offset().ok() == s.flag64.loc.offset().ok() => {
                 (s.flag32.size, &s.flag32.loc)
@@ -292,10 +292,7 @@ impl WaitReader<'_> {
                     Some((which, _)) => which,
                     // The team's count has caught up: the primary lets them go as soon as all tasks are over.
                     None if self.primary_waits_for_tasks(raw)? || self.has_children(raw)? => return Ok(false),
-                    None => {
-                        let text = "all have arrived, and whether it is being let go is not known";
-                        return Err(Reason::Inconsistent(text.to_owned()));
-                    }
+                    None => return Err(Reason::from(Own::LetGoUnknown)),
                 }
             }
             _ => Barriers::ForkJoin,
@@ -458,7 +455,7 @@ impl WaitReader<'_> {
                 Some(wait) => Fact::known(Some(wait), Origin::Registers),
                 None => self.wait_by_registers(&registers),
             },
-            Some(Err(why)) => Fact::unknown(why),
+            Some(Err(why)) => Fact::unknown(Reason::NoRegisters(why)),
             None => Fact::unknown(Own::GoneThread),
         }
     }

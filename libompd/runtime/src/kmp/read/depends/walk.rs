@@ -9,6 +9,7 @@ use ompd_process::{Addr, Target};
 use super::super::tasks::TaskReader;
 use super::Kind;
 use crate::bind::Part;
+use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::Reason;
 use crate::window::{Structs, Window};
@@ -125,7 +126,7 @@ impl Graph {
 
 /// The length of a list as a number of 32 bits.
 fn short(len: usize) -> Result<u32, Reason> {
-    u32::try_from(len).map_err(|_| Reason::Inconsistent("too many dependences; the rest is not read".to_owned()))
+    u32::try_from(len).map_err(|_| Own::TooManyDependences.into())
 }
 
 impl<'a> Walk<'a> {
@@ -261,10 +262,7 @@ impl<'a> Walk<'a> {
                 let id = match self.graph.places.entry(*addr) {
                     Entry::Occupied(known) => *known.get(),
                     Entry::Vacant(_) if self.graph.nodes.len() >= limits::NODES => {
-                        return Err(Reason::Inconsistent(format!(
-                            "more than {} tasks with dependences; the rest is not read",
-                            limits::NODES
-                        )));
+                        return Err(Reason::from(Own::TooManyNodes { most: limits::NODES }));
                     }
                     Entry::Vacant(free) => {
                         self.graph.nodes.push(Node { addr: *addr, task: Addr::NULL, before: 0, id: None, read: false });
@@ -329,17 +327,14 @@ fn enter(
     let entry = entries.get(place)?;
     let (node, next) = (entry.ptr(&s.node)?, entry.ptr(&s.next)?);
     if node.is_null() {
-        return Err(Reason::Inconsistent(format!("the entry at {} of a list of tasks has no task", entry.addr())));
+        return Err(Reason::from(Own::EntryWithoutTask { entry: entry.addr() }));
     }
     met.push((list.from, node));
     if next.is_null() {
         return Ok(false);
     }
     if !list.step(next) {
-        return Err(Reason::Inconsistent(format!(
-            "a list of tasks leads from the entry at {} back to {next}",
-            entry.addr()
-        )));
+        return Err(Reason::from(Own::EndlessList { entry: entry.addr(), next }));
     }
     Ok(true)
 }
