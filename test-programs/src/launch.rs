@@ -33,7 +33,15 @@ impl Env {
             // Not OMP_WAIT_POLICY=passive: libomp then lets threads sleep at a barrier although tasks are queued, and
             // can lose the wake-up. The two numbers alone make waiting threads sleep.
             Env::Settled => {
-                &[("OMP_NUM_THREADS", "4"), ("OMP_DYNAMIC", "false"), ("GOMP_SPINCOUNT", "0"), ("KMP_BLOCKTIME", "0")]
+                &[
+                    ("OMP_NUM_THREADS", "4"),
+                    ("OMP_DYNAMIC", "false"),
+                    ("GOMP_SPINCOUNT", "0"),
+                    ("KMP_BLOCKTIME", "0"),
+                    // What malloc gives holds 0xfe in each byte (mallopt(3), M_PERTURB): a field that the runtime does not set
+                    // is not 0 by chance.
+                    ("MALLOC_PERTURB_", "1"),
+                ]
             }
             Env::Stock => &[],
         }

@@ -96,7 +96,6 @@ reasons! {
         NegativeNumber { slot: &'static str, value: i64 }: "negative-number", "{slot} holds {value}";
         OutsideStruct { slot: &'static str }: "outside-struct", "{slot} does not fit into its struct";
         DirectionOfLoop: "direction-of-loop", "it goes downwards with a step upwards";
-        TooMuchToWalk: "too-much-to-walk", "there is too much of it to be looked at";
         LevelUnknown: "level-unknown", "the level of nesting is not known";
         OwnShares: "own-shares", "each member computes its own share";
         TooManyEntries: "too-many-entries", "too many entries in all queues together; the rest is not read";

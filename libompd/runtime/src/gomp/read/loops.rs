@@ -117,7 +117,7 @@ impl Context<'_> {
         if view.int(&s.incr)? == 0 {
             return Ok(None);
         }
-        let extent = self.extent(&view)?;
+        let extent = self.extent(&view, schedule)?;
         // Of a static loop nothing tells.
         let exhausted = schedule == LoopSchedule::Static || extent.exhausted != Some(false);
         let mut members = inside;
@@ -180,12 +180,16 @@ impl Context<'_> {
         }))
     }
 
-    /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is.
-    fn extent(&self, view: &StructData) -> Result<Extent, Reason> {
+    /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is: libgomp
+    /// sets `mode` of every unsigned loop, and of signed ones only with `dynamic` (`gomp_loop_init`, `gomp_loop_ull_init`).
+    fn extent(&self, view: &StructData, schedule: LoopSchedule) -> Result<Extent, Reason> {
         let s = &self.gomp.structs.work_share;
         let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);
-        let down = view.uint(&s.mode)? & UNSIGNED_DOWN != 0;
-        if down && step > 0 {
+        let down = match schedule {
+            LoopSchedule::Dynamic => Some(view.uint(&s.mode)? & UNSIGNED_DOWN != 0),
+            _ => None,
+        };
+        if down == Some(true) && step > 0 {
             return Err(Reason::from(Common::DirectionOfLoop));
         }
         let left = |up: bool, signed: bool| match (up, signed) {
@@ -195,11 +199,11 @@ impl Context<'_> {
             (false, false) => next as u64 > end as u64,
         };
         let exhausted = match (down, step > 0) {
-            (true, _) => Some(!left(false, false)),
-            (false, up) if (next < 0) == (end < 0) => Some(!left(up, true)),
+            (Some(true), _) => Some(!left(false, false)),
+            (_, up) if (next < 0) == (end < 0) => Some(!left(up, true)),
             // A signed loop that goes downwards: of an unsigned one the flag would tell.
-            (false, false) => Some(!left(false, true)),
-            (false, true) => None,
+            (Some(false), false) => Some(!left(false, true)),
+            _ => None,
         };
         Ok(Extent { next, end, step, exhausted })
     }
