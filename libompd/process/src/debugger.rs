@@ -8,13 +8,13 @@ mod memory;
 mod modules;
 mod rebuilt;
 mod start;
-mod threads;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::arch::Arch;
 use crate::environment;
+use crate::glibc::{self, Lists};
 use crate::memory::{Addr, ReadError, ReadFault, read_each};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -98,7 +98,7 @@ pub struct Debugged<D> {
     threads: Vec<Thread>,
     natives: Vec<NativeThread>,
     /// Where the C library lists its threads; as long as the modules stay.
-    lists: Option<threads::Lists>,
+    lists: Option<Lists>,
     /// How far thread pointers lie above descriptors, as of the last look.
     distance: Option<u64>,
     info: ProcessInfo,
@@ -203,9 +203,9 @@ impl<D: Debugger> Debugged<D> {
         self.thread_issues.clear();
         let lists = match self.lists.take() {
             Some(lists) => Ok(lists),
-            None => threads::Lists::find(&self.memory, self.arch, self.is_static()),
+            None => Lists::find(&self.memory, self.arch, self.is_static()),
         };
-        self.distance = threads::pointer_distance(&self.memory, self.arch);
+        self.distance = glibc::pointer_distance(&self.memory, self.arch);
         let offered = self.memory.debugger().offers_registers();
         let mut all = if offered { self.memory.debugger().all_registers(self.arch) } else { HashMap::new() };
         if let (Ok(lists), Some(distance)) = (&lists, self.distance) {
@@ -215,7 +215,7 @@ impl<D: Debugger> Debugged<D> {
             self.memory.prefetch(&descriptors);
         }
         let natives = lists.and_then(|lists| {
-            let natives = lists.read(&self.memory, self.arch)?;
+            let natives = lists.read(&self.memory, self.arch, glibc::MAX_THREADS)?;
             self.lists = Some(lists);
             Ok(natives)
         });

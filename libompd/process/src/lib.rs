@@ -16,6 +16,7 @@ pub mod debugger;
 pub mod elf;
 mod environment;
 pub mod error;
+mod glibc;
 mod image;
 pub mod live;
 pub mod machine;

@@ -21,6 +21,7 @@ use std::time::Duration;
 use crate::arch::Arch;
 use crate::elf::{DebugSearch, Debuginfod};
 use crate::error::OpenError;
+use crate::glibc::{self, Lists, Source};
 use crate::image::{self, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError, ReadFault};
 use crate::module::Module;
@@ -241,8 +242,37 @@ impl Live {
         for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
             registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
         }
+        if self.threads.iter().any(|thread| thread.thread_pointer().is_none()) {
+            self.find_pointers();
+        }
         self.tracer = Some(tracer);
         Ok(())
+    }
+
+    /// Finds the thread pointers of threads without registers, by the C library's list of its threads. Where it knows threads by
+    /// other ids, as in a PID namespace, or does not list all, none is found.
+    fn find_pointers(&mut self) {
+        // Symbols of nothing else are looked up: this happens while the process is held.
+        const OF_GLIBC: [&str; 3] = ["ld-", "libc.so", "libpthread"];
+        let names = |module: &&Module| OF_GLIBC.iter().any(|name| module.name().starts_with(name));
+        let modules: Vec<&Module> = self.modules.iter().filter(names).collect();
+        let source = ListSource { modules, memory: &self.memory };
+        let found = || {
+            let distance = glibc::pointer_distance(&source, self.arch)?;
+            let lists = Lists::find(&source, self.arch, false).ok()?;
+            // Some may be about to end, or have just begun.
+            let most = 2 * self.threads.len() + 64;
+            let listed = lists.read(&source, self.arch, most).ok()?;
+            let pointers: HashMap<i32, Addr> =
+                listed.iter().map(|native| (native.lwp, native.pthread.offset(distance))).collect();
+            let fits =
+                |thread: &Thread| thread.thread_pointer().is_none_or(|at| pointers.get(&thread.lwp) == Some(&at));
+            self.threads.iter().all(fits).then_some(pointers)
+        };
+        let pointers = found().unwrap_or_default();
+        for thread in self.threads.iter_mut().filter(|thread| thread.registers.is_err()) {
+            thread.pointer = pointers.get(&thread.lwp).copied();
+        }
     }
 
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay
@@ -263,6 +293,24 @@ impl Live {
     pub fn cpu_times(&self) -> HashMap<i32, Duration> {
         let tids = self.process.tasks().unwrap_or_default();
         tids.into_iter().filter_map(|tid| Some((tid, self.process.task_cpu_time(tid)?))).collect()
+    }
+}
+
+/// By which the C library's lists are read in a process.
+struct ListSource<'a> {
+    modules: Vec<&'a Module>,
+    memory: &'a Memory,
+}
+
+impl Source for ListSource<'_> {
+    fn symbol(&self, name: &str) -> Option<Addr> {
+        let module = self.modules.iter().find(|module| module.exports(name))?;
+        module.symbol(name).map(|symbol| symbol.addr)
+    }
+
+    fn bytes(&self, addr: Addr, len: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        self.memory.read(addr, &mut bytes).ok().map(|()| bytes)
     }
 }
 

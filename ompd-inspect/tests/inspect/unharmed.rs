@@ -281,3 +281,38 @@ fn check_consistent(report: &Value) -> usize {
     }
     found
 }
+
+/// A thread that the kernel does not stop, in vfork, is one of the runtime's all the same; nothing is said of what it does, and
+/// others that wait for it do not hang.
+#[test]
+fn a_thread_in_vfork() {
+    for (toolchain, runtime) in combinations() {
+        let what = format!("{toolchain:?} on {runtime:?}");
+        let running = start("vforked", toolchain, runtime);
+        let lwps: Vec<i32> = thread_states(running.pid).expect("threads").into_keys().collect();
+        let in_vfork = loop {
+            // The child runs before its parent has gone to sleep.
+            if let Some(lwp) = lwps.iter().find(|lwp| state(running.pid, **lwp) == Some('D')) {
+                break *lwp;
+            }
+            std::thread::yield_now();
+        };
+        let (report, _) = common::json(&[&running.pid.to_string()]);
+        let threads =
+            report["runtimes"].as_array().into_iter().flatten().flat_map(|runtime| runtime["threads"].as_array());
+        let mut known: Vec<(i64, &Value)> = threads
+            .flatten()
+            .map(|thread| (thread["lwp"].as_i64().expect("a thread of the process"), thread))
+            .collect();
+        known.sort_by_key(|(lwp, _)| *lwp);
+        let mut all: Vec<i64> = lwps.iter().map(|lwp| i64::from(*lwp)).collect();
+        all.sort_unstable();
+        assert_eq!(known.iter().map(|(lwp, _)| *lwp).collect::<Vec<_>>(), all, "{what}");
+        let (_, own) = known.iter().find(|(lwp, _)| *lwp == i64::from(in_vfork)).expect("it is one of them");
+        assert_eq!(own["thread_num"]["value"], 1, "{what}: {own}");
+        let why = own["wait"]["unknown"].as_str().unwrap_or_default();
+        assert!(why.contains("uninterruptible sleep"), "{what}: {own}");
+        assert_eq!(report["verdicts"], serde_json::json!([]), "{what}");
+        running.release().expect("the program goes on");
+    }
+}

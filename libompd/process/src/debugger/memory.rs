@@ -6,6 +6,7 @@ use std::fmt;
 
 use super::Debugger;
 use crate::arch::Arch;
+use crate::glibc::Source;
 use crate::memory::{Addr, ReadFault};
 
 /// Bytes kept between two stops; what is read beyond is not kept.
@@ -33,6 +34,16 @@ struct Kept {
 impl<D> fmt::Debug for Memory<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("kept", &self.kept.borrow().pieces.len()).finish_non_exhaustive()
+    }
+}
+
+impl<D: Debugger> Source for Memory<D> {
+    fn symbol(&self, name: &str) -> Option<Addr> {
+        self.debugger.symbol(name)
+    }
+
+    fn bytes(&self, addr: Addr, len: usize) -> Option<Vec<u8>> {
+        Memory::bytes(self, addr, len)
     }
 }
 

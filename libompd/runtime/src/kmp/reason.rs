@@ -54,6 +54,7 @@ reasons! {
         WaitingTaskUnreadable { task: Addr }: "kmp-waiting-task-unreadable", "the task at {task}, which may be waiting, could not be read";
         TeamOfArrivalUnreadable: "kmp-team-of-arrival-unreadable", "its team, which tells whether it has arrived at a barrier, could not be read";
         UnknownWord: "kmp-unknown-word", "it sleeps on a word of the runtime whose meaning is not known";
+        UnmatchedThread: "kmp-unmatched-thread", "which of the process's threads it is is not known";
         GoneThread: "kmp-gone-thread", "the process has no such thread (after fork only the forking thread lives on)";
         SystemCallsUnknown: "kmp-system-calls-unknown", "system calls of this machine are not known";
         InRuntimeCode: "kmp-in-runtime-code", "it is executing the runtime's code (a spinning wait leaves no trace in memory)";

@@ -456,6 +456,10 @@ impl WaitReader<'_> {
                 None => self.wait_by_registers(&registers),
             },
             Some(Err(why)) => Fact::unknown(Reason::NoRegisters(why)),
+            // One of those of which too little is known to say which of the runtime's they are.
+            None if self.context.target.threads().iter().any(|thread| thread.thread_pointer().is_none()) => {
+                Fact::unknown(Own::UnmatchedThread)
+            }
             None => Fact::unknown(Own::GoneThread),
         }
     }
