@@ -120,5 +120,6 @@ impl Drop for Held {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        crate::remove_registration(self.child.id());
     }
 }

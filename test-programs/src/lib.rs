@@ -99,6 +99,14 @@ pub const STACK_PROGRAMS: [&str; 10] = [
 /// The programs whose tasks or loops are in states that tests know by their source; they finish when released.
 pub const STATE_PROGRAMS: [&str; 6] = ["tasks_queued", "loops_state", "spinning", "barriers", "crowded", "lists"];
 
+/// Removes what libomp keeps of a process below `/dev/shm`, and takes away at a normal end alone
+/// (`__kmp_register_library_startup`). A later process of that id finds it, and may take it for that of another libomp.
+pub fn remove_registration(pid: impl std::fmt::Display) {
+    let user = nix::unistd::getuid();
+    // Of other runtimes, and of programs that have ended well, there is none.
+    let _ = std::fs::remove_file(format!("/dev/shm/__KMP_REGISTERED_LIB_{pid}_{user}"));
+}
+
 /// A variable of the environment that makes a skipped test fail.
 pub const NO_SKIPS: &str = "OMPD_TEST_NO_SKIPS";
 

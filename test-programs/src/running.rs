@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::launch::{Process, TRUTH_SPINS};
 use crate::observe::{await_blocked, parent_of};
 use crate::truth::{ProgramFacts, Truth};
-use crate::{Env, Executable, Launch, Runtime, Skip, await_all_blocked, await_asleep};
+use crate::{Env, Executable, Launch, Runtime, Skip, await_all_blocked, await_asleep, remove_registration};
 
 /// A program that holds the state it told the truth about. When this value is dropped, the process is killed and reaped.
 #[derive(Debug)]
@@ -340,6 +340,8 @@ impl Drop for Running {
         // Both fail only when the process was reaped already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remove_registration(self.pid);
+        remove_registration(self.child.id());
     }
 }
 

@@ -298,19 +298,20 @@ fn the_report_knows_more() {
 #[test]
 fn owners_in_a_pid_namespace() {
     let Some(program) = program("recorded", &[]) else { return };
-    let enter = ["--pid", "--fork", "--kill-child"];
+    // A runtime in it looks itself up in the /proc of the namespace, as in a container.
+    let enter = ["--pid", "--fork", "--kill-child", "--mount-proc"];
     let permitted = std::process::Command::new("unshare").args(enter).arg("true").output();
     if !permitted.as_ref().is_ok_and(|output| output.status.success()) {
         Skip::because(format!("no PID namespace can be made: {permitted:?}")).show();
         return;
     }
     let program = program.path.to_str().expect("a path of text");
-    let [pid, fork, kill] = enter;
+    let [pid, fork, kill, mount] = enter;
     let tool = by_libraries();
     let mut tried = 0;
     for (library, what) in libraries() {
         let variables = [(tool.0, &*tool.1), ("KMP_BLOCKTIME", "0")];
-        let arguments = [pid, fork, kill, program];
+        let arguments = [pid, fork, kill, mount, program];
         let unshare = std::path::Path::new("unshare");
         let Some(running) = Held::start(unshare, library.path(), &what, &variables, &arguments) else { continue };
         let children = format!("/proc/{0}/task/{0}/children", running.pid());
