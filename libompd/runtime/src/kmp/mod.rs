@@ -289,8 +289,7 @@ impl Runtime for Kmp {
                 let behind = target.read_ptr(variable).and_then(|entry| target.read_ptr(entry)).ok();
                 let lock = [Some(variable), behind].into_iter().flatten().find(|lock| wanted.contains(lock));
                 if let Some(lock) = lock {
-                    let name = symbol.name.trim_start_matches(CRITICAL_PREFIX).trim_end_matches(".var").to_owned();
-                    criticals.insert(lock, Critical { variable, name });
+                    criticals.insert(lock, Critical { variable, name: critical_name(&symbol.name).to_owned() });
                 }
             }
         }
@@ -351,5 +350,25 @@ impl Runtime for Kmp {
     }
 }
 
+/// The name of the critical that a compiler made this variable for. clang makes one for those without a name as well.
+fn critical_name(variable: &str) -> &str {
+    let name = variable.strip_prefix(CRITICAL_PREFIX).unwrap_or(variable);
+    match name.strip_suffix(".var").unwrap_or(name) {
+        "" => "unnamed",
+        name => name,
+    }
+}
+
 /// Prefix of the variables compilers make for named criticals (clang/lib/CodeGen/CGOpenMPRuntime.cpp, gcc/omp-low.cc).
 const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn criticals_are_called_as_in_the_source() {
+        let names = [".gomp_critical_user_gate.var", ".gomp_critical_user_gate", ".gomp_critical_user_.var"];
+        assert_eq!(names.map(critical_name), ["gate", "gate", "unnamed"]);
+    }
+}
