@@ -17,13 +17,17 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `check` on every case in every combination, optimised in the environment users have.
-fn everywhere(cases: &[Case], check: impl Fn(&Case, Toolchain, Runtime, Opt, Env) -> Result<()>) -> Result<()> {
+/// Runs `check` on every variant of a program in every combination, optimised in the environment users have.
+fn everywhere(
+    all: &[Case],
+    program: &str,
+    check: impl Fn(&Case, Toolchain, Runtime, Opt, Env) -> Result<()>,
+) -> Result<()> {
     let _alone = alone();
     let combinations = combinations();
     ensure!(!combinations.is_empty(), "no toolchain and no runtime here: nothing was tested");
     let mut skips = BTreeSet::new();
-    for case in cases {
+    for case in all.iter().filter(|case| case.program == program) {
         let mut tried = false;
         for &(toolchain, runtime) in combinations.iter().filter(|(toolchain, runtime)| case.works(*toolchain, *runtime))
         {
@@ -80,9 +84,8 @@ fn system_call(wait: Wait) -> &'static str {
     }
 }
 
-#[test]
-fn hangs() -> Result<()> {
-    everywhere(HANGS, |case, toolchain, runtime, opt, env| {
+fn hang(program: &str) -> Result<()> {
+    everywhere(HANGS, program, |case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags)?;
         let running = Launch::new(&executable, runtime, env).start_hanging()?;
         check_any(&running)?;
@@ -98,9 +101,8 @@ fn hangs() -> Result<()> {
     })
 }
 
-#[test]
-fn healthy() -> Result<()> {
-    everywhere(HEALTHY, |case, toolchain, runtime, opt, env| {
+fn healthy(program: &str) -> Result<()> {
+    everywhere(HEALTHY, program, |case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags)?;
         let mut running = Launch::new(&executable, runtime, env).start_healthy()?;
         check_any(&running)?;
@@ -114,6 +116,29 @@ fn healthy() -> Result<()> {
         Ok(())
     })
 }
+
+/// A test for each program, so that a failure names it, and no test takes long.
+macro_rules! programs {
+    ($how:ident in $directory:literal of $all:ident, $tested:ident: $($name:ident),*) => {
+        $( #[test] fn $name() -> Result<()> { $how(concat!($directory, "/", stringify!($name))) } )*
+
+        #[test]
+        fn $tested() {
+            let tested = BTreeSet::from([$( concat!($directory, "/", stringify!($name)) ),*]);
+            let listed: BTreeSet<&str> = $all.iter().map(|case| case.program).collect();
+            assert_eq!(tested, listed);
+        }
+    };
+}
+
+programs!(hang in "hangs" of HANGS, every_hang_is_tested:
+    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
+    orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued,
+    fork_child);
+
+programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
+    idle, busy, oversubscribed, long_critical, deep_tasks, depend_pipeline, loops, nested_busy, detach_fulfilled, io,
+    pthread_pools, held_across, task_groups, tail_tasks, timer, threads_come_and_go);
 
 #[test]
 fn python_forks_and_hangs() -> Result<()> {
