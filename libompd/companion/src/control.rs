@@ -1,12 +1,16 @@
 //! What the program tells the tool (`omp_control_tool`), and what is written to a file.
 
 use std::ffi::{OsString, c_int};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ompt_record::block::{PAGE, State};
 
 use crate::block::{self, header, set_state, shape};
+use crate::output;
 use crate::part;
 use crate::settings::{Settings, say};
 
@@ -37,7 +41,7 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
         2 if !ended => State::Paused,
         3 => {
             part::ALL.iter().for_each(|part| (part.flush)());
-            return if flush() { SUCCESS } else { IGNORED };
+            return if flush().is_ok() { SUCCESS } else { IGNORED };
         }
         4 => State::Ended,
         _ => return IGNORED,
@@ -50,42 +54,37 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
 /// The runtime ends: writes the block for the last time. The program asked for nothing and gets no answer, so it is the user who is
 /// told if it cannot be written.
 pub fn flush_at_end() {
-    if !flush() {
-        let why = std::io::Error::last_os_error();
+    if let Err(why) = flush() {
         let file = FILE.get().map(|file| file.display().to_string()).unwrap_or_default();
         say(&format!("OMPT_COMPANION_FILE={file}: it could not be written: {why}"));
     }
 }
 
 /// Writes the block to the file, if one is wanted. What happens meanwhile may be torn, and is found to be.
-pub fn flush() -> bool {
-    let Some(file) = FILE.get() else { return true };
-    let (Some(header), Some(shape)) = (header(), shape()) else { return false };
-    let name = Settings::file_of(file, std::process::id());
-    // SAFETY: the name ends with a zero. Nobody else gets the file by inheritance.
-    let fd = unsafe {
-        libc::open(name.as_ptr().cast(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o600)
-    };
-    if fd < 0 {
-        return false;
-    }
+///
+/// # Errors
+/// If it cannot be written.
+pub fn flush() -> io::Result<()> {
+    let Some(file) = FILE.get() else { return Ok(()) };
+    let (Some(header), Some(shape)) = (header(), shape()) else { return Err(io::ErrorKind::NotFound.into()) };
+    let file = output::create(&Settings::file_of(file, std::process::id()))?;
     let end = shape.ring_at(header.rings_used.load(Relaxed));
-    let whole = write_all(fd, block::base(), usize::try_from(end).unwrap_or(0));
-    // SAFETY: opened above.
-    unsafe { libc::close(fd) == 0 && whole }
+    write_all(&file, block::base(), usize::try_from(end).unwrap_or(0))
 }
 
-fn write_all(fd: c_int, from: *const u8, size: usize) -> bool {
+fn write_all(file: &File, from: *const u8, size: usize) -> io::Result<()> {
     debug_assert_eq!(size % PAGE as usize, 0, "the block is made of pages");
     let mut written = 0;
     while written < size {
         // SAFETY: all of the block up to the last ring that was given away is mapped and stays so.
-        let count = unsafe { libc::write(fd, from.add(written).cast(), size - written) };
+        let count = unsafe { libc::write(file.as_raw_fd(), from.add(written).cast(), size - written) };
         match usize::try_from(count) {
             Ok(count) if count > 0 => written += count,
-            _ if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted => {}
-            _ => return false,
+            _ => match io::Error::last_os_error() {
+                why if why.kind() == io::ErrorKind::Interrupted => {}
+                why => return Err(why),
+            },
         }
     }
-    true
+    Ok(())
 }

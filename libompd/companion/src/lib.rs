@@ -15,6 +15,7 @@ mod control;
 mod device;
 mod entries;
 mod ompt;
+mod output;
 mod part;
 mod settings;
 mod start;

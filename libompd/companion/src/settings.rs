@@ -2,9 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 
 use ompt_record::block::Shape;
+
+use crate::output::variable;
 
 /// Events of each thread (`OMPT_COMPANION_EVENTS`): a quarter of a megabyte.
 const EVENTS: u64 = 4096;
@@ -31,7 +34,7 @@ impl Settings {
         let events = number("OMPT_COMPANION_EVENTS", EVENTS, 64..=1 << 20);
         let threads = number("OMPT_COMPANION_THREADS", THREADS, 1..=1 << 16);
         let shape = Shape::new(threads, events.next_power_of_two(), REGIONS, TASKS);
-        let start = std::env::var_os("OMPT_COMPANION_START").unwrap_or_default();
+        let start = variable("OMPT_COMPANION_START").unwrap_or_default();
         let records = match start.to_string_lossy().trim().to_ascii_lowercase().as_str() {
             "" | "recording" => true,
             "paused" => false,
@@ -40,7 +43,7 @@ impl Settings {
                 true
             }
         };
-        let file = std::env::var_os("OMPT_COMPANION_FILE").filter(|file| !file.is_empty());
+        let file = variable("OMPT_COMPANION_FILE").filter(|file| !file.is_empty());
         Settings {
             shape: shape.unwrap_or(Shape { rings: THREADS, events: EVENTS, regions: REGIONS, tasks: TASKS }),
             records,
@@ -48,8 +51,8 @@ impl Settings {
         }
     }
 
-    /// The name of the file, with the process id in it, as C wants it.
-    pub fn file_of(file: &OsStr, pid: u32) -> Vec<u8> {
+    /// The name of the file, with the process id in it.
+    pub fn file_of(file: &OsStr, pid: u32) -> PathBuf {
         let mut name = Vec::new();
         let mut bytes = file.as_bytes().iter().copied().peekable();
         while let Some(byte) = bytes.next() {
@@ -60,13 +63,12 @@ impl Settings {
                 name.push(byte);
             }
         }
-        name.push(0);
-        name
+        PathBuf::from(OsString::from_vec(name))
     }
 }
 
 fn number(name: &str, otherwise: u64, range: std::ops::RangeInclusive<u64>) -> u64 {
-    let Some(text) = std::env::var_os(name) else { return otherwise };
+    let Some(text) = variable(name) else { return otherwise };
     let asked = text.to_str().and_then(|text| text.trim().parse().ok()).filter(|number| range.contains(number));
     asked.unwrap_or_else(|| {
         let (least, most) = (range.start(), range.end());
@@ -91,6 +93,6 @@ mod tests {
 
     #[test]
     fn the_process_id_is_put_into_the_name() {
-        assert_eq!(Settings::file_of(OsStr::new("a.%p.%q%"), 17), b"a.17.%q%\0");
+        assert_eq!(Settings::file_of(OsStr::new("a.%p.%q%"), 17), PathBuf::from("a.17.%q%"));
     }
 }

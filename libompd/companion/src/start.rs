@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsString, c_char, c_int, c_uint};
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, Once, PoisonError};
@@ -15,7 +16,7 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{advertise, callbacks, part};
+use crate::{advertise, callbacks, output, part};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -136,7 +137,7 @@ fn register(entries: &Entries) -> [u8; 48] {
 
 /// Says what the runtime offers, where the user wants to know how tools are started (`OMP_TOOL_VERBOSE_INIT`; OpenMP 5.2, 21.3.3).
 fn tell(entries: &Entries, answers: &[u8]) {
-    let Some(to) = std::env::var_os("OMP_TOOL_VERBOSE_INIT") else { return };
+    let Some(to) = output::variable("OMP_TOOL_VERBOSE_INIT") else { return };
     let mut text = String::from("ompt_companion: entry points of the runtime:");
     for (n, name) in ENTRY_POINTS.iter().enumerate() {
         let found = if entries.found >> n & 1 == 1 { "" } else { " (missing)" };
@@ -162,7 +163,7 @@ fn write_to(to: &OsString, text: &str) -> std::io::Result<()> {
             // The runtime has its own file open, and does not append to it: what others write there it writes over.
             let mut own = to.clone();
             own.push(".companion");
-            std::fs::write(own, text)
+            output::create(Path::new(&own))?.write_all(text.as_bytes())
         }
     }
 }

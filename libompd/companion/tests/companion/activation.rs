@@ -1,7 +1,11 @@
 //! How the companion gets into a program, and out of it.
 
+use std::fs::{self, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ompd_process::elf::ElfFile;
 use ompt_record::block::{SYMBOL, State};
@@ -198,12 +202,14 @@ fn what_goes_wrong_is_told() {
     let (name, companion) = crate::common::by_libraries();
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().display().to_string();
+    let mut tried = 0;
     for (library, what) in libraries() {
         let run = |limit: &str, file: &str| {
             let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("{limit} exec \"$0\"")]).arg(&program.path);
+            // It waits for a line before it ends.
+            shell.args(["-c", &format!("{limit} echo | \"$0\"")]).arg(&program.path);
             shell.env("LD_LIBRARY_PATH", library.path()).env(name, &companion).env("OMPT_COMPANION_FILE", file);
-            let done = shell.stdin(std::process::Stdio::null()).output().expect("a shell");
+            let done = shell.stdin(Stdio::null()).output().expect("a shell");
             (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
         };
         let (whole, text) = run("", "");
@@ -212,7 +218,13 @@ fn what_goes_wrong_is_told() {
             continue;
         }
         assert_eq!(text, "", "{what}");
-        for (file, why) in [(directory.clone(), "directory"), (format!("{directory}/none/file"), "No such file")] {
+        let wrong = [
+            (directory.clone(), "directory"),
+            (format!("{directory}/none/file"), "No such file"),
+            // Nothing else than a file of the user's own is written over.
+            ("/dev/null".to_owned(), "it is no plain file"),
+        ];
+        for (file, why) in wrong {
             let (whole, text) = run("", &file);
             assert!(whole, "{what}: {text}");
             let told = format!("ompt_companion: OMPT_COMPANION_FILE={file}: it could not be written: ");
@@ -221,7 +233,9 @@ fn what_goes_wrong_is_told() {
         // Less than the block takes.
         let (_, text) = run("ulimit -v 250000;", "");
         assert!(text.contains("ompt_companion: there is no memory"), "{what}: {text}");
+        tried += 1;
     }
+    assert!(tried > 0, "no runtime was tried");
 }
 
 /// What the runtime offers is written where the user wants to know how tools are started, and into the block.
@@ -329,4 +343,52 @@ fn fork() {
     if tried == 0 {
         Skip::because("no runtime at hand runs the program").show();
     }
+}
+
+/// In a program with more rights than who starts it, the environment names no file that it would write.
+#[test]
+fn a_program_with_other_rights_writes_nothing() {
+    if !nix::unistd::geteuid().is_root() {
+        return Skip::because("only root can give a program to another user").show();
+    }
+    let Some(program) = program("recorded", &[]) else { return };
+    let (name, companion) = crate::common::by_libraries();
+    // Where another user comes to as well.
+    let directory = tempfile::Builder::new().prefix("companion").tempdir_in("/tmp").expect("a directory");
+    let open = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).expect("its mode");
+    open(directory.path(), 0o777);
+    let copy = |from: &Path, mode: u32| {
+        let to = directory.path().join(from.file_name().expect("a name"));
+        fs::copy(from, &to).expect("a copy");
+        open(&to, mode);
+        to
+    };
+    let companion = copy(Path::new(&companion), 0o755);
+    let [block, init] = ["block", "init"].map(|name| directory.path().join(name));
+    // The runtime writes the one without this end.
+    let outputs = [block.clone(), init.with_added_extension("companion")];
+    let written = || outputs.each_ref().map(|file| file.exists());
+    // One after the other: some runtimes crash at the end where the second names a file, with and without tools.
+    let variables = [("OMPT_COMPANION_FILE", &block), ("OMP_TOOL_VERBOSE_INIT", &init)];
+    let run = |mode: u32| {
+        let program = copy(&program.path, mode);
+        variables.map(|(variable, file)| {
+            let mut command = Command::new(&program);
+            command.uid(65534).gid(65534).env(name, &companion).env(variable, file);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().expect("it starts");
+            // It waits for a line before it ends.
+            child.stdin.take().expect("its input").write_all(b"\n").expect("it reads");
+            let done = child.wait_with_output().expect("it ends");
+            String::from_utf8_lossy(&done.stdout).into_owned()
+        })
+    };
+    let plain = run(0o755);
+    if written() != [true; 2] {
+        return Skip::because(format!("the program does not run with its runtime for another user: {plain:?}")).show();
+    }
+    outputs.iter().for_each(|file| fs::remove_file(file).expect("it is removed"));
+    let rights = run(0o4755);
+    assert!(rights.iter().all(|text| text.contains("ready")), "{rights:?}");
+    assert_eq!(written(), [false; 2], "files were written with the rights of another: {rights:?}");
 }

@@ -1,0 +1,69 @@
+//! The files that are written where the environment says, and whether it may say so.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// A variable of the environment. None counts in a program that has more rights than who has started it: by them he would
+/// have files written that are not his (getauxval(3), `AT_SECURE`).
+pub fn variable(name: &str) -> Option<OsString> {
+    // SAFETY: it takes a number and reads what the kernel has given the process.
+    let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    if secure { None } else { std::env::var_os(name) }
+}
+
+/// Makes a file empty, or makes it, for its owner alone. What is there already has to be a plain file of the user, under this name
+/// alone: nothing else is opened to be written over, and nothing is waited for.
+///
+/// # Errors
+/// What the kernel says, or what is there instead.
+pub fn create(name: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).custom_flags(flags).open(name)?;
+    let found = file.metadata()?;
+    // SAFETY: it takes nothing, and cannot fail (geteuid(2)).
+    let user = unsafe { libc::geteuid() };
+    let wrong = match (found.is_file(), found.uid() == user, found.nlink()) {
+        (false, ..) => "it is no plain file",
+        (_, false, _) => "it is another user's",
+        (_, _, 2..) => "it has several names",
+        _ => {
+            file.set_len(0)?;
+            return Ok(file);
+        }
+    };
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, wrong))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_plain_files_of_the_user_are_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        create(&path("new")).expect("a new file").write_all(b"longer").expect("written");
+        create(&path("new")).expect("one that is there").write_all(b"short").expect("written");
+        assert_eq!(fs::read(path("new")).expect("read"), b"short");
+        symlink(path("new"), path("link")).expect("a link");
+        assert!(create(&path("link")).is_err());
+        fs::hard_link(path("new"), path("name")).expect("another name");
+        assert_eq!(create(&path("name")).expect_err("refused").to_string(), "it has several names");
+        assert_eq!(fs::read(path("new")).expect("read"), b"short");
+        let fifo = std::ffi::CString::new(path("fifo").into_os_string().into_encoded_bytes()).expect("a name");
+        // SAFETY: the name ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o600) }, 0);
+        // Nobody reads it: who opens it to write waits, or is told.
+        assert!(create(&path("fifo")).is_err());
+        assert_eq!(create(Path::new("/dev/null")).expect_err("refused").to_string(), "it is no plain file");
+        assert!(create(folder.path()).is_err());
+    }
+}
