@@ -1,25 +1,26 @@
 //! Pictures of graphs, drawn by Graphviz where it is installed.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
+
+use ompd_process::programs;
 
 /// Draws a graph as SVG with the `dot` from the user's own `PATH`.
 ///
 /// # Errors
 /// A sentence on what is missing or went wrong.
 pub fn svg(graph: &str) -> Result<String, String> {
-    let mut child = Command::new("dot")
+    let program = programs::find("dot").ok_or(
+        "there is no Graphviz to draw with (`dot` is not in PATH)\n  remedy: install the package graphviz, or use --dot and \
+         draw it elsewhere",
+    )?;
+    let mut child = Command::new(program)
         .arg("-Tsvg")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => "there is no Graphviz to draw with (`dot` is not in PATH)\n  remedy: install the \
-                                    package graphviz, or use --dot and draw it elsewhere"
-                .to_owned(),
-            _ => format!("Graphviz (`dot`) cannot be run: {error}"),
-        })?;
+        .map_err(|error| format!("Graphviz (`dot`) cannot be run: {error}"))?;
     let input = child.stdin.take();
     let graph = graph.to_owned();
     // It may begin to write before it has read everything.

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod memory;
 pub mod module;
 pub mod options;
+pub mod programs;
 mod registers;
 pub mod thread;
 

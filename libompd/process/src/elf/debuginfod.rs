@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::io::{ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::module::BuildId;
+use crate::programs;
 
 /// Name of the program.
 const PROGRAM: &str = "debuginfod-find";
@@ -47,17 +47,9 @@ impl Debuginfod {
         if self.closed.load(Ordering::SeqCst) {
             return Err(why("not asked, because the process has been stopped meanwhile"));
         }
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = find_program(&path).ok_or_else(|| why("there is no such program in PATH"))?;
+        let program = programs::find(PROGRAM).ok_or_else(|| why("there is no such program in PATH"))?;
         run(&program, id, LIMIT).map_err(|e| why(&e))
     }
-}
-
-/// Only absolute directories of `PATH` count: the working directory may hold what came with a core file.
-fn find_program(path: &OsStr) -> Option<PathBuf> {
-    let programs = std::env::split_paths(path).filter(|dir| dir.is_absolute()).map(|dir| dir.join(PROGRAM));
-    let runs = |file: &PathBuf| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
-    programs.into_iter().find(runs)
 }
 
 /// The program, ended at the latest when nobody waits for it any more.
@@ -160,6 +152,8 @@ fn wait(child: &mut Child, deadline: &Deadline) -> Result<ExitStatus, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// A program of that name in a directory of its own.
@@ -203,16 +197,6 @@ mod tests {
     fn it_is_ended_when_it_takes_too_long() {
         let late = answer("exec sleep 1000", Duration::ZERO);
         assert!(late.as_ref().is_err_and(|e| e.contains("no answer within")), "{late:?}");
-    }
-
-    #[test]
-    fn only_programs_in_absolute_directories_are_run() {
-        let (dir, path) = script("#!/bin/sh\n");
-        let list = std::env::join_paths([Path::new("."), Path::new("/no/such/dir"), dir.path()]).expect("list");
-        assert_eq!(find_program(&list), Some(path.clone()));
-        assert_eq!(find_program(OsStr::new("")), None);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("mode");
-        assert_eq!(find_program(&list), None);
     }
 
     #[test]
