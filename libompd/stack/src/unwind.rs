@@ -12,6 +12,7 @@ use ompd_process::{Addr, GENERAL, Registers, Target, TargetExt};
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
 use crate::image::Images;
+use crate::logical::ROOTS;
 
 /// Frames of one thread that are looked at. A stack of 8 MiB of the smallest frames has more; recursion that deep is the
 /// finding, not its every frame.
@@ -131,6 +132,11 @@ pub enum End {
         /// How much was copied, in bytes.
         copied: u64,
     },
+    /// The return address of the frame at this address is zero, and no thread begins there.
+    #[error(
+        "the return address of the frame at {0} is zero: the stack is damaged, or begins in code that is not known to begin one"
+    )]
+    ZeroReturn(Addr),
     /// A frame would lie below or at its callee.
     #[error("the frame at {0} leads back to itself or further in: the stack is damaged")]
     NoProgress(Addr),
@@ -306,7 +312,9 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & facts.address_bits;
     // Where a signal interrupted, zero is where the program went.
     if pc == 0 && !row.signal {
-        return Ok(None);
+        // Anybody's stray store makes a return address zero. It ends a stack only where threads begin.
+        let begins = image.module.symbol_at(at).is_some_and(|(symbol, _)| ROOTS.contains(&&*symbol.name));
+        return if begins { Ok(None) } else { Err(End::ZeroReturn(at)) };
     }
     if !row.signal {
         // A call leaves nothing of the link register to its caller; after a signal all registers are as they were.

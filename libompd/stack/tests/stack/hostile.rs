@@ -100,6 +100,22 @@ fn a_common_entry_as_long_as_the_section() {
     assert!(!report.physical(1).expect("a stack").frames.is_empty());
 }
 
+/// A stray store is no place where a thread begins; a function without a caller is one.
+#[test]
+fn a_return_address_of_zero() {
+    let end = |instructions: &[u8]| {
+        let frames = [common(&[], &CALLED), described(CODE, 0x100, &[]), described(CODE + 0x100, 0x100, instructions)];
+        let stack = [BIAS + CODE + 8, BIAS + CODE + 0x108, 0];
+        let process = Process::of(&[(".debug_frame", 0, frames.concat())], [CODE], &stack);
+        let report = process.report();
+        let found = report.physical(1).expect("a stack");
+        (found.frames.len(), found.end.clone())
+    };
+    assert_eq!(end(&[]), (3, End::ZeroReturn(Addr(BIAS + CODE + 0x107))));
+    // DW_CFA_undefined rip
+    assert_eq!(end(&[0x07, 16]), (3, End::Root));
+}
+
 #[test]
 fn frames_that_lead_in_circles() {
     // Signal frames may lead anywhere: the stack pointer stays what it is, and a thousand threads do the same.
