@@ -208,6 +208,7 @@ impl Core {
             if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
                 self.issues.push(text);
             }
+            self.issues.extend(file.as_ref().ok().and_then(|file| file.refused_sections()));
             match &file {
                 Ok(file) => {
                     let (size, index) = (file.bytes().len() as u64, self.files.len());

@@ -42,6 +42,11 @@ use symbols::{Entry, SymbolTable};
 const MAX_FILE: u64 = 64 << 30;
 /// Sections that would decompress to more than this are treated as absent.
 const MAX_SECTION: u64 = 1 << 30;
+/// What all compressed sections of a file may decompress to for each byte of the file. Debug information takes a third to a
+/// tenth when it is compressed. So what is decompressed in all is in proportion to the files there are.
+const MAX_EXPANSION: u64 = 16;
+/// Files may have this much in any case.
+const FREE_EXPANSION: u64 = 1 << 20;
 /// The most `.gnu_debugdata` may decompress to.
 const MAX_MINI_DEBUG: u64 = 64 << 20;
 /// Segments of one file; more are not looked at. Linkers write a dozen.
@@ -122,6 +127,8 @@ pub struct ElfFile {
     mini: OnceLock<SymbolTable>,
     frames: OnceLock<Vec<Range<u64>>>,
     relocations: OnceLock<BTreeMap<u64, Reloc>>,
+    /// What its compressed sections would decompress to together.
+    expanded: OnceLock<u64>,
     companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
     supplement: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
 }
@@ -191,6 +198,7 @@ impl ElfFile {
             mini: OnceLock::new(),
             frames: OnceLock::new(),
             relocations: OnceLock::new(),
+            expanded: OnceLock::new(),
             companion: OnceLock::new(),
             supplement: OnceLock::new(),
         };
@@ -381,9 +389,26 @@ impl ElfFile {
     }
 
     /// The bytes of a section, decompressed. `None` if there is no such section, it has no bytes in the file, or it
-    /// is malformed or larger than 1 GiB.
+    /// is malformed or larger than 1 GiB, or [not to be decompressed](ElfFile::refused_sections).
     pub fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        by_class!(self, section, self.bytes(), name)
+        by_class!(self, section, self.bytes(), name, || self.expands_too_far().is_none())
+    }
+
+    /// Why no compressed section of the file is used, if that is so: some bytes of a file can stand for gigabytes.
+    pub fn refused_sections(&self) -> Option<String> {
+        let expanded = self.expands_too_far()?;
+        Some(format!(
+            "{}: its compressed sections are not used: they would take {} MiB, and the file has {} bytes",
+            self.path.display(),
+            expanded >> 20,
+            self.bytes().len()
+        ))
+    }
+
+    fn expands_too_far(&self) -> Option<u64> {
+        let expanded = *self.expanded.get_or_init(|| by_class!(self, expanded, self.bytes()));
+        let most = (self.bytes().len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(FREE_EXPANSION);
+        (expanded > most).then_some(expanded)
     }
 
     /// Where a section lies: its address, and its bytes within [`ElfFile::bytes`]. `None` if there is no such section, it is
@@ -516,11 +541,26 @@ fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Res
     Ok(names)
 }
 
-fn section<'a, E: FileHeader<Endian = Endianness>>(data: &'a [u8], name: &str) -> Option<Cow<'a, [u8]>> {
+/// What the compressed sections of a file say they decompress to.
+fn expanded<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> u64 {
+    let Ok(elf) = object::read::elf::ElfFile::<E>::parse(data) else { return 0 };
+    let packed = elf.sections().filter_map(|section| section.compressed_file_range().ok());
+    let packed = packed.filter(|range| range.format != object::CompressionFormat::None);
+    packed.fold(0, |all, range| all.saturating_add(range.uncompressed_size))
+}
+
+fn section<'a, E: FileHeader<Endian = Endianness>>(
+    data: &'a [u8],
+    name: &str,
+    may_expand: impl FnOnce() -> bool,
+) -> Option<Cow<'a, [u8]>> {
     let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
     let section = elf.section_by_name(name)?;
     let packed = section.compressed_data().ok()?;
     if packed.data.is_empty() || packed.uncompressed_size > MAX_SECTION {
+        return None;
+    }
+    if packed.format != object::CompressionFormat::None && !may_expand() {
         return None;
     }
     packed.decompress().ok()

@@ -134,6 +134,7 @@ impl Live {
             if let Some(text) = file.as_ref().ok().filter(|_| is_exe).and_then(|f| image::exe_not_used(options, f)) {
                 issues.push(text);
             }
+            issues.extend(file.as_ref().ok().and_then(|file| file.refused_sections()));
             if let Err(why) = &file {
                 issues.push(format!("{}: the mapped file is not at hand ({})", image.path, why.join("; ")));
             }

@@ -145,6 +145,24 @@ fn compressed_debug_sections_are_unpacked() {
     assert!(open(library()).section(".bss").is_none_or(|s| s.is_empty()));
 }
 
+/// Two hundred megabytes of zeros take a fifth of one: nothing of such a file is decompressed, and that is told.
+#[test]
+fn what_decompresses_to_too_much_is_left_alone() {
+    let dir = support::scratch();
+    let (source, large, packed) = (dir.join("large.s"), dir.join("large.o"), dir.join("large.so"));
+    let sections = (0..10).map(|n| format!(".section .debug_x{n},\"\",@progbits\n.zero {}\n", 20 << 20));
+    std::fs::write(&source, sections.collect::<String>()).expect("a source");
+    support::run(Command::new("gcc").arg("-c").arg(&source).arg("-o").arg(&large));
+    support::run(Command::new("objcopy").arg("--compress-debug-sections=zlib").arg(&large).arg(&packed));
+    let file = open(&packed);
+    assert!(file.bytes().len() < 1 << 20, "{} bytes", file.bytes().len());
+    assert!(file.section(".debug_x1").is_none());
+    let told = file.refused_sections().expect("it is told");
+    assert!(told.contains("its compressed sections are not used: they would take 200 MiB"), "{told}");
+    assert_eq!(open(library()).refused_sections(), None);
+    assert!(open(&large).section(".debug_x1").is_some_and(|bytes| bytes.len() == 20 << 20));
+}
+
 #[test]
 fn mini_debug_info_names_functions_after_strip() {
     if !support::have("xz") {
