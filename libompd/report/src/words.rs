@@ -175,7 +175,12 @@ pub fn region(team: &Team) -> Option<String> {
 
 /// `in: x`, with the address where no symbol covers the storage.
 pub fn dependence(dependence: &Dependence) -> String {
-    let kind = dependence.kind.get().map_or("depend", DependKind::word);
+    let kind = match dependence.kind.get() {
+        // Compilers tell runtimes of both alike.
+        Some(DependKind::InOut) => "out/inout",
+        Some(kind) => kind.word(),
+        None => "depend",
+    };
     let name = match &dependence.name {
         Some(name) => escape(name),
         None if dependence.addr.is_null() => "omp_all_memory".to_owned(),
