@@ -214,14 +214,11 @@ fn extract_files_builds_under_their_layouts_and_keeps_them_apart() {
     let into = folder.path().join("profiles");
     std::fs::create_dir(&into).expect("a folder");
     let make = |name: &str, gap, exports: &[&str]| library(folder.path(), name, &small_runtime(gap, exports), None);
-    let one = make("one", 8, &["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "my_own"]);
-    let two = make("two", 8, &["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "GOMP_two"]);
-    let three = make(
-        "three",
-        16,
-        &["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "GOMP_two", "GOMP_three", "omp_three"],
-    );
-    let alike = make("alike", 24, &["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "GOMP_two", "GOMP_three"]);
+    let one = make("one", 8, &["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one", "my_own"]);
+    let two = make("two", 8, &["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one", "GOMP_two"]);
+    let three =
+        make("three", 16, &["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one", "GOMP_two", "GOMP_three", "omp_three"]);
+    let alike = make("alike", 24, &["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one", "GOMP_two", "GOMP_three"]);
 
     let refused = run_extract(&into, &one, "one", &[]).expect_err("a new layout needs a name");
     assert!(refused.to_string().contains("--class"), "{refused}");
@@ -248,16 +245,13 @@ fn extract_files_builds_under_their_layouts_and_keeps_them_apart() {
     let names: Vec<&str> = store.vocabulary.names.iter().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "GOMP_three", "GOMP_two", "omp_three"],
+        ["GOMP_barrier", "GOMP_one", "GOMP_three", "GOMP_two", "omp_set_dynamic_8_", "omp_three"],
         "my_own is not public"
     );
 
     // The layout of a known build changes: it is replaced where it was, and so is its class, which it had alone.
-    let moved = make(
-        "moved",
-        32,
-        &["GOMP_barrier", "GOMP_offload_register", "GOMP_one", "GOMP_two", "GOMP_three", "omp_three"],
-    );
+    let moved =
+        make("moved", 32, &["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one", "GOMP_two", "GOMP_three", "omp_three"]);
     run_extract(&into, &moved, "three", &[]).expect("replaced");
     assert_eq!(read().classes["b"].facts.field("gomp_thread", "ts.level").map(|f| f.offset), Some(44));
     // One that comes to have the layout of another class goes there, and its own is deleted.
@@ -270,14 +264,14 @@ fn a_stripped_build_is_listed_only_if_it_fits() {
     let folder = tempfile::tempdir().expect("a folder");
     let into = folder.path().join("profiles");
     std::fs::create_dir(&into).expect("a folder");
-    let exports = ["GOMP_barrier", "GOMP_offload_register", "GOMP_one"];
+    let exports = ["GOMP_barrier", "omp_set_dynamic_8_", "GOMP_one"];
     let code = "__thread struct gomp_thread tls __attribute__((tls_model(\"initial-exec\")));
          int omp_get_level(void) { return tls.ts.level; }";
     let source = |gap| format!("{}{code}", small_runtime(gap, &exports));
     let full = library(folder.path(), "full", &source(8), None);
     let same = library(folder.path(), "same", &format!("{}\nint elsewhere;", source(8)), None);
     let other = library(folder.path(), "other", &source(16), None);
-    let newer = library(folder.path(), "newer", &small_runtime(8, &["GOMP_barrier", "GOMP_offload_register"]), None);
+    let newer = library(folder.path(), "newer", &small_runtime(8, &["GOMP_barrier", "omp_set_dynamic_8_"]), None);
     for file in [&same, &other, &newer] {
         assert!(Command::new("strip").arg(file.path()).status().expect("strip runs").success());
     }
@@ -300,7 +294,7 @@ fn check_counts_what_agrees_and_what_does_not() {
     let code = "__thread struct gomp_thread tls __attribute__((tls_model(\"initial-exec\")));
          int omp_get_level(void) { return tls.ts.level; }
          int omp_get_active_level(void) { return tls.ts.level; }";
-    let source = format!("{}{code}", small_runtime(8, &["GOMP_barrier", "GOMP_offload_register"]));
+    let source = format!("{}{code}", small_runtime(8, &["GOMP_barrier", "omp_set_dynamic_8_"]));
     let file = library(folder.path(), "wrong", &source, None);
     let verdict = check::verdict(&file, false).expect("a runtime");
     assert_eq!((verdict.contradictions, verdict.profile), (1, None), "{}", verdict.text);
