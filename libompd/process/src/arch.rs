@@ -1,7 +1,5 @@
 //! What has to be known of the target's machine to read its memory.
 
-use crate::machine::Machine;
-
 /// Order of the bytes of an integer in target memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
@@ -44,4 +42,20 @@ pub struct Arch {
     pub pointer_bytes: u8,
     /// Byte order of data.
     pub byte_order: ByteOrder,
+}
+
+/// Instruction set of the target, by its ELF `e_machine` value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Machine(u16);
+
+impl Machine {
+    /// The machine an ELF file says it is for.
+    pub const fn of_elf(number: u16) -> Machine {
+        Machine(number)
+    }
+
+    /// Its ELF `e_machine` value.
+    pub const fn elf(self) -> u16 {
+        self.0
+    }
 }

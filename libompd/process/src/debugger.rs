@@ -4,6 +4,7 @@
 //! found through the dynamic linker's list of them, threads through the C library's, both in memory. Where the dynamic linker
 //! says nothing, the images that hold well-known functions are found by walking down from those to their ELF headers.
 
+mod interface;
 mod memory;
 mod modules;
 mod rebuilt;
@@ -15,54 +16,15 @@ use std::ops::Range;
 use crate::arch::Arch;
 use crate::environment;
 use crate::glibc::{self, Lists};
-use crate::memory::{Addr, ReadError, ReadFault, read_each};
+use crate::memory::{Addr, ReadError, read_each};
 use crate::module::Module;
 use crate::options::OpenOptions;
-use crate::thread::{Registers, Thread};
+use crate::thread::{NativeThread, Thread};
 use crate::{ProcessInfo, Target, TargetKind};
+pub use interface::Debugger;
 use memory::Memory;
 use modules::LinkMap;
 use start::Start;
-
-/// What a debugger answers about the process it holds.
-pub trait Debugger {
-    /// Fills `buf` from the process's memory, wholly or not at all.
-    ///
-    /// # Errors
-    /// [`ReadFault`].
-    fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault>;
-
-    /// Where the variable or function called `name` lies, exported or not; `None` if the debugger knows none.
-    fn symbol(&self, name: &str) -> Option<Addr>;
-
-    /// True if registers cost no more than memory: then those of all threads are asked for.
-    fn offers_registers(&self) -> bool;
-
-    /// The registers of a thread, for debuggers that offer more than OMPD asks of them.
-    ///
-    /// # Errors
-    /// Why they are not known.
-    fn registers(&self, thread: NativeThread, arch: Arch) -> Result<Registers, String>;
-
-    /// Reads several pieces in one call, each wholly or not at all; `None` from debuggers that have to be asked for each.
-    fn read_all(&self, _pieces: &[(Addr, usize)]) -> Option<Vec<Option<Vec<u8>>>> {
-        None
-    }
-
-    /// The registers of all threads, by kernel thread id, as far as they are known; none from debuggers that have to be asked for each.
-    fn all_registers(&self, _arch: Arch) -> HashMap<i32, Registers> {
-        HashMap::new()
-    }
-}
-
-/// A thread as the C library knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NativeThread {
-    /// Kernel thread id.
-    pub lwp: i32,
-    /// `pthread_t`: with glibc the address of the thread's descriptor.
-    pub pthread: Addr,
-}
 
 /// Why a process could not be looked at through a debugger.
 #[derive(Debug, thiserror::Error)]

@@ -28,7 +28,7 @@ use object::{Endianness, Object, ObjectSection};
 use crate::arch::{Arch, ByteOrder};
 use crate::machine::Machine;
 use crate::memory::Addr;
-use crate::module::{BuildId, Symbol, SymbolOrigin};
+use crate::symbol::{BuildId, Symbol, SymbolOrigin};
 
 pub use code::Reloc;
 pub(crate) use code::relative;

@@ -7,9 +7,20 @@
 use std::collections::HashSet;
 
 use crate::arch::Arch;
-use crate::debugger::NativeThread;
+use crate::machine::Machine;
 use crate::memory::Addr;
-use crate::thread::{SIZEOF_PTHREAD, pthread_distance};
+use crate::thread::NativeThread;
+
+/// Where glibc states the size of its descriptor of a thread, in four bytes (nptl_db/structs.def).
+pub(crate) const SIZEOF_PTHREAD: &str = "_thread_db_sizeof_pthread";
+/// No descriptor is larger.
+const MAX_DESCRIPTOR: u64 = 1 << 20;
+
+/// See [`Target::pthread_distance`](crate::Target::pthread_distance); `size` is that of glibc's descriptor.
+pub(crate) fn pthread_distance(machine: Machine, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
+    let size = || size().filter(|size| *size < MAX_DESCRIPTOR);
+    machine.facts()?.thread_local.above_descriptor(size)
+}
 
 /// What the lists are read by.
 pub(crate) trait Source {

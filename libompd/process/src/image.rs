@@ -17,8 +17,8 @@ use goblin::elf::{Elf, Header as ElfHeader, ProgramHeader};
 use crate::arch::{Arch, ByteOrder};
 use crate::elf::{DebugSearch, Debuginfod, ElfFile};
 use crate::machine::Machine;
-use crate::module::BuildId;
 use crate::options::OpenOptions;
+use crate::symbol::BuildId;
 
 /// Bytes of the first page that are compared with a file when an image has no build-id.
 const HEAD: u64 = 4096;

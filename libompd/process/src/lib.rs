@@ -25,20 +25,22 @@ pub mod module;
 pub mod options;
 pub mod programs;
 mod registers;
+mod symbol;
 pub mod thread;
 
 pub use crate::core::Core;
 pub use arch::{Arch, ByteOrder};
-pub use debugger::{Debugged, DebuggedError, Debugger, NativeThread};
+pub use debugger::{Debugged, DebuggedError, Debugger};
 pub use elf::{ElfError, ElfFile, Reloc};
 pub use environment::Environment;
 pub use error::{DenialCause, OpenError};
 pub use live::Live;
 pub use machine::Machine;
 pub use memory::{Addr, ReadError, ReadFault};
-pub use module::{BuildId, Module, NeededBy, Symbol, SymbolOrigin, needed_by};
+pub use module::{Module, NeededBy, needed_by};
 pub use options::OpenOptions;
-pub use thread::{GENERAL, Registers, Syscall, Thread};
+pub use symbol::{BuildId, Symbol, SymbolOrigin};
+pub use thread::{GENERAL, NativeThread, Registers, Syscall, Thread};
 
 /// What kind of source the bytes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,12 +158,12 @@ pub trait Target {
     /// states for debuggers (`_thread_db_sizeof_pthread`). `None` where that is not known, as with other C libraries.
     fn pthread_distance(&self) -> Option<u64> {
         let size = || {
-            let stated = self.modules().iter().find_map(|module| module.symbol(thread::SIZEOF_PTHREAD))?;
+            let stated = self.modules().iter().find_map(|module| module.symbol(glibc::SIZEOF_PTHREAD))?;
             let mut bytes = [0; 4];
             self.read(stated.addr, &mut bytes).ok()?;
             Some(self.arch().byte_order.uint(&bytes))
         };
-        thread::pthread_distance(self.arch().machine, size)
+        glibc::pthread_distance(self.arch().machine, size)
     }
 
     /// The process as a whole.

@@ -1,18 +1,6 @@
 //! OS threads of the target and their registers.
 
-use crate::machine::Machine;
 use crate::memory::Addr;
-
-/// Where glibc states the size of its descriptor of a thread, in four bytes (nptl_db/structs.def).
-pub(crate) const SIZEOF_PTHREAD: &str = "_thread_db_sizeof_pthread";
-/// No descriptor is larger.
-const MAX_DESCRIPTOR: u64 = 1 << 20;
-
-/// See [`Target::pthread_distance`](crate::Target::pthread_distance); `size` is that of glibc's descriptor.
-pub(crate) fn pthread_distance(machine: Machine, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
-    let size = || size().filter(|size| *size < MAX_DESCRIPTOR);
-    machine.facts()?.thread_local.above_descriptor(size)
-}
 
 /// The general registers this project needs, decoded for the target's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,4 +58,13 @@ impl Thread {
     pub fn thread_pointer(&self) -> Option<Addr> {
         self.registers.as_ref().ok().and_then(|r| r.thread_pointer).or(self.pointer)
     }
+}
+
+/// A thread as the C library knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NativeThread {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// `pthread_t`: with glibc the address of the thread's descriptor.
+    pub pthread: Addr,
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Debugger;
+use super::interface::Debugger;
 use crate::arch::Arch;
 use crate::glibc::Source;
 use crate::memory::{Addr, ReadFault};

@@ -10,9 +10,10 @@ use std::ops::Range;
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_DYNAMIC;
 
+use super::interface::Debugger;
 use super::memory::Memory;
+use super::rebuilt;
 use super::start::{AT_ENTRY, AT_PHDR, AT_SYSINFO_EHDR, Start};
-use super::{Debugger, rebuilt};
 use crate::arch::Arch;
 use crate::elf::ElfFile;
 use crate::image::{self, Headers, Image};

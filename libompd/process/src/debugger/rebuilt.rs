@@ -13,7 +13,7 @@ use goblin::elf::dynamic as tag;
 use goblin::elf::program_header::{PT_DYNAMIC, PT_GNU_EH_FRAME, PT_GNU_RELRO, PT_LOAD, PT_NOTE};
 use goblin::elf::section_header as kind;
 
-use super::Debugger;
+use super::interface::Debugger;
 use super::memory::Memory;
 use crate::arch::ByteOrder;
 use crate::elf::{ElfFile, relative};

@@ -1,6 +1,6 @@
 //! How the process began: the stack the kernel gave it, with the auxiliary vector.
 
-use super::Debugger;
+use super::interface::Debugger;
 use super::memory::Memory;
 use crate::arch::Arch;
 use crate::environment::Environment;

@@ -12,7 +12,7 @@ use object::{Endianness, Object};
 
 use super::debuginfod::Debuginfod;
 use super::{ElfFile, by_class};
-use crate::module::BuildId;
+use crate::symbol::BuildId;
 
 /// Where distributions put debug files.
 const SYSTEM_DEBUG_DIR: &str = "/usr/lib/debug";

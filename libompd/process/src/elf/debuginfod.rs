@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::module::BuildId;
 use crate::programs;
+use crate::symbol::BuildId;
 
 /// Name of the program.
 const PROGRAM: &str = "debuginfod-find";

@@ -7,7 +7,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 use super::{ElfFile, by_class};
 use crate::machine::Machine;
-use crate::module::Symbol;
+use crate::symbol::Symbol;
 
 /// `PT_TLS`.
 #[derive(Debug, Clone, Copy)]

@@ -3,13 +3,13 @@
 //! What its instructions mean is in `ompd_layout::code`, which has a folder for each machine and a table like this one.
 
 mod aarch64;
+mod facts;
 mod x86_64;
 
 use std::fmt;
-use std::ops::Range;
 
-use crate::memory::Addr;
-use crate::thread::{Registers, Syscall};
+pub use crate::arch::Machine;
+pub use facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal};
 
 /// All machines whose registers are decoded.
 static MACHINES: [&Facts; 2] = [&x86_64::FACTS, &aarch64::FACTS];
@@ -21,25 +21,11 @@ pub(crate) use aarch64::of_thread;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::of_thread;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-pub(crate) fn of_thread(_tid: i32) -> Result<Registers, String> {
+pub(crate) fn of_thread(_tid: i32) -> Result<crate::thread::Registers, String> {
     Err("registers of this machine are not decoded".to_owned())
 }
 
-/// Instruction set of the target, by its ELF `e_machine` value.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Machine(u16);
-
 impl Machine {
-    /// The machine an ELF file says it is for.
-    pub const fn of_elf(number: u16) -> Machine {
-        Machine(number)
-    }
-
-    /// Its ELF `e_machine` value.
-    pub const fn elf(self) -> u16 {
-        self.0
-    }
-
     /// The machine this program runs on; `None` if it is none of those that are known.
     pub fn host() -> Option<Machine> {
         MACHINES.iter().find(|facts| facts.is_host).map(|facts| facts.machine)
@@ -70,171 +56,8 @@ impl fmt::Debug for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.facts() {
             Some(facts) => f.write_str(facts.name),
-            None => write!(f, "machine {}", self.0),
+            None => write!(f, "machine {}", self.elf()),
         }
-    }
-}
-
-/// What is known of a machine that its instructions do not tell.
-#[derive(Debug)]
-pub struct Facts {
-    /// Which machine it is.
-    pub machine: Machine,
-    /// The word for it in data of this project.
-    pub name: &'static str,
-    /// The name people read.
-    pub title: &'static str,
-    /// What its registers are for.
-    pub registers: Roles,
-    /// Bits of a return address that are one: pointer authentication puts a signature in the others.
-    pub address_bits: u64,
-    /// Compilers align functions to so many bytes.
-    pub function_alignment: u64,
-    /// It has restricted memory transactions, and runtimes have locks that use them.
-    pub has_transactions: bool,
-    /// Whose own instructions its call frame information may have.
-    pub vendor: gimli::Vendor,
-    /// Where thread-local storage lies.
-    pub thread_local: ThreadLocal,
-    /// Types of dynamic relocations.
-    pub relocations: Relocations,
-    /// The registers of a thread as the kernel gives them.
-    pub kernel_set: KernelSet,
-    /// Its system calls.
-    pub calls: Calls,
-    /// This program runs on it.
-    pub(crate) is_host: bool,
-}
-
-/// What registers are for, by their DWARF numbers.
-#[derive(Debug)]
-pub struct Roles {
-    /// The program counter, or the column of the return address that stands for it.
-    pub program_counter: u16,
-    /// The stack pointer.
-    pub stack_pointer: u16,
-    /// Where a call leaves the return address; `None` where that is pushed on the stack.
-    pub link: Option<u16>,
-    /// Integer arguments of a function, first to last.
-    pub arguments: &'static [u16],
-    /// What calls leave as it is.
-    pub preserved: &'static [u16],
-}
-
-impl Roles {
-    /// What leads to the return address at the first instruction of a function: it is in this register, or where that points.
-    pub fn return_address(&self) -> u16 {
-        self.link.unwrap_or(self.stack_pointer)
-    }
-
-    /// True if the caller of a function finds the register as it was, as long as nothing says otherwise.
-    pub fn keeps(&self, register: u16) -> bool {
-        self.preserved.contains(&register) || self.link == Some(register)
-    }
-}
-
-/// Where thread-local storage lies ("ELF Handling For Thread-Local Storage", section 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadLocal {
-    /// Variant II: below the thread pointer, which points to the descriptor of the thread.
-    Below,
-    /// Variant I: above the thread pointer; the descriptor of the thread ends there.
-    Above {
-        /// Bytes at the thread pointer that are the C library's.
-        control_block: u64,
-    },
-}
-
-impl ThreadLocal {
-    /// Where the block of a program begins, in bytes from the thread pointer: next to it, with the alignment of its segment.
-    pub(crate) fn block(self, vaddr: u64, memsz: u64, align: u64) -> Option<i64> {
-        let align = align.max(1);
-        if !align.is_power_of_two() {
-            return None;
-        }
-        let up_to = |n: u64| n & (align - 1);
-        match self {
-            ThreadLocal::Below => {
-                let end = vaddr.checked_add(memsz)?;
-                let below = memsz.checked_add(up_to(end.wrapping_neg()))?;
-                i64::try_from(below).ok()?.checked_neg()
-            }
-            ThreadLocal::Above { control_block } => {
-                i64::try_from(control_block.checked_add(up_to(vaddr.wrapping_sub(control_block)))?).ok()
-            }
-        }
-    }
-
-    /// Distances from the thread pointer that variables may have, if all of them take up fewer than `most` bytes.
-    pub fn distances(self, most: i64) -> Range<i64> {
-        match self {
-            ThreadLocal::Below => -most..0,
-            ThreadLocal::Above { .. } => 1..most,
-        }
-    }
-
-    /// How many bytes the thread pointer lies above the descriptor; `size` is that of glibc's.
-    pub(crate) fn above_descriptor(self, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
-        match self {
-            ThreadLocal::Below => Some(0),
-            ThreadLocal::Above { .. } => size(),
-        }
-    }
-}
-
-/// Types of dynamic relocations.
-#[derive(Debug)]
-pub struct Relocations {
-    /// Adds the load bias to a word.
-    pub relative: u32,
-    /// Put the address of a symbol into a word.
-    pub symbol: &'static [u32],
-    /// Puts the distance of a thread-local variable from the thread pointer into a word.
-    pub tls_offset: u32,
-    /// Puts the number of a module into a word, for `__tls_get_addr`.
-    pub tls_module: u32,
-    /// Makes a TLS descriptor.
-    pub tls_descriptor: u32,
-}
-
-/// The registers of a thread as the kernel gives them (`NT_PRSTATUS`).
-#[derive(Debug)]
-pub struct KernelSet {
-    /// How many words of eight bytes it has.
-    pub words: usize,
-    /// Type of the note and register set with the thread pointer, where that is not in the words.
-    pub(crate) thread_pointer_note: Option<u32>,
-    /// Decodes so many words. The thread pointer comes by itself where the words do not have it.
-    pub(crate) decode: fn(&[u64], Option<u64>) -> Option<Registers>,
-    /// What gdb calls the words that are needed, in their order, the others being empty. Empty if gdb is not asked by names.
-    pub names: &'static [&'static str],
-    /// Which of them is the program counter.
-    pub program_counter: &'static str,
-    /// How a call that a stop has interrupted looks, where the words do not tell.
-    pub(crate) rewound: Option<RewoundCall>,
-}
-
-/// A machine whose kernel, before a stop can be seen, puts a thread back to the call that the stop has interrupted.
-#[derive(Debug)]
-pub(crate) struct RewoundCall {
-    /// The bytes of the instruction that makes a system call.
-    pub(crate) instruction: &'static [u8],
-    /// DWARF number of the register with the number of the call.
-    pub(crate) number: u16,
-    /// DWARF numbers of the registers with its arguments.
-    pub(crate) arguments: [u16; 6],
-}
-
-impl RewoundCall {
-    /// The system call that is the next instruction of a thread, if one is; `read` fills a buffer from an address.
-    pub(crate) fn at(&self, registers: &Registers, read: &dyn Fn(Addr, &mut [u8]) -> bool) -> Option<Syscall> {
-        let mut bytes = [0; 16];
-        let bytes = bytes.get_mut(..self.instruction.len())?;
-        if !read(registers.pc, bytes) || bytes != self.instruction {
-            return None;
-        }
-        let value = |number: u16| registers.general[usize::from(number)];
-        Some(Syscall { number: value(self.number), args: self.arguments.map(value), begun: false })
     }
 }
 
@@ -242,13 +65,6 @@ impl RewoundCall {
 pub fn signal_name(number: u32) -> Option<&'static str> {
     let signal = nix::sys::signal::Signal::try_from(i32::try_from(number).ok()?).ok()?;
     Some(signal.as_str())
-}
-
-/// The system calls of a machine.
-#[derive(Debug)]
-pub struct Calls {
-    pub(crate) name: fn(usize) -> Option<&'static str>,
-    pub(crate) number: fn(&str) -> Option<u64>,
 }
 
 #[cfg(test)]

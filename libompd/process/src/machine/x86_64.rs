@@ -2,8 +2,8 @@
 
 use syscalls::x86_64::Sysno;
 
-use super::{Calls, Facts, KernelSet, Machine, Relocations, Roles, ThreadLocal};
-use crate::arch::{Arch, ByteOrder};
+use super::facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal};
+use crate::arch::{Arch, ByteOrder, Machine};
 use crate::memory::Addr;
 use crate::thread::{GENERAL, Registers, Syscall};
 
