@@ -7,14 +7,15 @@ use ompd_runtime::Runtime;
 use ompd_runtime::excerpt::Excerpt;
 use ompd_runtime::icvs::LEVELS;
 use ompd_runtime::model::{
-    Common, DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskKind, Team, TeamId, Thread,
+    Common, DeeperItems, Fact, Icvs, OmptFrame, OmptFrames, Role, RuntimeSnapshot, Task, TaskId, TaskKind, Team,
+    TeamId, Thread,
 };
 
+use crate::answer::{Answer, NoAnswer};
+use crate::at_stops::AtStops;
 use crate::callbacks::Asked;
 use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
-use crate::question::{Answer, NoAnswer};
 use crate::reading::{Hints, Members, Reading};
-use crate::stops::AtStops;
 use crate::types::Rc;
 
 /// What is known of this moment.
@@ -316,5 +317,36 @@ impl<'a> Answers<'a> {
             |of: OmptFrame| of.address.0.is_multiple_of(8) && self.target.read(of.address, &mut word).is_ok();
         let both = [noted.exit, noted.enter];
         (both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place)).then_some(noted)
+    }
+}
+
+impl Answers<'_> {
+    /// The region of a thread that is at a place where it is not as it is read otherwise.
+    pub(crate) fn region_at_stop(self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
+        match self.stops.at.get(&thread)? {
+            (_, Ok(holds)) => holds.region.map(Ok),
+            (_, Err(_)) => Some(Err(Rc::UNAVAILABLE)),
+        }
+    }
+
+    /// Why it is not known what holds at the place that a thread is at.
+    pub(crate) fn trouble_at_stop(self, thread: ThreadKey) -> Option<String> {
+        self.stops.at.get(&thread)?.1.as_ref().err().cloned()
+    }
+
+    /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
+    pub(crate) fn current_task(self, key: ThreadKey) -> Answer<TaskKey> {
+        let (reading, thread) = self.thread(key)?;
+        let at_stop = match self.stops.at.get(&key) {
+            Some((_, Ok(holds))) => holds.task.clone(),
+            Some((_, Err(_))) => Some(Err(String::new())),
+            None => None,
+        };
+        let id: Option<TaskId> = match at_stop {
+            Some(task) => task.ok(),
+            None => thread.task.get(),
+        };
+        let task = id.and_then(|id| reading.task(id)).ok_or(Rc::UNAVAILABLE)?;
+        Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
     }
 }

@@ -12,11 +12,12 @@ use ompd_process::{Addr, NativeThread};
 use ompd_runtime::family::families;
 use ompd_runtime::model::{BarrierKind, Fact, OmptFrame, State, TaskKind, Wait};
 
+use crate::answer::{Answer, NoAnswer};
 use crate::answers::Answers;
 use crate::icvs::{self, Value};
 use crate::keys::{RegionKey, TaskKey};
 use crate::library::{Handle, Library, VERSIONS, put, with, with_place};
-use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::question::{Aspect, Subject};
 use crate::space::Space;
 use crate::states;
 use crate::types::{

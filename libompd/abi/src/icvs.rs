@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 use ompd_runtime::icvs::{Entry, Holder, Kind, REGISTRY};
 use ompd_runtime::model::{Fact, IcvValue, Icvs, Scope, Setting, Task, Thread};
 
+use crate::answer::{Answer, NoAnswer};
 use crate::answers::Answers;
 use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
 use crate::library::Handle;
-use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::question::{Aspect, Subject};
 use crate::space::Space;
 use crate::types::{IcvId, Rc, ScopeNumber, Word, scope};
 

@@ -15,8 +15,10 @@
 //! - **Panics** do not leave the library: they are `ompd_rc_error`.
 //! - **The process** is only looked at through the callbacks, and never written to.
 
+mod answer;
 mod answers;
 pub mod api;
+mod at_stops;
 mod callbacks;
 mod environment;
 pub mod extension;

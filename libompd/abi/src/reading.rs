@@ -6,8 +6,8 @@ use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::model::{RawSnapshot, RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
 
+use crate::answer::Answer;
 use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
-use crate::question::Answer;
 use crate::types::Rc;
 
 /// What was read of one runtime. Of a single thread it has that alone: what is missing here need not be missing there.

@@ -13,13 +13,14 @@ use ompd_runtime::model::{Fact, Icv, InstanceInfo, RawSnapshot, RuntimeSnapshot,
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, Report, Stacks, TaskFrames};
 
+use crate::answer::{Answer, NoAnswer};
 use crate::answers::{Answers, Seen};
+use crate::at_stops::AtStops;
 use crate::callbacks::{Asked, say};
 use crate::keys::{RuntimeKey, TaskKey};
-use crate::question::{Answer, Aspect, NoAnswer, Subject};
+use crate::question::{Aspect, Subject};
 use crate::reading::Hints;
 use crate::refusal;
-use crate::stops::AtStops;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
 /// Looks at single things in one stop before the whole process is looked at, for debuggers that tell of stops: one that asks about the

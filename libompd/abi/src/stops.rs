@@ -1,38 +1,14 @@
 //! Threads at places to stop at: what holds there is not what is read otherwise.
 
-use std::collections::BTreeMap;
-
 use ompd_process::Target;
 use ompd_runtime::merge::with_stop;
-use ompd_runtime::model::{Fact, RawSnapshot, TaskId, TeamId};
+use ompd_runtime::model::{Fact, RawSnapshot};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
 
-use crate::answers::Answers;
-use crate::keys::{RegionKey, RuntimeKey, TaskKey, ThreadKey};
-use crate::question::Answer;
+use crate::at_stops::PointId;
+use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
 use crate::space::Space;
 use crate::types::Rc;
-
-/// Number of a place; 0 is none.
-pub(crate) type PointId = u64;
-
-/// The places of an address space, and the threads that are at them.
-#[derive(Debug, Default)]
-pub(crate) struct AtStops {
-    /// All that were given out. The number of a place is its index, from 1 on.
-    given: Vec<(RuntimeKey, StopPoint)>,
-    /// What the debugger says: the place a thread is at, and the values of the registers that matter there.
-    told: BTreeMap<ThreadKey, (PointId, Vec<u64>)>,
-    /// Threads that are at one, with what holds there, since `Space::read`.
-    at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
-}
-
-impl AtStops {
-    /// True if threads may be at places that matter. Then all threads are looked at together.
-    pub(crate) fn matter(&self) -> bool {
-        !self.given.is_empty() || !self.told.is_empty()
-    }
-}
 
 /// One entry of the list: a place, or why there is none.
 #[derive(Debug)]
@@ -163,37 +139,6 @@ impl Space {
         }
         self.enrich();
         known(self)?.ok_or(Rc::UNAVAILABLE)
-    }
-}
-
-impl Answers<'_> {
-    /// The region of a thread that is at a place where it is not as it is read otherwise.
-    pub(crate) fn region_at_stop(self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
-        match self.stops.at.get(&thread)? {
-            (_, Ok(holds)) => holds.region.map(Ok),
-            (_, Err(_)) => Some(Err(Rc::UNAVAILABLE)),
-        }
-    }
-
-    /// Why it is not known what holds at the place that a thread is at.
-    pub(crate) fn trouble_at_stop(self, thread: ThreadKey) -> Option<String> {
-        self.stops.at.get(&thread)?.1.as_ref().err().cloned()
-    }
-
-    /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
-    pub(crate) fn current_task(self, key: ThreadKey) -> Answer<TaskKey> {
-        let (reading, thread) = self.thread(key)?;
-        let at_stop = match self.stops.at.get(&key) {
-            Some((_, Ok(holds))) => holds.task.clone(),
-            Some((_, Err(_))) => Some(Err(String::new())),
-            None => None,
-        };
-        let id: Option<TaskId> = match at_stop {
-            Some(task) => task.ok(),
-            None => thread.task.get(),
-        };
-        let task = id.and_then(|id| reading.task(id)).ok_or(Rc::UNAVAILABLE)?;
-        Ok(TaskKey { runtime: key.runtime, descriptor: task.descriptor })
     }
 }
 
