@@ -7,6 +7,7 @@
 
 pub mod crowding;
 pub mod escape;
+pub mod events;
 pub mod json;
 pub mod remarks;
 pub mod tell;

@@ -9,8 +9,8 @@ use ompt_record::ompt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::events::{kind, words};
 use crate::text::devices;
-use crate::text::history::{kind, words};
 use ompd_inspection::history::{self, DeviceHistory, ThreadHistory, named_address};
 
 /// Name and version of the format, the value of the key `schema`.

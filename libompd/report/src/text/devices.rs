@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use ompt_record::device::{DeviceRecord, DeviceState, ENTRY_POINTS, Form, More};
 use ompt_record::ompt;
 
-use super::history::{place, span, words};
 use super::{FAINT, HEADING, Page};
 use crate::escape::escape;
+use crate::events::{place, span, words};
 use ompd_inspection::history::{DeviceHistory, History};
 
 /// A section on one device.

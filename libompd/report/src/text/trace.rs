@@ -7,8 +7,8 @@ use ompt_record::event::Event;
 use serde_json::{Value, json};
 
 use super::devices;
-use super::history::{kind, place, words};
 use crate::escape::json as plain;
+use crate::events::{kind, place, words};
 use ompd_inspection::history::{DeviceHistory, History, ThreadHistory};
 
 /// How an event shows in a trace.
