@@ -128,7 +128,7 @@ impl StructData {
         let at_once = usize::try_from(window::MOST / size.max(1)).unwrap_or(usize::MAX).max(1);
         for addrs in addrs.chunks(at_once) {
             structs.read(target, addrs, size);
-            views.extend((0..addrs.len()).map(|index| structs.get(index).map(Part::to_view)));
+            views.extend((0..addrs.len()).map(|index| structs.get(index).map(|record| Part::new(record).to_view())));
         }
         views
     }

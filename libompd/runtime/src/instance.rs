@@ -670,11 +670,6 @@ pub(crate) fn global(layout: &Layout, module: &Module, name: &str) -> Option<(Ad
     Some((Addr(addr).offset(module.bias), layout.global_source(name)?.origin))
 }
 
-/// True if `addr` lies in the module that starts at `base`.
-pub(crate) fn is_in(target: &dyn Target, base: Addr, addr: Addr) -> bool {
-    target.module_at(addr).is_some_and(|m| m.base() == base)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

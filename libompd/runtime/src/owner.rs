@@ -11,9 +11,7 @@ use std::sync::Arc;
 use ompd_layout::Facts;
 use ompd_layout::profile::{ExportView, Vocabulary};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Module, Target};
-
-use crate::instance::{self, FamilyOrigins};
+use ompd_process::{Addr, Module, Target, TargetExt};
 
 /// Whose an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,20 +111,21 @@ struct Program {
 }
 
 impl OwnCode {
-    pub(crate) fn of(module: &Module, origins: &FamilyOrigins) -> OwnCode {
+    /// By the names of the family, and those it exports.
+    pub(crate) fn of(module: &Module, names: &'static OwnNames, public: &'static Vocabulary) -> OwnCode {
         let program = module.file.as_ref().ok().filter(|file| file.is_program());
         let built_in = program.map(|file| Program {
             file: Arc::clone(file),
             bias: module.bias,
-            names: origins.names,
-            public: &origins.profiles.vocabulary,
+            names,
+            public,
             known: RefCell::default(),
         });
         OwnCode { base: module.base(), built_in }
     }
 
     pub(crate) fn owner(&self, target: &dyn Target, addr: Addr) -> CodeOwner {
-        let here = || instance::is_in(target, self.base, addr);
+        let here = || is_in(target, self.base, addr);
         let Some(program) = &self.built_in else {
             return if here() { CodeOwner::Runtime } else { CodeOwner::Other };
         };
@@ -140,6 +139,11 @@ impl OwnCode {
             None => CodeOwner::Other,
         }
     }
+}
+
+/// True if `addr` lies in the module that starts at `base`.
+pub(crate) fn is_in(target: &dyn Target, base: Addr, addr: Addr) -> bool {
+    target.module_at(addr).is_some_and(|m| m.base() == base)
 }
 
 /// The public names of a runtime that is built into a program: all its global symbols count, exported or not.

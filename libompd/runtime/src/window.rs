@@ -6,7 +6,6 @@ use std::ops::Range;
 use ompd_layout::RecordRef;
 use ompd_process::{Addr, Arch, ByteOrder, Module, ProcessInfo, ReadError, ReadFault, Target, TargetKind, Thread};
 
-use crate::bind::Part;
 use crate::model::Common;
 use crate::model::Reason;
 
@@ -183,13 +182,13 @@ impl Structs {
     }
 
     /// The struct at the address with this index.
-    pub(crate) fn get(&self, index: usize) -> Result<Part<'_>, Reason> {
+    pub(crate) fn get(&self, index: usize) -> Result<RecordRef<'_>, Reason> {
         let (Some(addr), Some(failed)) = (self.addrs.get(index), self.failed.get(index)) else {
             return Err(Reason::from(Common::MoreThanRead));
         };
         let from = index.saturating_mul(self.size);
         match (failed, self.bytes.get(from..from.saturating_add(self.size))) {
-            (None, Some(bytes)) => Ok(Part::new(RecordRef::new(*addr, bytes, self.order))),
+            (None, Some(bytes)) => Ok(RecordRef::new(*addr, bytes, self.order)),
             (failed, _) => Err(failed.unwrap_or(Self::too_long(*addr, self.size as u64)).into()),
         }
     }

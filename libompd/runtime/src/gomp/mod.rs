@@ -190,7 +190,9 @@ pub(crate) fn origins() -> FamilyOrigins {
 impl Gomp {
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
-        let bind = |layout: &Layout, info| Gomp::bind(module, layout, info, OwnCode::of(module, origins));
+        let bind = |layout: &Layout, info| {
+            Gomp::bind(module, layout, info, OwnCode::of(module, origins.names, &origins.profiles.vocabulary))
+        };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
         Gomp { without_profile: plain, ..bind(&resolved.layout, resolved.info) }
     }

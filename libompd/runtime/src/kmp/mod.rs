@@ -32,7 +32,7 @@ use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
-use crate::owner::{CodeOwner, OwnCode};
+use crate::owner::{self, CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use schema::Structs;
 
@@ -200,7 +200,7 @@ impl Kmp {
         let bind = |layout: Layout, info| Kmp {
             lists_of_teams: layout.field("kmp_base_team", "t_nested_nth").map_or(sets_lists, |_| Some(true)),
             base: module.base(),
-            own_code: OwnCode::of(module, origins),
+            own_code: OwnCode::of(module, origins.names, &origins.profiles.vocabulary),
             bias: module.bias,
             structs: Structs::bind(&layout),
             layout,
@@ -221,7 +221,7 @@ impl Kmp {
 
     /// True in the runtime's module. It waits through the C library, which a program may have built in as well.
     fn may_own(&self, target: &dyn Target, addr: Addr) -> bool {
-        instance::is_in(target, self.base, addr)
+        owner::is_in(target, self.base, addr)
     }
 
     fn in_libc(&self, addr: Addr) -> bool {

@@ -1,54 +1,15 @@
-//! How much is read. A look at one thread runs the same phases from fewer threads. The thread is found by its thread pointer;
+//! A look at one thread: it runs the same phases from fewer threads. The thread is found by its thread pointer;
 //! thread 0 of its team shows that the team lives.
 
 use ompd_process::Target;
 
 use super::pools::Pools;
+use super::reach::Reach;
 use super::teams::Teams;
 use super::threads::GompThread;
-use super::{Context, Notes, pools, tasks, teams, threads, waits};
-use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
+use super::{Context, Notes, pools, raw_threads, tasks, teams, threads, waits};
+use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR};
 use crate::gomp::Gomp;
-
-/// How much the phases read.
-#[derive(Clone, Copy)]
-pub(super) enum Reach {
-    /// All there is.
-    Process,
-    /// What concerns the first of the threads given.
-    Thread {
-        /// The teams around its own are wanted.
-        enclosing: bool,
-        /// Tasks that are wanted.
-        tasks: Tasks,
-    },
-}
-
-impl Reach {
-    /// True if what is not found is not there.
-    pub(super) fn is_whole(self) -> bool {
-        matches!(self, Reach::Process)
-    }
-
-    /// The threads asked about. Others only lead to teams.
-    pub(super) fn asked(self, threads: &[GompThread]) -> &[GompThread] {
-        if self.is_whole() { threads } else { &threads[..threads.len().min(1)] }
-    }
-
-    /// True if the teams around a thread's own are not looked at.
-    pub(super) fn stays_inside(self) -> bool {
-        matches!(self, Reach::Thread { enclosing: false, .. })
-    }
-
-    pub(super) fn wants_tasks(self) -> bool {
-        !matches!(self, Reach::Thread { tasks: Tasks::None, .. })
-    }
-
-    /// True if the task that generated the last one is wanted.
-    pub(super) fn goes_beyond(self) -> bool {
-        matches!(self, Reach::Process | Reach::Thread { tasks: Tasks::Beyond(_), .. })
-    }
-}
 
 /// See [`Runtime::excerpt`](crate::Runtime::excerpt).
 pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
@@ -78,7 +39,7 @@ pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'
     }
     threads.truncate(1);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
-    let thread = threads::raw(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
+    let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
     notes.is_clean().then(|| Excerpt::of(thread, vec![None; raw_teams.len()], raw_teams, tasks.list))
 }
 

@@ -5,29 +5,12 @@ use std::collections::HashMap;
 use ompd_process::Addr;
 
 use super::Context;
+use super::futex_meaning::FutexMeaning;
 use super::pools::Pools;
 use super::tasks::Tasks;
 use super::teams::Teams;
 use super::threads::GompThread;
 use crate::model::*;
-
-/// What a futex address stands for.
-#[derive(Clone)]
-pub(super) struct FutexMeaning {
-    pub(super) kind: WaitKind,
-    pub(super) team: Option<Addr>,
-    pub(super) name: Option<String>,
-    /// The taskgroup at whose end threads sleep there.
-    pub(super) group: Option<TaskgroupId>,
-    /// The task that sleeps there until others are over, and the record of its wait.
-    pub(super) waiter: Option<(Addr, Addr)>,
-}
-
-impl FutexMeaning {
-    pub(super) fn of(kind: WaitKind) -> FutexMeaning {
-        FutexMeaning { kind, team: None, name: None, group: None, waiter: None }
-    }
-}
 
 /// Every word of the runtime a thread may sleep on.
 pub(super) fn collect(

@@ -14,19 +14,22 @@ use ompd_process::{Addr, Environment, Target, TargetExt};
 
 mod doacross;
 mod focus;
+mod futex_meaning;
 mod futexes;
 mod icvs;
 mod locks;
 mod loops;
 mod pools;
 mod queues;
+mod raw_threads;
+mod reach;
 mod tasks;
 mod teams;
 mod threads;
 mod waits;
 
-use self::focus::Reach;
 pub(super) use self::focus::excerpt;
+use self::reach::Reach;
 use self::tasks::Tasks;
 use self::threads::GompThread;
 use super::{Distance, Gomp};
@@ -80,7 +83,7 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let raw_teams = teams.raw(&context, &threads, &mut notes);
-    let raw_threads = threads::raw(&context, &threads, &teams, &tasks, waits.of_threads);
+    let raw_threads = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads);
     let loops = loops::read(&context, &threads, &teams, (&raw_teams, &raw_threads), &mut notes);
     let taskgroups = tasks.taskgroups(&context);
     let settings = context.settings();

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use ompd_layout::Origin;
 use ompd_process::{Addr, TargetExt};
 
-use super::focus::Reach;
-use super::futexes::FutexMeaning;
+use super::futex_meaning::FutexMeaning;
+use super::reach::Reach;
 use super::teams::Teams;
 use super::threads::GompThread;
 use super::{Context, NO_OMPT, Notes};

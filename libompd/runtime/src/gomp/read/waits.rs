@@ -6,7 +6,8 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
 use super::Context;
-use super::futexes::{self, FutexMeaning};
+use super::futex_meaning::FutexMeaning;
+use super::futexes;
 use super::pools::Pools;
 use super::tasks::{SEM_COUNT, Tasks};
 use super::teams::{GompTeam, Teams};

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use ompd_process::{Addr, Registers, Target, TargetExt};
 
-use super::idle::{Idle, idle, uber_of};
+use super::idle::{idle, uber_of};
 use super::locks::Locks;
 use super::teams::Teams;
-use super::threads::{KmpThread, Threads};
-use super::{Context, Notes, tasks, teams, threads, waits};
+use super::threads::{Idle, KmpThread, Threads};
+use super::{Context, Notes, raw_threads, tasks, teams, waits};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
 use crate::kmp::reason::Own;
@@ -80,7 +80,7 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, Locks::default(), &mut notes);
-    let thread = threads::raw(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
+    let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
     let members = raw_teams.iter().map(|team| listed(&context, &threads, &teams, team, focus.enclosing)).collect();
     notes.is_clean().then(|| Excerpt::of(thread, members, raw_teams, tasks.list))
 }

@@ -5,19 +5,11 @@ use std::collections::{HashMap, HashSet};
 use ompd_process::{Addr, TargetExt};
 
 use super::Context;
-use super::threads::{KmpThread, Threads};
+use super::threads::{Idle, KmpThread, Threads};
 use crate::bind::{Slot, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
-
-/// Whether a thread waits for its next region.
-pub(super) enum Idle {
-    No,
-    Yes(Wait),
-    /// What would tell could not be read: nothing may be said about its team either.
-    Unsure(Reason),
-}
 
 /// What was read of teams while looking for idle threads: most threads share them.
 #[derive(Default)]

@@ -6,9 +6,8 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Machine, Registers, TargetExt};
 
 use super::super::schema;
-use super::idle::Idle;
+use super::threads::Idle;
 use super::threads::{KmpThread, Threads};
-use super::waits::WaitReader;
 use super::{Context, Notes};
 use crate::bind::{Slot, StructData};
 use crate::kmp::reason::Own;
@@ -156,6 +155,52 @@ impl Locks {
             queued: false,
         });
         LockId(self.list.len() - 1)
+    }
+
+    /// A thread that sleeps for a futex lock, by the arguments of its system call: unlike the C library, which this runtime
+    /// else sleeps through, it makes the plain one, and what it expects in the word names a thread of the runtime as owner.
+    pub(super) fn futex_wait(
+        &mut self,
+        context: &Context<'_>,
+        threads: &Threads,
+        registers: &Registers,
+    ) -> Option<Wait> {
+        let kmp = context.kmp;
+        let s = &kmp.structs.futex;
+        let call = registers.syscall.filter(|call| Some(call.number) == context.futex_call())?;
+        let [word, operation, expected, timeout, ..] = call.args;
+        let (word, expected) = (Addr(word), expected & u64::from(u32::MAX));
+        let by_gtid = &threads.by_gtid;
+        let names = |value: u64| u32::try_from(value >> 9).ok().and_then(|n| by_gtid.get(&n.checked_sub(1)?));
+        // FUTEX_WAIT without FUTEX_PRIVATE_FLAG, and the bit that says that somebody sleeps.
+        if operation != 0 || timeout != 0 || expected & 0x1ff != 0x100 | FUTEX_TAG || names(expected).is_none() {
+            return None;
+        }
+        let value = u64::from(context.target.read_u32(word).ok()?);
+        let held = value >> 8 != 0;
+        if value & 0xff != FUTEX_TAG {
+            return None;
+        }
+        let known = self.list.iter().position(|lock| lock.object == word);
+        let id = known.map_or_else(
+            || {
+                let entry = Entry { lock: word, index: 0, how: How::Futex, nest: false };
+                let id = self.add(threads, &entry, false, &s.poll, held, Some(value >> 9));
+                // Whether it is a critical its variable tells, whose name is looked up after the stop.
+                self.list[id.0].kind = Fact::unknown(Own::LockOrCritical);
+                self.list[id.0].name = None;
+                id
+            },
+            LockId,
+        );
+        let nest = self.list[id.0].kind.get() == Some(LockKind::NestLock);
+        Some(Wait {
+            lock: Some(id),
+            over: s.poll.fact(Ok(!held)),
+            asleep: Some(true),
+            name: self.list[id.0].name.clone(),
+            ..Wait::new(if nest { WaitKind::Lock } else { WaitKind::Mutex }, word, Origin::Registers)
+        })
     }
 }
 
@@ -352,48 +397,5 @@ impl LockReader<'_> {
             self.found.list[id.0].depth = lock.count(depth).ok().filter(|depth| *depth > 0);
         }
         Ok(())
-    }
-}
-
-impl WaitReader<'_> {
-    /// A thread that sleeps for a futex lock, by the arguments of its system call: unlike the C library, which this runtime
-    /// else sleeps through, it makes the plain one, and what it expects in the word names a thread of the runtime as owner.
-    pub(super) fn futex_lock(&mut self, registers: &Registers) -> Option<Wait> {
-        let kmp = self.context.kmp;
-        let s = &kmp.structs.futex;
-        let call = registers.syscall.filter(|call| Some(call.number) == self.context.futex_call())?;
-        let [word, operation, expected, timeout, ..] = call.args;
-        let (word, expected) = (Addr(word), expected & u64::from(u32::MAX));
-        let by_gtid = &self.threads.by_gtid;
-        let names = |value: u64| u32::try_from(value >> 9).ok().and_then(|n| by_gtid.get(&n.checked_sub(1)?));
-        // FUTEX_WAIT without FUTEX_PRIVATE_FLAG, and the bit that says that somebody sleeps.
-        if operation != 0 || timeout != 0 || expected & 0x1ff != 0x100 | FUTEX_TAG || names(expected).is_none() {
-            return None;
-        }
-        let value = u64::from(self.context.target.read_u32(word).ok()?);
-        let held = value >> 8 != 0;
-        if value & 0xff != FUTEX_TAG {
-            return None;
-        }
-        let known = self.locks.list.iter().position(|lock| lock.object == word);
-        let id = known.map_or_else(
-            || {
-                let entry = Entry { lock: word, index: 0, how: How::Futex, nest: false };
-                let id = self.locks.add(self.threads, &entry, false, &s.poll, held, Some(value >> 9));
-                // Whether it is a critical its variable tells, whose name is looked up after the stop.
-                self.locks.list[id.0].kind = Fact::unknown(Own::LockOrCritical);
-                self.locks.list[id.0].name = None;
-                id
-            },
-            LockId,
-        );
-        let nest = self.locks.list[id.0].kind.get() == Some(LockKind::NestLock);
-        Some(Wait {
-            lock: Some(id),
-            over: s.poll.fact(Ok(!held)),
-            asleep: Some(true),
-            name: self.locks.list[id.0].name.clone(),
-            ..Wait::new(if nest { WaitKind::Lock } else { WaitKind::Mutex }, word, Origin::Registers)
-        })
     }
 }

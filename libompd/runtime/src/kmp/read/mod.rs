@@ -22,6 +22,7 @@ mod idle;
 mod locks;
 mod loops;
 mod queues;
+mod raw_threads;
 mod settings;
 mod tasks;
 mod teams;
@@ -105,7 +106,7 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     let loops = loops::read(&context, &teams, &mut notes);
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, locks, &mut notes);
-    let raw_threads = threads::raw(&context, &threads, &teams, &tasks, waits.of_threads);
+    let raw_threads = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads);
     // Free threads serve whichever contention group asks first, so all are one pool.
     let settings = context.settings();
     let pool = Pool { threads: threads.list.iter().map(|t| t.lwp).collect() };

@@ -229,7 +229,7 @@ impl TaskReader<'_> {
         let mut structs = std::mem::take(&mut self.queued.structs).unwrap_or_else(Structs::new);
         structs.read(self.context.target, tasks, size);
         for index in 0..tasks.len() {
-            self.file_task(structs.get(index), None);
+            self.file_task(structs.get(index).map(Part::new), None);
         }
         self.queued.structs = Some(structs);
         Ok(())

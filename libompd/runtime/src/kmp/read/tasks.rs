@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use ompd_process::{Addr, TargetExt};
 
 use super::depends::DependenceWait;
-use super::idle::Idle;
 use super::queues::Queued;
 use super::teams::Teams;
+use super::threads::Idle;
 use super::threads::Threads;
 use super::{Context, Notes};
 use crate::bind::{Part, Slot, StructData};

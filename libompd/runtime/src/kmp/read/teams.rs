@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, TargetExt};
 
-use super::idle::Idle;
+use super::threads::Idle;
 use super::threads::Threads;
 use super::{Barriers, Context, Notes};
 use crate::bind::{Slot, StructData};

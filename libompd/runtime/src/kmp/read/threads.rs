@@ -1,19 +1,23 @@
-//! Threads: those in the table of the runtime, and what is told of each in the end.
+//! Threads: those in the table of the runtime.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, Registers, TargetExt};
 
-use super::idle::Idle;
-use super::tasks::Tasks;
-use super::teams::Teams;
 use super::{Context, Notes};
 use crate::bind::{Slot, StructData};
-use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
-use crate::kmp::schema::{self, KmpInfo};
+use crate::kmp::schema;
 use crate::limits;
 use crate::model::*;
+
+/// Whether a thread waits for its next region.
+pub(super) enum Idle {
+    No,
+    Yes(Wait),
+    /// What would tell could not be read: nothing may be said about its team either.
+    Unsure(Reason),
+}
 
 /// One entry of `__kmp_threads`.
 pub(super) struct KmpThread {
@@ -167,117 +171,4 @@ fn prefetch_waits(context: &Context<'_>, threads: &[KmpThread]) {
     let pointers = |slot: Slot| threads.iter().filter_map(move |t| t.view.ptr(&slot).ok());
     StructData::prefetch(context.target, s.flag64.size, pointers(s.info.sleep_loc));
     StructData::prefetch(context.target, s.taskdata.size, pointers(s.info.current_task));
-}
-
-/// What is told of threads, each with what it waits for.
-pub(super) fn raw(
-    context: &Context<'_>,
-    threads: &Threads,
-    teams: &Teams,
-    tasks: &Tasks,
-    waits: Vec<Fact<Option<Wait>>>,
-) -> Vec<RawThread> {
-    let each = threads.list.iter().zip(waits);
-    let mut raw: Vec<RawThread> = each.map(|(thread, wait)| raw_one(context, thread, teams, tasks, wait)).collect();
-    raw.sort_by_key(|t| (t.lwp.is_none(), t.lwp, t.gtid));
-    raw
-}
-
-/// What is told of a thread.
-fn raw_one(
-    context: &Context<'_>,
-    raw: &KmpThread,
-    teams: &Teams,
-    tasks: &Tasks,
-    wait: Fact<Option<Wait>>,
-) -> RawThread {
-    let s = &context.kmp.structs;
-    let why_none = match &raw.idle {
-        Idle::No => None,
-        Idle::Yes(_) => Some(Common::IdleWithoutEither.into()),
-        Idle::Unsure(why) => Some(why.clone()),
-    };
-    let role = match (&raw.idle, raw.uber) {
-        (_, Some(true)) => s.root.root_team.fact(Ok(Role::Initial)),
-        (Idle::Yes(wait), _) => Fact::known(Role::IdleWorker, wait.origin),
-        (Idle::No, Some(false)) => s.root.root_team.fact(Ok(Role::Worker)),
-        (Idle::No, None) if !context.reach.is_whole() => Fact::unknown(NOT_LOOKED_FOR),
-        (Idle::No, None) => Fact::unknown(Own::ContentionGroup),
-        (Idle::Unsure(why), _) => Fact::unknown(why),
-    };
-    let team = match &raw.idle {
-        Idle::Yes(wait) => Fact::known(None, wait.origin),
-        Idle::No => teams.team_at(raw.team, &s.info.team),
-        Idle::Unsure(why) => Fact::unknown(why),
-    };
-    let task = match (raw.view.ptr(&s.info.current_task), &why_none) {
-        (_, Some(why)) => Fact::unknown(why),
-        (Ok(task), None) if task.is_null() => Fact::unknown(Own::NoTaskYet),
-        (Ok(task), None) => match tasks.ids.get(&task) {
-            Some(id) => s.info.current_task.fact(Ok(*id)),
-            None if !context.reach.is_whole() => Fact::unknown(NOT_LOOKED_FOR),
-            None => Fact::unknown(Common::TaskAtUnreadable { task }),
-        },
-        (Err(why), None) => why.into(),
-    };
-    let thread_num = match (&why_none, &team) {
-        (Some(why), _) => Fact::unknown(why),
-        // In the root team an initial thread is alone.
-        (None, Fact::Known { value: None, .. }) => s.info.team.fact(Ok(0)),
-        (None, _) => s.info.ds_tid.fact(raw.view.count(&s.info.ds_tid)),
-    };
-    let icvs = match &why_none {
-        Some(why) => Icvs::unknown(why),
-        None => context.icvs_of(&raw.view, task.get().and_then(|id| tasks.views.get(id.0)), teams.found.get(&raw.team)),
-    };
-    let placement = match &why_none {
-        Some(why) => Placement::unknown(why),
-        None => context.placement_of(&raw.view),
-    };
-    RawThread {
-        tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
-        outermost_tool_data: outermost_tool_data(context, raw),
-        ompt_state: ompt_state(&s.info, &raw.view),
-        placement,
-        lwp: raw.lwp,
-        descriptor: raw.view.addr(),
-        gtid: Some(raw.gtid),
-        role,
-        thread_num,
-        team,
-        task,
-        wait,
-        icvs,
-    }
-}
-
-/// What a tool has filed with the root team of an initial thread.
-fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
-    let s = &context.kmp.structs;
-    if raw.uber != Some(true) {
-        return Fact::unknown(Own::NotInitial);
-    }
-    let read = || {
-        let root = raw.view.ptr(&s.info.root)?;
-        let team = StructData::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
-        Ok(context.target.read_u64(team.offset(s.team.parallel_tool_data.offset()?))?)
-    };
-    s.team.parallel_tool_data.fact(read())
-}
-
-/// What the runtime keeps of the thread's state. Without a tool it keeps none, although there is one: zero, which is the number of a state
-/// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something.
-fn ompt_state(s: &KmpInfo, thread: &StructData) -> Fact<OmptState> {
-    let read = || {
-        if thread.uint(&s.thread_tool_data)? == 0 {
-            return Ok(None);
-        }
-        let (number, wait_id) = (thread.count(&s.ompt_state)?, thread.uint(&s.ompt_wait_id)?);
-        Ok::<_, Reason>(Some(OmptState { number, wait_id }))
-    };
-    match read() {
-        Ok(Some(state)) => s.ompt_state.fact(Ok(state)),
-        Ok(None) => Fact::unknown(Own::NoState),
-        Err(why) => why.into(),
-    }
 }

@@ -3,10 +3,10 @@
 use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
-use super::idle::Idle;
 use super::locks::Locks;
 use super::tasks::Tasks;
 use super::teams::Teams;
+use super::threads::Idle;
 use super::threads::{KmpThread, Threads};
 use super::{Barriers, Context, Notes};
 use crate::bind::{Slot, StructData};
@@ -451,7 +451,7 @@ impl WaitReader<'_> {
             return Fact::unknown(Own::UnknownWord);
         }
         match registers {
-            Some(Ok(registers)) => match self.futex_lock(&registers) {
+            Some(Ok(registers)) => match self.locks.futex_wait(self.context, self.threads, &registers) {
                 Some(wait) => Fact::known(Some(wait), Origin::Registers),
                 None => self.wait_by_registers(&registers),
             },

@@ -282,7 +282,7 @@ impl<'a> Walk<'a> {
             files.clear();
             tasks.clear();
             for (place, id) in ids.iter().enumerate() {
-                let read = self.structs.get(place).and_then(|part| read_node(reader, part, width.get()));
+                let read = self.structs.get(place).and_then(|record| read_node(reader, Part::new(record), width.get()));
                 let (task, before, successors) = match read {
                     Ok(read) => read,
                     Err(why) => {
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
                 reader.notes.bulk.spend(tasks.len() as u64)?;
                 self.tasks.read_through(&self.window, &tasks, reader.task_bytes()?);
                 for (place, node) in files.iter().enumerate() {
-                    reader.file_task(self.tasks.get(place), Some(*node));
+                    reader.file_task(self.tasks.get(place).map(Part::new), Some(*node));
                 }
             }
         }
@@ -324,7 +324,7 @@ fn enter(
     met: &mut Vec<(From, Addr)>,
 ) -> Result<bool, Reason> {
     let s = &reader.context.kmp.structs.depnode_list;
-    let entry = entries.get(place)?;
+    let entry = entries.get(place).map(Part::new)?;
     let (node, next) = (entry.ptr(&s.node)?, entry.ptr(&s.next)?);
     if node.is_null() {
         return Err(Reason::from(Own::EntryWithoutTask { entry: entry.addr() }));
