@@ -366,6 +366,7 @@ fn every_program_has_its_source() -> Result<()> {
             "two_runtimes",
             "nested_runtimes",
             "stuck",
+            "vforked",
             "allow",
             "truth_calls",
             "kmp_tasks",
