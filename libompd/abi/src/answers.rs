@@ -329,7 +329,7 @@ impl Answers<'_> {
         }
     }
 
-    /// Why it is not known what holds at the place that a thread is at.
+    /// Why the facts at a thread's stop point are unknown.
     pub(crate) fn trouble_at_stop(self, thread: ThreadKey) -> Option<String> {
         self.stops.at.get(&thread)?.1.as_ref().err().cloned()
     }

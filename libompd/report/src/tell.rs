@@ -333,8 +333,9 @@ impl Teller<'_> {
     /// Which handlers of signals may end a hang.
     fn handlers(&self) -> Option<String> {
         let source = match self.inspection.kind {
+            TargetKind::Live => "the kernel did not tell",
+            TargetKind::Core => "a core does not record",
             TargetKind::Debugged => "the debugger does not tell",
-            _ => "a core does not record",
         };
         match &self.inspection.os.signals {
             Signals::Handled(0) => None,

@@ -1,4 +1,4 @@
-//! What is told of each thread in the end.
+//! The last phase of threads: a `RawThread` of each.
 
 use super::tasks::Tasks;
 use super::teams::Teams;
@@ -7,7 +7,7 @@ use super::{Context, NO_OMPT};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::model::*;
 
-/// What is told of threads, each with what it waits for.
+/// Makes a `RawThread` of each thread and its wait.
 pub(super) fn tell(
     context: &Context<'_>,
     threads: &[GompThread],
@@ -18,7 +18,7 @@ pub(super) fn tell(
     threads.iter().zip(waits).map(|(thread, wait)| raw_one(context, thread, teams, tasks, wait)).collect()
 }
 
-/// What is told of a thread.
+/// Makes the `RawThread` of one thread.
 fn raw_one(
     context: &Context<'_>,
     raw: &GompThread,

@@ -1,4 +1,4 @@
-//! What is told of each thread in the end.
+//! The last phase of threads: a `RawThread` of each.
 
 use ompd_process::TargetExt;
 
@@ -12,7 +12,7 @@ use crate::kmp::reason::Own;
 use crate::kmp::schema::KmpInfo;
 use crate::model::*;
 
-/// What is told of threads, each with what it waits for.
+/// Makes a `RawThread` of each thread and its wait.
 pub(super) fn tell(
     context: &Context<'_>,
     threads: &Threads,
@@ -26,7 +26,7 @@ pub(super) fn tell(
     raw
 }
 
-/// What is told of a thread.
+/// Makes the `RawThread` of one thread.
 fn raw_one(
     context: &Context<'_>,
     raw: &KmpThread,
