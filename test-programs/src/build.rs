@@ -11,7 +11,10 @@ use anyhow::{Context, Result, bail};
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::Skip;
-use crate::runtime::LIBGOMP_DIRECTORY;
+
+/// Environment variable naming a directory whose `libgomp.so.1` is used instead of the system's, so that the same tests
+/// can be run on other releases.
+pub(crate) const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
 
 /// A compiler the programs are built with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

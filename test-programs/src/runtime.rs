@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 
-use crate::build::{home, out, temporary_beside};
+use crate::build::{LIBGOMP_DIRECTORY, home, out, temporary_beside};
 use crate::{Skip, Toolchain};
 
 /// An OpenMP runtime the programs can run on.
@@ -20,10 +20,6 @@ pub enum Runtime {
     /// Intel's, from the wheel `ci/setup` unpacks to `test-programs/runtimes`; its DWARF lies beside it.
     Libiomp5,
 }
-
-/// Environment variable naming a directory whose `libgomp.so.1` is used instead of the system's, so that the same tests
-/// can be run on other releases.
-pub(crate) const LIBGOMP_DIRECTORY: &str = "TEST_LIBGOMP_DIR";
 
 impl Runtime {
     /// Every runtime the kit knows.

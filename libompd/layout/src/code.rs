@@ -30,8 +30,10 @@
 
 mod engine;
 mod expr;
+mod flow;
 mod image;
 mod immediates;
+mod loops;
 mod machine;
 mod poll;
 mod run;
@@ -40,13 +42,13 @@ mod transfers;
 
 use std::fmt::Write as _;
 
-pub use engine::Stub;
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
+pub use flow::{EachTransfer, Operand, Poll, Stub, Transfer, TransferKind};
 pub use image::{CodeImage, Slot, functions};
 pub use immediates::{ImmediateStore, immediate_stores};
-pub use poll::{Poll, poll};
+pub use poll::poll;
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
-pub use transfers::{EachTransfer, Operand, Transfer, TransferKind, each_transfer, stub, stub_of, transfers};
+pub use transfers::{each_transfer, stub, stub_of, transfers};
 
 /// Why a function could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use ompd_process::Machine;
 
 use super::expr::{Callee, Expr, Kind, Op, TlsSlot};
+use super::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub};
 use super::image::{CodeImage, Slot};
-use super::poll::{Poll, Step};
 use super::run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 use super::state::{Convention, Frame, Path, escape, stack_read, stack_slot, stack_write};
-use super::transfers::EachTransfer;
 
 /// Arguments of a call that are noted: as many as x86-64 passes in registers.
 const ARGUMENTS: usize = 6;
@@ -56,32 +55,8 @@ pub(super) trait InstructionSet: Sized + 'static {
     /// None where such a loop does not go on.
     fn next_steps(instruction: &Self::Instruction, at: u64) -> [Option<(u64, bool)>; 2];
 
-    /// What a way once around a loop looks at; `general` are registers by their DWARF numbers. See [`poll`](super::poll()).
-    fn polled(way: &[Step<Self>], general: &[u64]) -> Option<Poll>;
-}
-
-/// Where an instruction may jump.
-#[derive(PartialEq, Eq)]
-pub(super) enum Jumps {
-    Never,
-    To(u64),
-    Anywhere,
-}
-
-/// Where a linker's stub jumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stub {
-    /// What the GOT entry at this address holds.
-    Slot(u64),
-    /// This address.
-    Code(u64),
-}
-
-/// Where a path goes after an instruction.
-pub(super) enum Flow {
-    Next,
-    To(u64),
-    End,
+    /// What a way once around a loop looks at; `general` are registers by their DWARF numbers. See `super::poll`.
+    fn polled(way: &[Step<Self::Instruction>], general: &[u64]) -> Option<Poll>;
 }
 
 /// Runs the function at `entry`; `isa` is what the instruction set needs of its own.

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use ompd_process::Machine;
 
-use super::engine::{self, InstructionSet, Stub};
+use super::engine::{self, InstructionSet};
+use super::flow::{EachTransfer, Poll, Stub};
 use super::image::CodeImage;
-use super::poll::{self, Poll};
+use super::loops;
 use super::run::{Limits, Run};
-use super::transfers::EachTransfer;
 
 /// All machines whose instructions are decoded.
 static MACHINES: [&dyn Decoding; 2] = [&Of::<x86_64::X86>(PhantomData), &Of::<aarch64::Arm64>(PhantomData)];
@@ -31,7 +31,7 @@ pub(super) trait Decoding: Sync {
     fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub>;
     /// See [`InstructionSet::transfers`].
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>);
-    /// See [`poll::find`].
+    /// See [`loops::find`].
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll>;
 }
 
@@ -65,6 +65,6 @@ impl<I: InstructionSet> Decoding for Of<I> {
     }
 
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll> {
-        poll::find::<I>(code, at, pc, general)
+        loops::find::<I>(code, at, pc, general)
     }
 }

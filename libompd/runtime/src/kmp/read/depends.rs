@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use ompd_process::Addr;
 
 use self::walk::{Graph, NodeId, Walk};
-use super::tasks::TaskReader;
+use super::task_reader::{DependenceWait, TaskReader};
 use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;
@@ -32,14 +32,6 @@ enum Kind {
     ByLock(Addr),
     /// The number is none that is known.
     Other(u64),
-}
-
-/// The wait of a task for others that it names by dependences (`__kmpc_omp_wait_deps`): a node on the stack of its thread.
-pub(super) struct DependenceWait {
-    /// The node.
-    pub(super) node: Addr,
-    /// How many dependences are not met.
-    pub(super) before: i64,
 }
 
 impl TaskReader<'_> {

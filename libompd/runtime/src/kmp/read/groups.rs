@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use ompd_process::Addr;
 
-use super::tasks::TaskReader;
+use super::task_reader::TaskReader;
 use crate::bind::StructData;
 use crate::kmp::reason::Own;
 use crate::limits;

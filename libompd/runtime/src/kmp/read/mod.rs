@@ -24,6 +24,7 @@ mod loops;
 mod queues;
 mod raw_threads;
 mod settings;
+mod task_reader;
 mod tasks;
 mod teams;
 mod threads;
@@ -31,7 +32,7 @@ mod waits;
 
 use self::focus::Reach;
 pub(super) use self::focus::excerpt;
-use self::tasks::Tasks;
+use self::task_reader::Tasks;
 use super::Kmp;
 use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;

@@ -4,49 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use ompd_process::Addr;
 
-use super::tasks::TaskReader;
+use super::task_reader::{Alike, EVENT_PENDING, Kin, TaskReader};
 use crate::bind::{Part, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
 use crate::window::Structs;
-
-/// What tasks have in common that are told by their number. What is not known of one is not known of all.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Alike {
-    routine: Option<Addr>,
-    parent: Option<Addr>,
-    team: Option<Addr>,
-    group: Option<Addr>,
-    priority: Option<i64>,
-    blocked: bool,
-}
-
-/// How many tasks are alike.
-struct Kin {
-    /// One of them that is listed.
-    like: TaskId,
-    listed: u64,
-    more: u64,
-}
-
-/// Tasks that were found outside of any thread's hands.
-#[derive(Default)]
-pub(super) struct Queued {
-    kin: HashMap<Alike, Kin>,
-    listed: usize,
-    /// Those of which not even one that is alike is listed.
-    unlisted: u64,
-    /// Nodes in the graph of dependences of tasks that are in a queue and not listed.
-    pub(super) nodes: Vec<Addr>,
-    /// Tasks of those nodes.
-    pub(super) in_queue: HashSet<Addr>,
-    first_error: Option<Reason>,
-    /// Every ring, with its number of slots.
-    rings: Vec<(Addr, u64)>,
-    /// Room for what is read of the tasks of a queue.
-    structs: Option<Structs>,
-}
 
 impl TaskReader<'_> {
     /// Ready tasks of a team: each member has a ring of pointers to tasks, and so has each priority (LLVM 15 and later).
@@ -209,7 +172,7 @@ impl TaskReader<'_> {
         let (explicit, started) = (flag(&s.flags.tasktype)?, flag(&s.flags.started)?);
         let (detachable, proxy, complete) =
             (flag(&s.flags.detachable)?, flag(&s.flags.proxy)?, flag(&s.flags.complete)?);
-        let pending = view.uint(&s.taskdata.event_type)? == super::tasks::EVENT_PENDING;
+        let pending = view.uint(&s.taskdata.event_type)? == EVENT_PENDING;
         let of_team = self.teams.found.contains_key(&view.ptr(&s.taskdata.team)?);
         Ok(explicit && started && detachable && proxy && !complete && pending && of_team)
     }

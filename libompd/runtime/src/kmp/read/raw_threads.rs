@@ -3,7 +3,7 @@
 use ompd_process::TargetExt;
 
 use super::Context;
-use super::tasks::Tasks;
+use super::task_reader::Tasks;
 use super::teams::Teams;
 use super::threads::{Idle, KmpThread, Threads};
 use crate::bind::StructData;

@@ -4,7 +4,7 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
 
 use super::locks::Locks;
-use super::tasks::Tasks;
+use super::task_reader::Tasks;
 use super::teams::Teams;
 use super::threads::Idle;
 use super::threads::{KmpThread, Threads};

@@ -2,8 +2,8 @@
 
 use yaxpeax_arm::armv8::a64::{Instruction, Opcode as O, Operand, SizeCode};
 
-use super::{Arm64, general, inverted, read, shifted, size, vector_bytes, write};
-use crate::code::engine::Engine;
+use super::operands::{general, inverted, read, shifted, size, vector_bytes, write};
+use crate::code::engine::{Engine, InstructionSet};
 use crate::code::expr::Expr;
 use crate::code::state::{Path, cut, signed};
 
@@ -102,7 +102,7 @@ pub(super) fn is_atomic(opcode: O) -> bool {
     matches!(access(opcode), Some(Access::CompareAndSwap(_) | Access::CompareAndSwapPair | Access::Modify(..)))
 }
 
-impl Engine<'_, Arm64> {
+impl<I: InstructionSet<Instruction = Instruction>> Engine<'_, I> {
     /// Does what the instruction does to memory and to the registers it loads; false if it does not touch memory.
     pub(super) fn access(&mut self, p: &mut Path, i: &Instruction) -> bool {
         let Some(access) = access(i.opcode) else { return false };

@@ -2,8 +2,8 @@
 
 use yaxpeax_arm::armv8::a64::{Instruction, Opcode as O, Operand, SizeCode};
 
-use super::{Arm64, is_zero, number, target};
-use crate::code::poll::{Poll, Step};
+use super::operands::{is_zero, number, target};
+use crate::code::flow::{Poll, Step};
 
 /// Conditions of branches ("Arm Architecture Reference Manual for A-profile", C1.2.4).
 const EQ: u8 = 0;
@@ -46,7 +46,7 @@ enum Side {
 }
 
 /// `None` for all that a loop that only waits has no use for.
-fn act(step: &Step<Arm64>) -> Option<Act> {
+fn act(step: &Step<Instruction>) -> Option<Act> {
     let i = &step.instruction;
     let [first, second, third, _] = &i.operands;
     Some(match i.opcode {
@@ -84,7 +84,7 @@ fn side(o: &Operand) -> Side {
     }
 }
 
-pub(super) fn polled(way: &[Step<Arm64>], general: &[u64]) -> Option<Poll> {
+pub(super) fn polled(way: &[Step<Instruction>], general: &[u64]) -> Option<Poll> {
     let acts: Vec<Act> = way.iter().map(act).collect::<Option<_>>()?;
     let loads = acts.iter().enumerate().filter_map(|(place, act)| match act {
         Act::Load { to, base, offset } => Some((place, *to, *base, *offset)),

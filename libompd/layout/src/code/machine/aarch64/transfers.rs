@@ -1,6 +1,6 @@
 //! Calls, jumps and returns by their instructions.
 
-use crate::code::transfers::{EachTransfer, Operand, Transfer, TransferKind};
+use crate::code::flow::{EachTransfer, Operand, Transfer, TransferKind};
 
 /// Branches by their encoding ("Arm Architecture Reference Manual for A-profile", C4.1).
 pub(super) fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
@@ -35,7 +35,7 @@ pub(super) fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::transfers::collect;
+    use crate::code::flow::collect;
 
     #[test]
     fn instructions_by_hand() {

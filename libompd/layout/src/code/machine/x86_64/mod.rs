@@ -1,6 +1,7 @@
 //! What x86-64 instructions compute.
 
 mod poll;
+mod registers;
 mod transfers;
 
 use iced_x86::{
@@ -10,12 +11,11 @@ use iced_x86::{
 
 use ompd_process::Machine;
 
-use crate::code::engine::{Engine, Flow, InstructionSet, Jumps, Stub};
+use crate::code::engine::{Engine, InstructionSet};
 use crate::code::expr::{Callee, Expr, Kind, Op, TlsSlot};
+use crate::code::flow::{EachTransfer, Flow, Jumps, Poll, Step, Stub};
 use crate::code::image::CodeImage;
-use crate::code::poll::{Poll, Step};
 use crate::code::state::{Convention, Path, cut, mask, masked, realigned, sign_extend, signed};
-use crate::code::transfers::EachTransfer;
 
 // General registers by their number in the encoding.
 const RAX: usize = 0;
@@ -119,7 +119,7 @@ impl InstructionSet for X86 {
         poll::next_steps(i)
     }
 
-    fn polled(way: &[Step<X86>], general: &[u64]) -> Option<Poll> {
+    fn polled(way: &[Step<Instruction>], general: &[u64]) -> Option<Poll> {
         poll::polled(way, general)
     }
 }
@@ -471,28 +471,4 @@ fn is_set(m: M) -> bool {
             | M::Setp
             | M::Sets
     )
-}
-
-/// The number DWARF gives a 64-bit general register (psABI x86-64, figure 3.36); `None` for any other.
-fn dwarf_register(register: R) -> Option<u16> {
-    use R;
-    const ORDER: [R; 16] = [
-        R::RAX,
-        R::RDX,
-        R::RCX,
-        R::RBX,
-        R::RSI,
-        R::RDI,
-        R::RBP,
-        R::RSP,
-        R::R8,
-        R::R9,
-        R::R10,
-        R::R11,
-        R::R12,
-        R::R13,
-        R::R14,
-        R::R15,
-    ];
-    ORDER.iter().position(|known| *known == register).and_then(|number| u16::try_from(number).ok())
 }

@@ -2,8 +2,8 @@
 
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic as M, OpAccess, OpKind, Register};
 
-use super::{X86, dwarf_register};
-use crate::code::poll::{Poll, Step};
+use super::registers::dwarf_register;
+use crate::code::flow::{Poll, Step};
 
 pub(super) fn next_steps(i: &Instruction) -> [Option<(u64, bool)>; 2] {
     match i.flow_control() {
@@ -22,7 +22,7 @@ enum Side {
     Value(u32),
 }
 
-pub(super) fn polled(way: &[Step<X86>], general: &[u64]) -> Option<Poll> {
+pub(super) fn polled(way: &[Step<Instruction>], general: &[u64]) -> Option<Poll> {
     let mut info = InstructionInfoFactory::new();
     let mut written: Vec<Register> = Vec::new();
     let (mut load, mut pauses) = (None, false);

@@ -2,8 +2,8 @@
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, MemorySize, OpKind, Register};
 
-use super::dwarf_register;
-use crate::code::transfers::{EachTransfer, Operand, Transfer, TransferKind};
+use super::registers::dwarf_register;
+use crate::code::flow::{EachTransfer, Operand, Transfer, TransferKind};
 
 pub(super) fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>) {
     let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
@@ -60,7 +60,7 @@ fn operand(i: &Instruction) -> Option<Operand> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::transfers::collect;
+    use crate::code::flow::collect;
 
     #[test]
     fn instructions_by_hand() {

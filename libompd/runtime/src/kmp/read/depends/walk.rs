@@ -6,7 +6,7 @@ use std::collections::hash_map::{Entry, HashMap};
 
 use ompd_process::{Addr, Target};
 
-use super::super::tasks::TaskReader;
+use super::super::task_reader::TaskReader;
 use super::Kind;
 use crate::bind::Part;
 use crate::kmp::reason::Own;
