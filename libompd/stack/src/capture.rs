@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ompd_process::{Addr, Registers, Target, TargetExt, TargetKind};
 
-use crate::unwind::End;
+use crate::frame::End;
 
 /// Bytes below the stack pointer that belong to a leaf function (psABI x86-64, 3.2.2); more than other machines have.
 const RED_ZONE: u64 = 128;

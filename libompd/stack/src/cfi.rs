@@ -18,7 +18,7 @@ use gimli::{
 use ompd_process::{ByteOrder, ElfFile, GENERAL};
 
 use crate::bytes::Bytes;
-use crate::image::Counts;
+use crate::counts::Counts;
 
 type Slice<'d> = EndianSlice<'d, RunTimeEndian>;
 

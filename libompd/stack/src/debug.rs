@@ -10,8 +10,8 @@ use gimli::RunTimeEndian;
 use ompd_process::{ByteOrder, ElfFile};
 
 use crate::bytes::Bytes;
-use crate::image::Counts;
-use crate::locals::Described;
+use crate::counts::Counts;
+use crate::locals::described::Described;
 use crate::names;
 use crate::reader::{Meter, Metered};
 

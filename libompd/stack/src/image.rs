@@ -1,14 +1,15 @@
 //! The files behind a process's code, each with what was made of it: kept by build-id, so that nothing is parsed twice.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use ompd_process::{Addr, BuildId, ElfFile, Module, Target};
 
-use crate::calls::CallSites;
+use crate::call_sites::CallSites;
 use crate::cfi::CallFrames;
+use crate::counts::Counts;
 use crate::debug::DebugInfo;
 
 /// What was parsed of files, for any number of inspections.
@@ -18,20 +19,6 @@ use crate::debug::DebugInfo;
 pub struct Cache {
     files: RefCell<HashMap<BuildId, Rc<FileInfo>>>,
     counts: Rc<Counts>,
-}
-
-/// How often something was done that is to be done once.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    parsed: Cell<usize>,
-    looked_up: Cell<usize>,
-}
-
-impl Counts {
-    /// Counts one look-up.
-    pub(crate) fn look_up(&self) {
-        self.looked_up.set(self.looked_up.get().saturating_add(1));
-    }
 }
 
 impl Cache {

@@ -8,7 +8,8 @@ use ompd_process::Addr;
 use ompd_runtime::entry::Role;
 use ompd_runtime::model::{Fact, RawSnapshot, RawThread, TeamId};
 
-use crate::physical::{CodeOwner, Physical};
+use crate::frame::CodeOwner;
+use crate::physical::Physical;
 use crate::process::Process;
 
 /// Nested regions of one thread that are followed.

@@ -10,14 +10,18 @@
 //! own account of its regions and tasks to agree with the calls on the stacks. Otherwise the stack ends with the reason.
 
 mod bytes;
+mod call_sites;
 mod calls;
 mod capture;
 mod cfi;
 mod code;
+mod counts;
 mod debug;
 pub mod fold;
+mod frame;
 mod image;
 mod levels;
+mod lines;
 mod locals;
 mod logical;
 mod names;
@@ -32,10 +36,10 @@ mod waiting;
 
 pub use capture::Stacks;
 pub use code::{Code, CodePlace};
+pub use frame::{Backtrace, End, Frame, RegisterSet};
 pub use image::Cache;
 pub use locals::{FrameVariables, Locals, Variable};
 pub use logical::{Construct, InCall, LogicalFrame, LogicalStack, Via};
 pub use names::source_name;
 pub use outlined::container;
 pub use report::{Report, TaskFrames};
-pub use unwind::{Backtrace, End, Frame, RegisterSet};

@@ -10,6 +10,7 @@
 //! variable of a loop whose bounds only the running program knows is described at a slot the loop does not use. Where the
 //! base of a frame is the stack pointer, places are described as if it did not move while arguments are pushed.
 
+pub(crate) mod described;
 mod entries;
 mod location;
 mod scope;
@@ -21,19 +22,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gimli::Dwarf;
 use ompd_process::{Addr, Target};
 
 use crate::capture::Stacks;
+use crate::frame::End;
 use crate::image::{Cache, Images};
 use crate::logical::{FramePlace, LogicalFrame, Via};
-use crate::reader::Metered;
 use crate::report::Report;
-use crate::unwind::End;
-use entries::Entries;
+
+use described::Described;
 use location::Surroundings;
-use scope::{Declared, Level, Scope, Scopes, Where};
-use types::{Kind, Types};
+use scope::{Declared, Level, Scope, Where};
+use types::Kind;
 
 /// Variables of one frame that are shown.
 const MAX_VARIABLES: usize = 512;
@@ -66,19 +66,6 @@ pub struct FrameVariables {
     pub variables: Vec<Variable>,
     /// Why they are not known, or not all.
     pub missing: Option<String>,
-}
-
-/// The variables described in one file.
-pub(crate) struct Described {
-    entries: Entries,
-    scopes: Scopes,
-    types: Types,
-}
-
-impl Described {
-    pub(crate) fn new(dwarf: Arc<Dwarf<Metered>>) -> Described {
-        Described { entries: Entries::new(dwarf), scopes: Scopes::default(), types: Types::default() }
-    }
 }
 
 /// Reads variables of the frames of a [`Report`]. The process need not be stopped: nothing is read of a live process.

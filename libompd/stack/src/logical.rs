@@ -9,12 +9,13 @@ use ompd_runtime::entry::{Construct as Pragma, Role};
 use ompd_runtime::merge::{self, RegionCode, TaskCode};
 use ompd_runtime::model::{Fact, RawSnapshot, SourceLine, TaskId, TaskKind, TeamId};
 
+use crate::frame::{CodeOwner, End, ROOTS};
+use crate::lines;
 use crate::names;
 use crate::outlined;
-use crate::physical::{CodeOwner, Physical};
+use crate::physical::Physical;
 use crate::process::Process;
-use crate::stitch::{self, Found};
-use crate::unwind::End;
+use crate::stitch::{Found, SegmentAt};
 
 /// Changes of stack that one logical stack is followed through. Each leads to a region or task further out.
 const MAX_HOPS: usize = 4096;
@@ -29,24 +30,6 @@ const LEAST_FRAMES: usize = 512;
 const HANDLED: &str = "<signal handler called>";
 /// Why a logical stack ends before its end.
 const TOO_DEEP: &str = "it is too deep to be followed to its end";
-/// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
-/// lie among its own.
-pub(crate) const ROOTS: &[&str] = &[
-    "_start",
-    "__libc_start_main",
-    "__libc_start_main_impl",
-    "__libc_start_call_main",
-    "start_thread",
-    "clone",
-    "clone3",
-    "__clone",
-    "__clone3",
-    "thread_start",
-    // What sanitizers call a thread's function from (compiler-rt, libsanitizer).
-    "_ZL17asan_thread_startPv",
-    "__tsan_thread_start_func",
-    "__lsan_thread_start_func",
-];
 
 /// The construct a frame is the body of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -397,7 +380,7 @@ impl Walker<'_, '_> {
     }
 
     /// Where the body of an implicit task is.
-    fn implicit_place(&self, runtime: usize, task: TaskId) -> Option<stitch::SegmentAt> {
+    fn implicit_place(&self, runtime: usize, task: TaskId) -> Option<SegmentAt> {
         let task = self.snapshots[runtime].task(task)?;
         if task.kind.get() != Some(TaskKind::Implicit) {
             return None;
@@ -621,7 +604,7 @@ impl Walker<'_, '_> {
         let CodeOwner::Runtime(runtime) = next.owner else { return None };
         let described = || {
             let start = segment.begins.or_else(|| self.absent_start(thread, index))?;
-            Some((stitch::construct_line(self.process, start)?, true))
+            Some((lines::construct_line(self.process, start)?, true))
         };
         let (name, line) = if segment.region {
             let team = self.found.regions.get(&(thread, index)).and_then(|(_, level)| self.region(runtime, level.team));
@@ -662,7 +645,7 @@ impl Walker<'_, '_> {
         let Some(team) = self.region(runtime, team) else { return };
         let function = team.function.get();
         let line = located(&team.location);
-        let line = line.or_else(|| Some((stitch::construct_line(self.process, function?)?, true)));
+        let line = line.or_else(|| Some((lines::construct_line(self.process, function?)?, true)));
         self.emit_absent(stack, team.construct.get().unwrap_or(Pragma::Parallel), function, line, via);
     }
 

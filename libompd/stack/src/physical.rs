@@ -6,20 +6,9 @@ use std::sync::Arc;
 use ompd_process::Addr;
 use ompd_runtime::entry::{Entry, Role};
 
+use crate::frame::{Backtrace, CodeOwner, Frame};
 use crate::outlined;
 use crate::process::Process;
-use crate::unwind::{Backtrace, Frame};
-
-/// Whose code a frame executes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CodeOwner {
-    /// The program's, its libraries' included.
-    Program,
-    /// That of the runtime with this index.
-    Runtime(usize),
-    /// The C library's or the kernel's (vdso): it belongs to whoever is around it.
-    System,
-}
 
 /// Consecutive frames of one owner.
 #[derive(Debug, Clone)]

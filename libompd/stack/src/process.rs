@@ -10,12 +10,10 @@ use ompd_runtime::Runtime;
 
 use crate::calls;
 use crate::debug::SourceFrame;
+use crate::frame::{CodeOwner, Frame, ROOTS};
 use crate::image::{Cache, Images};
-use crate::logical::ROOTS;
 use crate::names;
 use crate::outlined;
-use crate::physical::CodeOwner;
-use crate::unwind::Frame;
 
 /// A function of a symbol table that covers an address.
 #[derive(Debug, Clone)]

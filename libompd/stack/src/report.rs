@@ -10,12 +10,13 @@ use ompd_runtime::merge;
 use ompd_runtime::model::{RawSnapshot, RawTask, TaskId, TaskKind};
 
 use crate::capture::Stacks;
+use crate::frame::{Backtrace, CodeOwner, End};
 use crate::image::Cache;
 use crate::logical::{LogicalStack, Walker};
-use crate::physical::{CodeOwner, Physical};
+use crate::physical::Physical;
 use crate::process::Process;
 use crate::stitch::{self, Found};
-use crate::unwind::{self, Backtrace, End, FramesLeft};
+use crate::unwind::{self, FramesLeft};
 
 /// The stacks of all threads.
 #[derive(Debug)]

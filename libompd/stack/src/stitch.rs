@@ -8,8 +8,10 @@ use ompd_runtime::evidence::{Fork, StackEvidence, TaskOnStack};
 use ompd_runtime::merge;
 use ompd_runtime::model::{Fact, RawSnapshot, RawTask, RawThread, SourceLine, TaskId, TaskKind, TaskState, TeamId};
 
+use crate::frame::CodeOwner;
 use crate::levels::{self, Level};
-use crate::physical::{CodeOwner, Physical};
+use crate::lines::{construct_line, line_at};
+use crate::physical::Physical;
 use crate::process::Process;
 use crate::waiting;
 
@@ -298,21 +300,4 @@ fn begins(process: &Process<'_>, snapshot: &RawSnapshot, evidence: &StackEvidenc
 
 fn is_placed(location: &Fact<SourceLine>) -> bool {
     location.value().is_some()
-}
-
-/// The line at `addr`, with the innermost function there.
-pub(crate) fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
-    let source = process.source(addr);
-    let frame = source.first()?;
-    let function = frame.function.as_deref().unwrap_or_default().to_owned();
-    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
-}
-
-/// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
-/// left out what comes before the first statement.
-pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
-    let source = process.source(start);
-    let frame = source.last().filter(|frame| frame.body)?;
-    let function = frame.function.as_deref().unwrap_or_default().to_owned();
-    Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }

@@ -11,8 +11,8 @@ use ompd_process::{Addr, GENERAL, Registers, Target, TargetExt};
 
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
+use crate::frame::{Backtrace, End, Frame, ROOTS, RegisterSet};
 use crate::image::Images;
-use crate::logical::ROOTS;
 
 /// Frames of one thread that are looked at. A stack of 8 MiB of the smallest frames has more; recursion that deep is the
 /// finding, not its every frame.
@@ -36,137 +36,6 @@ impl Default for FramesLeft {
     }
 }
 
-/// Register values, as far as they are known, by DWARF number.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct RegisterSet {
-    values: [u64; GENERAL],
-    known: u64,
-}
-
-impl RegisterSet {
-    fn none() -> Self {
-        RegisterSet { values: [0; GENERAL], known: 0 }
-    }
-
-    /// The value of a register, if it is known.
-    pub fn get(&self, register: u16) -> Option<u64> {
-        let index = usize::from(register);
-        (index < GENERAL && self.known & (1 << index) != 0).then(|| self.values[index])
-    }
-
-    fn set(&mut self, register: u16, value: Option<u64>) {
-        let index = usize::from(register);
-        if index >= GENERAL {
-            return;
-        }
-        match value {
-            Some(value) => {
-                self.values[index] = value;
-                self.known |= 1 << index;
-            }
-            None => self.known &= !(1 << index),
-        }
-    }
-}
-
-impl std::fmt::Debug for RegisterSet {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known = (0..GENERAL as u16).filter_map(|n| Some((n, self.get(n)?)));
-        f.debug_map().entries(known).finish()
-    }
-}
-
-/// One frame on a thread's stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame {
-    /// Where it executes: the thread's program counter, or the address its callee will return to.
-    pub pc: Addr,
-    /// True if `pc` is the instruction being executed; false if it is the one after a call.
-    pub exact: bool,
-    /// Value of the stack pointer in the caller before it called (canonical frame address); `None` in the last frame of a
-    /// stack that could not be followed further.
-    pub cfa: Option<Addr>,
-    /// Registers while this frame executes, as far as its callees preserved or saved them.
-    pub registers: RegisterSet,
-}
-
-impl Frame {
-    /// The address to look up: a call may be the last instruction of its function or line.
-    pub fn lookup(&self) -> Addr {
-        if self.exact { self.pc } else { self.pc.back(1) }
-    }
-}
-
-/// Why a stack ends where it does.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum End {
-    /// The outermost frame, where the thread began.
-    #[error("the thread began here")]
-    Root,
-    /// No file is mapped at the address.
-    #[error("no mapped file has code at {0}")]
-    NoModule(Addr),
-    /// The file behind the address is not at hand.
-    #[error("the file mapped at {0} is not at hand")]
-    NoFile(Addr),
-    /// No call frame information covers the address.
-    #[error("no call frame information covers {0}")]
-    Uncovered(Addr),
-    /// The call frame information is malformed, or says what this program cannot follow.
-    #[error("the call frame information for {at} cannot be used: {why}")]
-    Unusable {
-        /// The address it is for.
-        at: Addr,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The stack could not be read at an address.
-    #[error("the stack cannot be read at {0}")]
-    Unreadable(Addr),
-    /// The stack goes on beyond what was copied while the process was stopped.
-    #[error("the stack goes on at {at}, beyond the {copied} bytes that were copied of it")]
-    NotCopied {
-        /// Where it goes on.
-        at: Addr,
-        /// How much was copied, in bytes.
-        copied: u64,
-    },
-    /// The return address of the frame at this address is zero, and no thread begins there.
-    #[error(
-        "the return address of the frame at {0} is zero: the stack is damaged, or begins in code that is not known to begin one"
-    )]
-    ZeroReturn(Addr),
-    /// A frame would lie below or at its callee.
-    #[error("the frame at {0} leads back to itself or further in: the stack is damaged")]
-    NoProgress(Addr),
-    /// There are more frames than are looked at.
-    #[error("it is deeper than {0} frames, and no more are followed")]
-    TooMany(usize),
-    /// The thread has no registers.
-    #[error("{0}")]
-    NoRegisters(String),
-    /// Stacks of the machine are not followed.
-    #[error("stacks of this machine are not followed")]
-    Machine,
-}
-
-impl End {
-    /// True if all frames are there.
-    pub fn is_complete(&self) -> bool {
-        matches!(self, End::Root)
-    }
-}
-
-/// Frames of a thread, innermost first.
-#[derive(Debug, Clone)]
-pub struct Backtrace {
-    /// The frames.
-    pub frames: Vec<Frame>,
-    /// Why there are no more.
-    pub end: End,
-}
-
 /// Reads a word of a stack.
 pub(crate) type ReadWord<'a> = &'a dyn Fn(Addr) -> Result<u64, End>;
 
@@ -183,7 +52,7 @@ pub(crate) fn unwind(
     };
     let roles = &facts.registers;
     let most = left.0.clamp(LEAST_FRAMES, MAX_FRAMES);
-    let mut current = RegisterSet { values: registers.general, known: (1 << GENERAL) - 1 };
+    let mut current = RegisterSet::all(registers.general);
     let mut pc = registers.pc;
     let mut exact = true;
     let mut frames = Vec::new();

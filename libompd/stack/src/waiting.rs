@@ -6,9 +6,10 @@ use ompd_runtime::entry::Entry;
 use ompd_runtime::evidence::RuntimeCall;
 use ompd_runtime::model::{Fact, RawSnapshot};
 
-use crate::physical::{CodeOwner, Physical, Segment};
+use crate::frame::CodeOwner;
+use crate::lines::line_at;
+use crate::physical::{Physical, Segment};
 use crate::process::Process;
-use crate::stitch::line_at;
 
 /// The innermost call of each thread into a runtime, by LWP; of threads that memory shows not to wait there is none.
 pub(crate) fn calls(

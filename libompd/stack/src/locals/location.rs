@@ -5,8 +5,8 @@ use ompd_process::{Addr, ByteOrder};
 
 use super::entries::{DieRef, Entries, Unit};
 use super::scope::Where;
+use crate::frame::RegisterSet;
 use crate::reader::Metered;
-use crate::unwind::RegisterSet;
 
 /// Operations of one expression. Compilers need a dozen.
 const MAX_OPERATIONS: u32 = 1000;
