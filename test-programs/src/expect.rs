@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, Kind, LockKind, Runtime, Truth, Wait};
+use crate::basics::Address;
 
 /// How sure one can be that a program hangs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,54 +104,4 @@ pub struct Named {
     pub kind: String,
     /// The handle of an event; where the storage of a dependence lies.
     pub address: Address,
-}
-
-impl Truth {
-    /// Whether a runtime records who owns every lock that is held here, with no environment variable set that changes
-    /// that: all do for nestable locks, none for the others. Once the owner has ended, what libgomp recorded, the address of
-    /// something of his, tells nothing any more.
-    pub fn owners_recorded(&self, runtime: Runtime) -> bool {
-        let kept = runtime.is_kmp() || self.gone.is_empty();
-        kept && self.locks.iter().all(|lock| lock.kind == LockKind::NestLock)
-    }
-
-    /// The address of a lock or another object that has a name.
-    pub fn object(&self, name: &str) -> Option<Address> {
-        let lock = self.locks.iter().find(|lock| lock.name == name).map(|lock| lock.address);
-        lock.or_else(|| self.objects.iter().find(|object| object.name == name).map(|object| object.address))
-    }
-
-    /// Everything the program expects of things it does not tell of.
-    pub(crate) fn expectation_contradictions(&self) -> Vec<String> {
-        let Some(expected) = &self.expectation else { return Vec::new() };
-        let mut found = Vec::new();
-        if (expected.verdict == Verdict::None) != expected.situation.is_none() {
-            found.push(format!("a verdict without a situation, or the reverse: {expected:?}"));
-        }
-        for role in expected.threads.iter().chain(&expected.missing) {
-            if self.with_role(role).next().is_none() {
-                found.push(format!("{role:?} is to be named, and no thread is called so"));
-            }
-        }
-        for name in &expected.objects {
-            if self.object(name).is_none() {
-                found.push(format!("{name:?} is to be named, and there is no such object"));
-            }
-        }
-        for name in &expected.tasks {
-            let running = |kind: Kind| kind == Kind::Explicit;
-            let runs = self.with_role(name).any(|thread| thread.task.as_ref().is_some_and(|task| running(task.kind)));
-            if !runs && !self.tasks.iter().any(|task| task.function == *name) {
-                found.push(format!("{name:?} is to be named, and there is no such task"));
-            }
-        }
-        if expected.verdict == Verdict::Deadlock {
-            for thread in &self.threads {
-                if matches!(thread.wait, Wait::Pipe | Wait::Sleep | Wait::Yield) {
-                    found.push(format!("{thread:?}: its wait is not the runtime's, so no deadlock is proven"));
-                }
-            }
-        }
-        found
-    }
 }

@@ -22,10 +22,12 @@
 use std::fmt;
 use std::io::Write as _;
 
+mod basics;
 mod build;
 mod compare;
 mod compare_stacks;
 mod compare_verdicts;
+mod contradictions;
 mod elf;
 mod emulated;
 mod expect;
@@ -41,6 +43,7 @@ mod runtime;
 mod stacks;
 mod truth;
 
+pub use basics::{Address, Kind, LockKind, Wait};
 pub use build::{Executable, Opt, Toolchain, build, built_by_cargo, can_build, link_statically, succeeds};
 pub use compare::{Comparison, compare};
 pub use compare_stacks::{compare_stacks, true_stacks};
@@ -58,9 +61,7 @@ pub use random::Random;
 pub use running::{Crashed, Finished, Running, crash_core};
 pub use runtime::{Runtime, combinations, native_combinations, other_releases};
 pub use stacks::{Stack, StackFrame, StackTask};
-pub use truth::{
-    Address, Api, Kind, Level, Lock, LockKind, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask, Wait,
-};
+pub use truth::{Api, Level, Lock, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask};
 
 /// The programs that tell the truth and finish when released; `hang`, `crash`, `many`, `tasks_many`, `churn`, `two_runtimes`,
 /// `nested_runtimes` and `stuck` need a start

@@ -12,6 +12,7 @@
 pub mod debugger;
 mod functions;
 pub mod inputs;
+mod interface;
 mod session;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,7 +25,7 @@ use ompd_process::{Core, OpenOptions};
 use test_programs::{Env, Launch, Opt, Runtime, Skip, Toolchain, build};
 
 use debugger::{FAULTS, Plan, Subject};
-pub use functions::FUNCTIONS;
+pub use interface::FUNCTIONS;
 use session::Session;
 
 /// Calls of one input.

@@ -2,6 +2,8 @@
 //!
 //! The picture is `docs/architecture.md`: it lists the crates, their folders, and what each may use.
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

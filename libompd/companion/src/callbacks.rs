@@ -5,60 +5,17 @@
 mod target;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::atomic::Ordering::Relaxed;
 
 use ompt_record::event::Event;
 use ompt_record::ompt::is_over;
 
 use crate::block::{self, NewCreation, Recorder, is_recording, now};
+use crate::callback::{Numbered, bits, callback, endpoint, file, record, short, word};
 use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
-use crate::part;
+use crate::parts;
 
 /// Numbers of callbacks (`ompt_callbacks_t`) that are named here more than once.
 const MUTEX_ACQUIRED: u8 = 27;
-
-/// The word that the runtime keeps for the tool; 0 where it keeps none.
-///
-/// # Safety
-/// `data` is null or what a runtime gave a callback that is running.
-pub unsafe fn word(data: *const Data) -> u64 {
-    // SAFETY: as the caller says.
-    unsafe { data.as_ref() }.map_or(0, |data| data.load(Relaxed))
-}
-
-/// Files a number with a thread, region or task.
-///
-/// # Safety
-/// As for [`word`].
-pub unsafe fn file(data: *const Data, id: u64) {
-    // SAFETY: as the caller says.
-    if let Some(data) = unsafe { data.as_ref() } {
-        data.store(id, Relaxed);
-    }
-}
-
-/// A number of C's, as the bits that events keep of it.
-pub fn bits(number: c_int) -> u32 {
-    number.cast_unsigned()
-}
-
-pub fn short(number: c_int) -> u16 {
-    // Kinds and types are small; of flags the lower half is of interest.
-    (bits(number) & 0xffff) as u16
-}
-
-pub fn endpoint(number: c_int) -> u8 {
-    (bits(number) & 0xff) as u8
-}
-
-/// Writes an event, if the companion records and the thread has a ring.
-pub fn record(event: impl FnOnce() -> Event) {
-    if is_recording()
-        && let Some(place) = Recorder::own()
-    {
-        place.write(Event { time: now(), ..event() });
-    }
-}
 
 unsafe extern "C" fn thread_begin(kind: c_int, data: *const Data) {
     // A thread gets its ring even in a pause: it may be ended before the thread is.
@@ -425,19 +382,6 @@ unsafe extern "C" fn control_tool(command: u64, modifier: u64, argument: *mut c_
     crate::control::obey(command, modifier)
 }
 
-/// A function as a callback of no particular type.
-macro_rules! callback {
-    ($function:ident as $type:ty) => {{
-        let function: $type = $function;
-        // SAFETY: a pointer to a function is one, whatever its parameters; the runtime calls it as the number says.
-        unsafe { std::mem::transmute::<$type, Callback>(function) }
-    }};
-}
-pub(crate) use callback;
-
-/// A callback and its number.
-pub type Numbered = (u8, Callback);
-
 /// All callbacks, in the order of their numbers. Where there are two forms of one event (with `_emi` and without) the runtime is to get one of them only: the newer
 /// one comes first, and the older one with it.
 pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
@@ -486,7 +430,7 @@ pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
         one(37, callback!(error as unsafe extern "C" fn(c_int, *const c_char, usize, CodePtr))),
     ];
     all.extend(target::all());
-    all.extend(part::ALL.iter().flat_map(|part| (part.callbacks)()).map(|callback| (callback, None)));
+    all.extend(parts::ALL.iter().flat_map(|part| (part.callbacks)()).map(|callback| (callback, None)));
     all.sort_by_key(|((number, _), _)| *number);
     all
 }

@@ -11,7 +11,7 @@ use ompt_record::block::{PAGE, State};
 
 use crate::block::{self, header, set_state, shape};
 use crate::output;
-use crate::part;
+use crate::parts;
 use crate::settings::{Settings, say};
 
 /// `omp_control_tool_success`
@@ -40,13 +40,13 @@ pub fn obey(command: u64, modifier: u64) -> c_int {
         1 if !ended => State::Recording,
         2 if !ended => State::Paused,
         3 => {
-            part::ALL.iter().for_each(|part| (part.flush)());
+            parts::ALL.iter().for_each(|part| (part.flush)());
             return if flush().is_ok() { SUCCESS } else { IGNORED };
         }
         4 => State::Ended,
         _ => return IGNORED,
     };
-    part::follow(next);
+    parts::follow(next);
     set_state(next);
     SUCCESS
 }

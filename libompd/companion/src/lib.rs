@@ -10,6 +10,7 @@
 
 mod advertise;
 mod block;
+mod callback;
 mod callbacks;
 mod control;
 mod device;
@@ -17,6 +18,7 @@ mod entries;
 mod ompt;
 mod output;
 mod part;
+mod parts;
 mod settings;
 mod start;
 mod tr2;

@@ -1,8 +1,8 @@
-//! Parts that the companion could do without: what it tells each of them.
+//! What the companion tells each part that it could do without.
 
 use ompt_record::block::State;
 
-use crate::callbacks::Numbered;
+use crate::callback::Numbered;
 
 /// A part.
 pub struct Part {
@@ -14,12 +14,4 @@ pub struct Part {
     pub flush: fn(),
     /// The process is the child of a fork.
     pub forked: fn(),
-}
-
-/// All of them.
-pub static ALL: [Part; 1] = [crate::device::PART];
-
-/// Tells all parts which state the companion goes into.
-pub fn follow(state: State) {
-    ALL.iter().for_each(|part| (part.follow)(state));
 }

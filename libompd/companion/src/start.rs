@@ -16,7 +16,7 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{advertise, callbacks, output, part};
+use crate::{advertise, callbacks, output, parts};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -100,12 +100,12 @@ pub fn know_forks() {
 
 unsafe extern "C" fn in_child() {
     block::forked();
-    part::ALL.iter().for_each(|part| (part.forked)());
+    parts::ALL.iter().for_each(|part| (part.forked)());
 }
 
 extern "C" fn finalize(_tool: *mut Data) {
     // What devices have not delivered yet would be lost.
-    part::follow(State::Ended);
+    parts::follow(State::Ended);
     set_state(State::Ended);
     control::flush_at_end();
     block::runtime_ends();

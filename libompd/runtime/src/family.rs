@@ -10,6 +10,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
 use crate::icvs::Kept;
+pub use crate::icvs::Variables;
 use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{Common, NoSource, Reason, Trouble};
 use crate::stops::Stops;
@@ -70,19 +71,6 @@ pub struct Layouts {
     pub prefixes: &'static [&'static str],
     /// Exports that count only from a number of bytes on.
     pub large_exports: &'static [(&'static str, u64)],
-}
-
-/// The variables of the environment that a family knows, and what they mean there.
-#[derive(Debug)]
-pub struct Variables {
-    /// What the names of its own variables begin with, beside `OMP_`.
-    pub prefix: &'static str,
-    /// A variable and the value of it with which waiting threads spin without end.
-    pub spins: (&'static str, &'static str),
-    /// Those that bind threads, beside `OMP_PROC_BIND` and `OMP_PLACES`.
-    pub affinity: &'static [&'static str],
-    /// What a switch says.
-    pub flag: fn(&str) -> Option<bool>,
 }
 
 /// What every family's names of variables begin with.

@@ -9,7 +9,8 @@ use ompd::api::*;
 use ompd::types::{AddressSpaceHandle, Rc, Word};
 
 use super::debugger::{self, CALLBACKS, Plan, Subject};
-use super::{FUNCTIONS, Header, Report, Words, panics};
+use super::interface::FUNCTIONS;
+use super::{Header, Report, Words, panics};
 
 /// Kinds of handles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use ompt_record::event::Event;
 
-use crate::callbacks::{Numbered, bits, callback, record};
+use crate::callback::{Numbered, bits, callback, record};
 use crate::ompt::{Callback, Lookup};
 
 unsafe extern "C" fn device_initialize(

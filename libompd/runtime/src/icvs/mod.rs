@@ -9,12 +9,14 @@ mod line;
 mod registry;
 mod said;
 mod sources;
+mod variables;
 
 pub use line::Kept;
 pub(crate) use line::{Line, line};
 pub use registry::*;
 pub(crate) use said::{Began, texts};
 pub(crate) use sources::{of_task, setting};
+pub use variables::Variables;
 
 #[cfg(test)]
 mod tests {

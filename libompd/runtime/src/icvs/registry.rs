@@ -1,7 +1,7 @@
 //! The control variables, each with what is known of it.
 
-use crate::family::Variables;
 use crate::icvs::said::{self, Began, Says, texts};
+use crate::icvs::variables::Variables;
 use crate::model::*;
 
 /// A control variable.

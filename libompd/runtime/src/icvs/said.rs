@@ -5,7 +5,7 @@
 
 use ompd_process::Environment;
 
-use crate::family::Variables;
+use crate::icvs::variables::Variables;
 use crate::model::{Allocator, IcvValue, NoSource, ProcBind, Schedule};
 
 /// What one runtime begins with, as far as it is known.

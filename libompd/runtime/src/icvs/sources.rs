@@ -107,8 +107,8 @@ pub(crate) fn setting<H>(line: &'static Line<H>, value: Fact<IcvValue>, began: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::Variables;
     use crate::icvs::registry::*;
+    use crate::icvs::variables::Variables;
     use crate::icvs::{Line, line};
     use crate::model::{Allocator, ByIcv, Common, DeeperItems, ProcBind, Schedule};
 

@@ -13,6 +13,7 @@ mod icvs;
 mod instance;
 mod loops;
 mod reason;
+mod state;
 mod tasks;
 mod teams;
 mod threads;
@@ -26,13 +27,25 @@ pub use instance::{InstanceInfo, Lack, LayoutEntry, OriginReport};
 pub use loops::{Chunk, Doacross, Loop, LoopKind, LoopSchedule, Posted};
 pub(crate) use reason::reasons;
 pub use reason::{Common, FailedCheck, NoSource, Reason, Trouble};
+pub use state::State;
 pub use tasks::{
     DependKind, Dependence, Event, MoreTasks, OmptFrame, OmptFrames, RawDependence, RawTask, Task, TaskKind, TaskState,
     Taskgroup,
 };
 pub use teams::{Barrier, RawTeam, Team};
-pub use threads::{OmptState, RawThread, Role, State, Thread};
-pub use waits::{BarrierKind, Lock, LockKind, Owner, RawLock, Wait, WaitKind};
+pub use threads::{OmptState, RawThread, Role, Thread};
+pub use waits::{BarrierKind, Lock, LockKind, RawLock, Wait, WaitKind};
+
+/// Who has a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The thread with this kernel thread id.
+    Thread(i32),
+    /// A task: nest locks belong to the task that set them (OpenMP 5.2, 18.9).
+    Task(TaskId),
+    /// A thread or task that no longer exists, under the number or address the runtime knew it by.
+    Gone(u64),
+}
 
 /// A value with its origin, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use ompd_process::Addr;
 
 use crate::entry::Construct;
 
-use super::{Common, Fact, LockId, Site, SourceLine, State, TaskId, TaskgroupId, TeamId};
+use super::{Common, Fact, LockId, Owner, Site, SourceLine, State, TaskgroupId, TeamId};
 
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,17 +212,6 @@ impl LockKind {
             LockKind::Atomic => "atomic",
         }
     }
-}
-
-/// Who has a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
-    /// The thread with this kernel thread id.
-    Thread(i32),
-    /// A task: nest locks belong to the task that set them (OpenMP 5.2, 18.9).
-    Task(TaskId),
-    /// A thread or task that no longer exists, under the number or address the runtime knew it by.
-    Gone(u64),
 }
 
 /// A lock that some thread waits for, or that is known to be held, as its runtime has it.
