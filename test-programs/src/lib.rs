@@ -84,10 +84,11 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 pub const LOCALS_PROGRAMS: [&str; 2] = ["locals", "locals_loop"];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 10] = [
+pub const STACK_PROGRAMS: [&str; 11] = [
     "stacks",
     "stacks_tail",
     "stacks_jump",
+    "stacks_regions",
     "stacks_orphan",
     "stacks_pthread",
     "stacks_shared",

@@ -131,6 +131,7 @@ fn check_sources(truth: &Truth) -> Result<()> {
             let interrupted = ["raise(", "touch(", "FRAME static void touch("];
             let wait = [waits.as_slice(), &interrupted].concat();
             let told = told.trim_start_matches("call ");
+            let mark_on_line = mark_on_line || told.contains("_Pragma(");
             ensure!(mark_on_line || wait.iter().any(|wait| told.starts_with(wait)), "{frame:?}: the line is {told:?}");
         }
         if let (Some(construct), Some(pragma)) = (&frame.construct, frame.construct_line) {
@@ -138,7 +139,8 @@ fn check_sources(truth: &Truth) -> Result<()> {
             let fortran = construct.replace("for", "do");
             ensure!(
                 pragma.starts_with(&format!("#pragma omp {construct}"))
-                    || pragma.starts_with(&format!("!$omp {fortran}")),
+                    || pragma.starts_with(&format!("!$omp {fortran}"))
+                    || pragma.contains(&format!("_Pragma(\"omp {construct}")),
                 "{frame:?}: the pragma is {pragma:?}"
             );
         }
@@ -260,6 +262,14 @@ fn stacks_tail() -> Result<()> {
 #[test]
 fn stacks_jump() -> Result<()> {
     everywhere("stacks_jump", |running, _| {
+        ensure!(running.truth.stacks.len() == 3);
+        Ok(())
+    })
+}
+
+#[test]
+fn stacks_regions() -> Result<()> {
+    everywhere("stacks_regions", |running, _| {
         ensure!(running.truth.stacks.len() == 3);
         Ok(())
     })

@@ -72,7 +72,7 @@ pub(crate) fn assign(
     };
     let fits = |level: &Level, fork: usize| {
         let body = fork.checked_sub(1).map(|s| &physical.segments[s]).filter(|s| s.region && !s.interrupts);
-        let body = body.and_then(|s| s.begins);
+        let body = body.and_then(|s| s.begins).or(physical.segments[fork].vanished);
         let known = snapshot.team(level.team).and_then(|t| t.function.get());
         match (body, known) {
             (Some(body), Some(known)) => body == known,

@@ -33,8 +33,10 @@ pub(crate) struct Segment {
     pub(crate) jumped: bool,
     /// For a runtime at the end of a stack: the thread began in it.
     pub(crate) base: bool,
-    /// For a runtime: the function of the program that a frame of it called as the body of a region, and that is not on the
-    /// stack any more because it ended in a jump.
+    /// For a runtime: its innermost frame called a function of the program that has left the stack, because it ended in a
+    /// jump into the runtime.
+    pub(crate) left: bool,
+    /// Where that function begins, if it is the body of a region and known.
     pub(crate) vanished: Option<Addr>,
 }
 
@@ -60,10 +62,16 @@ pub(crate) struct Physical {
 
 impl Physical {
     pub(crate) fn of(process: &Process<'_>, lwp: i32, backtrace: Backtrace) -> Physical {
-        let mut owners: Vec<CodeOwner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
-        let exact: Vec<bool> = backtrace.frames.iter().map(|frame| frame.exact).collect();
-        assign_all(&mut owners, &exact);
-        let mut physical = Physical { lwp, segments: cut(&owners, &backtrace.frames), backtrace };
+        let owners: Vec<CodeOwner> = backtrace.frames.iter().map(|f| process.owner(f.lookup())).collect();
+        let complete = backtrace.end.is_complete();
+        let frame = |n: usize| FrameOwner {
+            owner: owners[n],
+            exact: backtrace.frames[n].exact,
+            calls_program: calls_program(process, &backtrace.frames, &owners, n, complete),
+        };
+        let mut owners: Vec<FrameOwner> = (0..owners.len()).map(frame).collect();
+        assign_all(&mut owners);
+        let mut physical = Physical { lwp, segments: cut(&owners), backtrace };
         let complete = physical.backtrace.end.is_complete();
         for index in 0..physical.segments.len() {
             physical.explain(process, index, complete);
@@ -108,7 +116,7 @@ impl Physical {
                     name.or_else(|| next.and_then(|_| process.symbol(outermost.lookup())).map(|s| Arc::clone(&s.name)));
                 let entry = name.as_deref().and_then(|name| process.runtimes[runtime].entry(name));
                 let base = next.is_none() && complete;
-                let vanished = if index == 0 { self.vanished(process, index, runtime, base) } else { None };
+                let vanished = self.vanished(process, index, runtime, base);
                 let segment = &mut self.segments[index];
                 (segment.called, segment.entry, segment.base, segment.vanished) = (name, entry, base, vanished);
             }
@@ -130,23 +138,17 @@ impl Physical {
     }
 
     /// See [`Segment::vanished`]. A call through a register that calls preserve names the function called for as long as
-    /// that has not returned; if it is not the frame further in, it is gone.
+    /// that has not returned.
     fn vanished(&self, process: &Process<'_>, index: usize, runtime: usize, base: bool) -> Option<Addr> {
         let segment = &self.segments[index];
-        let own: Vec<&Frame> = self.backtrace.frames[segment.frames.clone()]
-            .iter()
-            .filter(|f| process.owner(f.lookup()) == segment.owner)
-            .collect();
-        let names: Vec<Option<Arc<str>>> =
-            own.iter().map(|frame| Some(Arc::clone(&process.symbol(frame.lookup())?.name))).collect();
+        let frames = &self.backtrace.frames[segment.frames.clone()];
+        let names = names(process, frames);
         let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
-        own.iter().enumerate().filter(|(_, frame)| !frame.exact).find_map(|(place, frame)| {
-            let outermost = base && place + 1 == own.len();
-            if !process.runtimes[runtime].invokes_region(&names[place..], outermost) {
-                return None;
-            }
-            process.callee(frame).filter(|addr| process.owner(*addr) == CodeOwner::Program)
-        })
+        let only = base && self.is_only_runtime_frame(process, index);
+        if !segment.left || !process.runtimes[runtime].invokes_region(&names, only) {
+            return None;
+        }
+        process.callee(frames.first()?).filter(|addr| process.owner(*addr) == CodeOwner::Program)
     }
 }
 
@@ -190,51 +192,85 @@ fn next_is_last(physical: &Physical, index: usize) -> bool {
     index + 1 == physical.segments.len() && physical.backtrace.end.is_complete()
 }
 
-/// Gives the C library's frames to others. `exact` says of each frame whether it did not call the one further in: what a
-/// signal interrupted has nothing to do with what the handler called.
-fn assign_all(owners: &mut [CodeOwner], exact: &[bool]) {
+/// What is known of whom a frame belongs to.
+#[derive(Debug, Clone, Copy)]
+struct FrameOwner {
+    owner: CodeOwner,
+    /// It did not call the frame further in: what a signal interrupted has nothing to do with what the handler called.
+    exact: bool,
+    /// It is a runtime's, and called a function of the program.
+    calls_program: bool,
+}
+
+/// True if frame `n` is a runtime's and called a function of the program, whatever lies further in: a function whose last
+/// act is a jump leaves the stack to the one it jumps to.
+fn calls_program(process: &Process<'_>, frames: &[Frame], owners: &[CodeOwner], n: usize, complete: bool) -> bool {
+    let frame = &frames[n];
+    let (CodeOwner::Runtime(runtime), Some(inner)) = (owners[n], n.checked_sub(1)) else { return false };
+    if frame.exact || owners[inner] == CodeOwner::Program {
+        return !frame.exact;
+    }
+    match process.callee(frame) {
+        Some(callee) => process.owner(callee) == CodeOwner::Program,
+        // Runtimes call bodies by pointers, and their own interface never.
+        None if owners[inner] == owners[n] && process.calls_by_pointer(frame) => {
+            let is_entry = process.symbol(frames[inner].lookup());
+            let is_entry = is_entry.is_some_and(|symbol| process.runtimes[runtime].entry(&symbol.name).is_some());
+            let outermost = complete && owners[n + 1..].iter().all(|owner| *owner != owners[n]);
+            let names = names(process, &frames[n..]);
+            let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
+            is_entry || process.runtimes[runtime].invokes_region(&names, outermost)
+        }
+        None => false,
+    }
+}
+
+/// Gives the C library's frames to others.
+fn assign_all(frames: &mut [FrameOwner]) {
     let mut at = 0;
-    for part in exact.chunk_by(|_, outer| !outer) {
-        assign_system(&mut owners[at..at + part.len()]);
-        at += part.len();
+    let lengths: Vec<usize> = frames.chunk_by(|_, outer| !outer.exact).map(<[_]>::len).collect();
+    for length in lengths {
+        assign_system(&mut frames[at..at + length]);
+        at += length;
     }
 }
 
 /// Gives the C library's frames to those they work for: to the runtime when it called them or the thread began in them
 /// before it came to the runtime; else to the program.
-fn assign_system(owners: &mut [CodeOwner]) {
+fn assign_system(frames: &mut [FrameOwner]) {
     let mut at = 0;
-    while at < owners.len() {
-        if owners[at] != CodeOwner::System {
+    while at < frames.len() {
+        if frames[at].owner != CodeOwner::System {
             at += 1;
             continue;
         }
-        let end = owners[at..].iter().position(|o| *o != CodeOwner::System).map_or(owners.len(), |n| at + n);
-        let inner = at.checked_sub(1).map(|i| owners[i]);
-        let outer = owners.get(end).copied();
+        let end = frames[at..].iter().position(|f| f.owner != CodeOwner::System).map_or(frames.len(), |n| at + n);
+        let inner = at.checked_sub(1).map(|i| frames[i].owner);
+        let outer = frames.get(end).map(|f| if f.calls_program { CodeOwner::Program } else { f.owner });
         let owner = match (inner, outer) {
             (None, Some(CodeOwner::Runtime(i))) | (Some(CodeOwner::Runtime(i)), None) => CodeOwner::Runtime(i),
             (Some(CodeOwner::Runtime(i)), Some(CodeOwner::Runtime(j))) if i == j => CodeOwner::Runtime(i),
             _ => CodeOwner::Program,
         };
-        owners[at..end].fill(owner);
+        frames[at..end].iter_mut().for_each(|frame| frame.owner = owner);
         at = end;
     }
 }
 
-fn cut(owners: &[CodeOwner], frames: &[Frame]) -> Vec<Segment> {
+fn cut(frames: &[FrameOwner]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
-    for (index, owner) in owners.iter().enumerate() {
-        // What a signal interrupted begins a segment of its own.
-        let interrupted = index > 0 && frames[index].exact;
+    for (index, frame) in frames.iter().enumerate() {
+        // What a signal interrupted begins a segment of its own, and so does what called a function that is gone.
+        let interrupted = index > 0 && frame.exact;
+        let left = frame.calls_program && index > 0 && frames[index - 1].owner != CodeOwner::Program;
         match segments.last_mut() {
-            Some(last) if last.owner == *owner && !interrupted => last.frames.end = index + 1,
+            Some(last) if last.owner == frame.owner && !interrupted && !left => last.frames.end = index + 1,
             last => {
                 if let Some(last) = last {
                     last.interrupts = interrupted;
                 }
                 segments.push(Segment {
-                    owner: *owner,
+                    owner: frame.owner,
                     frames: index..index + 1,
                     interrupts: false,
                     entry: None,
@@ -242,6 +278,7 @@ fn cut(owners: &[CodeOwner], frames: &[Frame]) -> Vec<Segment> {
                     region: false,
                     task: false,
                     base: false,
+                    left,
                     vanished: None,
                     begins: None,
                     jumped: false,
@@ -254,18 +291,44 @@ fn cut(owners: &[CodeOwner], frames: &[Frame]) -> Vec<Segment> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CodeOwner, assign_all};
+    use super::{CodeOwner, FrameOwner, assign_all, cut};
+
+    fn frames(of: &[(CodeOwner, bool)]) -> Vec<FrameOwner> {
+        of.iter().map(|(owner, exact)| FrameOwner { owner: *owner, exact: *exact, calls_program: false }).collect()
+    }
+
+    fn owners(mut frames: Vec<FrameOwner>) -> Vec<CodeOwner> {
+        assign_all(&mut frames);
+        frames.iter().map(|frame| frame.owner).collect()
+    }
 
     #[test]
     fn what_a_signal_interrupted_is_not_the_handlers() {
         use CodeOwner::{Program, Runtime, System};
         // A handler, the C library's return from it, and a wait of the runtime in the C library.
-        let mut owners = [Program, System, System, Runtime(0), Program];
-        assign_all(&mut owners, &[true, false, true, false, false]);
-        assert_eq!(owners, [Program, Program, Runtime(0), Runtime(0), Program]);
+        let signal = [(Program, true), (System, false), (System, true), (Runtime(0), false), (Program, false)];
+        assert_eq!(owners(frames(&signal)), [Program, Program, Runtime(0), Runtime(0), Program]);
         // The same frames without a signal: the program called the C library, and that the runtime.
-        let mut owners = [Program, System, System, Runtime(0), Program];
-        assign_all(&mut owners, &[true, false, false, false, false]);
-        assert_eq!(owners, [Program, Program, Program, Runtime(0), Program]);
+        let call = [(Program, true), (System, false), (System, false), (Runtime(0), false), (Program, false)];
+        assert_eq!(owners(frames(&call)), [Program, Program, Program, Runtime(0), Program]);
+    }
+
+    #[test]
+    fn what_left_the_stack_separates_two_calls_of_the_runtime() {
+        use CodeOwner::{Program, Runtime, System};
+        let of = [(System, true), (Runtime(0), false), (Runtime(0), false), (Program, false)];
+        let mut inner = frames(&of);
+        inner[2].calls_program = true;
+        assign_all(&mut inner);
+        let segments: Vec<_> = cut(&inner).into_iter().map(|s| (s.owner, s.frames, s.left)).collect();
+        assert_eq!(
+            segments,
+            [(Runtime(0), 0..2, false), (Runtime(0), 2..3, true), (Program, 3..4, false)],
+            "the C library's frame waits for the inner call"
+        );
+        // A body that jumps into the C library leaves its frame to that.
+        let mut jumped = frames(&[(System, true), (Runtime(0), false), (Program, false)]);
+        jumped[1].calls_program = true;
+        assert_eq!(owners(jumped), [Program, Runtime(0), Program]);
     }
 }

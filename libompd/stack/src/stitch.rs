@@ -271,7 +271,8 @@ pub(crate) fn evidence(
     for ((runtime, team), (thread, segment)) in &found.forks {
         let physical = &threads[*thread];
         let entry = physical.segments[*segment].entry;
-        let outer = physical.segments.get(segment + 1).filter(|_| !entry.is_some_and(|entry| entry.unplaced));
+        let outer = physical.segments.get(segment + 1).filter(|outer| outer.owner == CodeOwner::Program);
+        let outer = outer.filter(|_| !entry.is_some_and(|entry| entry.unplaced));
         let line = outer.and_then(|outer| line_at(process, physical.backtrace.frames[outer.frames.start].lookup()));
         all[*runtime].forks.insert(*team, Fork { entry, line });
     }

@@ -31,7 +31,7 @@ pub(crate) fn calls(
             let found = RuntimeCall {
                 entry,
                 base: call.base,
-                vanished: call.vanished.is_some(),
+                vanished: call.left,
                 line: entry.and_then(|entry| line(process, physical, entry)),
                 ends_region: unseen && opens && ends_region(process, physical, runtime, call),
             };
@@ -43,7 +43,10 @@ pub(crate) fn calls(
 /// The line of the program's call. At the end of a region, and before its beginning, the call is that of the region as a
 /// whole.
 fn line(process: &Process<'_>, physical: &Physical, entry: Entry) -> Option<ompd_runtime::model::SourceLine> {
-    let caller = physical.segments.get(1).filter(|_| !entry.unplaced && !entry.role.opens())?;
+    let caller = physical.segments.get(1).filter(|outer| outer.owner == CodeOwner::Program)?;
+    if entry.unplaced || entry.role.opens() {
+        return None;
+    }
     line_at(process, physical.backtrace.frames[caller.frames.start].lookup())
 }
 

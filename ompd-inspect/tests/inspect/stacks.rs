@@ -62,6 +62,7 @@ programs!(
     stacks,
     stacks_tail,
     stacks_jump,
+    stacks_regions,
     stacks_shared,
     stacks_pthread,
     stacks_orphan,
