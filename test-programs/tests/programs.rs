@@ -367,6 +367,7 @@ fn every_program_has_its_source() -> Result<()> {
             "nested_runtimes",
             "stuck",
             "vforked",
+            "sleepers",
             "allow",
             "truth_calls",
             "kmp_tasks",

@@ -45,6 +45,7 @@ fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
         thread_pointer: Some(Addr(STACK)),
         syscall: None,
         general,
+        known: Registers::ALL,
     };
     Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0, blocked_signals: None }
 }

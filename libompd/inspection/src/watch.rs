@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use ompd_process::live::Live;
 use ompd_process::{Addr, OpenError, OpenOptions};
+use ompd_runtime::model::{Issue, Trouble};
 use ompd_runtime::waits_for::{self, Node, Verdict};
 use ompd_runtime::{Runtime, companion, discover};
 use ompd_stack::Cache;
@@ -15,6 +16,9 @@ use crate::{Inspection, Wanted, look};
 /// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls
 /// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
 const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
+
+/// How often a look is repeated because a thread that was left asleep woke during it.
+const REPEATS: usize = 3;
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
 pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
@@ -62,13 +66,30 @@ impl Watch<'_> {
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
         let live = &mut self.live;
-        let began = Instant::now();
+        let mut began = Instant::now();
         stop(live)?;
-        let mut read = look::read(live, &self.runtimes, &self.companion);
-        let pause = live.resume().unwrap_or_else(|| began.elapsed());
+        let mut pause = Duration::ZERO;
+        let mut repeats = 0;
+        let mut read = loop {
+            let read = look::read(live, &self.runtimes, &self.companion);
+            pause += live.resume().unwrap_or_else(|| began.elapsed());
+            if live.woken().is_empty() || repeats == REPEATS {
+                break read;
+            }
+            repeats += 1;
+            began = Instant::now();
+            live.stop_again()?;
+        };
         read.pause = Some(pause);
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
-        Ok((began, look::finish(live, &self.runtimes, read, self.wanted, &self.cache)))
+        let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
+        inspection.stops += u32::try_from(repeats).unwrap_or(u32::MAX);
+        if !live.woken().is_empty() {
+            inspection.waits_for.verdicts.clear();
+            let woke = live.woken().iter().map(|lwp| Issue::new("target", Trouble::Woke { lwp: *lwp }));
+            inspection.issues.extend(woke);
+        }
+        Ok((began, inspection))
     }
 
     /// What never goes on is still there at a second stop: a verdict that two looks do not agree on must not be told. And who waits
@@ -91,7 +112,7 @@ impl Watch<'_> {
             std::thread::sleep(Duration::from_millis(*wait));
             let (_, mut next) = self.look(Live::stop_again)?;
             next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
-            next.stops = latest.stops + 1;
+            next.stops += latest.stops;
             earlier.push(std::mem::replace(&mut latest, next));
         }
     }

@@ -1,16 +1,17 @@
 //! A running process.
 //!
 //! Opening only looks (procfs and memory reads); [`Live::stop`] holds all threads, [`Live::resume`] or dropping lets
-//! them go. Nothing is written to the target, no signal is sent to it or kept from it. The one trace a stop can leave is
-//! the kernel's own: a system call such as `epoll_wait`, which does not restart, returns `EINTR` (signal(7)).
+//! them go. Nothing is written to the target, no signal is sent to it or kept from it. A stop ends some system calls early,
+//! such as `epoll_wait` (signal(7)): threads that sleep in one are left asleep, and read by what procfs shows of them.
 
 mod cpus;
 mod memory;
 mod procdir;
+mod sleep;
 mod tracer;
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -30,12 +31,16 @@ use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::Memory;
 use procdir::ProcDir;
-use tracer::{Caught, StopError, Tracer};
+use sleep::Sparing;
+use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
 
 /// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
 const PF_KTHREAD: u32 = 0x0020_0000;
 /// The vdso is a few pages; more is not read.
 const MAX_VDSO: u64 = 256 << 10;
+
+/// How the issue begins that some threads could not be left asleep.
+const NOT_SPARED: &str = "the calls that these threads slept in";
 
 /// How often a refused stop is tried at most. Another tracer may let go between the refusal and the search for its
 /// cause; no other cause would be the true one then.
@@ -54,6 +59,8 @@ pub struct Live {
     info: ProcessInfo,
     issues: Vec<String>,
     tracer: Option<Tracer>,
+    /// See [`Live::woken`].
+    woken: Vec<i32>,
     /// The permission its files have to ask servers, until the first stop.
     debuginfod: Option<Debuginfod>,
 }
@@ -167,8 +174,21 @@ impl Live {
         };
         let start_time = stat.starttime;
         let max_pause = options.max_pause;
-        let (threads, tracer) = (Vec::new(), None);
-        Ok(Live { process, start_time, max_pause, arch, memory, modules, threads, info, issues, tracer, debuginfod })
+        let (threads, tracer, woken) = (Vec::new(), None, Vec::new());
+        Ok(Live {
+            process,
+            start_time,
+            max_pause,
+            arch,
+            memory,
+            modules,
+            threads,
+            info,
+            issues,
+            tracer,
+            woken,
+            debuginfod,
+        })
     }
 
     /// Stops all threads and captures their registers. Does nothing if they are stopped already.
@@ -204,6 +224,11 @@ impl Live {
             servers.close();
         }
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
+        let sparing = Sparing::of(self.arch.machine);
+        let sleepers: HashSet<i32> =
+            tids.iter().copied().filter(|tid| sparing.sleep(&self.process, *tid).is_some()).collect();
+        // Without registers, only the C library says which thread of the runtime's a thread is.
+        let sleepers = if sleepers.is_empty() || self.knows_pointers() { sleepers } else { self.not_spared(sleepers) };
         for tid in tids {
             if let Entry::Vacant(entry) = names.entry(tid)
                 && let Some(name) = self.process.task_name(tid)
@@ -214,7 +239,14 @@ impl Live {
         let mut tries = 0;
         let (tracer, mut caught) = loop {
             tries += 1;
-            match Tracer::stop(self.process.clone(), self.max_pause) {
+            let wanted = Wanted {
+                process: self.process.clone(),
+                arch: self.arch,
+                max_wait: self.max_pause,
+                sleepers: sleepers.clone(),
+                sparing: sparing.clone(),
+            };
+            match Tracer::stop(wanted) {
                 Ok(stopped) => break stopped,
                 Err(StopError::Refused { tid }) => match self.process.explain_denial(tid) {
                     OpenError::Denied { .. } if tries < MAX_TRIES => {}
@@ -250,14 +282,41 @@ impl Live {
         Ok(())
     }
 
-    /// Finds the thread pointers of threads without registers, by the C library's list of its threads. Where it knows threads by
-    /// other ids, as in a PID namespace, or does not list all, none is found.
-    fn find_pointers(&mut self) {
+    /// By which the C library's lists are read.
+    fn lists(&self) -> ListSource<'_> {
         // Symbols of nothing else are looked up: this happens while the process is held.
         const OF_GLIBC: [&str; 3] = ["ld-", "libc.so", "libpthread"];
         let names = |module: &&Module| OF_GLIBC.iter().any(|name| module.name().starts_with(name));
-        let modules: Vec<&Module> = self.modules.iter().filter(names).collect();
-        let source = ListSource { modules, memory: &self.memory };
+        ListSource { modules: self.modules.iter().filter(names).collect(), memory: &self.memory }
+    }
+
+    /// True if the thread pointers of threads without registers can be found.
+    fn knows_pointers(&self) -> bool {
+        let source = self.lists();
+        let nested = self.process.status().ok().and_then(|status| status.nspid).is_some_and(|ids| ids.len() > 1);
+        !nested
+            && glibc::pointer_distance(&source, self.arch).is_some()
+            && Lists::find(&source, self.arch, false).is_ok()
+    }
+
+    /// Threads that are stopped though that ends their calls: said once.
+    fn not_spared(&mut self, sleepers: HashSet<i32>) -> HashSet<i32> {
+        let mut lwps: Vec<i32> = sleepers.into_iter().collect();
+        lwps.sort_unstable();
+        let text = format!(
+            "the calls that these threads slept in were ended early by the stop, with EINTR (the C library does not say where they keep \
+             their thread-local variables): {lwps:?}"
+        );
+        if !self.issues.iter().any(|issue| issue.starts_with(NOT_SPARED)) {
+            self.issues.push(text);
+        }
+        HashSet::new()
+    }
+
+    /// Finds the thread pointers of threads without registers, by the C library's list of its threads. Where it knows threads by
+    /// other ids, as in a PID namespace, or does not list all, none is found.
+    fn find_pointers(&mut self) {
+        let source = self.lists();
         let found = || {
             let distance = glibc::pointer_distance(&source, self.arch)?;
             let lists = Lists::find(&source, self.arch, false).ok()?;
@@ -271,7 +330,7 @@ impl Live {
             self.threads.iter().all(fits).then_some(pointers)
         };
         let pointers = found().unwrap_or_default();
-        for thread in self.threads.iter_mut().filter(|thread| thread.registers.is_err()) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.thread_pointer().is_none()) {
             thread.pointer = pointers.get(&thread.lwp).copied();
         }
     }
@@ -279,7 +338,8 @@ impl Live {
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay
     /// available; memory read from now on is that of a running process.
     pub fn resume(&mut self) -> Option<Duration> {
-        let pause = self.tracer.take()?.resume();
+        let Resumed { pause, woken } = self.tracer.take()?.resume();
+        self.woken = woken;
         self.memory.stop_caching();
         for thread in self.threads.iter_mut().filter(|t| t.name.is_none()) {
             thread.name = self.process.task_name(thread.lwp);
@@ -289,6 +349,11 @@ impl Live {
 }
 
 impl Live {
+    /// Threads that the last stop left asleep, and that have run before [`Live::resume`]: what was read is not of one moment.
+    pub fn woken(&self) -> &[i32] {
+        &self.woken
+    }
+
     /// Processor time each thread of the process has used up to now, by kernel thread id; threads of which it is not known are
     /// left out (proc_pid_schedstat(5)).
     pub fn cpu_times(&self) -> HashMap<i32, Duration> {

@@ -2,7 +2,7 @@
 
 use crate::arch::Arch;
 use crate::memory::Addr;
-use crate::thread::Registers;
+use crate::thread::{GENERAL, Registers, Syscall};
 
 impl Registers {
     /// How many bytes the kernel's register set of a machine has, with the thread pointer behind it where it is not part of it;
@@ -19,11 +19,28 @@ impl Registers {
         (set.decode)(&words, words.get(set.words).copied())
     }
 
+    /// What the kernel shows of a thread that sleeps in a system call and is not stopped: `/proc/PID/syscall`. The thread pointer is
+    /// not known. `None` for machines whose registers are not decoded.
+    pub(crate) fn of_sleeper(arch: Arch, call: Syscall, pc: Addr, sp: Addr) -> Option<Registers> {
+        let facts = arch.machine.facts()?;
+        let (mut general, mut known) = ([0; GENERAL], 0);
+        let arguments = facts.calls.arguments.into_iter().zip(call.args);
+        let roles = &facts.registers;
+        for (number, value) in arguments.chain([(roles.stack_pointer, sp.0), (roles.program_counter, pc.0)]) {
+            general[usize::from(number)] = value;
+            known |= 1 << number;
+        }
+        Some(Registers { pc, sp, fp: Addr::NULL, thread_pointer: None, syscall: Some(call), general, known })
+    }
+
     /// Finds out whether the thread is in a system call, where that shows by the instruction it is at. `read` fills a buffer
     /// from an address.
     pub fn find_call(&mut self, arch: Arch, read: &dyn Fn(Addr, &mut [u8]) -> bool) {
         if let Some(rewound) = arch.machine.facts().and_then(|facts| facts.kernel_set.rewound.as_ref()) {
-            self.syscall = rewound.at(self, read);
+            // A thread that was not stopped is in the call that the kernel shows.
+            if self.known == Registers::ALL {
+                self.syscall = rewound.at(self, read);
+            }
         }
     }
 }

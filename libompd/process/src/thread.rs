@@ -20,6 +20,19 @@ pub struct Registers {
     /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).
     /// Zero where the machine has no register of that number.
     pub general: [u64; GENERAL],
+    /// Which of them were read: bit N for register N. Of a thread that was not stopped only a few can be.
+    pub known: u64,
+}
+
+impl Registers {
+    /// All of [`Registers::general`] were read.
+    pub const ALL: u64 = (1 << GENERAL) - 1;
+
+    /// The value of a general register by its DWARF number, if it was read.
+    pub fn get(&self, number: u16) -> Option<u64> {
+        let value = *self.general.get(usize::from(number))?;
+        (self.known >> number & 1 == 1).then_some(value)
+    }
 }
 
 /// Room for the general registers of any machine that is decoded.

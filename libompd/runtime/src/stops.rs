@@ -210,7 +210,7 @@ pub type Values<'a> = &'a dyn Fn(u16) -> Option<u64>;
 
 /// The values of all registers of a thread.
 pub fn values(registers: &Registers) -> impl Fn(u16) -> Option<u64> + '_ {
-    |number| registers.general.get(usize::from(number)).copied()
+    |number| registers.get(number)
 }
 
 /// DWARF numbers of the registers that arguments are passed in (System V ABI; AAPCS64).

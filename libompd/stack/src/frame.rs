@@ -1,6 +1,6 @@
 //! Frames as a stack holds them: registers, addresses, whose code they execute.
 
-use ompd_process::{Addr, GENERAL};
+use ompd_process::{Addr, GENERAL, Registers};
 
 /// Functions that come before everything the source says: they are left out at the end of a stack. In a static program they
 /// lie among its own.
@@ -29,9 +29,9 @@ pub struct RegisterSet {
 }
 
 impl RegisterSet {
-    /// All of them, as a thread has them.
-    pub(crate) fn all(values: [u64; GENERAL]) -> Self {
-        RegisterSet { values, known: (1 << GENERAL) - 1 }
+    /// Those of a thread.
+    pub(crate) fn of(registers: &Registers) -> Self {
+        RegisterSet { values: registers.general, known: registers.known & Registers::ALL }
     }
 
     pub(crate) fn none() -> Self {
@@ -127,6 +127,11 @@ pub enum End {
         "the return address of the frame at {0} is zero: the stack is damaged, or begins in code that is not known to begin one"
     )]
     ZeroReturn(Addr),
+    /// The frame at this address is found by a register that only a stop would have shown.
+    #[error(
+        "the frame at {0} needs a register that only a stop shows, and a stop would have ended the thread's system call"
+    )]
+    LeftAsleep(Addr),
     /// A frame would lie below or at its callee.
     #[error("the frame at {0} leads back to itself or further in: the stack is damaged")]
     NoProgress(Addr),

@@ -52,7 +52,7 @@ pub(crate) fn unwind(
     };
     let roles = &facts.registers;
     let most = left.0.clamp(LEAST_FRAMES, MAX_FRAMES);
-    let mut current = RegisterSet::all(registers.general);
+    let mut current = RegisterSet::of(registers);
     let mut pc = registers.pc;
     let mut exact = true;
     let mut frames = Vec::new();
@@ -67,6 +67,9 @@ pub(crate) fn unwind(
             Err(End::NoModule(at)) if exact => {
                 astray(target, images, facts, &frame, read).map(Some).ok_or(End::NoModule(at))
             }
+            Err(End::LeftAsleep(at)) if registers.known == Registers::ALL => {
+                Err(End::Unusable { at, why: "its base register is not known".to_owned() })
+            }
             other => other,
         };
         if let Ok(Some(caller)) = &stepped {
@@ -80,8 +83,9 @@ pub(crate) fn unwind(
         };
         let own_sp = current.get(roles.stack_pointer).unwrap_or(0);
         let next_sp = caller.registers.get(roles.stack_pointer).unwrap_or(0);
-        // Only a leaf function on a machine with a link register has a caller at the same stack pointer.
-        let leaf = frames.len() == 1 && roles.link.is_some();
+        // Only a leaf function may have its caller's stack pointer: where calls leave the return address in a register, or where
+        // it was taken from the stack, as in glibc's vfork (sysdeps/unix/sysv/linux/x86_64/vfork.S).
+        let leaf = frames.len() == 1;
         if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
             break End::NoProgress(pc);
         }
@@ -139,7 +143,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     let unusable = |why: &str| End::Unusable { at, why: why.to_owned() };
     let cfa = match &row.cfa {
         Cfa::Register(register, offset) => {
-            let base = frame.registers.get(*register).ok_or_else(|| unusable("its base register is not known"))?;
+            let base = frame.registers.get(*register).ok_or(End::LeftAsleep(at))?;
             base.wrapping_add_signed(*offset)
         }
         Cfa::Expression(place) => evaluate(&row, place.clone(), None, &frame.registers, read)?

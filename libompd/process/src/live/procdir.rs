@@ -85,8 +85,24 @@ impl ProcDir {
 
     /// One line of `status` of one of its threads, which is all that is wanted of thousands of threads.
     pub fn task_line(&self, tid: i32, key: &str) -> Option<String> {
-        let text = self.text(&format!("task/{tid}/status")).ok()?;
+        let text = self.task_status(tid)?;
         Some(text.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned())
+    }
+
+    /// `syscall` of one of its threads (proc_pid_syscall(5)).
+    pub fn task_call(&self, tid: i32) -> Option<String> {
+        self.text(&format!("task/{tid}/syscall")).ok()
+    }
+
+    /// `status` of one of its threads, as text: parsing all of it would take too long for thousands.
+    pub fn task_status(&self, tid: i32) -> Option<String> {
+        self.text(&format!("task/{tid}/status")).ok()
+    }
+
+    /// True if a descriptor of the process is a socket.
+    pub fn is_socket(&self, descriptor: u64) -> bool {
+        let target = fs::read_link(self.path(&format!("fd/{descriptor}")));
+        target.is_ok_and(|target| target.to_string_lossy().starts_with("socket:"))
     }
 
     /// Thread ids, as listed now.

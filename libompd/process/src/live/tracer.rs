@@ -5,6 +5,7 @@
 //! thread of its own: when that thread ends, for whatever reason, the kernel detaches everything it still traces, and
 //! all threads of the target run on.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
@@ -17,6 +18,8 @@ use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 use super::procdir::ProcDir;
+use super::sleep::{Sleep, Sparing};
+use crate::arch::Arch;
 use crate::machine;
 use crate::thread::Registers;
 
@@ -45,13 +48,43 @@ pub(super) struct Caught {
 }
 
 impl Caught {
-    fn of(task: &Task) -> Caught {
-        let (registers, blocked_signals) = match task.stopped {
-            true => (machine::of_thread(task.tid), blocked_signals(task.tid)),
-            false => (Err(ASLEEP.to_owned()), None),
-        };
-        Caught { lwp: task.tid, registers, blocked_signals }
+    fn of(process: &ProcDir, task: &Task, arch: Arch) -> Caught {
+        if task.stopped {
+            let registers = machine::of_thread(task.tid);
+            return Caught { lwp: task.tid, registers, blocked_signals: blocked_signals(task.tid) };
+        }
+        match Sleep::of_traced(process, task.tid) {
+            Some(sleep) => Caught::asleep(task.tid, &sleep, arch),
+            None => Caught { lwp: task.tid, registers: Err(ASLEEP.to_owned()), blocked_signals: None },
+        }
     }
+
+    /// A thread that was left asleep.
+    fn asleep(lwp: i32, sleep: &Sleep, arch: Arch) -> Caught {
+        let registers = sleep.registers(arch).ok_or_else(|| ASLEEP.to_owned());
+        Caught { lwp, registers, blocked_signals: sleep.blocked_signals }
+    }
+}
+
+/// What to stop, and what not.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub process: ProcDir,
+    pub arch: Arch,
+    /// How long to wait for all to stop.
+    pub max_wait: Duration,
+    /// Threads that were seen asleep, and which of them are to be left so.
+    pub sleepers: HashSet<i32>,
+    pub sparing: Sparing,
+}
+
+/// A process that runs again.
+#[derive(Debug, Default)]
+pub(super) struct Resumed {
+    /// How long it was held.
+    pub pause: Duration,
+    /// Threads that were left asleep, and did not sleep all the time.
+    pub woken: Vec<i32>,
 }
 
 /// `PTRACE_GETSIGMASK`; none where the kernel does not know it.
@@ -78,7 +111,7 @@ pub(super) enum StopError {
 /// Holds a stopped process. Dropping it releases the process.
 pub(super) struct Tracer {
     release: Option<Sender<()>>,
-    thread: Option<JoinHandle<Duration>>,
+    thread: Option<JoinHandle<Resumed>>,
 }
 
 impl fmt::Debug for Tracer {
@@ -89,12 +122,12 @@ impl fmt::Debug for Tracer {
 
 impl Tracer {
     /// Stops all threads and reads their registers.
-    pub fn stop(process: ProcDir, max_wait: Duration) -> Result<(Tracer, Vec<Caught>), StopError> {
+    pub fn stop(wanted: Wanted) -> Result<(Tracer, Vec<Caught>), StopError> {
         let (ready, outcome) = channel();
         let (release, released) = channel();
         let thread = std::thread::Builder::new()
             .name("tracer".into())
-            .spawn(move || trace(&process, max_wait, &ready, &released))
+            .spawn(move || trace(&wanted, &ready, &released))
             .map_err(|e| StopError::Io("starting the tracing thread", e))?;
         let tracer = Tracer { release: Some(release), thread: Some(thread) };
         // An error arrives when the tracing thread has already let go; dropping `tracer` waits for its end.
@@ -104,12 +137,12 @@ impl Tracer {
         }
     }
 
-    /// Lets all threads run on. Gives how long the process was held.
-    pub fn resume(mut self) -> Duration {
+    /// Lets all threads run on.
+    pub fn resume(mut self) -> Resumed {
         self.finish()
     }
 
-    fn finish(&mut self) -> Duration {
+    fn finish(&mut self) -> Resumed {
         drop(self.release.take());
         self.thread.take().and_then(|t| t.join().ok()).unwrap_or_default()
     }
@@ -121,29 +154,28 @@ impl Drop for Tracer {
     }
 }
 
-fn trace(
-    process: &ProcDir,
-    max_wait: Duration,
-    ready: &Sender<Result<Vec<Caught>, StopError>>,
-    released: &Receiver<()>,
-) -> Duration {
+fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, released: &Receiver<()>) -> Resumed {
     // SAFETY: takes plain numbers. Timers of this thread may by default be 50 microseconds late; more than a look takes.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
-    let mut held = Held { tasks: Vec::new(), since: None };
-    match held.catch_all(process, max_wait) {
+    let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None };
+    match held.catch_all(wanted) {
         Ok(()) => {
-            let caught = held.tasks.iter().map(Caught::of).collect();
+            let stopped = held.tasks.iter().map(|task| Caught::of(&wanted.process, task, wanted.arch));
+            let asleep = held.sleepers.iter().map(|(tid, sleep)| Caught::asleep(*tid, sleep, wanted.arch));
+            let caught = stopped.chain(asleep).collect();
             if ready.send(Ok(caught)).is_ok() {
                 // Ends when the other side drops its sender.
                 let _ = released.recv();
             }
+            // Before the others can wake them.
+            let woken = held.woken(wanted);
             held.release();
-            held.since.map(|since| since.elapsed()).unwrap_or_default()
+            Resumed { pause: held.since.map(|since| since.elapsed()).unwrap_or_default(), woken }
         }
         Err(e) => {
             held.release();
             let _ = ready.send(Err(e));
-            Duration::ZERO
+            Resumed::default()
         }
     }
 }
@@ -164,6 +196,8 @@ struct Task {
 
 struct Held {
     tasks: Vec<Task>,
+    /// Threads that are not traced: they sleep, and a stop would end what they sleep in.
+    sleepers: Vec<(i32, Sleep)>,
     /// When the first thread was about to be seized: listing the threads does not hold anyone yet.
     since: Option<Instant>,
 }
@@ -178,16 +212,28 @@ enum Seen {
 impl Held {
     /// Stops all threads. A thread can be started by one that is not yet stopped, so the listing is repeated until it
     /// shows nothing new; after the first round nearly everyone is stopped and can start no more.
-    fn catch_all(&mut self, process: &ProcDir, max_wait: Duration) -> Result<(), StopError> {
-        let deadline = Instant::now() + max_wait;
-        let mut known = std::collections::HashSet::new();
+    fn catch_all(&mut self, wanted: &Wanted) -> Result<(), StopError> {
+        let Wanted { process, max_wait, .. } = wanted;
+        let deadline = Instant::now() + *max_wait;
+        let mut known = HashSet::new();
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks().map_err(|_| StopError::Gone)?;
-            let new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
+            let mut new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
+            if new.is_empty() {
+                // Now nobody is left to wake those that were left asleep, or to do anything meanwhile.
+                new = self.no_longer_asleep(wanted);
+            }
             if new.is_empty() {
                 self.tasks.retain(|t| t.stopped || t.asleep);
-                return if self.tasks.is_empty() { Err(StopError::Gone) } else { Ok(()) };
+                let none = self.tasks.is_empty() && self.sleepers.is_empty();
+                return if none { Err(StopError::Gone) } else { Ok(()) };
             }
+            new.retain(|tid| {
+                let sleep = wanted.sleepers.contains(tid).then(|| wanted.sparing.sleep(process, *tid)).flatten();
+                let spared = sleep.is_some();
+                self.sleepers.extend(sleep.map(|sleep| (*tid, sleep)));
+                !spared
+            });
             self.since.get_or_insert_with(Instant::now);
             let first = self.tasks.len();
             for tid in new {
@@ -200,14 +246,27 @@ impl Held {
                 let _ = ptrace::interrupt(Pid::from_raw(task.tid));
             }
             for task in &mut self.tasks[first..] {
-                await_stop(process, task, deadline, max_wait)?;
+                await_stop(process, task, deadline, *max_wait)?;
             }
             if Instant::now() > deadline {
                 break;
             }
         }
         // Threads start faster than they can be listed.
-        Err(StopError::Late { tid: process.pid, state: '?', waited: max_wait })
+        Err(StopError::Late { tid: process.pid, state: '?', waited: *max_wait })
+    }
+
+    /// Takes those out of the sleepers that have not slept all the time; those that have ended are gone.
+    fn no_longer_asleep(&mut self, wanted: &Wanted) -> Vec<i32> {
+        let asleep = |(tid, sleep): &(i32, Sleep)| wanted.sparing.sleep(&wanted.process, *tid).as_ref() == Some(sleep);
+        let moved = self.sleepers.extract_if(.., |sleeper| !asleep(sleeper)).map(|(tid, _)| tid);
+        moved.filter(|tid| !ended(&wanted.process, *tid)).collect()
+    }
+
+    /// Those of the sleepers that have not slept all the time.
+    fn woken(&self, wanted: &Wanted) -> Vec<i32> {
+        let asleep = |tid: i32, sleep: &Sleep| wanted.sparing.sleep(&wanted.process, tid).as_ref() == Some(sleep);
+        self.sleepers.iter().filter(|(tid, sleep)| !asleep(*tid, sleep)).map(|(tid, _)| *tid).collect()
     }
 
     fn release(&mut self) {

@@ -58,6 +58,7 @@ pub(super) static FACTS: Facts = Facts {
         }),
     },
     calls: Calls {
+        arguments: [0, 1, 2, 3, 4, 5],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
     },
@@ -80,6 +81,7 @@ fn decode(words: &[u64; WORDS], tls: Option<u64>) -> Registers {
         thread_pointer: tls.map(Addr),
         syscall: None,
         general,
+        known: Registers::ALL,
     }
 }
 

@@ -172,6 +172,8 @@ impl RewoundCall {
 /// The system calls of a machine.
 #[derive(Debug)]
 pub struct Calls {
+    /// DWARF numbers of the registers with the arguments.
+    pub(crate) arguments: [u16; 6],
     pub(crate) name: fn(usize) -> Option<&'static str>,
     pub(crate) number: fn(&str) -> Option<u64>,
 }

@@ -48,6 +48,8 @@ pub(super) static FACTS: Facts = Facts {
         rewound: None,
     },
     calls: Calls {
+        // Linux, entry_64.S: rdi, rsi, rdx, r10, r8, r9.
+        arguments: [5, 4, 1, 10, 8, 9],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
     },
@@ -77,6 +79,7 @@ fn decode(words: &[u64; WORDS]) -> Registers {
         thread_pointer: Some(Addr(fs_base)),
         syscall: blocked.then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9], begun: true }),
         general,
+        known: Registers::ALL,
     }
 }
 

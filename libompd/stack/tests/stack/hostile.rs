@@ -33,7 +33,8 @@ impl Process {
             let mut general = [STACK; GENERAL];
             general[16] = BIAS + at;
             let (pc, sp) = (Addr(general[16]), Addr(STACK));
-            let registers = Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general };
+            let registers =
+                Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general, known: Registers::ALL };
             Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0, blocked_signals: None }
         });
         let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);

@@ -190,7 +190,7 @@ impl WaitReader<'_> {
             .filter(|_| owner == CodeOwner::Other && registers.syscall.is_some());
         let link = facts.and_then(|facts| {
             let register = facts.registers.link?;
-            Some(Addr(registers.general.get(usize::from(register))? & facts.address_bits))
+            Some(Addr(registers.get(register)? & facts.address_bits))
         });
         link.map_or(owner, |link| self.context.gomp.owner(self.context.target, link.back(1)))
     }

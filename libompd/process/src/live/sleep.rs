@@ -1,0 +1,138 @@
+//! Threads that sleep in a system call, as the kernel shows them without a stop.
+//!
+//! A stop ends some calls early, with `EINTR`: those of signal(7) that a stop signal interrupts even if nothing handles it. A
+//! thread in one of them is left asleep. All that is needed of it is in procfs, and that it has not run in the meantime shows by the
+//! number of times it has gone to sleep.
+
+use crate::arch::{Arch, Machine};
+use crate::memory::Addr;
+use crate::thread::{Registers, Syscall};
+
+use super::procdir::ProcDir;
+
+/// Calls that a stop ends early.
+const ENDED: [&str; 9] = [
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "rt_sigtimedwait",
+    "semop",
+    "semtimedop",
+    "io_getevents",
+    "io_uring_enter",
+    "msgrcv",
+];
+/// Calls that it ends early on a socket with a time limit (`SO_RCVTIMEO`, `SO_SNDTIMEO`), which only its owner can ask for.
+const ENDED_ON_SOCKETS: [&str; 13] = [
+    "read", "readv", "write", "writev", "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg", "accept",
+    "accept4", "connect",
+];
+
+/// Calls in which no stop is seen before they end: `vfork` and its like wait for a child (`wait_for_vfork_done`).
+const UNSTOPPABLE: [&str; 3] = ["vfork", "clone", "clone3"];
+
+/// Which threads are left asleep.
+#[derive(Debug, Clone)]
+pub(super) struct Sparing {
+    /// Those that a stop ends early, or that it waits for.
+    ended: Vec<u64>,
+    ended_on_sockets: Vec<u64>,
+}
+
+impl Sparing {
+    /// Those in calls of the machine that a stop would end early, or wait for.
+    pub fn of(machine: Machine) -> Sparing {
+        let numbers = |names: &[&str]| names.iter().filter_map(|name| machine.call_number(name)).collect();
+        Sparing { ended: numbers(&[&ENDED[..], &UNSTOPPABLE].concat()), ended_on_sockets: numbers(&ENDED_ON_SOCKETS) }
+    }
+
+    /// What a thread sleeps in, if a stop would end that early or wait for it.
+    pub fn sleep(&self, process: &ProcDir, tid: i32) -> Option<Sleep> {
+        let sleep = Sleep::of_syscall(&process.task_call(tid)?)?;
+        let number = sleep.call.number;
+        let on_socket = || self.ended_on_sockets.contains(&number) && process.is_socket(sleep.call.args[0]);
+        if !self.ended.contains(&number) && !on_socket() {
+            return None;
+        }
+        sleep.with_status(&process.task_status(tid)?, 0)
+    }
+}
+
+/// A thread asleep in a system call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sleep {
+    /// The call.
+    pub call: Syscall,
+    /// Its program counter.
+    pub pc: Addr,
+    /// Its stack pointer.
+    pub sp: Addr,
+    /// How often it has gone to sleep, or been sent off its processor: the same number twice means that it slept all the time.
+    switches: [u64; 2],
+    /// Signals it blocks.
+    pub blocked_signals: Option<u64>,
+}
+
+impl Sleep {
+    /// Of a thread that this process traces and that the kernel does not stop.
+    pub fn of_traced(process: &ProcDir, tid: i32) -> Option<Sleep> {
+        let sleep = Sleep::of_syscall(&process.task_call(tid)?)?;
+        sleep.with_status(&process.task_status(tid)?, std::process::id())
+    }
+
+    /// Its registers, as far as they are known.
+    pub fn registers(&self, arch: Arch) -> Option<Registers> {
+        Registers::of_sleeper(arch, self.call, self.pc, self.sp)
+    }
+
+    /// `NUMBER ARGUMENTS... SP PC`; of a thread that runs or sleeps elsewhere something else.
+    fn of_syscall(text: &str) -> Option<Sleep> {
+        let mut words = text.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let words: Vec<u64> =
+            words.map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16)).collect::<Result<_, _>>().ok()?;
+        let [a, b, c, d, e, f, sp, pc] = words[..] else { return None };
+        let call = Syscall { number, args: [a, b, c, d, e, f], begun: true };
+        Some(Sleep { call, pc: Addr(pc), sp: Addr(sp), switches: [0; 2], blocked_signals: None })
+    }
+
+    /// With what `status` says of the thread; `None` if it does not sleep, or is traced by somebody else than `tracer`.
+    fn with_status(self, status: &str, tracer: u32) -> Option<Sleep> {
+        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let asleep = value("State:").is_some_and(|state| state.starts_with(['S', 'D']));
+        if !asleep || value("TracerPid:")?.parse() != Ok(tracer) {
+            return None;
+        }
+        let count = |key: &str| value(key)?.parse().ok();
+        let switches = [count("voluntary_ctxt_switches:")?, count("nonvoluntary_ctxt_switches:")?];
+        let blocked_signals = value("SigBlk:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+        Some(Sleep { switches, blocked_signals, ..self })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_writes_of_sleepers() {
+        let text = "232 0x4 0x7ffd 0x1 0xffffffffffffffff 0x0 0x8 0x7ffe1000 0x7f0000001234\n";
+        let sleep = Sleep::of_syscall(text).expect("a thread asleep");
+        assert_eq!((sleep.call.number, sleep.call.args[3], sleep.sp), (232, u64::MAX, Addr(0x7ffe_1000)));
+        assert_eq!(sleep.pc, Addr(0x7f00_0000_1234));
+        for other in ["running\n", "-1 0x7ffe1000 0x7f0000001234\n", "", "232 0x4\n", "232 a b c d e f g h\n"] {
+            assert_eq!(Sleep::of_syscall(other), None, "{other:?}");
+        }
+        let status = |state: &str, tracer: u32| {
+            format!(
+                "Name:\tx\nState:\t{state}\nTracerPid:\t{tracer}\nSigBlk:\t0000000000000200\n\
+                 voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t1\n"
+            )
+        };
+        let known = sleep.clone().with_status(&status("S (sleeping)", 0), 0).expect("it sleeps");
+        assert_eq!((known.switches, known.blocked_signals), ([7, 1], Some(0x200)));
+        assert_eq!(sleep.clone().with_status(&status("R (running)", 0), 0), None);
+        assert_eq!(sleep.clone().with_status(&status("S (sleeping)", 5), 0), None, "somebody traces it");
+        assert_eq!(sleep.with_status("State:\tS (sleeping)\nTracerPid:\t0\n", 0), None, "no count");
+    }
+}
