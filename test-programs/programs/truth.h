@@ -58,6 +58,7 @@ enum truth_wait {
     TRUTH_ORDERED,
     TRUTH_YIELD, /* in a loop around sched_yield of the program's own */
     TRUTH_JOIN,  /* in pthread_join */
+    TRUTH_MUTEX, /* in pthread_mutex_lock */
 };
 
 enum truth_kind { TRUTH_INITIAL, TRUTH_IMPLICIT, TRUTH_EXPLICIT, TRUTH_NO_TASK };
@@ -334,7 +335,7 @@ static inline void truth_await_blocked(const struct truth_thread *thread) {
 
 static inline const char *truth_wait_name(enum truth_wait wait) {
     static const char *const names[] = {"lock",  "nest_lock", "critical", "barrier", "taskwait", "taskgroup",
-                                        "sleep", "pipe",      "idle",     "ordered", "yield",    "join"};
+                                        "sleep", "pipe",      "idle",     "ordered", "yield",    "join",  "mutex"};
     return names[wait];
 }
 

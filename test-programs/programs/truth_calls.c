@@ -5,7 +5,7 @@
 static atomic_int flags[8];
 
 static enum truth_wait wait_named(const char *name) {
-    for (enum truth_wait wait = TRUTH_LOCK; wait <= TRUTH_JOIN; wait++)
+    for (enum truth_wait wait = TRUTH_LOCK; wait <= TRUTH_MUTEX; wait++)
         if (strcmp(truth_wait_name(wait), name) == 0)
             return wait;
     truth_fail("a wait of no such name");

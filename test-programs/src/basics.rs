@@ -56,6 +56,8 @@ pub enum Wait {
     Yield,
     /// `pthread_join`, or the like of another language.
     Join,
+    /// `pthread_mutex_lock`.
+    Mutex,
 }
 
 impl Wait {
@@ -64,7 +66,7 @@ impl Wait {
     pub fn may_spin(self, kmp: bool) -> bool {
         match self {
             Wait::Yield => true,
-            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join => false,
+            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join | Wait::Mutex => false,
             Wait::Lock
             | Wait::NestLock
             | Wait::Critical

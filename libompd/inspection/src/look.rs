@@ -41,6 +41,19 @@ fn is_outside(stack: &LogicalStack) -> bool {
     stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete()
 }
 
+/// Functions of glibc that acquire a mutex, however long that takes; `pthread_cond_wait` calls the second one at its end.
+const ACQUIRE_MUTEX: [&str; 2] = ["pthread_mutex_lock", "pthread_mutex_cond_lock"];
+
+/// Whether the innermost frames of a thread are those of such a function.
+fn acquires_mutex(stack: &LogicalStack) -> bool {
+    // The function and the one that sleeps (`__lll_lock_wait`).
+    const LOOKED_AT: usize = 3;
+    let names = stack.frames.iter().take(LOOKED_AT).filter_map(|frame| frame.function.as_deref());
+    names
+        .map(|name| name.strip_prefix("__GI_").unwrap_or(name).trim_start_matches('_'))
+        .any(|name| ACQUIRE_MUTEX.contains(&name))
+}
+
 /// Lines of calls, by debug information. Nothing is opened before the first is asked for.
 struct Lines<'t> {
     target: &'t dyn Target,
@@ -69,6 +82,11 @@ pub(crate) fn finish(
     os::find_yielding(target, &mut os.threads);
     let stacks = &stacks;
     let report = ompd_stack::Report::of(target, runtimes, &snapshots, stacks, cache);
+    if target.modules().iter().any(|module| module.exports("gnu_get_libc_version")) {
+        let acquire: HashSet<i32> =
+            report.logical.iter().filter(|stack| acquires_mutex(stack)).map(|stack| stack.lwp).collect();
+        os::find_mutexes(&mut os.threads, &|lwp| acquire.contains(&lwp));
+    }
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
     let names = FileNames::of(target, runtimes, &line);

@@ -139,6 +139,7 @@ impl Teller<'_> {
     fn matters(&self, lwp: i32, verdict: &Verdict) -> bool {
         let graph = &self.inspection.waits_for.graph;
         graph.is_waiting(lwp)
+            || matches!(self.blocked(lwp), Blocked::Mutex(..))
             || verdict.rests_on_calls
                 && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
@@ -284,6 +285,11 @@ impl Teller<'_> {
                 Node::Thread(lwp) if !graph.is_waiting(lwp) && self.matters(lwp, verdict) => match self.blocked(lwp) {
                     Blocked::Outside(call) => {
                         lines.push(format!("{} is in system call {call}, without a time limit", self.thread(lwp)));
+                    }
+                    Blocked::Mutex(mutex, owner) => {
+                        let owner = self.thread(owner);
+                        lines
+                            .push(format!("{} waits for the pthread mutex {mutex}, held by {owner}", self.thread(lwp)));
                     }
                     Blocked::Yields => lines.push(self.alone(lwp)),
                     _ => {}
@@ -539,7 +545,8 @@ impl Teller<'_> {
             match os.blocked {
                 _ if graph.is_waiting(os.lwp) => {}
                 _ if graph.is_parked(os.lwp) => parked += 1,
-                Blocked::Futex(_) | Blocked::Join(_) => asleep += 1,
+                Blocked::Mutex(..) if self.matters(os.lwp, verdict) => {}
+                Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Join(_) => asleep += 1,
                 Blocked::Outside(_) if !self.matters(os.lwp, verdict) => outside += 1,
                 _ => {}
             }

@@ -18,6 +18,8 @@ pub enum Blocked {
     /// It sleeps on a word of memory private to the process, without a time limit. The word has the value it sleeps on, so
     /// nobody has called it yet.
     Futex(Addr),
+    /// So it does, at this mutex of the C library that the thread with this kernel thread id holds (`pthread_mutex_lock`).
+    Mutex(Addr, i32),
     /// It waits for the end of the thread with this kernel thread id (`pthread_join`).
     Join(i32),
     /// It sleeps, without a time limit, in the system call of this name until something from outside happens.
@@ -88,6 +90,15 @@ pub struct OsThread {
     pub lwp: i32,
     /// What keeps it waiting.
     pub blocked: Blocked,
+    /// The thread that holds the mutex at which it sleeps, if that is one.
+    owner: Option<i32>,
+}
+
+impl OsThread {
+    /// A thread of which no more is known.
+    pub fn new(lwp: i32, blocked: Blocked) -> OsThread {
+        OsThread { lwp, blocked, owner: None }
+    }
 }
 
 /// Signals by which the process is asked to end, or told what it has done wrong: SIGINT, SIGQUIT, SIGTERM, SIGXCPU; SIGILL, SIGTRAP,
@@ -174,11 +185,34 @@ pub fn read(target: &dyn Target) -> OsState {
         let registers = thread.registers.as_ref().ok();
         let call = registers.and_then(|r| r.syscall);
         let blocked = call.map_or(Blocked::No, |call| blocked(target, &pointers, thread.lwp, call));
-        OsThread { lwp: thread.lwp, blocked }
+        OsThread { owner: mutex_owner(target, &pointers, blocked), ..OsThread::new(thread.lwp, blocked) }
     };
     let mut threads: Vec<OsThread> = target.threads().iter().map(of).collect();
     threads.sort_unstable_by_key(|thread| thread.lwp);
     OsState { threads, signals, shared: BTreeMap::new() }
+}
+
+/// Bytes from the lock of glibc's mutex, on which threads sleep, to the id of the thread that holds it (`struct __pthread_mutex_s`;
+/// sysdeps/nptl/bits/struct_mutex.h, sysdeps/x86/nptl/bits/struct_mutex.h).
+const MUTEX_OWNER: u64 = 8;
+
+/// The thread that holds the mutex at which a thread sleeps, if that is one.
+fn mutex_owner(target: &dyn Target, pointers: &HashMap<i32, Addr>, blocked: Blocked) -> Option<i32> {
+    let Blocked::Futex(word) = blocked else { return None };
+    let owner = i32::try_from(target.read_u32(word.offset(MUTEX_OWNER)).ok()?).ok()?;
+    pointers.contains_key(&owner).then_some(owner)
+}
+
+/// Tells mutexes of the C library from other words on which threads sleep: `in_mutex` says of a thread whether its stack shows that
+/// it is in the call that acquires one, and whether the C library is glibc.
+pub fn find_mutexes(threads: &mut [OsThread], in_mutex: &dyn Fn(i32) -> bool) {
+    for thread in threads {
+        if let (Blocked::Futex(word), Some(owner)) = (thread.blocked, thread.owner)
+            && in_mutex(thread.lwp)
+        {
+            thread.blocked = Blocked::Mutex(word, owner);
+        }
+    }
 }
 
 /// Finds out which of the threads offer their processor to others. Symbol tables are looked at, which may take long: to be

@@ -209,7 +209,8 @@ pub(super) fn has_hidden(snapshot: &RuntimeSnapshot) -> bool {
 /// The kernel has it asleep. Sleeping on a lock of the C library inside a call that only its stack tells of is another matter.
 fn is_asleep(wait: &Wait, os: OsThread) -> bool {
     wait.asleep == Some(true)
-        || wait.origin != Origin::Stack && matches!(os.blocked, Blocked::Futex(_) | Blocked::Join(_))
+        || wait.origin != Origin::Stack
+            && matches!(os.blocked, Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Join(_))
 }
 
 /// Ready tasks of a runtime that count as those that might do something. Their threads are what matters.
@@ -366,6 +367,11 @@ impl<'a> Builder<'a> {
         }
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
+            // Handlers run whatever the thread sleeps at, and may do what they must not.
+            Blocked::Mutex(..) if self.os.signals.may_arrive() && !self.frozen => {
+                self.set(node, Mode::Free, Vec::new())
+            }
+            Blocked::Mutex(_, owner) => self.set(node, Mode::Any, vec![Node::Thread(owner)]),
             _ if undecided => {
                 self.graph.waiting.insert(os.lwp);
                 self.set(node, Mode::Any, vec![Node::Anyone]);

@@ -72,10 +72,11 @@ pub(super) fn of(
             _ => None,
         })
         .collect();
+    let at_mutex = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp && matches!(os.blocked, Blocked::Mutex(..)));
     let threads: Vec<i32> = core
         .iter()
         .filter_map(|node| match node {
-            Node::Thread(lwp) if graph.is_waiting(*lwp) => Some(*lwp),
+            Node::Thread(lwp) if graph.is_waiting(*lwp) || at_mutex(lwp) => Some(*lwp),
             _ => None,
         })
         .collect();

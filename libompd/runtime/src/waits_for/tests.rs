@@ -55,7 +55,7 @@ impl Process {
     /// A thread of which no runtime knows.
     fn foreign(&mut self, blocked: Blocked) -> i32 {
         let lwp = i32::try_from(self.os.threads.len()).expect("a few threads") + 1;
-        self.os.threads.push(OsThread { lwp, blocked });
+        self.os.threads.push(OsThread::new(lwp, blocked));
         lwp
     }
 
