@@ -21,16 +21,19 @@ class ArmedPoint:
         #: In which it is.
         self.process = process
         self.point = point
+        #: A thread has stopped there, and the debugger has not reported it yet.
+        self.hit = False
         self.breakpoint: Breakpoint = process.debugger.break_at(point.address, self.reached)
 
     def reached(self) -> bool:
         """A thread is there: whether to stop."""
         try:
-            return self.stop.reached(self.process, self.point)
+            self.hit = self.stop.reached(self.process, self.point)
         except EXPECTED as failure:
             # To go on would be to miss it.
             show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
-            return True
+            self.hit = True
+        return self.hit
 
 
 class EventStop:
@@ -169,12 +172,14 @@ class Stops:
 
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
         """The selected inferior has stopped, at these breakpoints, if any."""
-        for breakpoint in breakpoints:
-            for stop in self.all:
-                for point in stop.armed:
-                    if point.breakpoint is breakpoint:
-                        self._describe(stop, point.process)
-                        return
+        reported = list(breakpoints)
+        # A debugger may also report breakpoints at the same address that did not stop.
+        hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
+        for point in hit:
+            point.hit = False
+        if hit:
+            self._describe(hit[0].stop, hit[0].process)
+            return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
 

@@ -13,66 +13,14 @@ from typing import Callable
 import gdb
 
 from openmp_core import debugger as core
-from openmp_core.errors import DebuggerError, NoSuchName
+from openmp_core.errors import DebuggerError
 
 from . import running
+from .breakpoints import Breakpoint, CheckedBreakpoint
+from .selecting import errors, kept_selection, language_c, select
 
 #: The types whose sizes are wanted, and the pointer.
 C_TYPES = ("char", "short", "int", "long", "long long")
-
-
-@contextmanager
-def errors() -> Iterator[None]:
-    """Has gdb's errors raised as the core's. For methods, it is a decorator."""
-    try:
-        yield
-    except RuntimeError as failure:
-        text = str(failure)
-        # For a thread or inferior that is gone, gdb raises no error of its own.
-        if not isinstance(failure, gdb.error) and not text.endswith("no longer exists."):
-            raise
-        raise (NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)) from failure
-
-
-@contextmanager
-def kept_selection() -> Iterator[None]:
-    """Selects afterwards the thread and frame that were selected before."""
-    before = gdb.selected_thread()
-    frame: gdb.Frame | None = None
-    try:
-        if before is not None and before.is_stopped():
-            frame = gdb.selected_frame()
-    except gdb.error:
-        pass  # A thread without registers has no frame.
-    try:
-        yield
-    finally:
-        if before is not None and before.is_valid():
-            before.switch()
-            if frame is not None and frame.is_valid():
-                frame.select()
-
-
-def select(thread: gdb.InferiorThread) -> None:
-    """Selects a thread. If it is selected, its frame stays as it is."""
-    before = gdb.selected_thread()
-    # To switch to it would select its innermost frame.
-    if before is None or before.ptid != thread.ptid:
-        thread.switch()
-
-
-@contextmanager
-def language_c() -> Iterator[None]:
-    """Has gdb understand C: otherwise expressions and type names are in the selected frame's language."""
-    before = gdb.parameter("language")
-    if before == "c":
-        yield
-        return
-    gdb.execute("set language c", to_string=True)
-    try:
-        yield
-    finally:
-        gdb.execute(f"set language {before}", to_string=True)
 
 
 class Thread(core.Thread):
@@ -291,29 +239,6 @@ def native(thread: core.Thread) -> gdb.InferiorThread:
     """gdb's own object."""
     assert isinstance(thread, Thread)
     return thread.thread
-
-
-class Breakpoint(gdb.Breakpoint):
-    """A breakpoint that gdb does not list."""
-
-    def __init__(self, address: int) -> None:
-        super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
-        self.silent = True
-
-    @errors()
-    def delete(self) -> None:
-        super().delete()
-
-
-class CheckedBreakpoint(Breakpoint):
-    """A breakpoint of which `reached` says at each hit whether to stop."""
-
-    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
-        super().__init__(address)
-        self.reached = reached
-
-    def stop(self) -> bool:
-        return self.reached()
 
 
 class Debugger(core.Debugger):

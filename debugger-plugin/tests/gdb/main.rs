@@ -3,6 +3,7 @@
 mod common;
 mod errors;
 mod following;
+mod inferiors;
 mod loading;
 mod situations;
 mod stops;
