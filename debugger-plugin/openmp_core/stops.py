@@ -10,7 +10,7 @@ from .debugger import Breakpoint, Inferior
 from .errors import EXPECTED, CommandError, DebuggerError, NotNow, OmpdError, message
 from .process import Process, StopPoint
 from .session import Session
-from .stop_text import WORDS, description
+from .stop_text import WORDS, description, select_program_frame
 
 
 class ArmedPoint:
@@ -137,8 +137,10 @@ class Stops:
 
     def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
         """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
-        stop = EventStop(self.session, process, self._next, events, condition=condition, lwp=lwp)
-        self._next += 1
+        # What a command runs to is not listed, and needs no number.
+        number = self._next if lwp is None else 0
+        self._next += lwp is None
+        stop = EventStop(self.session, process, number, events, condition=condition, lwp=lwp)
         self.all.append(stop)
         try:
             stop.arm(process)
@@ -177,8 +179,11 @@ class Stops:
         hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
         for point in hit:
             point.hit = False
+        # What a command runs to, the command shows.
+        shown = [point for point in hit if point.stop.lwp is None]
+        if shown:
+            self._describe(shown[0].stop, shown[0].process)
         if hit:
-            self._describe(hit[0].stop, hit[0].process)
             return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
@@ -190,6 +195,9 @@ class Stops:
         except EXPECTED as failure:
             text = f"{WORDS[stop.event]}. Details unknown: {message(failure)}"
         show(self.session.debugger, text)
+        with suppress(*EXPECTED):
+            if select_program_frame(self.session.debugger, stop.addresses()):
+                self.session.debugger.show_frame()
 
     def _arm(self, anew: bool) -> None:
         """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""

@@ -14,6 +14,7 @@ from typing import Callable, NamedTuple
 
 import gdb
 
+from . import output
 from .selecting import errors, language_c
 
 #: The function that returns where a breakpoint is in the selected inferior.
@@ -76,15 +77,17 @@ def places() -> Places:
 
 
 class Breakpoint(gdb.Breakpoint):
-    """A breakpoint in the selected inferior that gdb does not list."""
+    """A breakpoint in the selected inferior that gdb does not list. At each hit, `reached` returns whether to stop."""
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
+        self.reached = reached
         self.inferior_number = gdb.selected_inferior().num
         self._place = places().add(Place(self.inferior_number, address))
         # gdb evaluates it again in the language of this moment. In C, a number with `0x` has no other base.
         with language_c():
             super().__init__(f"*${FUNCTION}({self._place:#x})", gdb.BP_BREAKPOINT, internal=True)
-        self.silent = True
+        # In MI, a silent stop has no reason, frame and thread.
+        self.silent = not output.can_be_quiet()
 
     @errors()
     def delete(self) -> None:
@@ -92,19 +95,8 @@ class Breakpoint(gdb.Breakpoint):
         places().remove(self._place)
 
     def stop(self) -> bool:
-        return gdb.selected_inferior().num == self.inferior_number and self.is_reached()
-
-    def is_reached(self) -> bool:
-        """Whether to stop, in the inferior that it is for."""
-        return True
-
-
-class CheckedBreakpoint(Breakpoint):
-    """A breakpoint of which `reached` says at each hit whether to stop."""
-
-    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
-        self._reached = reached
-        super().__init__(address)
-
-    def is_reached(self) -> bool:
-        return self._reached()
+        """What gdb asks at each hit: whether to stop."""
+        stops = gdb.selected_inferior().num == self.inferior_number and self.reached()
+        if stops:
+            output.begin_quiet()
+        return stops

@@ -15,8 +15,8 @@ import gdb
 from openmp_core import debugger as core
 from openmp_core.errors import DebuggerError
 
-from . import running
-from .breakpoints import Breakpoint, CheckedBreakpoint
+from . import output, running
+from .breakpoints import Breakpoint
 from .selecting import errors, kept_selection, language_c, select
 
 #: The types whose sizes are wanted, and the pointer.
@@ -273,8 +273,7 @@ class Debugger(core.Debugger):
 
     @errors()
     def has_colours(self) -> bool:
-        # gdb leaves out what it writes to something else than a terminal.
-        return bool(gdb.parameter("style enabled"))
+        return output.has_colours()
 
     @errors()
     def words(self, text: str) -> list[str]:
@@ -297,7 +296,13 @@ class Debugger(core.Debugger):
 
     @errors()
     def select_thread(self, thread: core.Thread) -> None:
-        native(thread).switch()
+        chosen, before = native(thread), gdb.selected_thread()
+        if before is not None and before.ptid == chosen.ptid:
+            chosen.switch()
+            return
+        # The command tells front ends that use MI, which `switch` does not. What it prints at a terminal comes by `show_frame`.
+        with output.quiet():
+            gdb.execute(f"thread {chosen.inferior.num}.{chosen.num}")
 
     @contextmanager
     def selected(self, thread: core.Thread) -> Iterator[None]:
@@ -314,8 +319,14 @@ class Debugger(core.Debugger):
         return Frame(gdb.newest_frame())
 
     @errors()
+    def select_frame(self, frame: core.Frame) -> None:
+        assert isinstance(frame, Frame)
+        frame.frame.select()
+
+    @errors()
     def show_frame(self, from_tty: bool = False) -> None:
-        gdb.execute("frame", from_tty)
+        # In an event, gdb 18 prints a frame beside the records of MI.
+        gdb.write(gdb.execute("frame", from_tty, to_string=True))
 
     @errors()
     def is_true(self, expression: str) -> bool:
@@ -358,17 +369,17 @@ class Debugger(core.Debugger):
 
     @errors()
     def call_targets(self, start: int, end: int) -> list[int | None]:
-        instructions = gdb.selected_frame().architecture().disassemble(start, end - 1)
-        return targets_of(instruction["asm"] for instruction in instructions)
+        return targets_of(text for _, text in disassembled(start, end))
+
+    @errors()
+    def straight_to(self, start: int, end: int) -> int:
+        return next((address for address, text in disassembled(start, end) if is_jump(text)), end)
 
     # What runs.
 
     @errors()
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
-        breakpoint = Breakpoint(address) if reached is None else CheckedBreakpoint(address, reached)
-        if thread is not None:
-            breakpoint.thread = native(thread).global_num
-        return breakpoint
+    def break_at(self, address: int, reached: Callable[[], bool]) -> Breakpoint:
+        return Breakpoint(address, reached)
 
     @errors()
     def go_on(self) -> bool:
@@ -378,6 +389,19 @@ class Debugger(core.Debugger):
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)
         return running.run_for(inferior.inferior, seconds)
+
+
+def disassembled(start: int, end: int) -> list[tuple[int, str]]:
+    """The instructions from `start` to before `end`, with their addresses."""
+    if end <= start:
+        return []
+    return [(line["addr"], line["asm"]) for line in gdb.selected_frame().architecture().disassemble(start, end - 1)]
+
+
+def is_jump(instruction: str) -> bool:
+    """True for a call, a jump and a return, of x86-64 and of aarch64."""
+    word = instruction.split(maxsplit=1)[0]
+    return word.startswith(("call", "j", "ret", "loop", "b.", "cb", "tb")) or word in ("b", "bl", "blr", "br")
 
 
 def targets_of(instructions: Iterable[str]) -> list[int | None]:
