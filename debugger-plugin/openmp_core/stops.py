@@ -102,8 +102,9 @@ class EventStop:
         process.state.ran()
         if self.lwp is not None and thread.lwp != self.lwp:
             return False
-        counts = process.counts(thread.lwp)
-        if counts is None and point.condition is not None:
+        # Without a condition each hit counts. To ask the library is dear: it reads all threads.
+        counts = True if point.condition is None else process.counts(thread.lwp)
+        if counts is None:
             show(self.session.debugger, f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")
         if counts is False:
             return False

@@ -108,12 +108,15 @@ def tasks_here(pid: int) -> set[int]:
 
 def process_groups() -> dict[int, int]:
     """The process group of each process of the target, as far as gdbserver knows them."""
-    try:
+    found: dict[int, int] = {}
+    with suppress(gdb.error, ValueError):
         header, *rows = gdb.execute("info os procgroups", to_string=True).splitlines()
+        # Before it is the name of the group's leader, which may have blanks.
         column = header.index("pid", header.index("command"))
-        return {int(row[column:].split()[0]): int(row.split()[0]) for row in rows}
-    except (gdb.error, ValueError, IndexError):
-        return {}
+        for row in rows:
+            with suppress(ValueError, IndexError):
+                found[int(row[column:].split()[0])] = int(row.split()[0])
+    return found
 
 
 @contextmanager

@@ -424,6 +424,9 @@ fn debug_adapter() {
         let mut gdb = Command::new(&release.command)
             .args(["-nx", "-q", "-i", "dap", "-ex", &format!("source {}", plugin().display())])
             .args(["-ex", &format!("set openmp library {}", library().join("libompd.so").display())])
+            .args(["-ex", "set style enabled on"])
+            // Otherwise gdb has no colours at all.
+            .env("TERM", "xterm-256color")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -475,8 +478,11 @@ fn debug_adapter() {
         for thread in threads["threads"].as_array().expect("threads") {
             seen += &ask(&[("stackTrace", serde_json::json!({"threadId": thread["id"]}))]).to_string();
         }
+        let status = serde_json::json!({"expression": "openmp status", "context": "repl"});
+        let status = ask(&[("evaluate", status)]).to_string();
         ask(&[("disconnect", serde_json::json!({"terminateDebuggee": false}))]);
         gdb.wait().expect("it ends");
         assert!(seen.contains("#pragma omp parallel in outer_body") && seen.contains("waits: barrier"), "{seen}");
+        assert!(status.contains("level 2, 2 threads") && !status.contains("\\u001b"), "{status}");
     }
 }

@@ -119,6 +119,12 @@ class Hits(unittest.TestCase):
         self.assertTrue(self.hit())
         self.assertIn("1 hit)", self.world.run("break"))
 
+    def test_where_each_hit_counts_the_library_is_not_asked(self) -> None:
+        self.library.points = [point(PARALLEL_BEGIN, 0x9000, condition=None)]
+        self.world.run("break parallel-begin")
+        self.assertTrue(self.hit())
+        self.assertEqual(self.library.asked("ompdx_get_stop"), 0)
+
     def test_a_condition_is_evaluated(self) -> None:
         self.world.run("break parallel-begin if $_omp_level() == 2")
         self.assertFalse(self.hit())
