@@ -272,7 +272,7 @@ class Debugger(ABC):
 
     @abstractmethod
     def select_thread(self, thread: Thread) -> None:
-        """Selects a thread and its innermost frame."""
+        """Selects a thread and its innermost frame, as if the user did."""
 
     @abstractmethod
     def selected(self, thread: Thread) -> AbstractContextManager[None]:
@@ -287,6 +287,10 @@ class Debugger(ABC):
     @abstractmethod
     def newest_frame(self) -> Frame:
         """The innermost frame of the selected thread."""
+
+    @abstractmethod
+    def select_frame(self, frame: Frame) -> None:
+        """Selects a frame of the selected thread."""
 
     @abstractmethod
     def show_frame(self, from_tty: bool = False) -> None:
@@ -322,18 +326,26 @@ class Debugger(ABC):
     def call_targets(self, start: int, end: int) -> list[int | None]:
         """Where the calls in the code from `start` to before `end` lead, in order; `None` for an indirect call."""
 
+    @abstractmethod
+    def straight_to(self, start: int, end: int) -> int:
+        """The first call, jump or return in the code from `start` to before `end`; `end` without one."""
+
     # What runs.
 
     @abstractmethod
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: Thread | None = None) -> Breakpoint:
-        """Makes a silent breakpoint in the selected inferior that users do not see.
+    def break_at(self, address: int, reached: Callable[[], bool]) -> Breakpoint:
+        """Makes a breakpoint in the selected inferior, and in no other, that users do not see.
 
-        At each hit, `reached` returns whether to stop. With `thread`, only that thread hits it."""
+        At each hit, `reached` returns whether to stop. The debugger prints nothing of such a stop."""
 
     @abstractmethod
     def go_on(self) -> bool:
-        """Continues the process silently until it stops. Returns False if it has ended."""
+        """Continues all threads until one stops. Returns False if the process has ended.
+
+        The debugger prints why, except at breakpoints of `break_at`."""
 
     @abstractmethod
     def run_for(self, inferior: Inferior, seconds: float) -> Stopped:
-        """Continues the process for some time, or until something else stops it."""
+        """Continues the process for some time, or until something else stops it. Then the debugger prints why.
+
+        Raises `DebuggerError` if the debugger could not stop it."""

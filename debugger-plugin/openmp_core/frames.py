@@ -8,15 +8,20 @@ is. The debugger shows the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Generic, TypeVar, Union
 
 from .command import Command
 from .debugger import Frame
 from .errors import EXPECTED, CommandError, DebuggerError
+from .modules import is_system
 from .process import Json, Process, known
 from .selection import find_thread
 from .session import Session
+
+#: What stands for the name of a function that has none.
+UNKNOWN = "??"
 
 #: What the debugger has for a frame.
 F = TypeVar("F")
@@ -38,13 +43,11 @@ class Folded(Generic[F]):
     #: The function that the program has called.
     called: str | None = None
 
-    def title(self, own: str | int | None) -> str | int | None:
-        """The name of the frame; `own` is the debugger's."""
+    def title(self, own: str | None) -> str:
+        """The name of the frame; `own` is the debugger's, if it has one."""
         # Stripped runtimes have no names, but the program's call does.
-        function = own if isinstance(own, str) or self.called is None else self.called
-        if self.note is None:
-            return function
-        return f"{function if isinstance(function, str) else '??'} [{self.note}]"
+        function = own or self.called or UNKNOWN
+        return function if self.note is None else f"{function} [{self.note}]"
 
 
 @dataclass(frozen=True)
@@ -114,11 +117,51 @@ def label_of(frame: Json) -> str:
     return f"#pragma omp {construct} in {place}"
 
 
-def program_row(frame: F, frame_of: Callable[[F], Frame], own: dict[int, Json]) -> Plain[F] | Body[F] | None:
-    """A frame of the program, of which `own` has the records by address; `None` for a frame to be folded."""
+class Records:
+    """What the library says of the program's frames.
+
+    The stack of a task goes on in its generating task. But below it the thread may have the body of its
+    own region, which is not part of that stack. It is known by its function, which other stacks have."""
+
+    def __init__(self, process: Process, lwp: int, stack: Json) -> None:
+        self._debugger = process.debugger
+        self._own = by_address([frame for frame in stack["frames"] if frame.get("lwp") == lwp])
+        self._others = [by_address(other["frames"]) for other in process.report()["stacks"]]
+        #: Of all stacks, by the function.
+        self._by_function: dict[int, Json] | None = None
+
+    def find(self, pc: int) -> Json | None:
+        """The record of a frame; `None` for one that is not the program's."""
+        record = self._own.get(pc)
+        function = self._function(pc) if record is None else None
+        if function is None:
+            return record
+        if self._by_function is None:
+            known = {address: record for others in self._others for address, record in others.items()}
+            found = ((self._function(address), record) for address, record in known.items())
+            self._by_function = {start: record for start, record in found if start is not None}
+        return self._by_function.get(function)
+
+    def _function(self, pc: int) -> int | None:
+        """Where the function at an address begins, if it has debug information and is not the C library's."""
+        with suppress(DebuggerError):
+            if is_system(self._debugger.module_at(pc)):
+                return None
+            found = self._debugger.function_at(pc)
+            return None if found is None else found.start
+        return None
+
+
+def by_address(frames: list[Json]) -> dict[int, Json]:
+    """Frames of the report by their addresses."""
+    return {int(frame["address"], 16): frame for frame in frames if frame.get("lwp") and frame.get("address")}
+
+
+def program_row(frame: F, frame_of: Callable[[F], Frame], records: Records) -> Plain[F] | Body[F] | None:
+    """A frame of the program; `None` for a frame to be folded."""
     try:
         known_as = frame_of(frame)
-        record = own.get(known_as.pc)
+        record = records.find(known_as.pc)
         if record is None:
             return None
         is_body = record.get("construct") and not known_as.is_inline
@@ -155,7 +198,7 @@ class Folding:
 
     def _folded(self, process: Process, lwp: int, stack: Json, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]]:
         # What the debugger may refuse is asked first: nothing catches what it raises while it prints rows.
-        own = {int(f["address"], 16): f for f in stack["frames"] if f.get("lwp") == lwp and f.get("address")}
+        records = Records(process, lwp, stack)
         wait, role = waits_for(process, lwp), role_of(process, lwp)
         others = [frame for frame in stack["frames"] if frame.get("lwp") not in (None, lwp)]
         links = [(record, self._link(process, record)) for record in (others if self.continued else others[:1])]
@@ -167,7 +210,7 @@ class Folding:
             last: F | None = None
             for frame in frames:
                 last = frame
-                row = program_row(frame, frame_of, own)
+                row = program_row(frame, frame_of, records)
                 if row is None:
                     folded.append(frame)
                     continue

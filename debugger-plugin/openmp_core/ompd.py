@@ -90,6 +90,10 @@ class ThreadLabel(Structure):
     _fields_ = [("lwp", c_int64), ("label", c_char_p)]
 
 
+#: More columns than any text has. For the library, 0 is 80 columns.
+UNLIMITED = 0xFFFF
+
+
 class TextOptions(Structure):
     """`ompdx_text_options_t`."""
 

@@ -135,6 +135,10 @@ class Process:
         if running:
             verb = "thread is" if running == 1 else "threads are"
             raise NotNow(f"{running} {verb} running: stop the process first (`{self.debugger.how_to_stop}`).")
+        return self.opened()
+
+    def opened(self) -> c_void_p:
+        """The same as `space`. Raises `NotNow` in the user's words if there is no runtime."""
         try:
             return self.space()
         except OmpdError as failure:
@@ -161,7 +165,7 @@ class Process:
         return self._report[1]
 
     def text(self, view: str, width: int, verbose: bool, colour: bool) -> str:
-        """One view of it as text."""
+        """One view of it as text, for so many columns; 0 is without a limit."""
         space = self.held()
         threads = self.inferior.threads()
         labels = (ompd.ThreadLabel * max(len(threads), 1))()
@@ -170,7 +174,7 @@ class Process:
             mark = "*" if selected is not None and thread.lwp == selected.lwp else ""
             label.lwp = thread.lwp
             label.label = f"{mark}{thread.id}".encode()
-        options = ompd.TextOptions(width, verbose, colour, labels, len(threads))
+        options = ompd.TextOptions(width or ompd.UNLIMITED, verbose, colour, labels, len(threads))
         return self.library.text("ompdx_report_text", space, view.encode(), byref(options))
 
     def members(self, lwp: int) -> list[Member]:
@@ -261,6 +265,18 @@ class Process:
         """Whether what a thread has got to counts; `None` if that is not known.
 
         Raises `OmpdError` if the thread cannot be asked about."""
+        found = self._stop(lwp)
+        return None if found is None else found[1]
+
+    def event_at(self, lwp: int) -> str | None:
+        """What begins or ends at the place of a thread; `None` if nothing does.
+
+        Raises `OmpdError` if the thread cannot be asked about."""
+        found = self._stop(lwp)
+        return found[0] if found is not None and found[1] else None
+
+    def _stop(self, lwp: int) -> tuple[str, bool] | None:
+        """The event at the place of a thread, and whether it counts."""
         point, event, counts = c_uint64(), c_int(), c_int()
         try:
             with self.handle(lwp) as thread:
@@ -269,4 +285,4 @@ class Process:
             if failure.code != ompd.UNAVAILABLE:
                 raise
             return None
-        return bool(counts.value)
+        return EVENTS.get(event.value, "unknown"), bool(counts.value)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .command import Command
 from .debugger import Stopped
-from .errors import CommandError, OmpdError
+from .errors import CommandError, NotNow, OmpdError
 from .process import EVENTS, Process
 from .session import Session
-from .stepping import behind_prologue, body_of
-from .stop_text import OF_REGION, region_function, task_function
+from .stepping import begin_of_body
+from .stop_text import OF_REGION, region_function, select_program_frame, task_function
 from .stops import Stops
 
 
@@ -82,54 +82,78 @@ class Running(Command):
         self.stops = stops
         super().__init__(session)
 
-    def until(self, process: Process, events: tuple[str, ...]) -> str | None:
+    def until(self, process: Process, lwp: int, events: tuple[str, ...]) -> str | None:
         """Runs to one of the events in the selected thread. Returns it, or `None` after another stop."""
-        process.held()
-        process.runs()
-        lwp = self.session.selected_thread().lwp
         stop = self.stops.add(process, events, lwp=lwp)
         try:
-            alive = self.debugger.go_on()
-            if not alive:
-                self.show("The process has ended.")
+            if not self.debugger.go_on() or not stop.hits:
                 return None
-            if not stop.hits:
-                self.debugger.show_frame()
-                return None
+            select_program_frame(self.debugger, stop.addresses())
             return stop.event
         finally:
             self.stops.remove(stop)
+
+    def ready(self, process: Process) -> int:
+        """The kernel id of the selected thread, which stands still in a process that can run. Raises `NotNow` if not."""
+        process.opened()
+        process.runs()
+        thread = self.session.selected_thread()
+        if thread.is_running():
+            raise NotNow(f"Thread {thread.id} is running: stop it first (`{self.debugger.how_to_stop}`).")
+        return thread.lwp
 
 
 class Step(Running):
     """Run until the selected thread is in the next parallel region or task that it begins.
     Usage: openmp step
 
-    It stops at the first line of the region's or task's body. Breakpoints count meanwhile,
-    and so does Ctrl-C."""
+    It stops at the first line of the region's or task's body. All threads continue until
+    then, also in non-stop mode. Breakpoints count meanwhile, and so does Ctrl-C."""
 
     name = "step"
 
     def run(self, argument: str, from_tty: bool) -> None:
         process = self.process()
-        lwp = self.session.selected_thread().lwp
-        event = self.until(process, ("parallel-begin", "task-begin"))
-        if event is None:
-            return
-        try:
-            function = region_function(process, lwp) if event in OF_REGION else task_function(process, lwp)
-        except OmpdError:
+        lwp = self.ready(process)
+        events = ("parallel-begin", "task-begin")
+        # At a stop where one begins, that one is meant.
+        event = process.event_at(lwp)
+        function = self.body(process, lwp, event) if event in events else None
+        if function is None:
+            event = self.until(process, lwp, events)
+            if event is None:
+                return
+            function = self.body(process, lwp, event)
+        if function is None:
             self.show("The runtime does not tell which function is the body: the process is where it begins.")
             self.debugger.show_frame()
             return
-        target = behind_prologue(self.debugger, body_of(self.debugger, function))
-        body = self.debugger.break_at(target, thread=self.session.selected_thread())
+        if self.run_to(begin_of_body(self.debugger, function), lwp):
+            self.debugger.show_frame()
+
+    @staticmethod
+    def body(process: Process, lwp: int, event: str | None) -> int | None:
+        """The function of the body that begins; `None` if it is unknown."""
         try:
-            self.debugger.go_on()
+            return region_function(process, lwp) if event in OF_REGION else task_function(process, lwp)
+        except OmpdError:
+            return None
+
+    def run_to(self, address: int, lwp: int) -> bool:
+        """Runs until a thread is at an address. False after another stop."""
+        hits: list[int] = []
+
+        def reached() -> bool:
+            if self.session.selected_thread().lwp == lwp:
+                hits.append(lwp)
+            return bool(hits)
+
+        breakpoint = self.debugger.break_at(address, reached)
+        try:
+            return self.debugger.go_on() and bool(hits)
         finally:
-            if body.is_valid():
-                body.delete()
-        self.debugger.show_frame()
+            if breakpoint.is_valid():
+                breakpoint.delete()
 
 
 class Until(Running):
@@ -144,42 +168,61 @@ class Until(Running):
     def run(self, argument: str, from_tty: bool) -> None:
         if argument.split() != ["barrier"]:
             raise CommandError(f"Usage: {self.usage()}")
-        if self.until(self.process(), ("barrier-begin",)) is not None:
+        process = self.process()
+        if self.until(process, self.ready(process), ("barrier-begin",)) is not None:
             self.debugger.show_frame()
+
+
+def seconds(text: str) -> float:
+    """A time that a user has typed. Raises `ValueError`."""
+    found = float(text)
+    if not 0.01 <= found <= 86400:
+        raise ValueError(text)
+    return found
 
 
 class Catch(Command):
     """Run until the process hangs.
-    Usage: openmp catch deadlock [SECONDS]
+    Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]
 
-    Every SECONDS (1 if not given) the process is stopped for a moment. When two looks at
+    Every SECONDS (1 if not given) the process is stopped for a moment. After LIMIT seconds
+    without a verdict it stays stopped; without LIMIT, it continues until it ends. When two looks at
     it find the same threads at the same places with the same verdict, it stays stopped,
     and the verdict is shown: DEADLOCK, or SUSPECT if something from outside of the process
     may still end it. Breakpoints count meanwhile, and so does Ctrl-C."""
 
     name = "catch"
-    words = ("deadlock",)
+    words = ("deadlock", "-limit")
 
     def run(self, argument: str, from_tty: bool) -> None:
         words = argument.split()
+        limit = interval = 0.0
         try:
-            interval = float(words[1]) if len(words) > 1 else 1.0
-        except ValueError:
-            interval = 0.0
-        if words[:1] != ["deadlock"] or len(words) > 2 or not 0.01 <= interval <= 86400:
+            if words[1:2] == ["-limit"]:
+                limit = seconds(words[2])
+                del words[1:3]
+            interval = seconds(words[1]) if len(words) > 1 else 1.0
+        except (IndexError, ValueError):
+            words = []
+        if words[:1] != ["deadlock"] or len(words) > 2:
             raise CommandError(f"Usage: {self.usage()}")
         process = self.process()
         self.session.selected_thread()
         process.runs()
         before: set[tuple[object, ...]] = set()
+        ran = 0.0
         while True:
             found = self.verdicts(process)
             if found & before:
                 self.show_view(process, "waits")
                 return
             before = found
-            if not self.run_for(process, interval):
+            if limit and ran >= limit:
+                self.show(f"No deadlock was found in {limit:g} seconds. The process is stopped.")
                 return
+            if self.debugger.run_for(process.inferior, interval) is not Stopped.TIME:
+                return
+            ran += interval
 
     @staticmethod
     def verdicts(process: Process) -> set[tuple[object, ...]]:
@@ -192,12 +235,3 @@ class Catch(Command):
             (verdict["verdict"], verdict["situation"], *((lwp, places.get(lwp)) for lwp in verdict["threads"]))
             for verdict in report["verdicts"]
         }
-
-    def run_for(self, process: Process, seconds: float) -> bool:
-        """Lets the process run for some time. False if it has stopped by itself."""
-        stopped = self.debugger.run_for(process.inferior, seconds)
-        if stopped is Stopped.ENDED:
-            self.show("The process has ended.")
-        elif stopped is Stopped.OTHER:
-            self.debugger.show_frame()
-        return stopped is Stopped.TIME

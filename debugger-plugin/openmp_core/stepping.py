@@ -32,3 +32,19 @@ def behind_prologue(debugger: Debugger, function: int) -> int:
         return function
     entries = debugger.line_entries(found.start, found.end, source.file)
     return min((address for address, line in entries if line and address > function), default=function)
+
+
+def begin_of_body(debugger: Debugger, function: int) -> int:
+    """Where the body of a construct begins that the runtime calls a function for.
+
+    Unoptimised code of gcc loads shared variables behind the prologue, at the line of the construct."""
+    body = body_of(debugger, function)
+    behind = behind_prologue(debugger, body)
+    found = debugger.function_at(body)
+    lines = [debugger.source_at(address) for address in (body, behind)]
+    if found is None or lines[0] is None or lines[0] != lines[1]:
+        return behind
+    entries = debugger.line_entries(behind, found.end, lines[0].file)
+    end = min((address for address, line in entries if line and line != lines[0].line), default=found.end)
+    # A loop of the construct may have no iteration for this thread: what is behind a jump may not be executed.
+    return debugger.straight_to(behind, end)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ctypes import byref
 from typing import Callable
 
 from . import ompd
 from .debugger import Debugger, Frame
-from .errors import OmpdError
+from .errors import DebuggerError, OmpdError
 from .functions import Query
+from .modules import is_system
 from .process import Process
 from .session import Session
 
@@ -48,20 +50,38 @@ def description(session: Session, process: Process, event: str, addresses: list[
     return "\n  ".join(lines)
 
 
-def source_place(debugger: Debugger, addresses: list[int]) -> str | None:
-    """The innermost place of the selected thread in code with source, outside of the libraries with these addresses.
+def program_frame(debugger: Debugger, addresses: list[int]) -> Frame | None:
+    """The innermost frame of the selected thread in code with source, outside of the libraries with these addresses.
 
-    A runtime may have source too."""
+    A runtime and the C library may have source too."""
     runtimes = {debugger.module_at(address) for address in addresses} - {None}
     frame: Frame | None = debugger.newest_frame()
     for _ in range(32):
         if frame is None:
             return None
         source = frame.source()
-        if source is not None and source.line and debugger.module_at(frame.pc) not in runtimes:
-            return f"{frame.name or '??'} ({source.file}:{source.line})"
+        module = debugger.module_at(frame.pc)
+        if source is not None and source.line and module not in runtimes and not is_system(module):
+            return frame
         frame = frame.older()
     return None
+
+
+def select_program_frame(debugger: Debugger, addresses: list[int]) -> bool:
+    """Selects that frame. False if there is none, or if the debugger refuses."""
+    with suppress(DebuggerError):
+        frame = program_frame(debugger, addresses)
+        if frame is not None:
+            debugger.select_frame(frame)
+            return True
+    return False
+
+
+def source_place(debugger: Debugger, addresses: list[int]) -> str | None:
+    """The place of that frame."""
+    frame = program_frame(debugger, addresses)
+    source = frame.source() if frame is not None else None
+    return f"{frame.name or '??'} ({source.file}:{source.line})" if frame is not None and source is not None else None
 
 
 def asked(ask: Callable[[], object]) -> str:

@@ -10,7 +10,7 @@ from .debugger import Breakpoint, Inferior
 from .errors import EXPECTED, CommandError, DebuggerError, NotNow, OmpdError, message
 from .process import Process, StopPoint
 from .session import Session
-from .stop_text import WORDS, description
+from .stop_text import WORDS, description, select_program_frame
 
 
 class ArmedPoint:
@@ -21,16 +21,19 @@ class ArmedPoint:
         #: In which it is.
         self.process = process
         self.point = point
+        #: A thread has stopped there, and the debugger has not reported it yet.
+        self.hit = False
         self.breakpoint: Breakpoint = process.debugger.break_at(point.address, self.reached)
 
     def reached(self) -> bool:
         """A thread is there: whether to stop."""
         try:
-            return self.stop.reached(self.process, self.point)
+            self.hit = self.stop.reached(self.process, self.point)
         except EXPECTED as failure:
             # To go on would be to miss it.
             show(self.process.debugger, f"Stop {self.stop.number}: whether it counts is not known: {failure}")
-            return True
+            self.hit = True
+        return self.hit
 
 
 class EventStop:
@@ -99,8 +102,9 @@ class EventStop:
         process.state.ran()
         if self.lwp is not None and thread.lwp != self.lwp:
             return False
-        counts = process.counts(thread.lwp)
-        if counts is None and point.condition is not None:
+        # Without a condition each hit counts. To ask the library is dear: it reads all threads.
+        counts = True if point.condition is None else process.counts(thread.lwp)
+        if counts is None:
             show(self.session.debugger, f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")
         if counts is False:
             return False
@@ -134,8 +138,10 @@ class Stops:
 
     def add(self, process: Process, events: tuple[str, ...], condition: str = "", lwp: int | None = None) -> EventStop:
         """A new one; it is armed at once if there is a runtime, and else when one is loaded."""
-        stop = EventStop(self.session, process, self._next, events, condition=condition, lwp=lwp)
-        self._next += 1
+        # What a command runs to is not listed, and needs no number.
+        number = self._next if lwp is None else 0
+        self._next += lwp is None
+        stop = EventStop(self.session, process, number, events, condition=condition, lwp=lwp)
         self.all.append(stop)
         try:
             stop.arm(process)
@@ -169,12 +175,17 @@ class Stops:
 
     def stopped(self, breakpoints: Iterable[Breakpoint]) -> None:
         """The selected inferior has stopped, at these breakpoints, if any."""
-        for breakpoint in breakpoints:
-            for stop in self.all:
-                for point in stop.armed:
-                    if point.breakpoint is breakpoint:
-                        self._describe(stop, point.process)
-                        return
+        reported = list(breakpoints)
+        # A debugger may also report breakpoints at the same address that did not stop.
+        hit = [point for stop in self.all for point in stop.armed if point.hit and any(point.breakpoint is one for one in reported)]
+        for point in hit:
+            point.hit = False
+        # What a command runs to, the command shows.
+        shown = [point for point in hit if point.stop.lwp is None]
+        if shown:
+            self._describe(shown[0].stop, shown[0].process)
+        if hit:
+            return
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
 
@@ -185,6 +196,9 @@ class Stops:
         except EXPECTED as failure:
             text = f"{WORDS[stop.event]}. Details unknown: {message(failure)}"
         show(self.session.debugger, text)
+        with suppress(*EXPECTED):
+            if select_program_frame(self.session.debugger, stop.addresses()):
+                self.session.debugger.show_frame()
 
     def _arm(self, anew: bool) -> None:
         """Arms stops in the selected inferior: those that are not armed there, or all if `anew`."""

@@ -54,7 +54,9 @@ class Apply(Command):
     Usage: openmp apply TEAM[.NUMBERS] COMMAND
 
       openmp apply 2 {frames}         all threads of team 2
-      openmp apply 2.0-3,6 {locals}   some of them"""
+      openmp apply 2.0-3,6 {locals}   some of them
+
+    A command may let the process run. Threads that have ended then are left out."""
 
     name = "apply"
 
@@ -63,9 +65,12 @@ class Apply(Command):
         if not command.strip():
             raise CommandError(f"A team and a command are wanted. Usage: {self.usage()}")
         process = self.process()
-        threads = members_of(process, team)
-        lwps = {thread.lwp: thread for thread in threads}
-        for lwp, thread in lwps.items():
+        lwps = [thread.lwp for thread in members_of(process, team)]
+        for lwp in lwps:
+            thread = process.state.thread(lwp) if process.inferior.pid else None
+            if thread is None:
+                self.show(f"\nLWP {lwp} has ended.")
+                continue
             with self.debugger.selected(thread):
                 places = ", ".join(f"thread {m.number} of team {m.team}" for m in process.members(lwp))
                 self.show(f"\nThread {thread.id} (LWP {lwp}), {places}:")

@@ -29,21 +29,53 @@ pub struct Gdb {
     before: Vec<String>,
 }
 
+/// A gdb of this machine.
+#[derive(Debug, Clone)]
+pub struct GdbRelease {
+    /// What runs it.
+    pub command: PathBuf,
+    /// 13 for 13.1.
+    pub version: u32,
+}
+
+/// The gdb of this machine, and those that `ci/fetch gdb` gets; says on standard error why others are missing.
+pub fn gdbs() -> Vec<GdbRelease> {
+    let runtimes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/runtimes");
+    let mut found = Vec::new();
+    for command in [PathBuf::from("gdb"), runtimes.join("gdb-trixie/gdb"), runtimes.join("gdb-sid/gdb")] {
+        match version_of(&command) {
+            Ok(version) => found.push(GdbRelease { command, version }),
+            Err(why) => Skip::because(format!("{why}; \"ci/fetch gdb\" gets newer ones")).show(),
+        }
+    }
+    found
+}
+
+/// The newest gdb of this machine, if it has at least this version.
+///
+/// # Errors
+/// The reason why there is none.
+pub fn newest(version: u32) -> Result<GdbRelease, Skip> {
+    let newest = gdbs().into_iter().max_by_key(|release| release.version);
+    match newest {
+        Some(release) if release.version >= version => Ok(release),
+        Some(release) => Err(Skip::because(format!("gdb {version} is wanted; the newest here is {}", release.version))),
+        None => Err(Skip::because("there is no gdb here")),
+    }
+}
+
+fn version_of(command: &Path) -> Result<u32, String> {
+    let done = Command::new(command).args(["-nx", "-batch", "-ex", "python print(gdb.VERSION)"]).output();
+    let done = done.map_err(|why| format!("{} cannot be run: {why}", command.display()))?;
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
+    let version = digits.and_then(|digits| digits.parse().ok());
+    version.ok_or_else(|| format!("{} says {text:?} of its version", command.display()))
+}
+
 /// The plugin as it lies in the source tree.
 pub fn plugin() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("gdb/openmp.py")
-}
-
-/// The version of gdb: 13 for 13.1.
-///
-/// # Errors
-/// The reason why it is not known.
-pub fn version() -> Result<u32, Skip> {
-    available()?;
-    let done = Command::new("gdb").args(["-nx", "-batch", "-ex", "python print(gdb.VERSION)"]).output();
-    let text = done.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
-    let digits = text.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty());
-    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| Skip::because(format!("gdb is of version {text:?}")))
 }
 
 /// Whether there is a gdbserver.
@@ -78,6 +110,20 @@ impl Gdb {
         let mut command = Command::new("gdb");
         command.args(["-nx", "-batch", "-ex", "set pagination off", "-ex", "set width 0"]).stdin(Stdio::null());
         Gdb { command, before: Vec::new() }
+    }
+
+    /// The same by another gdb.
+    #[must_use]
+    pub fn by(self, release: &GdbRelease) -> Gdb {
+        let mut command = Command::new(&release.command);
+        command.args(self.command.get_args()).stdin(Stdio::null());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        Gdb { command, before: self.before }
     }
 
     /// Without the plugin, and without a target. After so many seconds it is ended.

@@ -13,66 +13,14 @@ from typing import Callable
 import gdb
 
 from openmp_core import debugger as core
-from openmp_core.errors import DebuggerError, NoSuchName
+from openmp_core.errors import DebuggerError
 
-from . import running
+from . import output, running
+from .breakpoints import Breakpoint
+from .selecting import errors, kept_selection, language_c, select
 
 #: The types whose sizes are wanted, and the pointer.
 C_TYPES = ("char", "short", "int", "long", "long long")
-
-
-@contextmanager
-def errors() -> Iterator[None]:
-    """Has gdb's errors raised as the core's. For methods, it is a decorator."""
-    try:
-        yield
-    except RuntimeError as failure:
-        text = str(failure)
-        # For a thread or inferior that is gone, gdb raises no error of its own.
-        if not isinstance(failure, gdb.error) and not text.endswith("no longer exists."):
-            raise
-        raise (NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)) from failure
-
-
-@contextmanager
-def kept_selection() -> Iterator[None]:
-    """Selects afterwards the thread and frame that were selected before."""
-    before = gdb.selected_thread()
-    frame: gdb.Frame | None = None
-    try:
-        if before is not None and before.is_stopped():
-            frame = gdb.selected_frame()
-    except gdb.error:
-        pass  # A thread without registers has no frame.
-    try:
-        yield
-    finally:
-        if before is not None and before.is_valid():
-            before.switch()
-            if frame is not None and frame.is_valid():
-                frame.select()
-
-
-def select(thread: gdb.InferiorThread) -> None:
-    """Selects a thread. If it is selected, its frame stays as it is."""
-    before = gdb.selected_thread()
-    # To switch to it would select its innermost frame.
-    if before is None or before.ptid != thread.ptid:
-        thread.switch()
-
-
-@contextmanager
-def language_c() -> Iterator[None]:
-    """Has gdb understand C: otherwise expressions and type names are in the selected frame's language."""
-    before = gdb.parameter("language")
-    if before == "c":
-        yield
-        return
-    gdb.execute("set language c", to_string=True)
-    try:
-        yield
-    finally:
-        gdb.execute(f"set language {before}", to_string=True)
 
 
 class Thread(core.Thread):
@@ -293,29 +241,6 @@ def native(thread: core.Thread) -> gdb.InferiorThread:
     return thread.thread
 
 
-class Breakpoint(gdb.Breakpoint):
-    """A breakpoint that gdb does not list."""
-
-    def __init__(self, address: int) -> None:
-        super().__init__(f"*{address:#x}", gdb.BP_BREAKPOINT, internal=True)
-        self.silent = True
-
-    @errors()
-    def delete(self) -> None:
-        super().delete()
-
-
-class CheckedBreakpoint(Breakpoint):
-    """A breakpoint of which `reached` says at each hit whether to stop."""
-
-    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
-        super().__init__(address)
-        self.reached = reached
-
-    def stop(self) -> bool:
-        return self.reached()
-
-
 class Debugger(core.Debugger):
     """This gdb."""
 
@@ -348,8 +273,7 @@ class Debugger(core.Debugger):
 
     @errors()
     def has_colours(self) -> bool:
-        # gdb leaves out what it writes to something else than a terminal.
-        return bool(gdb.parameter("style enabled"))
+        return output.has_colours()
 
     @errors()
     def words(self, text: str) -> list[str]:
@@ -372,7 +296,13 @@ class Debugger(core.Debugger):
 
     @errors()
     def select_thread(self, thread: core.Thread) -> None:
-        native(thread).switch()
+        chosen, before = native(thread), gdb.selected_thread()
+        if before is not None and before.ptid == chosen.ptid:
+            chosen.switch()
+            return
+        # The command tells front ends that use MI, which `switch` does not. What it prints at a terminal comes by `show_frame`.
+        with output.quiet():
+            gdb.execute(f"thread {chosen.inferior.num}.{chosen.num}")
 
     @contextmanager
     def selected(self, thread: core.Thread) -> Iterator[None]:
@@ -389,8 +319,14 @@ class Debugger(core.Debugger):
         return Frame(gdb.newest_frame())
 
     @errors()
+    def select_frame(self, frame: core.Frame) -> None:
+        assert isinstance(frame, Frame)
+        frame.frame.select()
+
+    @errors()
     def show_frame(self, from_tty: bool = False) -> None:
-        gdb.execute("frame", from_tty)
+        # In an event, gdb 18 prints a frame beside the records of MI.
+        gdb.write(gdb.execute("frame", from_tty, to_string=True))
 
     @errors()
     def is_true(self, expression: str) -> bool:
@@ -433,17 +369,17 @@ class Debugger(core.Debugger):
 
     @errors()
     def call_targets(self, start: int, end: int) -> list[int | None]:
-        instructions = gdb.selected_frame().architecture().disassemble(start, end - 1)
-        return targets_of(instruction["asm"] for instruction in instructions)
+        return targets_of(text for _, text in disassembled(start, end))
+
+    @errors()
+    def straight_to(self, start: int, end: int) -> int:
+        return next((address for address, text in disassembled(start, end) if is_jump(text)), end)
 
     # What runs.
 
     @errors()
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
-        breakpoint = Breakpoint(address) if reached is None else CheckedBreakpoint(address, reached)
-        if thread is not None:
-            breakpoint.thread = native(thread).global_num
-        return breakpoint
+    def break_at(self, address: int, reached: Callable[[], bool]) -> Breakpoint:
+        return Breakpoint(address, reached)
 
     @errors()
     def go_on(self) -> bool:
@@ -453,6 +389,19 @@ class Debugger(core.Debugger):
     def run_for(self, inferior: core.Inferior, seconds: float) -> core.Stopped:
         assert isinstance(inferior, Inferior)
         return running.run_for(inferior.inferior, seconds)
+
+
+def disassembled(start: int, end: int) -> list[tuple[int, str]]:
+    """The instructions from `start` to before `end`, with their addresses."""
+    if end <= start:
+        return []
+    return [(line["addr"], line["asm"]) for line in gdb.selected_frame().architecture().disassemble(start, end - 1)]
+
+
+def is_jump(instruction: str) -> bool:
+    """True for a call, a jump and a return, of x86-64 and of aarch64."""
+    word = instruction.split(maxsplit=1)[0]
+    return word.startswith(("call", "j", "ret", "loop", "b.", "cb", "tb")) or word in ("b", "bl", "blr", "br")
 
 
 def targets_of(instructions: Iterable[str]) -> list[int | None]:

@@ -6,6 +6,7 @@ import gdb
 
 from openmp_core import Plugin
 
+from . import output
 from .debugger import Debugger, Inferior
 
 
@@ -19,6 +20,8 @@ class Events:
         events.cont.connect(lambda event: self._ran(event.inferior_thread))
         for name in ("stop", "inferior_call", "memory_changed", "register_changed"):
             getattr(events, name).connect(lambda _: self._ran(None))
+        # gdb has printed the stop before.
+        events.stop.connect(lambda _: output.end_quiet())
         # Behind the count of stops: what the plugin asks then is answered anew.
         events.stop.connect(lambda event: plugin.stopped(getattr(event, "breakpoints", [])))
         events.new_objfile.connect(self._new_objfile)

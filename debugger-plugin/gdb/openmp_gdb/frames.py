@@ -17,20 +17,37 @@ from openmp_core.session import PREFIX
 from .debugger import Frame
 
 
-class Folded(FrameDecorator):
+class Hidden(FrameDecorator):
+    """A frame of the runtime. gdb prints it indented, or not at all."""
+
+    def __init__(self, frame: FrameDecorator) -> None:
+        super().__init__(frame)
+        self._frame = frame
+
+    def name(self) -> str | None:
+        """Its name, if gdb has one. Without one, decorators of gdb 10 to 15 return the address, and of gdb 16 `???`."""
+        own = self._frame.function()
+        special = isinstance(own, str) and own.startswith("<")
+        return own if special else self.inferior_frame().name()
+
+    def function(self) -> str:
+        return self.name() or core.UNKNOWN
+
+
+class Folded(Hidden):
     """The outermost of some frames of the runtime, which stands for all of them."""
 
     def __init__(self, row: core.Folded[FrameDecorator]) -> None:
         super().__init__(row.frames[-1])
         self._row = row
 
-    # The stubs know neither that what is elided are decorators, nor that addresses stand for names.
+    # The stubs do not know that what is elided are decorators.
     def elided(self) -> Iterator[FrameDecorator] | None:  # type: ignore[override]
-        hidden = self._row.frames[:-1]
+        hidden = [Hidden(frame) for frame in self._row.frames[:-1]]
         return iter(hidden) if hidden else None
 
-    def function(self) -> str | int | None:  # type: ignore[override]
-        return self._row.title(super().function())
+    def function(self) -> str:
+        return self._row.title(self.name())
 
 
 class Body(FrameDecorator):

@@ -11,37 +11,48 @@ from contextlib import contextmanager, suppress
 import gdb
 
 from openmp_core.debugger import Stopped
+from openmp_core.errors import DebuggerError
+
+from . import output
 
 #: Seconds within which a process that is interrupted stops.
 PATIENCE = 5.0
 
 
 def go_on() -> bool:
-    """Lets the process run until it stops again. False if it has ended."""
-    try:
-        quiet = gdb.parameter("suppress-cli-notifications") is not None
-    except RuntimeError:
-        quiet = False  # That is not in gdb 10 and 11: there the stop is printed.
-    gdb.execute("with suppress-cli-notifications on -- continue" if quiet else "continue", to_string=True)
+    """Lets all threads run until one stops. False if the process has ended."""
+    gdb.execute(command())
+    return is_alive()
+
+
+def command() -> str:
+    """The command that lets all threads run."""
+    return "continue -a" if gdb.parameter("non-stop") else "continue"
+
+
+def is_alive() -> bool:
+    """True if the selected process is still there."""
     return gdb.selected_inferior().pid != 0 and gdb.selected_thread() is not None
 
 
 def run_for(inferior: gdb.Inferior, seconds: float) -> Stopped:
     """Lets the process run for some time, if nothing stops it before."""
+    if gdb.parameter("non-stop"):
+        raise DebuggerError("That takes all-stop mode (`set non-stop off`, before the process is there).")
+    is_local = interrupted_here(inferior)
     why: list[gdb.StopEvent] = []
-    over = threading.Event()
+    over, sent = threading.Event(), threading.Event()
 
     def complain() -> None:
-        # gdbserver interrupts the process group that the process leads: nothing happens if it leads none.
         # gdb keeps back its own output meanwhile.
         if not over.wait(PATIENCE):
-            os.write(2, b"The process was to stop for a moment, and does not. If gdbserver is attached to it, send it SIGINT.\n")
+            os.write(2, b"The process was to stop for a moment, and does not. Send it SIGINT.\n")
 
     def interrupt() -> None:
         if over.wait(seconds):
             return
-        connection = getattr(inferior, "connection", None)
-        if connection is not None and connection.type == "native":
+        sent.set()
+        if is_local:
             # gdb would do the same through its queue, but nothing may be left there when gdb ends.
             with suppress(ProcessLookupError):
                 os.kill(inferior.pid, signal.SIGINT)
@@ -56,16 +67,56 @@ def run_for(inferior: gdb.Inferior, seconds: float) -> Stopped:
     timer.start()
     signal.pthread_sigmask(signal.SIG_SETMASK, masked)
     try:
-        with stopped_by_sigint():
-            alive = go_on()
+        with stopped_by_sigint(), output.kept_back() as kept:
+            gdb.execute(command())
     finally:
         over.set()
         timer.join()
         gdb.events.stop.disconnect(why.append)
-    if not alive:
-        return Stopped.ENDED
-    ours = any(isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT" for event in why)
-    return Stopped.TIME if ours else Stopped.OTHER
+    # Without that, the user has pressed Ctrl-C.
+    if sent.is_set() and is_alive() and any(isinstance(event, gdb.SignalEvent) and event.stop_signal == "SIGINT" for event in why):
+        return Stopped.TIME
+    gdb.write(kept.text)
+    return Stopped.OTHER if is_alive() else Stopped.ENDED
+
+
+def interrupted_here(inferior: gdb.Inferior) -> bool:
+    """True if a signal of this process stops the inferior, False if gdbserver can do it.
+
+    gdbserver interrupts the process group that the process leads. Raises `DebuggerError` if it leads none."""
+    connection = getattr(inferior, "connection", None)
+    if connection is not None and connection.type == "native":
+        return True
+    # With the same threads, it is the same process: gdbserver runs on this machine.
+    if tasks_here(inferior.pid) == {thread.ptid[1] for thread in inferior.threads()}:
+        return True
+    if process_groups().get(inferior.pid, inferior.pid) != inferior.pid:
+        raise DebuggerError(
+            f"gdbserver cannot stop process {inferior.pid} for a moment: it interrupts process groups, and the process leads none. "
+            "Start the program by `setsid`."
+        )
+    return False
+
+
+def tasks_here(pid: int) -> set[int]:
+    """The threads of the process that has this number on this machine."""
+    try:
+        return {int(name) for name in os.listdir(f"/proc/{pid}/task")}
+    except OSError:
+        return set()
+
+
+def process_groups() -> dict[int, int]:
+    """The process group of each process of the target, as far as gdbserver knows them."""
+    found: dict[int, int] = {}
+    with suppress(gdb.error, ValueError):
+        header, *rows = gdb.execute("info os procgroups", to_string=True).splitlines()
+        # Before it is the name of the group's leader, which may have blanks.
+        column = header.index("pid", header.index("command"))
+        for row in rows:
+            with suppress(ValueError, IndexError):
+                found[int(row[column:].split()[0])] = int(row.split()[0])
+    return found
 
 
 @contextmanager

@@ -1,5 +1,5 @@
-//! The ways by which gdb gets the plugin, without anything of the source tree: installed, so that gdb loads it by itself, and as a
-//! package of Python's.
+//! The ways by which gdb gets the plugin, without anything of the source tree: installed, so that gdb loads it when it starts, and as
+//! a package of Python's.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,29 +34,52 @@ fn doctor(gdb: Gdb, prefix: &Path) -> String {
     printed[2].clone()
 }
 
-#[test]
-fn installed_it_is_loaded_with_the_runtime() {
-    if !has_gdb() {
-        return;
+/// A data directory for gdb that is like its own, for `install` to write to.
+fn data_directory(at: &Path) {
+    let said = Command::new("gdb").args(["-nx", "-batch", "-ex", "show data-directory"]).output().expect("gdb runs");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let own = PathBuf::from(said.split('"').nth(1).expect("a directory"));
+    // These are folders, and all else in them is a link.
+    for folder in ["", "python", "python/gdb", "python/gdb/command"] {
+        std::fs::create_dir_all(at.join(folder)).expect("a folder");
+        for file in std::fs::read_dir(own.join(folder)).expect("a folder of gdb") {
+            let file = file.expect("a file").path();
+            let link = at.join(folder).join(file.file_name().expect("a name"));
+            if !["python", "gdb", "command"].iter().any(|name| link.ends_with(name)) {
+                std::os::unix::fs::symlink(file, link).expect("a link");
+            }
+        }
     }
+}
+
+/// Runs an `install`, and checks that a gdb with this data directory has the commands before and after it runs a program.
+fn installs(install: &Path) {
     let prefix = tempfile::tempdir().expect("a directory");
     let data = prefix.path().join("gdb-data");
-    let installed = Command::new(plugin().join("install"))
+    data_directory(&data);
+    let installed = Command::new(install)
         .arg("--prefix")
         .arg(prefix.path())
         .arg("--gdb-data")
         .arg(&data)
         .arg("--library")
         .arg(library().join("libompd.so"))
-        .arg(libgomp())
         .output()
         .expect("the script runs");
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-    let gdb = Gdb::bare()
-        .first(format!("add-auto-load-scripts-directory {}", data.join("auto-load").display()))
-        .first(format!("add-auto-load-safe-path {}", prefix.path().display()));
-    let text = doctor(gdb, prefix.path());
+    let gdb = || Gdb::bare().argument("--data-directory").argument(&data);
+    let printed = gdb().run(&["openmp break parallel-begin", "help openmp status"]).expect("gdb runs");
+    assert!(printed[0].contains("Stop 1  parallel-begin  (waits for a runtime to be loaded"), "{printed:#?}");
+    assert!(printed[1].contains("Usage: openmp status"), "{printed:#?}");
+    let text = doctor(gdb(), prefix.path());
     assert!(text.contains(&format!("from {}", prefix.path().join("lib/libompd.so").display())), "{text}");
+}
+
+#[test]
+fn installed_it_is_loaded_when_gdb_starts() {
+    if has_gdb() {
+        installs(&plugin().join("install"));
+    }
 }
 
 #[test]
@@ -91,6 +114,10 @@ fn an_sdist_is_whole() {
         .expect("python3 runs");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let archive = sdist.join(String::from_utf8_lossy(&built.stdout).trim());
+    let unpacked = Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&sdist).status().expect("tar runs");
+    assert!(unpacked.success());
+    let folder = archive.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".tar.gz"));
+    installs(&sdist.join(folder.expect("an archive")).join("install"));
     match pip_install(&site, archive.as_os_str()) {
         Ok(()) => brings_its_library(&site),
         Err(why) => skip_unless_ours(&why),
@@ -173,10 +200,4 @@ fn through_links_it_finds_the_library_beside_the_files() {
     let gdb = Gdb::bare().variable("PYTHONPATH", Some(&links)).first("python import openmp_gdb; openmp_gdb.register()");
     let text = doctor(gdb, &links);
     assert!(text.contains(&format!("from {}", installed.display())), "{text}");
-}
-
-/// The system's libgomp, as the linker of gcc names it.
-fn libgomp() -> PathBuf {
-    let named = Command::new("gcc").arg("-print-file-name=libgomp.so.1").output().expect("gcc runs");
-    PathBuf::from(String::from_utf8_lossy(&named.stdout).trim())
 }

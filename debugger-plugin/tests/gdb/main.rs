@@ -3,8 +3,11 @@
 mod common;
 mod errors;
 mod following;
+mod front_ends;
+mod inferiors;
 mod loading;
 mod situations;
+mod stepping;
 mod stops;
 mod threads;
 mod truth;

@@ -35,6 +35,7 @@ ARGUMENTS = {
     "size": 8,
     "seconds": 0.01,
     "from_tty": False,
+    "frame": adapter.Frame(Refusing()),
     "reached": None,
 }
 

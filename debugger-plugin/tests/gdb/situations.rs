@@ -391,7 +391,9 @@ fn stops(begun: Begun) {
             wrong.extend(missing.map(|part| format!("{what}: {command}: {part} is wanted: {text}")));
         }
         // Where a runtime has no such places, that is said.
-        if !(printed[9].contains("#0") || printed[9].contains("There is no place to stop at for barrier-begin")) {
+        if !(printed[9].contains(" in size3_level2 ()")
+            || printed[9].contains("There is no place to stop at for barrier-begin"))
+        {
             wrong.push(format!("{what}: until barrier: {}", printed[9]));
         }
     }

@@ -1,7 +1,7 @@
 //! Threads by their place in OpenMP, against what the program says of each.
 
 use debugger_plugin::Gdb;
-use test_programs::{Env, Opt, Running, build, combinations};
+use test_programs::{Env, Opt, Running, build, combinations, native_combinations};
 
 use crate::common::{has_gdb, library};
 
@@ -112,4 +112,32 @@ fn variables_of_members() {
 /// What the API told a thread.
 fn api(thread: &test_programs::Thread) -> &test_programs::Api {
     thread.api.as_ref().expect("threads of these programs ask the API")
+}
+
+/// `$_omp_thread_num()` reads what it needs of the selected thread: its cost does not grow with the number of threads.
+#[test]
+fn functions_do_not_read_all_threads() {
+    if !has_gdb() {
+        return;
+    }
+    // With several runtimes in a process, a thread may be in each: then all are read.
+    for (toolchain, runtime) in native_combinations() {
+        let program = build("nested", toolchain, Opt::O0, &[]).expect("the program builds");
+        let running = Running::start(&program, runtime, Env::Settled).expect("the program starts");
+        let script = format!("source {}/tests/gdb/asked.py", env!("CARGO_MANIFEST_DIR"));
+        let printed = Gdb::attached(&library(), &running)
+            .run(&["openmp init", &script, "openmp break parallel-begin", &script])
+            .expect("gdb runs");
+        let what = format!("{toolchain:?} on {runtime:?}: {printed:#?}");
+        for text in [&printed[1], &printed[3]] {
+            let answers: Vec<&str> = text.lines().collect();
+            assert_eq!(answers.len(), running.truth.threads.len(), "{what}");
+            for truth in &running.truth.threads {
+                let begin = format!("{} {} ", truth.lwp, api(truth).thread_num);
+                let answer = answers.iter().find(|line| line.starts_with(&begin));
+                let asked = answer.unwrap_or_else(|| panic!("{begin}: {what}"));
+                assert!(!asked.contains("threads") && asked.contains("'read_memory'"), "{what}");
+            }
+        }
+    }
 }

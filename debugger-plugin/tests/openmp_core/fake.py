@@ -190,9 +190,8 @@ class Inferior(core.Inferior):
 class Breakpoint:
     """A breakpoint; `hit` is what a debugger does when a thread gets there."""
 
-    def __init__(self, address: int, reached: Callable[[], bool] | None, thread: core.Thread | None) -> None:
+    def __init__(self, address: int, reached: Callable[[], bool]) -> None:
         self.address = address
-        self.thread = thread
         self._reached = reached
         self._valid = True
 
@@ -204,7 +203,7 @@ class Breakpoint:
 
     def hit(self) -> bool:
         """Whether the process stops."""
-        return self._reached is None or self._reached()
+        return self._reached()
 
 
 class Debugger(core.Debugger):
@@ -231,6 +230,8 @@ class Debugger(core.Debugger):
         self.lines: list[tuple[int, int, str]] = []
         #: Where the code of any function calls; `None` for an indirect call.
         self.targets: list[int | None] = []
+        #: Where there are calls, jumps and returns.
+        self.jumps: list[int] = []
         self.libraries: dict[range, str] = {}
         #: What happens when the process is let run: whether it lives on.
         self.running: Callable[[], bool] = lambda: True
@@ -289,6 +290,10 @@ class Debugger(core.Debugger):
             raise DebuggerError("No stack.")
         return self.thread.frames[0]
 
+    def select_frame(self, frame: core.Frame) -> None:
+        assert isinstance(frame, Frame)
+        self.frame = frame
+
     def show_frame(self, from_tty: bool = False) -> None:
         self.write("the frame\n")
 
@@ -314,8 +319,11 @@ class Debugger(core.Debugger):
     def call_targets(self, start: int, end: int) -> list[int | None]:
         return self.targets
 
-    def break_at(self, address: int, reached: Callable[[], bool] | None = None, thread: core.Thread | None = None) -> Breakpoint:
-        made = Breakpoint(address, reached, thread)
+    def straight_to(self, start: int, end: int) -> int:
+        return min((at for at in self.jumps if start <= at < end), default=end)
+
+    def break_at(self, address: int, reached: Callable[[], bool]) -> Breakpoint:
+        made = Breakpoint(address, reached)
         self.breakpoints.append(made)
         return made
 
@@ -345,6 +353,8 @@ class FakeLibrary(Library):
         self.points: list[ompd.StopPoint] = []
         #: What `ompdx_get_stop` says, and control variables by number.
         self.counts = 1
+        #: The event at the place of any thread, by its number.
+        self.event = 0
         self.icvs: dict[int, int] = {}
 
     def asked(self, name: str) -> int:
@@ -380,7 +390,8 @@ class FakeLibrary(Library):
         self.callbacks._memory[address] = array  # type: ignore[assignment]
         block._obj.value, count._obj.value = address, len(self.points)
 
-    def _ompdx_get_stop(self, _thread: c_void_p, _point: Any, _event: Any, counts: Any) -> None:
+    def _ompdx_get_stop(self, _thread: c_void_p, _point: Any, event: Any, counts: Any) -> None:
+        event._obj.value = self.event
         counts._obj.value = self.counts
 
     @staticmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from unittest import mock
 
 from fake import Debugger, Inferior, World, fact, member, refusing, runtime
 from openmp_core import Plugin
@@ -16,6 +17,23 @@ COMMANDS = {
     "of threads": "thread apply taskframes print bt",
     "of what runs": "break delete step until catch",
 }
+
+
+class Applying(unittest.TestCase):
+    def test_a_thread_that_has_ended_meanwhile_is_left_out(self) -> None:
+        world = World()
+        world.inferior.all_threads = list(world.threads)
+        execute = world.debugger.execute
+
+        def run(command: str, from_tty: bool) -> None:
+            execute(command, from_tty)
+            del world.inferior.all_threads[1:]
+            world.inferior.stops += 1
+
+        with mock.patch.object(world.debugger, "execute", run):
+            text = world.run("apply 0 finish")
+        self.assertEqual(text.count("executed finish"), 1)
+        self.assertIn("\nLWP 102 has ended.\n", text)
 
 
 class Arguments(unittest.TestCase):
@@ -60,8 +78,8 @@ class Arguments(unittest.TestCase):
             "break task-begin if": "Behind the event comes `if` and a condition",
             "delete 7": "There is no stop 7",
             "until dawn": "Usage: openmp until barrier",
-            "catch deadlock never": "Usage: openmp catch deadlock [SECONDS]",
-            "catch deadlock 0": "Usage: openmp catch deadlock [SECONDS]",
+            "catch deadlock never": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
+            "catch deadlock 0": "Usage: openmp catch deadlock [-limit LIMIT] [SECONDS]",
             "print -all": "An expression is wanted",
             "print -team 0": "An expression is wanted",
             "bt off continued": "Usage: openmp bt",

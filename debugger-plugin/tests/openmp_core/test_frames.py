@@ -53,6 +53,22 @@ class Backtraces(unittest.TestCase):
             ],
         )
 
+    def test_the_body_of_the_threads_own_region_below_a_task_is_shown(self) -> None:
+        task = Frame(0x1500, "main._omp_fn.1")
+        own = [record(102, 0x1500, "main", "task")]
+        others = [record(101, BODY + 8, "main", "parallel"), record(101, 0x1300, "main")]
+        self.stack["frames"] = own + others
+        self.frames = stack(task, Frame(CALL), Frame(BODY, "main._omp_fn.0"), Frame(CALL), Frame(START, "start_thread"))
+        self.world.debugger.functions = [core.Function(BODY, BODY + 0x40, "hang.c", 20), core.Function(START, START + 0x40, "x.c", 1)]
+        # A function of the C library is not the program's, although another stack has it.
+        self.world.debugger.libraries = {range(START, START + 0x40): "/lib/x86_64-linux-gnu/libc.so.6"}
+        others.append(record(101, START + 8, "clone3"))
+        rows = self.rows()
+        assert rows is not None
+        bodies = [(row.frame, row.label) for row in rows if isinstance(row, Body)]
+        self.assertIsInstance(rows[3], Folded)
+        self.assertEqual(bodies, [(task, "#pragma omp task in main"), (self.frames[2], "#pragma omp parallel in main")])
+
     def test_all_frames_of_the_other_thread_follow_if_that_is_wanted(self) -> None:
         self.world.run("bt on continued")
         rows = self.rows()
@@ -138,9 +154,9 @@ class Backtraces(unittest.TestCase):
         frames = [Frame(1)]
         self.assertEqual(Folded(frames, "worker").title("clone3"), "clone3 [worker]")
         self.assertEqual(Folded(frames, "worker").title(None), "?? [worker]")
-        self.assertEqual(Folded(frames, "waits", "omp_set_lock").title(0x9100), "omp_set_lock [waits]")
+        self.assertEqual(Folded(frames, "waits", "omp_set_lock").title(None), "omp_set_lock [waits]")
         self.assertEqual(Folded(frames, None, "omp_set_lock").title("own"), "own")
-        self.assertEqual(Folded(frames, None).title(0x9100), 0x9100)
+        self.assertEqual(Folded(frames, None).title(None), "??")
 
     def test_bt_switches_it(self) -> None:
         folding = self.world.plugin.folding

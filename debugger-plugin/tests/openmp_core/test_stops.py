@@ -8,7 +8,7 @@ from typing import Any
 from fake import Debugger, Frame, Inferior, Thread, World, point, refusing, stack
 from openmp_core.debugger import Function, Source, Stopped
 from openmp_core.errors import CommandError, OmpdError
-from openmp_core.stepping import behind_prologue, body_of
+from openmp_core.stepping import begin_of_body, behind_prologue, body_of
 
 PARALLEL_BEGIN, PARALLEL_END, TASK_BEGIN, BARRIER = 1, 2, 3, 7
 
@@ -119,6 +119,12 @@ class Hits(unittest.TestCase):
         self.assertTrue(self.hit())
         self.assertIn("1 hit)", self.world.run("break"))
 
+    def test_where_each_hit_counts_the_library_is_not_asked(self) -> None:
+        self.library.points = [point(PARALLEL_BEGIN, 0x9000, condition=None)]
+        self.world.run("break parallel-begin")
+        self.assertTrue(self.hit())
+        self.assertEqual(self.library.asked("ompdx_get_stop"), 0)
+
     def test_a_condition_is_evaluated(self) -> None:
         self.world.run("break parallel-begin if $_omp_level() == 2")
         self.assertFalse(self.hit())
@@ -161,8 +167,22 @@ class Hits(unittest.TestCase):
         self.world.plugin.stopped([self.world.debugger.active()[0]])
         self.assertEqual(
             self.world.debugger.output(),
-            "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\n",
+            "The thread comes to a barrier (Thread 1, LWP 101).\n  at: sweep (hang.c:24)\n  thread 1 of 4, level 2\nthe frame\n",
         )
+        self.assertIs(self.world.debugger.frame, program)
+
+    def test_of_breakpoints_at_one_address_the_one_that_stopped_is_told_of(self) -> None:
+        self.library.points = [point(PARALLEL_BEGIN, 0x9000), point(BARRIER, 0x9000)]
+        self.world.run("break parallel-begin if never")
+        self.world.run("break barrier-begin")
+        first, second = self.world.debugger.active()
+        self.assertEqual([first.hit(), second.hit()], [False, True])
+        self.world.debugger.output()
+        self.world.plugin.stopped([first, second])
+        self.assertIn("The thread comes to a barrier", self.world.debugger.output())
+        # A stop is told of once.
+        self.world.plugin.stopped([first, second])
+        self.assertEqual(self.world.debugger.output(), "")
 
     def test_what_the_debugger_refuses_to_say_of_a_stop_is_unknown(self) -> None:
         self.world.run("break parallel-begin")
@@ -175,7 +195,7 @@ class Hits(unittest.TestCase):
 
     def test_at_other_breakpoints_nothing_is_said(self) -> None:
         self.world.run("break parallel-begin")
-        other = self.world.debugger.break_at(0x1)
+        other = self.world.debugger.break_at(0x1, lambda: True)
         self.world.plugin.stopped([other])
         self.assertEqual(self.world.debugger.output(), "")
 
@@ -198,29 +218,60 @@ class Running(unittest.TestCase):
         self.assertEqual(self.world.run("until barrier"), "the frame\n")
         self.assertEqual(self.debugger.active(), [])
 
-    def test_the_end_of_the_process_is_told(self) -> None:
+    def test_the_end_of_the_process_is_for_the_debugger_to_print(self) -> None:
         self.debugger.running = lambda: False
-        self.assertEqual(self.world.run("step"), "The process has ended.\n")
+        self.assertEqual(self.world.run("step"), "")
         self.assertEqual(self.debugger.active(), [])
 
     def test_a_step_that_something_else_stops_ends_there(self) -> None:
-        self.assertEqual(self.world.run("step"), "the frame\n")
+        self.assertEqual(self.world.run("step"), "")
         self.assertEqual(self.debugger.active(), [])
 
-    def test_step_ends_in_the_body(self) -> None:
+    def begin_at(self, function: int) -> None:
+        """The body of the region is in this function."""
+
         def find(_handle: object, address: Any) -> None:
-            address._obj.address = 0x1000
+            address._obj.address = function
 
         self.world.library.answers["ompdx_get_parallel_function"] = find
+
+    def test_step_at_a_begin_goes_into_that_body(self) -> None:
+        self.begin_at(0x1000)
+        self.world.library.event = PARALLEL_BEGIN
         seen = []
 
         def run() -> bool:
-            seen.append([(made.address, made.thread is self.debugger.thread) for made in self.debugger.active()])
+            seen.append([made.address for made in self.debugger.active()])
             return self.debugger.active()[-1].hit()
 
         self.debugger.running = run
         self.assertEqual(self.world.run("step"), "the frame\n")
-        self.assertEqual(seen, [[(0x9000, False)], [(0x1000, True)]])
+        self.assertEqual(seen, [[0x1000]])
+
+    def test_step_does_not_end_where_another_thread_begins_the_body(self) -> None:
+        self.begin_at(0x1000)
+        self.world.library.event = PARALLEL_BEGIN
+
+        def run() -> bool:
+            self.debugger.select_thread(self.world.threads[1])
+            self.assertFalse(self.debugger.active()[-1].hit())
+            self.debugger.select_thread(self.world.threads[0])
+            return self.debugger.active()[-1].hit()
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("step"), "the frame\n")
+
+    def test_step_ends_in_the_body(self) -> None:
+        self.begin_at(0x1000)
+        seen = []
+
+        def run() -> bool:
+            seen.append([made.address for made in self.debugger.active()])
+            return self.debugger.active()[-1].hit()
+
+        self.debugger.running = run
+        self.assertEqual(self.world.run("step"), "the frame\n")
+        self.assertEqual(seen, [[0x9000], [0x1000]])
         self.assertEqual(self.debugger.active(), [])
 
     def test_step_into_a_body_that_is_not_known_ends_where_it_begins(self) -> None:
@@ -249,8 +300,20 @@ class Running(unittest.TestCase):
     def test_catch_deadlock_ends_when_something_else_stops_the_process(self) -> None:
         stops = [Stopped.TIME, Stopped.OTHER, Stopped.ENDED]
         self.debugger.running_for = lambda: stops.pop(0)
-        self.assertEqual(self.world.run("catch deadlock"), "the frame\n")
-        self.assertEqual(self.world.run("catch deadlock"), "The process has ended.\n")
+        self.assertEqual(self.world.run("catch deadlock"), "")
+        self.assertEqual(self.world.run("catch deadlock"), "")
+        self.assertEqual(stops, [])
+
+    def test_catch_deadlock_ends_at_the_limit(self) -> None:
+        looks = []
+
+        def run() -> Stopped:
+            looks.append(1)
+            return Stopped.TIME
+
+        self.debugger.running_for = run
+        text = self.world.run("catch deadlock -limit 2 0.5")
+        self.assertEqual((text, len(looks)), ("No deadlock was found in 2 seconds. The process is stopped.\n", 4))
 
 
 class Stepping(unittest.TestCase):
@@ -259,6 +322,18 @@ class Stepping(unittest.TestCase):
         self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10), Function(0x2000, 0x2040, "a.c", 11)]
         self.debugger.lines = [(0x1000, 10, "a.c"), (0x1010, 10, "a.c"), (0x2000, 11, "a.c"), (0x2008, 0, "a.c"), (0x2010, 12, "a.c")]
         self.debugger.targets = [0x2000]
+
+    def test_the_body_begins_behind_what_loads_shared_variables(self) -> None:
+        self.debugger.functions = [Function(0x1000, 0x1040, "a.c", 10)]
+        self.debugger.lines = [(0x1000, 10, "a.c"), (0x1008, 10, "a.c"), (0x1010, 12, "a.c")]
+        self.debugger.targets = []
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1010)
+        # What is behind a jump may not be executed.
+        self.debugger.jumps = [0x100C, 0x1014]
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x100C)
+        # Code that has another line behind the prologue has loaded them.
+        self.debugger.lines[1] = (0x1008, 11, "a.c")
+        self.assertEqual(begin_of_body(self.debugger, 0x1000), 0x1008)
 
     def test_a_function_that_only_calls_another_leads_to_that(self) -> None:
         self.assertEqual(body_of(self.debugger, 0x1000), 0x2000)

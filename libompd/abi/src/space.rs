@@ -239,7 +239,7 @@ impl Space {
     /// What a look at the subject alone tells. Where the debugger tells of stops, only the first few are made in each; and where it
     /// has registers, none for what these tell more of.
     fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
-        if !self.moment.allows_single_look() || self.stops.matter() {
+        if !self.moment.allows_single_look() || !self.stops.told.is_empty() {
             return None;
         }
         if aspect == Aspect::State && self.target.debugger().offers_registers() {
@@ -265,7 +265,19 @@ impl Space {
             native.is_some_and(|native| self.target.is_alive(*native))
         };
         let focus = start.focus(aspect, hints, &alive)?;
+        if self.stops.matter() && !self.is_at_no_stop(focus.threads.first()?.lwp) {
+            return None;
+        }
         Some((base, runtime.excerpt(&self.target, &focus)?))
+    }
+
+    /// True if a thread is known to be at none of the places to stop at: there more holds than memory shows.
+    fn is_at_no_stop(&self, lwp: i32) -> bool {
+        let debugger = self.target.debugger();
+        let native =
+            self.target.natives().iter().find(|native| native.lwp == lwp).filter(|_| debugger.offers_registers());
+        let registers = native.and_then(|native| debugger.registers(*native, self.target.arch()).ok());
+        registers.is_some_and(|registers| self.stops.given.iter().all(|(_, point)| point.addr != registers.pc))
     }
 
     /// A control variable of the process as a whole.

@@ -118,10 +118,9 @@ impl<D: Debugger> Debugged<D> {
     /// that they are still there.
     pub fn forget(&mut self) {
         self.memory.forget();
-        if !self.memory.debugger().offers_registers() {
-            for thread in &mut self.threads {
-                thread.registers = Err(NOT_OFFERED.to_owned());
-            }
+        // Also where the debugger offers them for all: a question about one thread does without those of the others.
+        for thread in &mut self.threads {
+            thread.registers = Err(NOT_OFFERED.to_owned());
         }
     }
 
