@@ -2,9 +2,10 @@
 //!
 //! The only place of the project that prints and exits. Standard output carries the result and nothing else.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod args;
+mod closed;
 mod graphviz;
 
 use std::io::{self, IsTerminal, Write};
@@ -69,6 +70,9 @@ impl From<OpenError> for Failure {
 }
 
 fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
+    if closed::is_closed() {
+        return Err(Failure("standard output is closed: there is nowhere to write the report".to_owned()));
+    }
     if let Some(args) = cli.history() {
         return history(cli, args, color);
     }

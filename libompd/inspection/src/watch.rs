@@ -17,11 +17,25 @@ use crate::{Inspection, Wanted, look};
 /// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
 const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
 
+/// How often a process is opened that executes another program in the meantime.
+const OPENED: usize = 5;
+
 /// How often a look is repeated because a thread that was left asleep woke during it.
 const REPEATS: usize = 3;
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
 pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+    let mut tries = 1;
+    loop {
+        match watch_process(pid, options, wanted) {
+            // What was read of its files is of the program before.
+            Err(OpenError::Executed { .. }) if tries < OPENED => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
     let companion = companion::words(&live);

@@ -34,6 +34,18 @@ pub enum OpenError {
         /// The procfs that was to be used.
         proc_root: PathBuf,
     },
+    /// The process has executed another program since it was opened.
+    #[error("process {pid} executed another program while it was looked at")]
+    Executed {
+        /// The target.
+        pid: i32,
+    },
+    /// No procfs is mounted.
+    #[error("procfs is not mounted at {}: nothing is known of processes", proc_root.display())]
+    NoProcfs {
+        /// Where it was looked for.
+        proc_root: PathBuf,
+    },
     /// The kernel does not let this process inspect the target.
     #[error("access to process {pid} was denied: {cause}")]
     Denied {
@@ -149,6 +161,8 @@ impl OpenError {
             OpenError::NotStopped { state: 'D', .. } => {
                 Some("try again when the input or output it waits for is done".into())
             }
+            OpenError::Executed { .. } => Some("run the command again".into()),
+            OpenError::NoProcfs { proc_root } => Some(format!("mount it: mount -t proc proc {}", proc_root.display())),
             OpenError::NotStopped { .. } => Some("try again, or allow more time with --max-pause".into()),
             OpenError::OtherNamespace { .. } => Some(
                 "run in the PID namespace of the target (for a container: with hostPID, or --pid=container:NAME)"

@@ -17,7 +17,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::arch::Arch;
 use crate::elf::{DebugSearch, Debuginfod};
@@ -45,6 +45,34 @@ const NOT_SPARED: &str = "the calls that these threads slept in";
 /// How often a refused stop is tried at most. Another tracer may let go between the refusal and the search for its
 /// cause; no other cause would be the true one then.
 const MAX_TRIES: u32 = 10;
+
+/// Time between two tries while somebody else traces the process.
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+/// How long one tracer is waited for: an inspection takes less, a debugger stays.
+const TRACER_STAYS: Duration = Duration::from_secs(1);
+/// How long all of them are.
+const TRACERS_STAY: Duration = Duration::from_secs(30);
+
+/// Who else has traced the process while it was to be stopped.
+#[derive(Debug, Default)]
+struct OtherTracers {
+    first: Option<Instant>,
+    /// The last one, and since when.
+    last: Option<(i32, Instant)>,
+}
+
+impl OtherTracers {
+    /// True if this tracer may be expected to let go soon.
+    fn is_short(&mut self, tracer: i32) -> bool {
+        let now = Instant::now();
+        let first = *self.first.get_or_insert(now);
+        let since = match self.last {
+            Some((same, since)) if same == tracer => since,
+            _ => self.last.insert((tracer, now)).1,
+        };
+        now - since < TRACER_STAYS && now - first < TRACERS_STAY
+    }
+}
 
 /// A running process.
 pub struct Live {
@@ -81,7 +109,12 @@ impl Live {
     /// [`OpenError`], with the cause of a refusal found out.
     pub fn open(pid: i32, options: &OpenOptions) -> Result<Live, OpenError> {
         let mut issues = Vec::new();
-        let process = find_process(pid, options, &mut issues)?;
+        let process = find_process(pid, options, &mut issues).map_err(|error| match error {
+            OpenError::NoSuchProcess { .. } if !options.proc_root.join("self").exists() => {
+                OpenError::NoProcfs { proc_root: options.proc_root.clone() }
+            }
+            error => error,
+        })?;
         let pid = process.pid;
         let stat = process.stat().map_err(|e| gone_or(e, pid, "stat"))?;
         if stat.flags & PF_KTHREAD != 0 {
@@ -236,9 +269,9 @@ impl Live {
                 entry.insert(name);
             }
         }
-        let mut tries = 0;
+        let mut denied = 0;
+        let mut others = OtherTracers::default();
         let (tracer, mut caught) = loop {
-            tries += 1;
             let wanted = Wanted {
                 process: self.process.clone(),
                 arch: self.arch,
@@ -249,7 +282,14 @@ impl Live {
             match Tracer::stop(wanted) {
                 Ok(stopped) => break stopped,
                 Err(StopError::Refused { tid }) => match self.process.explain_denial(tid) {
-                    OpenError::Denied { .. } if tries < MAX_TRIES => {}
+                    OpenError::Denied { .. } if denied < MAX_TRIES => {
+                        denied += 1;
+                        std::thread::sleep(BETWEEN_TRIES);
+                    }
+                    OpenError::OtherTracer { tracer, .. } if others.is_short(tracer) => {
+                        denied = 0;
+                        std::thread::sleep(BETWEEN_TRIES);
+                    }
                     error => return Err(error),
                 },
                 Err(StopError::Late { tid, state, waited }) => {
@@ -263,6 +303,12 @@ impl Live {
         if self.process.stat().map(|s| s.starttime).ok() != Some(self.start_time) {
             drop(tracer);
             return Err(OpenError::NoSuchProcess { pid });
+        }
+        // Nor can it execute another program now; but it might have done so before.
+        let main_stack = self.process.stat().ok().map(|stat| Addr(stat.startstack)).filter(|addr| !addr.is_null());
+        if self.info.main_stack.is_some() && main_stack != self.info.main_stack {
+            drop(tracer);
+            return Err(OpenError::Executed { pid });
         }
         caught.sort_by_key(|caught| caught.lwp);
         let thread = |Caught { lwp, registers, blocked_signals }| {

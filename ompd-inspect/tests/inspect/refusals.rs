@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use crate::common::{bounded, command, texts};
 use nix::sys::ptrace;
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
-use nix::unistd::{Pid, gettid};
+use nix::unistd::Pid;
 use ompd_process::ElfFile;
 use serde_json::Value;
 use test_programs::{
@@ -118,14 +118,15 @@ fn a_process_with_another_tracer() {
     let (release, released) = channel::<()>();
     // The kernel ties a tracee to a thread, and lets it go with it.
     let tracer = std::thread::Builder::new().name("a debugger".into()).spawn(move || {
-        ready.send(ptrace::seize(target, ptrace::Options::empty()).map(|()| gettid())).expect("a listener");
+        ready.send(ptrace::seize(target, ptrace::Options::empty())).expect("a listener");
         let _ = released.recv();
     });
     let tracer = tracer.expect("a thread");
-    let tracer_id = seized.recv().expect("a tracer").expect("nobody else traces the program");
+    seized.recv().expect("a tracer").expect("nobody else traces the program");
     let pid = running.pid.to_string();
-    let cause = format!("process {pid} is already traced by process {tracer_id} (a debugger)");
-    refused(&pid, &[&cause, "remedy: let a debugger"]);
+    let (own, name) = (std::process::id(), fs::read_to_string("/proc/self/comm").expect("our name"));
+    let cause = format!("process {pid} is already traced by process {own} ({})", name.trim_end());
+    refused(&pid, &[&cause, &format!("remedy: let {}", name.trim_end())]);
     // The other threads, which nobody traced before, were let go.
     for (lwp, thread) in thread_states(running.pid).expect("threads") {
         assert!(!matches!(thread.state, 't' | 'T'), "thread {lwp} is {thread:?}");

@@ -162,6 +162,9 @@ impl ProcDir {
     pub fn explain_denial(&self, tid: i32) -> OpenError {
         let pid = self.pid;
         if let Some(tracer) = self.task_tracer(tid) {
+            // The kernel names the thread that traces.
+            let own = ProcDir::new(&self.root, tracer);
+            let tracer = own.status().map_or(tracer, |status| status.tgid);
             let name = ProcDir::new(&self.root, tracer).task_name(tracer).unwrap_or_else(|| "unknown".into());
             return OpenError::OtherTracer { pid, tracer, name };
         }

@@ -333,6 +333,41 @@ fn another_tracer_is_named() {
     gdb.wait().expect("gdb ends at the end of its input");
 }
 
+/// What was read of the files of a process says nothing of the program it executes afterwards.
+#[test]
+fn a_process_that_executed_another_program_is_not_taken_for_the_same() {
+    let mut shell = std::process::Command::new("sh")
+        .args(["-c", "echo ready; read line; exec sleep 1000"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(shell.stdout.take().expect("stdout"));
+    out.read_line(&mut line).expect("its output");
+    let pid = i32::try_from(shell.id()).expect("a process id");
+    let mut live = open(pid);
+    live.stop().expect("stop");
+    live.resume();
+    std::io::Write::write_all(&mut shell.stdin.take().expect("stdin"), b"\n").expect("a line");
+    while std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("comm") != "sleep\n" {
+        std::thread::yield_now();
+    }
+    let error = live.stop().expect_err("another program");
+    assert!(matches!(error, OpenError::Executed { pid: own } if own == pid), "{error}");
+    assert!(error.remedy().is_some());
+    open(pid).stop().expect("the program that it executes now");
+    shell.kill().expect("kill");
+    shell.wait().expect("wait");
+}
+
+#[test]
+fn that_no_procfs_is_mounted_is_said() {
+    let options = OpenOptions { proc_root: "/nowhere".into(), ..OpenOptions::default() };
+    let error = Live::open(1, &options).expect_err("no procfs");
+    assert!(matches!(error, OpenError::NoProcfs { .. }) && error.remedy().is_some(), "{error}");
+}
+
 #[test]
 fn a_deleted_executable_is_still_found() {
     let path = support::scratch().join("doomed");
