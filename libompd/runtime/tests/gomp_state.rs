@@ -8,7 +8,7 @@ use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task, TaskId,
+    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task, TaskId,
     TaskState, TaskgroupId, WaitKind,
 };
 use ompd_runtime::names::FileNames;
@@ -164,6 +164,24 @@ fn queued_tasks_are_listed_with_all_that_is_known_of_them() {
     for library in libraries() {
         check_queued(&library, false);
         check_queued(&library, true);
+    }
+}
+
+/// Tasks that are blocked keep the address of the task that generated them after that is over.
+#[test]
+fn blocked_tasks_of_a_finished_task_have_no_generating_task() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "tasks_queued", &[("QUEUED_ORPHANS", "1")]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+        let orphans = written_in(&snapshot, "generate_orphan");
+        assert_eq!(states(&orphans).iter().filter(|state| **state == Some(TaskState::Blocked)).count(), 2, "{what}");
+        for (_, task) in &orphans {
+            let Fact::Unknown { why } = &task.generating else { panic!("{what}: {:?}", task.generating) };
+            assert!(why.to_string().contains("its generating task has finished"), "{what}: {why}");
+        }
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
     }
 }
 
