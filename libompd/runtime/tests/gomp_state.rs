@@ -279,6 +279,22 @@ fn loops_are_as_far_as_their_threads_have_come() {
     }
 }
 
+/// A worker that has left its pool keeps the address of its last team, which is freed.
+#[test]
+fn worker_on_its_way_to_its_end_is_in_no_team() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "leaving", &[]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+        assert_eq!(snapshot.teams.len(), 1, "{what}");
+        let leaver = running.truth.threads.iter().find(|thread| thread.role == "leaver").expect("a thread that ends");
+        let thread = snapshot.thread_by_lwp(leaver.lwp).expect("a thread of libgomp");
+        assert!(thread.team.value().is_none() && thread.task.value().is_none(), "{what}: {thread:?}");
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+}
+
 /// A thread that never sleeps waits for the same things as one that does.
 #[test]
 fn spinning_waits_are_recognised() {
