@@ -279,6 +279,21 @@ fn loops_are_as_far_as_their_threads_have_come() {
     }
 }
 
+/// Work shares of loops that were cancelled, with iterations left, are used again.
+#[test]
+fn single_after_cancelled_loops_is_no_loop() {
+    for library in libraries() {
+        let running = start(&library, "loops_state", &[("LOOP", "single"), ("OMP_CANCELLATION", "true")]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{}: {:?}", library.what, snapshot.issues);
+        assert!(!snapshot.loops.is_empty(), "{}: no work share was used again", library.what);
+        for found in &snapshot.loops {
+            assert_eq!(found.kind.get(), None, "{}: {found:?}", library.what);
+        }
+        running.release().unwrap_or_else(|error| panic!("{}: {error:?}", library.what));
+    }
+}
+
 /// A worker that has left its pool keeps the address of its last team, which is freed.
 #[test]
 fn worker_on_its_way_to_its_end_is_in_no_team() {
