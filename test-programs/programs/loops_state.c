@@ -9,7 +9,9 @@
  *        ordered   chunks of 1, with an ordered region
  *        last      one chunk for each thread: all are handed out
  *        sections  three
- *        end       the loop is over for all but one */
+ *        end       the loop is over for all but one
+ *        single    no loop: a single with copyprivate after loops that were
+ *                  cancelled (OMP_CANCELLATION=true) */
 #include "truth.h"
 
 enum { THREADS = 3 };
@@ -105,6 +107,30 @@ TRUTH_MARKER void ordered_loop(void) {
     }
 }
 
+/* Thread 0 is in the single, the others wait for it. */
+TRUTH_MARKER void single_after_loops(void) {
+    int value = 0;
+#pragma omp parallel num_threads(THREADS) firstprivate(value)
+    {
+        for (int n = 0; n < 20; n++) {
+#pragma omp for schedule(dynamic, 7)
+            for (int i = 100; i < 1100; i += 2) {
+#pragma omp cancel for
+            }
+        }
+        if (omp_get_thread_num() > 0) {
+            truth_wait_for(&begun);
+            truth_note("waits for the single", TRUTH_BARRIER, NULL, TRUTH_NO_BODY);
+        }
+#pragma omp single copyprivate(value)
+        {
+            value++;
+            atomic_store(&begun, 1);
+            stand_still();
+        }
+    }
+}
+
 TRUTH_MARKER void last_chunks(void) {
 #pragma omp parallel num_threads(THREADS)
     {
@@ -165,7 +191,7 @@ int main(void) {
     } loops[] = {
         {"dynamic", dynamic_loop}, {"combined", combined_loop}, {"down", loop_downwards}, {"unsigned", unsigned_loop},
         {"guided", guided_loop},   {"ordered", ordered_loop},   {"last", last_chunks},    {"sections", three_sections},
-        {"end", end_of_loop},
+        {"end", end_of_loop},      {"single", single_after_loops},
     };
     const char *wanted = getenv("LOOP");
     truth_init();

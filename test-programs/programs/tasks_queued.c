@@ -7,11 +7,12 @@
  *
  * -DWITHOUT_EVENTS: for runtimes before OpenMP 5.0: no events, no
  *                   mutexinoutset
- * QUEUED_CHAIN=N    N more tasks, each depending on the one before */
+ * QUEUED_CHAIN=N    N more tasks, each depending on the one before
+ * QUEUED_ORPHANS    a task that is over has generated three such tasks */
 #include "truth.h"
 
 static atomic_int holder_started;
-static int cell_a, cell_b, cell_chain; /* storage that dependences name */
+static int cell_a, cell_b, cell_chain, cell_orphan; /* storage that dependences name */
 #ifndef WITHOUT_EVENTS
 static atomic_int detached_ran;
 static int cell_c;
@@ -63,6 +64,17 @@ TRUTH_MARKER void generate_link(void) {
     truth_step();
 }
 
+TRUTH_MARKER void generate_orphan(void) {
+#pragma omp task depend(inout : cell_orphan)
+    truth_step();
+}
+
+TRUTH_MARKER void generate_orphans(void) {
+#pragma omp task if (0)
+    for (int i = 0; i < 3; i++)
+        generate_orphan();
+}
+
 TRUTH_MARKER void generate_member(void) {
 #pragma omp task
     truth_step();
@@ -103,6 +115,8 @@ TRUTH_MARKER void coordinator_body(void) {
     const char *chain = getenv("QUEUED_CHAIN");
     for (long i = chain ? atol(chain) : 0; i > 0; i--)
         generate_link();
+    if (getenv("QUEUED_ORPHANS"))
+        generate_orphans();
 #pragma omp taskgroup
     {
         generate_member();

@@ -8,8 +8,8 @@ use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task, TaskId,
-    TaskState, TaskgroupId, WaitKind,
+    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task,
+    TaskId, TaskState, TaskgroupId, WaitKind,
 };
 use ompd_runtime::names::FileNames;
 use test_programs::{ChangedTarget, Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
@@ -167,6 +167,24 @@ fn queued_tasks_are_listed_with_all_that_is_known_of_them() {
     }
 }
 
+/// Tasks that are blocked keep the address of the task that generated them after that is over.
+#[test]
+fn blocked_tasks_of_a_finished_task_have_no_generating_task() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "tasks_queued", &[("QUEUED_ORPHANS", "1")]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+        let orphans = written_in(&snapshot, "generate_orphan");
+        assert_eq!(states(&orphans).iter().filter(|state| **state == Some(TaskState::Blocked)).count(), 2, "{what}");
+        for (_, task) in &orphans {
+            let Fact::Unknown { why } = &task.generating else { panic!("{what}: {:?}", task.generating) };
+            assert!(why.to_string().contains("its generating task has finished"), "{what}: {why}");
+        }
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+}
+
 /// Of many tasks that are alike the first in the chain are listed, and the others counted.
 #[test]
 fn a_long_chain_of_dependent_tasks_is_counted() {
@@ -258,6 +276,37 @@ fn loops_are_as_far_as_their_threads_have_come() {
         check("unsigned", None, Dynamic, 4, at(i64::MAX - 87, i64::MIN + 1000, 1), 0, None);
         // Of what is left each gets a third: 334, 222 and 148.
         check("guided", Some(LoopKind::Loop), Guided, 10, at(704, 1000, 1), 0, None);
+    }
+}
+
+/// Work shares of loops that were cancelled, with iterations left, are used again.
+#[test]
+fn single_after_cancelled_loops_is_no_loop() {
+    for library in libraries() {
+        let running = start(&library, "loops_state", &[("LOOP", "single"), ("OMP_CANCELLATION", "true")]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{}: {:?}", library.what, snapshot.issues);
+        assert!(!snapshot.loops.is_empty(), "{}: no work share was used again", library.what);
+        for found in &snapshot.loops {
+            assert_eq!(found.kind.get(), None, "{}: {found:?}", library.what);
+        }
+        running.release().unwrap_or_else(|error| panic!("{}: {error:?}", library.what));
+    }
+}
+
+/// A worker that has left its pool keeps the address of its last team, which is freed.
+#[test]
+fn worker_on_its_way_to_its_end_is_in_no_team() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "leaving", &[]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+        assert_eq!(snapshot.teams.len(), 1, "{what}");
+        let leaver = running.truth.threads.iter().find(|thread| thread.role == "leaver").expect("a thread that ends");
+        let thread = snapshot.thread_by_lwp(leaver.lwp).expect("a thread of libgomp");
+        assert!(thread.team.value().is_none() && thread.task.value().is_none(), "{what}: {thread:?}");
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) fn read(
         let of = &raw_teams[team.0];
         let lwp = |number: &u32| of.members.get(*number as usize).copied().flatten();
         let ordered = inside.iter().chain(&perhaps).filter_map(lwp).any(|lwp| turns.get(&lwp) == Some(&true));
-        match context.loop_at(team, of, share, (inside, perhaps), ordered) {
+        match context.loop_at(team, of, share, (inside, perhaps), (ordered, nothing_cancelled)) {
             Ok(found) => loops.extend(found),
             Err(why) if why.is_layout() => {}
             Err(why) => notes.issue(format!("worksharing construct {share}"), why),
@@ -102,7 +102,7 @@ impl Context<'_> {
         team: &RawTeam,
         share: Addr,
         (inside, perhaps): (Vec<u32>, Vec<u32>),
-        ordered: bool,
+        (ordered, nothing_cancelled): (bool, bool),
     ) -> Result<Option<Loop>, Reason> {
         let s = &self.gomp.structs.work_share;
         let view = StructData::read(self.target, share, s.size)?;
@@ -137,9 +137,9 @@ impl Context<'_> {
         let ordered = ordered && !is_doacross;
         let kind = match schedule {
             _ if is_doacross => s.doacross.fact(Ok(LoopKind::Loop)),
-            LoopSchedule::Dynamic if exhausted => Fact::unknown(Own::SingleMayHaveIt),
+            // The record of a loop that was cancelled has iterations left when it is used again.
+            _ if exhausted || !nothing_cancelled => Fact::unknown(Own::SingleMayHaveIt),
             LoopSchedule::Dynamic => s.sched.fact(Ok(LoopKind::LoopOrSections)),
-            _ if exhausted => Fact::unknown(Own::SingleMayHaveIt),
             _ => s.sched.fact(Ok(LoopKind::Loop)),
         };
         let completed = view.u32(&s.threads_completed).map(|through| match through {

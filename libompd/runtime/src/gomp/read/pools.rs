@@ -69,6 +69,10 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
         if thread.pool.is_err() || !pool.is_null() && !last_teams.contains_key(&pool) {
             thread.unsettled = Some(Own::PoolUnreadable.into());
             thread.idle = true;
+        } else if pool.is_null() && !thread.team.is_null() {
+            // A worker that ends leaves its pool and keeps its team (`gomp_thread_start`), which may be freed.
+            thread.unsettled = Some(Own::Unsettled.into());
+            thread.idle = true;
         }
     }
     (threads, pools)

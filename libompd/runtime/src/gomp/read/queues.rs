@@ -37,6 +37,13 @@ enum Link {
     Taskgroup = 2,
 }
 
+/// A list of dependent tasks, the task they depend on, and whether the task that generated all of them has finished.
+struct Dependers {
+    of: Addr,
+    list: Addr,
+    orphans: bool,
+}
+
 /// State of the walk through all queues of a snapshot.
 pub(super) struct Walk<'a> {
     window: Window<'a>,
@@ -46,8 +53,8 @@ pub(super) struct Walk<'a> {
     dependences: u64,
     /// Tasks that neither are listed nor are like one that is.
     lost: u64,
-    /// Lists of dependent tasks to look at, with the task they depend on.
-    dependers: VecDeque<(Addr, Addr)>,
+    /// Lists of dependent tasks to look at.
+    dependers: VecDeque<Dependers>,
     /// Tasks that have begun and whose lists of dependent tasks are in there already.
     expected: HashSet<Addr>,
     /// Tasks begun or blocked that have been counted.
@@ -284,9 +291,11 @@ impl<'a> TaskReader<'a> {
     }
 
     fn expect_dependers(&self, walk: &mut Walk<'a>, task: Addr, view: &StructData) -> Result<(), Reason> {
-        let list = view.ptr(&self.context.gomp.structs.task.dependers)?;
+        let s = &self.context.gomp.structs.task;
+        let list = view.ptr(&s.dependers)?;
         if !list.is_null() && walk.expected.insert(task) {
-            walk.dependers.push_back((task, list));
+            let orphans = view.ptr(&s.parent).is_ok_and(Addr::is_null);
+            walk.dependers.push_back(Dependers { of: task, list, orphans });
         }
         Ok(())
     }
@@ -295,21 +304,23 @@ impl<'a> TaskReader<'a> {
     fn blocked_tasks(&mut self, walk: &mut Walk<'a>) -> Result<(), Reason> {
         let s = &self.context.gomp.structs;
         let width = u64::from(self.context.target.arch().pointer_bytes);
-        while let Some((task, list)) = walk.dependers.pop_front() {
+        while let Some(dependers) = walk.dependers.pop_front() {
             walk.step()?;
-            let view = StructData::read(&walk.window, list, s.dependers.size)?;
-            let (count, first) = (view.uint(&s.dependers.count)?, list.offset(s.dependers.elements.offset()?));
+            let view = StructData::read(&walk.window, dependers.list, s.dependers.size)?;
+            let first = dependers.list.offset(s.dependers.elements.offset()?);
+            let count = view.uint(&s.dependers.count)?;
             for index in 0..count {
                 walk.step()?;
                 let successor = walk.window.read_ptr(first.offset(index.wrapping_mul(width)))?;
-                self.blocked_task(walk, task, successor)?;
+                self.blocked_task(walk, &dependers, successor)?;
             }
         }
         Ok(())
     }
 
-    fn blocked_task(&mut self, walk: &mut Walk<'a>, predecessor: Addr, task: Addr) -> Result<(), Reason> {
+    fn blocked_task(&mut self, walk: &mut Walk<'a>, dependers: &Dependers, task: Addr) -> Result<(), Reason> {
         let s = &self.context.gomp.structs.task;
+        let predecessor = dependers.of;
         if walk.counted.insert(task) {
             let view = StructData::read(&walk.window, task, s.size)?;
             // Until the last of its predecessors is over it neither runs nor is in a queue.
@@ -319,10 +330,12 @@ impl<'a> TaskReader<'a> {
             {
                 return Err(Own::DoesNotWait { task }.into());
             }
-            walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
+            if !dependers.orphans {
+                walk.count(known(view.ptr(&s.parent))?.unwrap_or(Addr::NULL));
+            }
             let team = self.found.ids.get(&predecessor).map(|id| self.found.list[id.0].team.clone());
             let team = team.unwrap_or_else(|| Fact::unknown(Own::PredecessorNotListed));
-            self.file(walk, task, &view, &team, Some(predecessor))?;
+            self.file(walk, task, &view, &team, Some(dependers))?;
         }
         if let (Some(before), Some(id)) = (self.found.ids.get(&predecessor), self.found.ids.get(&task)) {
             let list = &mut self.found.list[id.0].predecessors;
@@ -334,25 +347,31 @@ impl<'a> TaskReader<'a> {
     }
 
     /// Lists a task, or counts it if there are many like it. `blocked_by`: it is in no queue.
+    ///
+    /// libgomp clears the parent of the children in its queue when that finishes (`gomp_clear_parent`). A blocked task is not
+    /// in it and keeps the address of a task that is gone. Tasks that depend on each other have the same parent.
     fn file(
         &mut self,
         walk: &mut Walk<'a>,
         task: Addr,
         view: &StructData,
         team: &Fact<Option<TeamId>>,
-        blocked_by: Option<Addr>,
+        blocked_by: Option<&Dependers>,
     ) -> Result<(), Reason> {
         let s = &self.context.gomp.structs.task;
         if self.found.ids.contains_key(&task) {
             return Ok(());
         }
         let or_null = |value| known(value).map(|value| value.unwrap_or(Addr::NULL));
-        let parent = or_null(view.ptr(&s.parent))?;
+        let orphan = blocked_by.is_some_and(|dependers| dependers.orphans);
+        let own_parent = if orphan { Ok(Addr::NULL) } else { view.ptr(&s.parent) };
+        let orphans = own_parent.as_ref().is_ok_and(|parent| parent.is_null());
+        let parent = or_null(own_parent.clone())?;
         // Tasks that have begun are few, and each has a stack or an event of its own.
         let begun = view.uint(&s.kind)? != kind::WAITING;
         match known(view.ptr(&s.dependers))?.filter(|list| !list.is_null()) {
             Some(_) if begun => self.expect_dependers(walk, task, view)?,
-            Some(list) => walk.dependers.push_back((task, list)),
+            Some(list) => walk.dependers.push_back(Dependers { of: task, list, orphans }),
             None => walk.incomplete_without(s.dependers.offset()),
         }
         let priority = known(view.int(&s.priority))?.unwrap_or(0);
@@ -380,7 +399,7 @@ impl<'a> TaskReader<'a> {
         if blocked_by.is_some() {
             self.found.list[id.0].state = s.num_dependees.fact(Ok(TaskState::Blocked));
         }
-        self.found.list[id.0].generating = match view.ptr(&s.parent) {
+        self.found.list[id.0].generating = match own_parent {
             Ok(parent) if parent.is_null() => self.no_parent(id),
             Ok(parent) => {
                 match self.found.ids.get(&parent).copied().map_or_else(|| self.add_task(parent, team.clone()), Ok) {
