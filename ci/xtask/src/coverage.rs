@@ -110,7 +110,7 @@ const HEAD: &str = "\
 A row for each mechanism that one of five documents describes: the OMPT technical report (TR2), its second version (V2), the draft of
 OpenMP 5.0 with callbacks and device look-up (D5), OMPD's entry points in the runtime (5.0), and device tracing (5.1). *Outside* is what
 `libompd.so`, `ompd-inspect` and the plugin for gdb do about it; *inside* is what the companion does, in the process. A name is that of a
-test which shows it. The runtimes are libomp 11 to 23 and libiomp5 2021 to 2026, and, outside, libgomp.
+test which shows it. The runtimes are libomp 9 to 23 and libiomp5 2018 to 2026, and, outside, libgomp.
 
 `cargo xtask coverage --write` makes this page; a test fails if it is not current, or names a test that there is not.
 

@@ -14,6 +14,7 @@ mod callbacks;
 mod control;
 mod device;
 mod entries;
+mod exports;
 mod ompt;
 mod output;
 mod part;

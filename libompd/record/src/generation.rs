@@ -21,6 +21,9 @@ pub enum Generation {
     /// The draft of OpenMP 5.0 with `omp_state_t`, started by `ompt_start_tool`. What `ompt_set_callback` answers has no numbers in
     /// it.
     Draft5,
+    /// The draft of OpenMP 5.0 of the year 2018, as runtimes of that year have it. Its callbacks have today's numbers, and 31 is
+    /// `idle`.
+    Draft2018,
     /// OpenMP 5.0.
     OpenMp50,
     /// OpenMP 5.1 and 5.2.
@@ -31,10 +34,11 @@ pub enum Generation {
 
 impl Generation {
     /// All of them, oldest first: the order of the tables' columns.
-    pub const ALL: [Generation; 6] = [
+    pub const ALL: [Generation; 7] = [
         Generation::Tr2,
         Generation::Version2,
         Generation::Draft5,
+        Generation::Draft2018,
         Generation::OpenMp50,
         Generation::OpenMp51,
         Generation::OpenMp60,

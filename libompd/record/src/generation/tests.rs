@@ -278,6 +278,31 @@ fn enumerations_of_the_draft() {
     }
 }
 
+/// The draft of 2018 has the enumerations of the draft before it, and answers of its own.
+#[test]
+fn enumerations_of_2018() {
+    for what in EVERY.into_iter().filter(|what| *what != Enumeration::SetResult) {
+        assert_eq!(numbers(Generation::Draft2018, what), numbers(Generation::Draft5, what), "{what:?}");
+        for number in numbers(Generation::Draft2018, what) {
+            assert_eq!(today(Generation::Draft2018, what, number), today(Generation::Draft5, what, number), "{what:?}");
+        }
+    }
+    let answers = [0, 1, 2, 3, 4].map(|number| today(Generation::Draft2018, Enumeration::SetResult, number));
+    assert_eq!(answers, [0, 1, 3, 4, 5].map(Today::Number));
+    assert_eq!(numbers(Generation::Draft2018, Enumeration::SetResult).len(), 5);
+}
+
+#[test]
+fn callbacks_of_2018_are_todays_up_to_idle() {
+    for number in 1..=30_u8 {
+        let event = Generation::Draft2018.event(number.into()).expect("a callback");
+        assert_eq!(event.today, Callback { number, endpoint: 0, sub: None }, "{event:?}");
+    }
+    assert_eq!(Generation::Draft2018.event(18).map(|event| event.name), Some("task_dependences"));
+    assert_eq!(Generation::Draft2018.event(31), Some(OldEvent { name: "idle", today: Gone }));
+    assert!([0, 32, 37].iter().all(|number| Generation::Draft2018.event(*number).is_none()));
+}
+
 #[test]
 fn names_of_flags_that_changed() {
     let name = |generation: Generation| generation.decode(Enumeration::CancelFlag, 4).map(|decoded| decoded.name);
