@@ -35,6 +35,7 @@ mod held;
 mod launch;
 mod observe;
 mod offload;
+mod opencl;
 mod random;
 mod running;
 mod runtime;

@@ -377,6 +377,7 @@ fn every_program_has_its_source() -> Result<()> {
             "forked",
             "device_simulator",
             "offloaded",
+            "opencl_device",
             "overheads",
             "empty_tool",
             "tr2_runtime",

@@ -102,8 +102,8 @@ fn folders(home: &Path) -> Result<Vec<PathBuf>> {
         }
         level = next;
     }
-    // The Python of `ci/fetch python` is made of the same wheels; the runtime of `ci/fetch offload` is Debian's too.
-    found.retain(|folder| !folder.ends_with("venv") && !folder.ends_with("offload"));
+    // `ci/fetch python` and `ci/fetch opencl` take the same wheels; the runtime of `ci/fetch offload` is Debian's too.
+    found.retain(|folder| !["venv", "offload", "opencl"].iter().any(|name| folder.ends_with(name)));
     found.sort();
     Ok(found)
 }

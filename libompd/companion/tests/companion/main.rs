@@ -4,4 +4,5 @@ mod activation;
 mod common;
 mod cores;
 mod offload;
+mod opencl;
 mod recording;
