@@ -406,7 +406,7 @@ static const struct written *look(ompt_buffer_t *buffer, ompt_buffer_cursor_t cu
 static int advance_buffer_cursor(ompt_device_t *device, ompt_buffer_t *buffer, size_t size,
                                  ompt_buffer_cursor_t current, ompt_buffer_cursor_t *next) {
     check_handle(device);
-    check(delivering && size == delivering->used, "another size than that of the delivery");
+    check(delivering && size == delivering->size, "another size than that of the buffer");
     if (!look(buffer, current))
         return 0;
     size_t at = place_of(current) + sizeof(struct written);

@@ -380,6 +380,7 @@ fn every_program_has_its_source() -> Result<()> {
             "opencl_device",
             "overheads",
             "empty_tool",
+            "entry_points",
             "tr2_runtime",
             "two_ompt",
             "ordered_many",

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, Once, PoisonError};
 
 use ompt_record::block::State;
-use ompt_record::generation::Enumeration;
+use ompt_record::generation::{Enumeration, Generation};
 use ompt_record::ompt::{self, ENTRY_POINTS};
 
 use crate::block::{self, header, set_state};
@@ -82,7 +82,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     }
     know_forks();
     set_state(if settings.records { State::Recording } else { State::Paused });
-    tell(&entries, &answers);
+    tell(&entries, &answers, generation);
     1
 }
 
@@ -144,7 +144,7 @@ fn register(entries: &Entries, wanted: &Wanted) -> [u8; 48] {
 }
 
 /// Says what the runtime offers, where the user wants to know how tools are started (`OMP_TOOL_VERBOSE_INIT`; OpenMP 5.2, 21.3.3).
-fn tell(entries: &Entries, answers: &[u8]) {
+fn tell(entries: &Entries, answers: &[u8], generation: Generation) {
     let Some(to) = output::variable("OMP_TOOL_VERBOSE_INIT") else { return };
     let mut text = String::from("ompt_companion: entry points of the runtime:");
     for (n, name) in ENTRY_POINTS.iter().enumerate() {
@@ -154,8 +154,11 @@ fn tell(entries: &Entries, answers: &[u8]) {
     }
     text.push_str("\nompt_companion: callbacks:");
     for (callback, answer) in ompt::CALLBACKS.iter().zip(answers) {
-        let answer = if *answer == NOT_ASKED { "not asked for" } else { ompt::set_result(*answer).unwrap_or("?") };
-        let _ = write!(text, "\n  {:2} {:20} {answer}", callback.number, callback.name);
+        let told = if *answer == NOT_ASKED { "not asked for" } else { ompt::set_result(*answer).unwrap_or("?") };
+        // An error is none of the answers: a runtime of an older version does not know the callback.
+        let permitted = [NOT_ASKED, 0].contains(answer) || generation.permits(callback.number, *answer);
+        let but = if permitted { "" } else { " (not permitted)" };
+        let _ = write!(text, "\n  {:2} {:20} {told}{but}", callback.number, callback.name);
     }
     text.push('\n');
     // Nobody to tell is no reason not to go on.

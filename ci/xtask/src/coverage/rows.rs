@@ -68,6 +68,10 @@ const DEVICE_UNTRACED: &str =
     "libompd/companion/tests/device/main.rs::a_runtime_that_traces_nothing_is_asked_and_left_alone";
 const DEVICE_AGAIN: &str = "libompd/companion/tests/device/main.rs::a_device_goes_and_comes_again";
 
+const UNIQUE: &str = "libompd/companion/tests/companion/entries.rs::numbers_of_the_runtime_are_given_once";
+const NUMBER_OF_DEVICES: &str = "libompd/companion/tests/companion/entries.rs::one_device_is_told_where_there_is_none";
+const PERMITTED: &str = "libompd/record/src/generation/tests.rs::answers_that_are_permitted";
+const ILLEGAL: &str = "libompd/companion/tests/companion/activation.rs::an_illegal_value_is_told_and_starts_no_tool";
 const OPENCL: &str = "libompd/companion/tests/companion/opencl.rs::a_device_that_refuses_to_be_traced_is_listed";
 const OLDER_TARGETS: &str =
     "libompd/companion/tests/companion/opencl.rs::older_target_callbacks_are_recorded_with_both_ends";
@@ -252,5 +256,33 @@ pub const ROWS: &[Row] = &[
         "frames of serialized regions",
         Partly("Of such in each other only the innermost", &[ORACLE]),
         Works(&[ORACLE, VERDICTS]),
+    ),
+    row(
+        65,
+        "D5",
+        "unique numbers for tools",
+        None,
+        Partly("They work, and the companion numbers regions and tasks itself", &[UNIQUE, OFFERED]),
+    ),
+    row(
+        66,
+        "D5",
+        "how many devices there are",
+        None,
+        Partly("Not asked: runtimes before libiomp5 2026 answer 1 where there is none", &[NUMBER_OF_DEVICES, OFFERED]),
+    ),
+    row(
+        67,
+        "D5",
+        "which answers a registration may get",
+        None,
+        Partly("An answer that is not permitted is marked where the user asks for answers", &[PERMITTED, OFFERED]),
+    ),
+    row(
+        68,
+        "V2",
+        "error for an illegal `OMP_TOOL`",
+        None,
+        Partly("The runtimes warn, and go on without a tool", &[ILLEGAL]),
     ),
 ];

@@ -67,6 +67,40 @@ fn disabled() {
     }
 }
 
+/// Another value is an error. The runtimes at hand say so, and start no tool.
+#[test]
+fn an_illegal_value_is_told_and_starts_no_tool() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let (name, companion) = crate::common::by_libraries();
+    let mut tried = 0;
+    for (library, what) in libraries() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("history");
+        let run = |value: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo | \"$0\""]).arg(&program.path).stdin(Stdio::null());
+            command.env("LD_LIBRARY_PATH", library.path()).env(name, &companion).env("OMP_TOOL", value);
+            command.env("OMPT_COMPANION_FILE", &file).output().expect("a shell")
+        };
+        let legal = run("enabled");
+        if !legal.status.success() {
+            Skip::because(format!("{what}: {}", String::from_utf8_lossy(&legal.stderr).trim_end())).show();
+            continue;
+        }
+        assert!(file.is_file(), "{what}: a tool is started");
+        fs::remove_file(&file).expect("it is there");
+        let illegal = run("perhaps");
+        let told = String::from_utf8_lossy(&illegal.stderr).into_owned();
+        assert!(
+            illegal.status.success() && told.contains("OMP_TOOL") && told.contains("\"perhaps\""),
+            "{what}: {told}"
+        );
+        assert!(!file.exists(), "{what}: no tool is started");
+        tried += 1;
+    }
+    assert!(tried > 0, "no runtime was tried");
+}
+
 /// A program that is linked with the companion, as a library and with it built in.
 #[test]
 fn linked_in() {
@@ -241,10 +275,17 @@ fn what_goes_wrong_is_told() {
 /// Callbacks of optional events on the host, which all runtimes at hand make.
 const HOST_EVENTS: [u8; 15] = [11, 16, 17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29, 30];
 
+/// Callbacks that a runtime may answer nothing but "always" to, since 5.0; those of drafts are the ones up to 13.
+const MUST_BE_ALWAYS: [u8; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 33, 34, 35];
+
+/// Whether a runtime has the OMPT of a draft, by the path of its file.
+fn is_draft(what: &str) -> bool {
+    ["openmp-2018.0.3-", "openmp-2019.0-"].iter().any(|name| what.contains(name))
+}
+
 /// The entry points that a runtime has, by the path of its file. From the runtimes' headers, by hand.
 fn entry_points_of(what: &str) -> Vec<&'static str> {
     let of_5_0 = ["ompt_get_task_memory", "ompt_finalize_tool"];
-    let is_draft = ["openmp-2018.0.3-", "openmp-2019.0-"].iter().any(|name| what.contains(name));
     [
         "ompt_enumerate_states",
         "ompt_enumerate_mutex_impls",
@@ -267,7 +308,7 @@ fn entry_points_of(what: &str) -> Vec<&'static str> {
         "ompt_finalize_tool",
     ]
     .into_iter()
-    .filter(|name| !(is_draft && of_5_0.contains(name)))
+    .filter(|name| !(is_draft(what) && of_5_0.contains(name)))
     .collect()
 }
 
@@ -302,6 +343,10 @@ fn what_the_runtime_offers_is_told() {
             let told = (word >> (4 * (u32::from(callback.number - 1) % 16)) & 15) as u8;
             let told = if told == 15 { "not" } else { ompt_record::ompt::set_result(told).expect("a known answer") };
             assert_eq!(answer, told, "{what}: {line}");
+            // Runtimes without a library for devices answer "never" to what they must make always.
+            let always = MUST_BE_ALWAYS.contains(&callback.number) && !(is_draft(&what) && callback.number > 13);
+            let permitted = !always || ["not", "error", "always"].contains(&answer);
+            assert_eq!(line.contains("(not permitted)"), !permitted, "{what}: {line}");
             if callback.number <= 7 || HOST_EVENTS.contains(&callback.number) {
                 assert_eq!(answer, "always", "{what}: {line}");
             }

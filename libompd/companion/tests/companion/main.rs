@@ -3,6 +3,7 @@
 mod activation;
 mod common;
 mod cores;
+mod entries;
 mod offload;
 mod opencl;
 mod recording;

@@ -303,6 +303,26 @@ fn callbacks_of_2018_are_todays_up_to_idle() {
     assert!([0, 32, 37].iter().all(|number| Generation::Draft2018.event(*number).is_none()));
 }
 
+/// The table of the draft that permits one answer only, and of 5.0 and later.
+#[test]
+fn answers_that_are_permitted() {
+    let only_always = |generation: Generation| -> Vec<u8> {
+        (1..=37).filter(|number| [1, 3, 4].iter().all(|answer| !generation.permits(*number, *answer))).collect()
+    };
+    assert_eq!(only_always(Generation::Draft5), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    assert_eq!(only_always(Generation::Draft2018), only_always(Generation::Draft5));
+    let later = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 33, 34, 35];
+    assert_eq!(only_always(Generation::OpenMp51), later);
+    for generation in Generation::ALL {
+        for number in 1..=37 {
+            let permitted: Vec<u8> = (0..=15).filter(|answer| generation.permits(number, *answer)).collect();
+            let all = if only_always(generation).contains(&number) { &[5][..] } else { &[1, 3, 4, 5] };
+            assert_eq!(permitted, all, "{generation:?} {number}");
+        }
+    }
+    assert!(only_always(Generation::Tr2).is_empty());
+}
+
 #[test]
 fn names_of_flags_that_changed() {
     let name = |generation: Generation| generation.decode(Enumeration::CancelFlag, 4).map(|decoded| decoded.name);
