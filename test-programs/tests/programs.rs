@@ -381,6 +381,7 @@ fn every_program_has_its_source() -> Result<()> {
             "overheads",
             "empty_tool",
             "entry_points",
+            "exec_again",
             "tr2_recorded",
             "tr2_runtime",
             "two_ompt",

@@ -15,6 +15,7 @@ mod control;
 mod device;
 mod entries;
 mod exports;
+mod modules;
 mod ompt;
 mod output;
 mod part;
