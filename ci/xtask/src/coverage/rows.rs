@@ -19,7 +19,7 @@ const NO_SWITCH: &str = "libompd/abi/tests/ompd/defects.rs::nothing_depends_on_o
 const FLAGS: &str = "libompd/abi/tests/ompd/defects.rs::flags_of_frames_are_written";
 const SERIALIZED: &str = "libompd/abi/tests/ompd/defects.rs::functions_of_serialized_regions_are_told_and_no_others";
 const NO_DEVICE: &str = "libompd/abi/tests/ompd/defects.rs::a_device_is_unsupported_and_a_thread_is_the_hosts";
-const VARIABLES: &str = "ompd-inspect/tests/inspect/icvs.rs::values_from_other_variables";
+const VARIABLES: &str = "ompd-inspect/tests/inspect/icvs.rs::values_from_the_environment";
 const PLACES_OF_THREADS: &str =
     "ompd-inspect/tests/inspect/icvs.rs::places_of_threads_and_what_the_kernel_makes_of_them";
 const ACROSS: &str = "debugger-plugin/tests/gdb/truth.rs::stacks_across_threads";
@@ -73,10 +73,14 @@ const DEVICE_AGAIN: &str = "libompd/companion/tests/device/main.rs::a_device_goe
 const UNIQUE: &str = "libompd/companion/tests/companion/entries.rs::numbers_of_the_runtime_are_given_once";
 const NUMBER_OF_DEVICES: &str = "libompd/companion/tests/companion/entries.rs::one_device_is_told_where_there_is_none";
 const PERMITTED: &str = "libompd/record/src/generation/tests.rs::answers_that_are_permitted";
-const ILLEGAL: &str = "libompd/companion/tests/companion/activation.rs::an_illegal_value_is_told_and_starts_no_tool";
+const TWO_HOOKS: &str = "libompd/companion/tests/companion/hooks.rs::of_two_hooks_the_first_counts";
+const ILLEGAL: &str = "libompd/companion/tests/companion/hooks.rs::an_illegal_value_is_told_and_starts_no_tool";
 const OPENCL: &str = "libompd/companion/tests/companion/opencl.rs::a_device_that_refuses_to_be_traced_is_listed";
 const OLDER_TARGETS: &str =
     "libompd/companion/tests/companion/opencl.rs::older_target_callbacks_are_recorded_with_both_ends";
+
+/// The runtime's variable is found by its name only.
+const NAMES_NEEDED: &str = "Where the runtime's variables have names";
 
 /// A runtime has the entry point, and refuses.
 const REFUSED: &str = "Intel's runtime refuses all; else with a device simulator";
@@ -115,8 +119,8 @@ pub const ROWS: &[Row] = &[
         Partly("Of serialized regions in each other only the innermost", &[FLAGS, ORACLE]),
         Works(&[ORACLE]),
     ),
-    row(14, "TR2, V2", "`OMP_TOOL`", Works(&[VARIABLES]), Works(&[DISABLED])),
-    row(15, "D5", "`OMP_TOOL_LIBRARIES`", Works(&[VARIABLES]), Works(&[RECORDED])),
+    row(14, "TR2, V2", "`OMP_TOOL`", Partly(NAMES_NEEDED, &[VARIABLES]), Works(&[DISABLED, ILLEGAL])),
+    row(15, "D5", "`OMP_TOOL_LIBRARIES`", Partly(NAMES_NEEDED, &[VARIABLES]), Works(&[RECORDED])),
     row(
         16,
         "D5",
@@ -160,7 +164,13 @@ pub const ROWS: &[Row] = &[
     row(26, "TR2, V2", "numbers of threads, regions and tasks", Works(&[FILED]), Works(&[RECORDED, ORACLE])),
     row(27, "D5", "a word of the tool's with each of them", Works(&[FILED, ORACLE]), Works(&[ORACLE])),
     row(28, "TR2", "events that every runtime has to tell", Works(&[PLACES]), Works(&[OFFERED, TR2])),
-    row(29, "TR2", "events for blaming: idle, waiting, letting go", Works(&[MOVES]), Works(&[RECORDED, NESTED, TR2])),
+    row(
+        29,
+        "TR2",
+        "events for blaming: idle, waiting, letting go",
+        Partly("What a thread waits for at a stop, and whether it is idle", &[LOCKS, IDLE, ORACLE]),
+        Partly("That a thread is idle is a state, and no event", &[RECORDED, NESTED, TR2]),
+    ),
     row(
         30,
         "TR2",
@@ -172,7 +182,7 @@ pub const ROWS: &[Row] = &[
         31,
         "TR2",
         "frame of an idle thread",
-        Works(&[IDLE]),
+        Partly("It is shown as idle, without frames", &[IDLE]),
         Impossible("dropped from the interface; the state tells", &[]),
     ),
     row(32, "TR2", "regions around a region", Works(&[ORACLE]), Works(&[ORACLE])),
@@ -186,7 +196,7 @@ pub const ROWS: &[Row] = &[
         Partly("At a signal of the user's choice", &[ORACLE]),
     ),
     row(36, "TR2, D5", "commands of the program to the tool", Works(&[RECORDED]), Works(&[RECORDED, DEVICE_PAUSE])),
-    row(37, "TR2", "which of two hooks of one name counts", None, Works(&[LINKED, PRELOADED])),
+    row(37, "TR2", "which of two hooks of one name counts", None, Works(&[TWO_HOOKS])),
     row(38, "D5", "events that begin and end with one callback", None, Works(&[NESTED])),
     row(39, "D5", "the numbered list of callbacks", None, Works(&[OFFERED, DRAFT_CALLBACKS])),
     row(

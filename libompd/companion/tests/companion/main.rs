@@ -4,6 +4,7 @@ mod activation;
 mod common;
 mod cores;
 mod entries;
+mod hooks;
 mod offload;
 mod opencl;
 mod recording;

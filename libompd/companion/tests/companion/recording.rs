@@ -98,6 +98,7 @@ const MUTEX_ACQUIRED: u8 = 27;
 const MUTEX_RELEASED: u8 = 17;
 const NEST_LOCK: u8 = 28;
 const SYNC_REGION: u8 = 23;
+const SYNC_REGION_WAIT: u8 = 16;
 const LOCK: u16 = 1;
 const NEST: u16 = 3;
 const CRITICAL: u16 = 5;
@@ -136,6 +137,8 @@ fn compare(what: &str, told: &Printed, history: &History, answers: &[u8]) {
         };
         let is_barrier = |event: &Event| event.kind == SYNC_REGION && at_barrier(event);
         assert_eq!(count(thread, is_barrier), barriers, "{what}: barriers");
+        let is_wait = |event: &Event| event.kind == SYNC_REGION_WAIT && at_barrier(event);
+        assert_eq!(count(thread, is_wait), barriers, "{what}: waits at barriers");
         let holds = u64::from(thread.lwp == told.held.0);
         let waits = u64::from(thread.lwp == told.waits.0);
         let gate = [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED].map(of_gate);
