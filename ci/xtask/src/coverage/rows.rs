@@ -50,7 +50,6 @@ const DEVICES: &str = "libompd/companion/tests/companion/offload.rs::devices_are
 const NESTED: &str = "ompd-inspect/tests/inspect/history.rs::history_as_a_trace_is_nested";
 const TR2: &str = "libompd/companion-tr2/tests/tr2.rs::every_event_is_recorded_in_todays_terms";
 const TR2_TOOL: &str = "libompd/companion-tr2/tests/tr2.rs::a_tool_started_by_ompt_tool_records_the_same";
-const TR2_REAL: &str = "libompd/companion-tr2/tests/real.rs::runtimes_of_the_time_are_recorded";
 const TR2_FILE: &str = "libompd/companion-tr2/tests/tr2.rs::the_shutdown_writes_the_file";
 const TR2_STATES: &str = "libompd/record/src/generation/tests.rs::states_of_tr2";
 const DRAFT_STATES: &str = "libompd/record/src/generation/tests.rs::states_of_the_draft_are_todays";
@@ -134,8 +133,9 @@ pub const ROWS: &[Row] = &[
         "older hooks, `ompt_initialize` and `ompt_tool`",
         None,
         Partly(
-            "The latter where the runtime says that it has the numbers of TR2: the document of V2 has none",
-            &[TR2, TR2_TOOL, TR2_REAL],
+            "The latter where the runtime says that it has the numbers of TR2: the document of V2 has none. With a program that plays \
+             the runtime; docs/old-ompt.md says how to try real ones",
+            &[TR2, TR2_TOOL],
         ),
     ),
     row(18, "TR2, V2, D5", "look-up of entry points", None, Works(&[OFFERED])),
