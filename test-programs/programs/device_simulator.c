@@ -30,7 +30,8 @@
  * have earlier times), buffers=N and bytes=N (recommended limits), hoard (buffers
  * come back when flushed only), keep (buffers are delivered and kept until they
  * are full), stuck, circling, endless (cursors that never end), invalid, null,
- * unknown (records that are none), unaligned (records at odd addresses). */
+ * unknown (records that are none), unaligned (records at odd addresses), draft
+ * (it says that it is of OpenMP 4.5). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -405,7 +406,7 @@ static const struct written *look(ompt_buffer_t *buffer, ompt_buffer_cursor_t cu
 static int advance_buffer_cursor(ompt_device_t *device, ompt_buffer_t *buffer, size_t size,
                                  ompt_buffer_cursor_t current, ompt_buffer_cursor_t *next) {
     check_handle(device);
-    check(delivering && size == delivering->used, "another size than that of the delivery");
+    check(delivering && size == delivering->size, "another size than that of the buffer");
     if (!look(buffer, current))
         return 0;
     size_t at = place_of(current) + sizeof(struct written);
@@ -648,7 +649,7 @@ int main(int argc, char **argv) {
     }
     ompt_start_tool_result_t *(*start)(unsigned, const char *) =
         (ompt_start_tool_result_t * (*)(unsigned, const char *)) dlsym(tool, "ompt_start_tool");
-    ompt_start_tool_result_t *result = start ? start(202111, "device simulator") : NULL;
+    ompt_start_tool_result_t *result = start ? start(mode("draft") ? 201611 : 202111, "device simulator") : NULL;
     if (!result || !result->initialize(lookup, 6, &result->tool_data)) {
         fprintf(stderr, "the tool does not want to\n");
         return 2;

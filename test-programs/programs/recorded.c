@@ -10,6 +10,10 @@
  *                                                 of all threads: flushes, master regions, loops that a thread took part
  *                                                 in, single regions executed, waits, tasks with one dependence each, and
  *                                                 locks
+ *   more REDUCTIONS SECTIONS ORDERED ATOMICS CHUNKS
+ *                                                 of all threads: reductions, sections constructs, ordered and atomic
+ *                                                 regions, and chunks of loops with a dynamic schedule
+ *   barrier LINE                                  where the threads meet
  *   queued LINE                                   where a task was created that nobody has begun
  *   regions N                                     followed ones, the last included
  *   held LWP ADDRESS LINE                         the lock that a thread has, and where it got it
@@ -31,9 +35,14 @@ static struct { long lwp, locks, nested, criticals, barriers; } did[THREADS];
 static atomic_int flushes, masters, loops, singles, taskwaits, taskgroups, dependent, initialised, destroyed;
 static omp_lock_t one, gate;
 static omp_nest_lock_t nested;
-static int release[2], tasks_line, queued_line, held_line, wait_line;
+static atomic_int reductions, sections, ordereds, atomics, chunks, second_created;
+static int total, barrier_line, release[2], tasks_line, queued_line, held_line, wait_line;
 static long held_by, waiter;
 static atomic_int gate_taken, gate_wanted, tasks_run;
+
+/* Of the runtime: compilers call these for atomic regions that the processor has no instruction for. */
+void __kmpc_atomic_start(void);
+void __kmpc_atomic_end(void);
 
 static void work(void) {
     int me = omp_get_thread_num();
@@ -48,6 +57,7 @@ static void work(void) {
     did[me].nested += 2;
     omp_unset_nest_lock(&nested);
     omp_unset_nest_lock(&nested);
+    barrier_line = __LINE__ + 1;
 #pragma omp barrier
     did[me].barriers++;
 #pragma omp critical(counted)
@@ -55,7 +65,30 @@ static void work(void) {
     loops++;
 #pragma omp for schedule(dynamic)
     for (int i = 0; i < 6; i++)
-        did[me].locks += 0;
+        chunks++;
+    loops++;
+#pragma omp for ordered schedule(dynamic)
+    for (int i = 0; i < 6; i++) {
+        chunks++;
+#pragma omp ordered
+        ordereds++;
+    }
+    loops++;
+    reductions++;
+#pragma omp for reduction(+ : total)
+    for (int i = 0; i < THREADS; i++)
+        total++;
+    sections++;
+#pragma omp sections
+    {
+#pragma omp section
+        tasks_run += 0;
+#pragma omp section
+        tasks_run += 0;
+    }
+    atomics++;
+    __kmpc_atomic_start();
+    __kmpc_atomic_end();
     flushes++;
 #pragma omp flush
 #pragma omp master
@@ -65,9 +98,15 @@ static void work(void) {
         int cell = 0;
         singles++;
 #pragma omp task depend(out : cell) shared(cell)
-        dependent++, cell = 1;
+        {
+            /* So that there is something for the other one to wait for. */
+            while (!second_created)
+                usleep(0);
+            dependent++, cell = 1;
+        }
 #pragma omp task depend(in : cell) shared(cell)
         dependent += cell;
+        second_created = 1;
         taskwaits++;
 #pragma omp taskwait
         taskgroups++;
@@ -121,6 +160,8 @@ static void tell(int regions) {
     printf("tasks %d %d\n", tasks_run, tasks_line);
     printf("did %d %d %d %d %d %d %d %d %d\n", flushes, masters, loops, singles, taskwaits, taskgroups, dependent, initialised,
            destroyed);
+    printf("more %d %d %d %d %d\n", reductions, sections, ordereds, atomics, chunks);
+    printf("barrier %d\n", barrier_line);
     printf("queued %d\n", queued_line);
     printf("regions %d\n", regions);
     printf("held %ld %lx %d\n", held_by, (unsigned long)&gate, held_line);

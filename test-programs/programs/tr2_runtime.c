@@ -10,7 +10,7 @@
  *   3. after a start (control 1), a second thread, and the shutdown.
  *
  * The argument is the version that the tool is told; it then says `no tool` if
- * that does not want it. */
+ * that does not want it.  With a second one the tool is started by `ompt_tool`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -25,6 +25,7 @@ enum { EVENTS = 61, INITIAL = 1, WORKER = 2, REQUESTED = 7 };
 typedef void (*callback_t)(void);
 typedef callback_t (*lookup_t)(const char *);
 typedef int (*initialize_t)(lookup_t, const char *, unsigned);
+typedef void (*start_t)(lookup_t, const char *, unsigned);
 
 static callback_t callbacks[EVENTS + 1];
 
@@ -126,12 +127,21 @@ static void *worker(void *unused) {
 
 int main(int argc, char **argv) {
     initialize_t initialize = (initialize_t)dlsym(RTLD_DEFAULT, "ompt_initialize");
+    start_t (*tool)(void) = (start_t(*)(void))dlsym(RTLD_DEFAULT, "ompt_tool");
     pthread_t second;
-    if (argc != 2) {
-        fprintf(stderr, "usage: tr2_runtime VERSION\n");
+    if (argc < 2) {
+        fprintf(stderr, "usage: tr2_runtime VERSION [tool]\n");
         return 1;
     }
-    if (!initialize || !initialize(lookup, "an old runtime", (unsigned)atoi(argv[1]))) {
+    const char *name = "an old runtime";
+    unsigned version = (unsigned)atoi(argv[1]);
+    int started = 0;
+    if (argc > 2 && tool) {
+        tool()(lookup, name, version);
+        started = callbacks[1] != NULL;
+    } else if (argc == 2 && initialize)
+        started = initialize(lookup, name, version);
+    if (!started) {
         printf("no tool\n");
         return 0;
     }

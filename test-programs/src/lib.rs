@@ -37,6 +37,7 @@ mod held;
 mod launch;
 mod observe;
 mod offload;
+mod opencl;
 mod random;
 mod running;
 mod runtime;

@@ -2,6 +2,7 @@
 //! and from inside. The table is `docs/seed-coverage.md`; that it is current, and that the tests it names exist, is tested.
 
 mod rows;
+mod run;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,12 @@ pub struct Arguments {
     /// Write the table to docs/seed-coverage.md.
     #[arg(long)]
     write: bool,
+    /// Run the tests that the table names, and fail if one is skipped.
+    #[arg(long)]
+    run: bool,
+    /// Run those of this package alone; may be given several times.
+    #[arg(long, requires = "run")]
+    package: Vec<String>,
 }
 
 /// A mechanism that the documents describe.
@@ -48,9 +55,13 @@ pub enum Side {
 /// Prints the table, or writes it.
 ///
 /// # Errors
-/// If a test is named that there is not, or the file cannot be written.
+/// If a test is named that there is not, or the file cannot be written; with `--run`, if a test shows nothing here.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let page = page()?;
+    if arguments.run {
+        let sides = ROWS.iter().flat_map(|row| [&row.outside, &row.inside]);
+        return run::run(&root(), &sides.flat_map(tests).copied().collect(), &arguments.package);
+    }
     if arguments.write {
         std::fs::write(document(), page).context("docs/seed-coverage.md")?;
     } else {
@@ -80,16 +91,25 @@ fn page() -> Result<String> {
 }
 
 fn cell(side: &Side) -> Result<String> {
-    let (text, tests) = match side {
-        Side::Works(tests) => (String::new(), *tests),
-        Side::Partly(but, tests) => (format!("{but}. "), *tests),
-        Side::Impossible(why, tests) => (format!("**impossible**: {why}. "), *tests),
-        Side::None => ("–".to_owned(), &[][..]),
+    let tests = tests(side);
+    let text = match side {
+        Side::Works(_) => String::new(),
+        Side::Partly(but, _) => format!("{but}. "),
+        Side::Impossible(why, _) => format!("**impossible**: {why}. "),
+        Side::None => "–".to_owned(),
     };
     let proven = matches!(side, Side::Works(_) | Side::Partly(..));
     ensure!(!proven || !tests.is_empty(), "no test is named: {text}");
     let names: Vec<String> = tests.iter().map(|test| checked(test)).collect::<Result<_>>()?;
     Ok((text + &names.join(", ")).trim_end().to_owned())
+}
+
+/// The tests that a side names.
+fn tests(side: &Side) -> &'static [&'static str] {
+    match side {
+        Side::Works(tests) | Side::Partly(_, tests) | Side::Impossible(_, tests) => tests,
+        Side::None => &[],
+    }
 }
 
 /// The name of a test, as the table shows it, if the file has such a test.
@@ -110,9 +130,11 @@ const HEAD: &str = "\
 A row for each mechanism that one of five documents describes: the OMPT technical report (TR2), its second version (V2), the draft of
 OpenMP 5.0 with callbacks and device look-up (D5), OMPD's entry points in the runtime (5.0), and device tracing (5.1). *Outside* is what
 `libompd.so`, `ompd-inspect` and the plugin for gdb do about it; *inside* is what the companion does, in the process. A name is that of a
-test which shows it. The runtimes are libomp 11 to 23 and libiomp5 2021 to 2026, and, outside, libgomp.
+test which shows it. The runtimes are libomp 9 to 23 and libiomp5 2018 to 2026, and, outside, libgomp.
 
 `cargo xtask coverage --write` makes this page; a test fails if it is not current, or names a test that there is not.
+`cargo xtask coverage --run` runs the tests that it names, and refuses one that is skipped; `ci/fetch` with the steps `wheels`, `offload`
+and `opencl` gets what they need.
 
 | # | in | mechanism | outside | inside |
 |---|---|---|---|---|

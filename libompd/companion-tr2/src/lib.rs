@@ -5,8 +5,9 @@
 //! or keep the program from being linked. No runtime of today calls it. So it is only where somebody with a runtime of that time
 //! preloads this library.
 //!
-//! There is no `ompt_tool`, by which version 2 of OMPT starts tools. The document of that version has no numbers for events, and
-//! runtimes of the time numbered them in more than one way: what they told would have to be guessed.
+//! A later runtime of that time, as LLVM 4.0's, calls `ompt_tool` instead, and gives the same version of OMPT to the function that it
+//! gets. The document of version 2, which has that hook as well, has no numbers for events: a runtime that says that it has version 2
+//! is declined.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -26,4 +27,19 @@ pub unsafe extern "C" fn ompt_initialize(
 ) -> c_int {
     // SAFETY: as the caller says.
     unsafe { tr2_initialize(lookup, runtime_version, version) }
+}
+
+/// The type of what `ompt_tool` returns.
+pub type Initialize = unsafe extern "C" fn(Option<Lookup>, *const c_char, c_uint);
+
+/// What the runtime calls before it begins, to get the function that it calls with what [`ompt_initialize`] gets.
+#[unsafe(no_mangle)]
+pub extern "C" fn ompt_tool() -> Initialize {
+    initialize
+}
+
+/// Such a runtime takes no answer. A companion that declines registers nothing.
+unsafe extern "C" fn initialize(lookup: Option<Lookup>, runtime_version: *const c_char, version: c_uint) {
+    // SAFETY: what the runtime gives is what it would give `ompt_initialize`.
+    unsafe { ompt_initialize(lookup, runtime_version, version) };
 }

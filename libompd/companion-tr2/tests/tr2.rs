@@ -1,15 +1,16 @@
 //! A program that plays a runtime of Technical Report 2 tells the companion of everything, and the block has it in today's terms.
 
-use std::fs::File;
 use std::io::{BufRead as _, Write as _};
-use std::os::unix::fs::FileExt as _;
 
 use anyhow::{Context, Result, ensure};
 use ompd_process::{Live, OpenOptions, Target as _};
 use ompt_record::block::{RingState, SYMBOL, State};
 use ompt_record::event::{Event, NOT_TOLD};
-use ompt_record::read::{Block, Memory, RingAt};
+use ompt_record::read::{Block, RingAt};
 use test_programs::{Env, Launch, Opt, Process, Runtime, Toolchain, build, built_by_cargo};
+
+mod memory;
+use memory::Words;
 
 /// By number of the event, from 1: today's number of the callback, endpoint, and kind or status. From the report's list, by hand;
 /// those that are not told today have callback 0.
@@ -90,14 +91,17 @@ impl Drop for Ended {
 
 impl Ended {
     /// The program, with the library if there is to be one; `None` if it cannot be built here.
-    fn start(version: &str, variables: &[(&str, &str)], preloaded: bool) -> Result<Option<Ended>> {
+    fn start(arguments: &str, variables: &[(&str, &str)], preloaded: bool) -> Result<Option<Ended>> {
         if let Err(skip) = Toolchain::Gcc.check().and_then(|()| Runtime::Libgomp.library().map(drop)) {
             skip.show();
             return Ok(None);
         }
         let library = built_by_cargo("libompt_companion_tr2.so");
         let program = build("tr2_runtime", Toolchain::Gcc, Opt::O2, &["-ldl"])?;
-        let mut launch = Launch::new(&program, Runtime::Libgomp, Env::Stock).argument(version);
+        let mut launch = Launch::new(&program, Runtime::Libgomp, Env::Stock);
+        for argument in arguments.split(' ') {
+            launch = launch.argument(argument);
+        }
         if preloaded {
             launch = launch.variable("LD_PRELOAD", &library.to_string_lossy());
         }
@@ -122,24 +126,12 @@ impl Ended {
     }
 }
 
-struct Words(File);
-
-impl Memory for Words {
-    type Error = std::io::Error;
-
-    fn words(&self, at: u64, count: usize) -> std::io::Result<Vec<u64>> {
-        let mut bytes = vec![0; count * size_of::<u64>()];
-        self.0.read_exact_at(&mut bytes, at)?;
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
-    }
-}
-
 fn block(process: &Ended) -> Result<(Words, Block)> {
     let pid = i32::try_from(process.0.child.id())?;
     let live = Live::open(pid, &OpenOptions::default())?;
     let symbol = live.modules().iter().find_map(|module| module.symbol(SYMBOL)).context("no companion")?;
-    let memory = Words(File::open(format!("/proc/{pid}/mem"))?);
-    let at = memory.words(symbol.addr.0, 1)?[0];
+    let memory = Words::of(pid)?;
+    let at = memory.word(symbol.addr.0)?;
     ensure!(at != 0, "there is no block");
     let block = Block::open(&memory, at)?;
     Ok((memory, block))
@@ -178,7 +170,16 @@ fn timeless(events: &[Event]) -> Vec<Event> {
 
 #[test]
 fn every_event_is_recorded_in_todays_terms() -> Result<()> {
-    let Some(mut process) = Ended::start("1", &[], true)? else { return Ok(()) };
+    every_event("1")
+}
+
+#[test]
+fn a_tool_started_by_ompt_tool_records_the_same() -> Result<()> {
+    every_event("1 tool")
+}
+
+fn every_event(arguments: &str) -> Result<()> {
+    let Some(mut process) = Ended::start(arguments, &[], true)? else { return Ok(()) };
     process.ready()?;
     let (memory, begun) = block(&process)?;
     ensure!(begun.is_recording() && begun.runtime == "an old runtime", "{begun:?}");
@@ -260,7 +261,9 @@ fn the_shutdown_writes_the_file() -> Result<()> {
 
 #[test]
 fn other_versions_get_no_tool() -> Result<()> {
-    for (version, preloaded) in [("0", true), ("2", true), ("201811", true), ("1", false)] {
+    for (version, preloaded) in
+        [("0", true), ("2", true), ("201811", true), ("1", false), ("2 tool", true), ("1 tool", false)]
+    {
         let Some(mut process) = Ended::start(version, &[], preloaded)? else { return Ok(()) };
         assert_eq!(process.line()?, "no tool\n", "{version}");
         ensure!(process.0.child.wait()?.success());
@@ -274,7 +277,9 @@ fn only_the_library_for_old_runtimes_has_the_old_name() -> Result<()> {
     let exports = |library: &str| -> Result<bool> {
         let file = ompd_process::elf::ElfFile::open(&built_by_cargo(library))?;
         ensure!(file.exported_names().any(|name| name == SYMBOL), "{library} is no companion");
-        Ok(file.exported_names().any(|name| name == "ompt_initialize"))
+        let names = ["ompt_initialize", "ompt_tool"].map(|name| file.exported_names().any(|exported| exported == name));
+        ensure!(names[0] == names[1], "{library} has one of them");
+        Ok(names[0])
     };
     assert!(exports("libompt_companion_tr2.so")?);
     assert!(!exports("libompt_companion.so")?);

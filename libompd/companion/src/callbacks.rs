@@ -2,6 +2,8 @@
 //!
 //! With the companion paused a callback does nothing. Regions and tasks that begin then have no number, and stay without.
 
+mod draft;
+mod list;
 mod target;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -9,10 +11,11 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use ompt_record::event::Event;
 use ompt_record::ompt::is_over;
 
+pub use list::{Wanted, wanted};
+
 use crate::block::{self, NewCreation, Recorder, is_recording, now};
 use crate::callback::{Numbered, bits, callback, endpoint, file, record, short, word};
-use crate::ompt::{BEGIN, Callback, CodePtr, Data, Dependence, END, Frame};
-use crate::parts;
+use crate::ompt::{BEGIN, CodePtr, Data, Dependence, END, Frame};
 
 /// Numbers of callbacks (`ompt_callbacks_t`) that are named here more than once.
 const MUTEX_ACQUIRED: u8 = 27;
@@ -264,6 +267,20 @@ unsafe extern "C" fn nest_lock(scope: c_int, wait_id: u64, from: CodePtr) {
 }
 
 unsafe extern "C" fn dependences(task: *const Data, dependences: *const Dependence, count: c_int) {
+    // SAFETY: the runtime's words, and as many dependences as it says.
+    unsafe { dependences_as(task, dependences, count, |kind| kind) };
+}
+
+/// Records dependences, each of the kind that `today` makes of its number.
+///
+/// # Safety
+/// The arguments are those of the callback.
+unsafe fn dependences_as(
+    task: *const Data,
+    dependences: *const Dependence,
+    count: c_int,
+    today: impl Fn(c_uint) -> c_uint,
+) {
     let count = u32::try_from(count).unwrap_or(0);
     if !is_recording() || dependences.is_null() {
         return;
@@ -274,7 +291,7 @@ unsafe extern "C" fn dependences(task: *const Data, dependences: *const Dependen
         // SAFETY: the runtime gave so many of them.
         let (variable, kind) = unsafe {
             let dependence = dependences.add(n);
-            ((*dependence).variable, (*dependence).dependence_type)
+            ((*dependence).variable, today((*dependence).dependence_type))
         };
         record(|| Event {
             kind: 18,
@@ -382,55 +399,5 @@ unsafe extern "C" fn control_tool(command: u64, modifier: u64, argument: *mut c_
     crate::control::obey(command, modifier)
 }
 
-/// All callbacks, in the order of their numbers. Where there are two forms of one event (with `_emi` and without) the runtime is to get one of them only: the newer
-/// one comes first, and the older one with it.
-pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
-    type Sync = unsafe extern "C" fn(c_int, c_int, *const Data, *const Data, CodePtr);
-    type Mutex = unsafe extern "C" fn(c_int, u64, CodePtr);
-    type MutexAcquire = unsafe extern "C" fn(c_int, c_uint, c_uint, u64, CodePtr);
-    let one = |number, function| ((number, function), None);
-    let mut all = vec![
-        one(1, callback!(thread_begin as unsafe extern "C" fn(c_int, *const Data))),
-        one(2, callback!(thread_end as unsafe extern "C" fn(*const Data))),
-        one(
-            3,
-            callback!(
-                parallel_begin as unsafe extern "C" fn(*const Data, *const Frame, *const Data, c_uint, c_int, CodePtr)
-            ),
-        ),
-        one(4, callback!(parallel_end as unsafe extern "C" fn(*const Data, *const Data, c_int, CodePtr))),
-        one(
-            5,
-            callback!(
-                task_create as unsafe extern "C" fn(*const Data, *const Frame, *const Data, c_int, c_int, CodePtr)
-            ),
-        ),
-        one(6, callback!(task_schedule as unsafe extern "C" fn(*const Data, c_int, *const Data))),
-        one(
-            7,
-            callback!(implicit_task as unsafe extern "C" fn(c_int, *const Data, *const Data, c_uint, c_uint, c_int)),
-        ),
-        one(11, callback!(control_tool as unsafe extern "C" fn(u64, u64, *mut c_void, CodePtr) -> c_int)),
-        one(16, callback!(sync_region_wait as Sync)),
-        one(17, callback!(mutex_released as Mutex)),
-        one(18, callback!(dependences as unsafe extern "C" fn(*const Data, *const Dependence, c_int))),
-        one(19, callback!(task_dependence as unsafe extern "C" fn(*const Data, *const Data))),
-        one(20, callback!(work as unsafe extern "C" fn(c_int, c_int, *const Data, *const Data, u64, CodePtr))),
-        one(21, callback!(masked as unsafe extern "C" fn(c_int, *const Data, *const Data, CodePtr))),
-        one(23, callback!(sync_region as Sync)),
-        one(24, callback!(lock_init as MutexAcquire)),
-        one(25, callback!(lock_destroy as Mutex)),
-        one(26, callback!(mutex_acquire as MutexAcquire)),
-        one(MUTEX_ACQUIRED, callback!(mutex_acquired as Mutex)),
-        one(28, callback!(nest_lock as unsafe extern "C" fn(c_int, u64, CodePtr))),
-        one(29, callback!(flush as unsafe extern "C" fn(*const Data, CodePtr))),
-        one(30, callback!(cancel as unsafe extern "C" fn(*const Data, c_int, CodePtr))),
-        one(31, callback!(reduction as Sync)),
-        one(32, callback!(dispatch as unsafe extern "C" fn(*const Data, *const Data, c_int, u64))),
-        one(37, callback!(error as unsafe extern "C" fn(c_int, *const c_char, usize, CodePtr))),
-    ];
-    all.extend(target::all());
-    all.extend(parts::ALL.iter().flat_map(|part| (part.callbacks)()).map(|callback| (callback, None)));
-    all.sort_by_key(|((number, _), _)| *number);
-    all
-}
+/// A callback, and the older form of it (without `_emi`) if there is one. A runtime is to get one of them only.
+pub type Pair = (Numbered, Option<Numbered>);

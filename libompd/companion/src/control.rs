@@ -67,16 +67,21 @@ pub fn flush_at_end() {
 pub fn flush() -> io::Result<()> {
     let Some(file) = FILE.get() else { return Ok(()) };
     let (Some(header), Some(shape)) = (header(), shape()) else { return Err(io::ErrorKind::NotFound.into()) };
-    let file = output::create(&Settings::file_of(file, std::process::id()))?;
+    let name = Settings::file_of(file, std::process::id());
+    output::keep_earlier(&name, std::process::id(), header.began.load(Relaxed));
+    let file = output::create(&name)?;
     let end = shape.ring_at(header.rings_used.load(Relaxed));
-    write_all(&file, block::base(), usize::try_from(end).unwrap_or(0))
+    let size = usize::try_from(end).unwrap_or(0);
+    debug_assert_eq!(size % PAGE as usize, 0, "the block is made of pages");
+    write_all(&file, block::base(), size)?;
+    let modules = ompt_record::modules::write(&crate::modules::mapped());
+    write_all(&file, modules.as_ptr(), modules.len())
 }
 
 fn write_all(file: &File, from: *const u8, size: usize) -> io::Result<()> {
-    debug_assert_eq!(size % PAGE as usize, 0, "the block is made of pages");
     let mut written = 0;
     while written < size {
-        // SAFETY: all of the block up to the last ring that was given away is mapped and stays so.
+        // SAFETY: the caller's bytes; all of the block up to the last ring that was given away stays mapped.
         let count = unsafe { libc::write(file.as_raw_fd(), from.add(written).cast(), size - written) };
         match usize::try_from(count) {
             Ok(count) if count > 0 => written += count,

@@ -315,7 +315,8 @@ fn translate(one: One, time: u64) -> Option<f64> {
     let translate_time = one.slot.entries.translate_time()?;
     // SAFETY: the device's entry point and its handle.
     let seconds = unsafe { translate_time(one.handle(), time) };
-    seconds.is_finite().then_some(seconds)
+    // 0 is the answer of a runtime that has the entry point, and does nothing in it.
+    (seconds.is_finite() && seconds != 0.0).then_some(seconds)
 }
 
 /// Switches on all kinds of OMPT's records: at once, or one by one where that is refused. Returns whether there is any.

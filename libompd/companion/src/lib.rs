@@ -15,6 +15,8 @@ mod callbacks;
 mod control;
 mod device;
 mod entries;
+mod exports;
+mod modules;
 mod ompt;
 mod output;
 mod part;

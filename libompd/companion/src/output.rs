@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use ompt_record::block::{Header, HeaderValues, MAGIC};
 
 /// A variable of the environment. None counts in a program that has more rights than who has started it: by them he would
 /// have files written that are not his (getauxval(3), `AT_SECURE`).
@@ -36,6 +38,35 @@ pub fn create(name: &Path) -> io::Result<File> {
         }
     };
     Err(io::Error::new(io::ErrorKind::AlreadyExists, wrong))
+}
+
+/// Files of one process that are kept at most.
+const MOST_EARLIER: u32 = 99;
+
+/// Renames what the same process wrote under this name before it became another program by `exec`: the first to NAME.1.
+pub fn keep_earlier(name: &Path, pid: u32, began: u64) {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let Ok(mut file) = OpenOptions::new().read(true).custom_flags(flags).open(name) else { return };
+    let mut bytes = [0; size_of::<Header>()];
+    if file.read_exact(&mut bytes).is_err() {
+        return;
+    }
+    let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    let Some(header) = HeaderValues::from_words(&words) else { return };
+    let is_block = [header.magic_first, header.magic_second] == MAGIC;
+    // A flush of the same block, or the file of another run, is written over.
+    if !is_block || header.pid != u64::from(pid) || header.began == began {
+        return;
+    }
+    let numbered = |n: u32| {
+        let mut numbered = name.to_owned().into_os_string();
+        numbered.push(format!(".{n}"));
+        PathBuf::from(numbered)
+    };
+    if let Some(free) = (1..=MOST_EARLIER).map(numbered).find(|name| !name.exists()) {
+        // If it cannot be renamed, it is written over as any other.
+        let _ = std::fs::rename(name, free);
+    }
 }
 
 #[cfg(test)]

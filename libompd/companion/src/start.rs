@@ -9,14 +9,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Mutex, Once, PoisonError};
 
 use ompt_record::block::State;
+use ompt_record::generation::{Enumeration, Generation};
 use ompt_record::ompt::{self, ENTRY_POINTS};
 
 use crate::block::{self, header, set_state};
+use crate::callback::Numbered;
+use crate::callbacks::Wanted;
 use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{advertise, callbacks, output, parts};
+use crate::{advertise, callbacks, exports, output, parts};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -47,8 +50,14 @@ pub unsafe extern "C" fn ompt_start_tool(
 
 extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: *mut Data) -> c_int {
     let Some(lookup) = lookup else { return 0 };
-    let settings = Settings::read();
+    let entries = Entries::look_up(lookup);
     let (omp_version, runtime) = (OMP_VERSION.load(Relaxed), RUNTIME.lock().unwrap_or_else(PoisonError::into_inner));
+    let Some(generation) = entries.generation(omp_version) else {
+        let name = String::from_utf8_lossy(&runtime);
+        say(&format!("{name} has the OMPT of a draft whose numbers are not known: nothing is recorded"));
+        return 0;
+    };
+    let settings = Settings::read();
     if !block::begin(settings.shape, omp_version, &runtime) {
         // Without memory there is nothing to do here: the program goes on without a tool.
         say("there is no memory to record into (a limit of addresses, as by `ulimit -v`?): nothing is recorded");
@@ -59,8 +68,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     }
     stay();
     advertise::library();
-    let entries = Entries::look_up(lookup);
-    let answers = register(&entries);
+    let answers = register(&entries, &callbacks::wanted(generation, exports::makes_older_target_callbacks(lookup)));
     if let Some(header) = header() {
         header.entry_points.store(entries.found, Relaxed);
         for (n, word) in [&header.results_first, &header.results_second, &header.results_third].into_iter().enumerate()
@@ -75,7 +83,7 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     }
     know_forks();
     set_state(if settings.records { State::Recording } else { State::Paused });
-    tell(&entries, &answers);
+    tell(&entries, &answers, generation);
     1
 }
 
@@ -111,23 +119,24 @@ extern "C" fn finalize(_tool: *mut Data) {
     block::runtime_ends();
 }
 
-/// Registers all callbacks. Returns what the runtime answered for each, by number.
-fn register(entries: &Entries) -> [u8; 48] {
+/// Registers callbacks. Returns today's number of what the runtime answered for each, by number.
+fn register(entries: &Entries, wanted: &Wanted) -> [u8; 48] {
     let mut answers = [NOT_ASKED; 48];
     let Some(set_callback) = entries.set_callback else { return answers };
-    let mut ask = |(number, callback): (u8, _)| {
+    let mut ask = |(number, callback): Numbered| {
         // SAFETY: the callback has the type that its number asks for.
         let answer = unsafe { set_callback(number.into(), Some(callback)) };
-        let answer = u8::try_from(answer).unwrap_or(0);
+        let answer = u64::try_from(answer).ok().and_then(|n| wanted.generation.decode(Enumeration::SetResult, n));
+        let answer = answer.and_then(|answer| answer.today.number()).and_then(|n| u8::try_from(n).ok()).unwrap_or(0);
         if let Some(place) = answers.get_mut(usize::from(number) - 1) {
             *place = answer;
         }
         // 3 and above: at least some of the events are told (OpenMP 5.2, 19.4.4.2).
         answer >= 3
     };
-    for (callback, older) in callbacks::all() {
-        if !ask(callback)
-            && let Some(older) = older
+    for (callback, older) in &wanted.callbacks {
+        if !ask(*callback)
+            && let Some(older) = *older
         {
             ask(older);
         }
@@ -136,7 +145,7 @@ fn register(entries: &Entries) -> [u8; 48] {
 }
 
 /// Says what the runtime offers, where the user wants to know how tools are started (`OMP_TOOL_VERBOSE_INIT`; OpenMP 5.2, 21.3.3).
-fn tell(entries: &Entries, answers: &[u8]) {
+fn tell(entries: &Entries, answers: &[u8], generation: Generation) {
     let Some(to) = output::variable("OMP_TOOL_VERBOSE_INIT") else { return };
     let mut text = String::from("ompt_companion: entry points of the runtime:");
     for (n, name) in ENTRY_POINTS.iter().enumerate() {
@@ -146,8 +155,11 @@ fn tell(entries: &Entries, answers: &[u8]) {
     }
     text.push_str("\nompt_companion: callbacks:");
     for (callback, answer) in ompt::CALLBACKS.iter().zip(answers) {
-        let answer = if *answer == NOT_ASKED { "not asked for" } else { ompt::set_result(*answer).unwrap_or("?") };
-        let _ = write!(text, "\n  {:2} {:20} {answer}", callback.number, callback.name);
+        let told = if *answer == NOT_ASKED { "not asked for" } else { ompt::set_result(*answer).unwrap_or("?") };
+        // An error is none of the answers: a runtime of an older version does not know the callback.
+        let permitted = [NOT_ASKED, 0].contains(answer) || generation.permits(callback.number, *answer);
+        let but = if permitted { "" } else { " (not permitted)" };
+        let _ = write!(text, "\n  {:2} {:20} {told}{but}", callback.number, callback.name);
     }
     text.push('\n');
     // Nobody to tell is no reason not to go on.

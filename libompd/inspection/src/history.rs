@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use ompd_process::{Addr, OpenError, OpenOptions, Target, TargetKind};
+use ompd_process::{Addr, BuildId, Listed, ListedFile, OpenError, OpenOptions, Target, TargetKind};
 use ompd_runtime::companion::{self, Words};
 use ompd_runtime::family::families;
 use ompd_runtime::names;
@@ -18,6 +18,7 @@ use ompt_record::device::{
     DeviceAt, DeviceRecord, DeviceState, ENTRY_POINTS, HAS_HOST_TIME, HAS_LOOKUP, HAS_TIME, MOST_PARTS, records,
 };
 use ompt_record::event::Event;
+use ompt_record::modules::{self, Mapped};
 use ompt_record::read::{Block, Memory};
 
 use crate::open;
@@ -164,7 +165,9 @@ fn who_has_tools() -> String {
 /// If there is nothing to read.
 pub fn history(target: &str, options: &OpenOptions, most: u64) -> Result<History, NoHistory> {
     if let Some(file) = BlockFile::open(Path::new(target)) {
-        return file.history(most);
+        let mut history = file.history(most)?;
+        name_places(&mut history, &file, options);
+        return Ok(history);
     }
     let held = open(target, options)?;
     of_target(&*held, most)
@@ -193,6 +196,36 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
     let mut history = read(&block, &Words::of_running(target), most);
     history.kind = Some(target.kind());
     history.now = (target.kind() == TargetKind::Live).then(SystemTime::now);
+    name_addresses(&mut history, target);
+    Ok(history)
+}
+
+/// Names addresses by the files that the process had mapped, as far as a file of the companion's says which.
+fn name_places<S: Stored>(history: &mut History, file: &BlockFile<S>, options: &OpenOptions) {
+    let listed = file.modules().into_iter().map(|of| ListedFile {
+        is_exe: of.is_program,
+        bias: of.bias,
+        range: of.first..of.last,
+        build_id: (!of.build_id.is_empty()).then_some(BuildId(of.build_id)),
+        path: of.path,
+    });
+    let listed: Vec<ListedFile> = listed.collect();
+    if listed.is_empty() {
+        history
+            .issues
+            .push("the file does not say which files the process had mapped: addresses have no names".to_owned());
+        return;
+    }
+    match Listed::open(listed, options) {
+        Some(target) => {
+            name_addresses(history, &target);
+            history.issues.extend(target.issues().iter().cloned());
+        }
+        None => history.issues.push("none of the files that the process had mapped is at hand".to_owned()),
+    }
+}
+
+fn name_addresses(history: &mut History, target: &dyn Target) {
     let code = Code::of(target, &Cache::default());
     let mut named = HashMap::new();
     for thread in &history.threads {
@@ -207,7 +240,6 @@ pub fn of_target(target: &dyn Target, most: u64) -> Result<History, NoHistory> {
         }
     }
     history.names = named.into_iter().filter_map(|(address, name)| Some((address, name?))).collect();
-    Ok(history)
 }
 
 /// The address by which an event names a lock or variable of the program.
@@ -426,6 +458,20 @@ impl<S: Stored> BlockFile<S> {
         let header = HeaderValues::from_words(&file.words(0, Header::WORDS).ok()?)?;
         let is_block = [header.magic_first, header.magic_second] == MAGIC;
         is_block.then_some(BlockFile { at: header.address, ..file })
+    }
+
+    /// The files that the process had mapped; none if the file does not say.
+    fn modules(&self) -> Vec<Mapped> {
+        let text = || {
+            let end = self.stored.size().ok()?.checked_sub(modules::FOOTER as u64)?;
+            let mut footer = [0; modules::FOOTER];
+            self.stored.read_at(&mut footer, end).ok()?;
+            let length = modules::length(footer)?;
+            let mut text = vec![0; usize::try_from(length).ok()?];
+            self.stored.read_at(&mut text, end.checked_sub(length)?).ok()?;
+            Some(text)
+        };
+        text().map(|text| modules::read(&text)).unwrap_or_default()
     }
 
     fn history(&self, most: u64) -> Result<History, NoHistory> {

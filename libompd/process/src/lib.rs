@@ -3,7 +3,7 @@
 //! A [`Target`] answers five questions: what machine it is ([`Arch`]), which bytes lie at an address, which
 //! modules (executable and shared libraries) are mapped where, which threads exist with which registers, and
 //! which process it is. Three drivers implement it: [`live`] for a running process, [`core`] for a core file, [`debugger`] for
-//! what a debugger holds.
+//! what a debugger holds. [`listed`] is a process of which nothing but the names of its files is left.
 //!
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
@@ -18,6 +18,7 @@ mod environment;
 pub mod error;
 mod glibc;
 mod image;
+pub mod listed;
 pub mod live;
 pub mod machine;
 pub mod memory;
@@ -34,6 +35,7 @@ pub use debugger::{Debugged, DebuggedError, Debugger};
 pub use elf::{ElfError, ElfFile, Reloc};
 pub use environment::Environment;
 pub use error::{DenialCause, OpenError};
+pub use listed::{Listed, ListedFile};
 pub use live::Live;
 pub use machine::Machine;
 pub use memory::{Addr, ReadError, ReadFault};

@@ -9,6 +9,11 @@
 
 mod tables;
 
+use crate::ompt;
+
+/// The last callback that the drafts of 5.0 want always.
+const LAST_ALWAYS_OF_DRAFTS: u8 = 13;
+
 /// A set of numbers that OMPT had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
@@ -21,6 +26,9 @@ pub enum Generation {
     /// The draft of OpenMP 5.0 with `omp_state_t`, started by `ompt_start_tool`. What `ompt_set_callback` answers has no numbers in
     /// it.
     Draft5,
+    /// The draft of OpenMP 5.0 of the year 2018, as runtimes of that year have it. Its callbacks have today's numbers, and 31 is
+    /// `idle`.
+    Draft2018,
     /// OpenMP 5.0.
     OpenMp50,
     /// OpenMP 5.1 and 5.2.
@@ -31,10 +39,11 @@ pub enum Generation {
 
 impl Generation {
     /// All of them, oldest first: the order of the tables' columns.
-    pub const ALL: [Generation; 6] = [
+    pub const ALL: [Generation; 7] = [
         Generation::Tr2,
         Generation::Version2,
         Generation::Draft5,
+        Generation::Draft2018,
         Generation::OpenMp50,
         Generation::OpenMp51,
         Generation::OpenMp60,
@@ -66,6 +75,20 @@ impl Generation {
             Some(Today::Number(number) | Today::Folded(number)) => (today | number, unknown),
             _ => (today, unknown | bit),
         })
+    }
+
+    /// Whether a runtime may answer this when a callback is registered, both in today's numbers. TR2 and version 2 permit all that
+    /// they have.
+    pub fn permits(self, callback: u8, answer: u8) -> bool {
+        const ALWAYS: u8 = 5;
+        let always = match self {
+            Generation::Tr2 | Generation::Version2 => false,
+            // Up to `device_finalize`: a minimal implementation has these.
+            Generation::Draft5 | Generation::Draft2018 => callback <= LAST_ALWAYS_OF_DRAFTS,
+            _ => ompt::callback(callback).is_some_and(|callback| callback.must_be_always),
+        };
+        // "impossible" is an answer about traces only.
+        answer == ALWAYS || (!always && [1, 3, 4].contains(&answer))
     }
 
     /// Whether a state with this number is one of the runtime's own, which no document names.

@@ -11,6 +11,7 @@ pub mod block;
 pub mod device;
 pub mod event;
 pub mod generation;
+pub mod modules;
 pub mod ompt;
 pub mod read;
 pub mod snapshot;

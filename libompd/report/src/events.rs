@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ompd_inspection::history::History;
-use ompt_record::event::Event;
+use ompt_record::event::{Event, NOT_TOLD};
 use ompt_record::ompt;
 
 use crate::escape::escape;
@@ -67,7 +67,8 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
             format!("creates task {task} ({kinds}{dependences}), from task {other}")
         }
         6 => {
-            let status = named(ompt::task_status(sub), "status");
+            // Older runtimes tell no status of a task that is put aside.
+            let status = if sub == 0 { "switch" } else { &named(ompt::task_status(sub), "status") };
             if other == 0 {
                 format!("task {task}: {status}")
             } else {
@@ -77,6 +78,7 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
         7 => {
             let initial = if sub & 1 != 0 { "initial task" } else { "implicit task" };
             let place = match (event.endpoint, sub & 1 != 0) {
+                (1, false) if flags == NOT_TOLD => format!(" in region {region}"),
                 (1, false) => format!(", thread {flags} of {other} in region {region}"),
                 _ => String::new(),
             };
@@ -101,7 +103,8 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
         19 => format!("task {other} waits for task {task}"),
         20 => {
             let what = named(ompt::work(sub), "work");
-            let count = if event.endpoint == 1 && other > 1 { format!(", {other} iterations") } else { String::new() };
+            let told = event.endpoint == 1 && other > 1 && other != u64::from(NOT_TOLD);
+            let count = if told { format!(", {other} iterations") } else { String::new() };
             format!("{}{count}", begins(what))
         }
         21 => begins("masked".to_owned()),
@@ -129,5 +132,23 @@ pub fn words(event: &Event, names: &HashMap<u64, String>) -> String {
             Some(callback) => callback.name.replace('_', " "),
             None => format!("event {other}"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_were_not_told_are_not_shown() {
+        let told = |event: Event| words(&event, &HashMap::new());
+        let task = Event { kind: 7, endpoint: 1, sub: 2, region: 3, task: 4, flags: NOT_TOLD, ..Event::default() };
+        assert_eq!(told(task), "implicit task 4 begins in region 3");
+        assert_eq!(told(Event { flags: 1, other: 2, ..task }), "implicit task 4 begins, thread 1 of 2 in region 3");
+        let work = Event { kind: 20, endpoint: 1, sub: 1, other: NOT_TOLD.into(), ..Event::default() };
+        assert_eq!(told(work), "loop begins");
+        assert_eq!(told(Event { other: 6, ..work }), "loop begins, 6 iterations");
+        let switch = Event { kind: 6, task: 1, other: 2, ..Event::default() };
+        assert_eq!(told(switch), "task 1: switch; goes on with task 2");
     }
 }

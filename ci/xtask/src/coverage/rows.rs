@@ -19,7 +19,7 @@ const NO_SWITCH: &str = "libompd/abi/tests/ompd/defects.rs::nothing_depends_on_o
 const FLAGS: &str = "libompd/abi/tests/ompd/defects.rs::flags_of_frames_are_written";
 const SERIALIZED: &str = "libompd/abi/tests/ompd/defects.rs::functions_of_serialized_regions_are_told_and_no_others";
 const NO_DEVICE: &str = "libompd/abi/tests/ompd/defects.rs::a_device_is_unsupported_and_a_thread_is_the_hosts";
-const VARIABLES: &str = "ompd-inspect/tests/inspect/icvs.rs::values_from_other_variables";
+const VARIABLES: &str = "ompd-inspect/tests/inspect/icvs.rs::values_from_the_environment";
 const PLACES_OF_THREADS: &str =
     "ompd-inspect/tests/inspect/icvs.rs::places_of_threads_and_what_the_kernel_makes_of_them";
 const ACROSS: &str = "debugger-plugin/tests/gdb/truth.rs::stacks_across_threads";
@@ -49,6 +49,7 @@ const OFFLOADED: &str = "libompd/companion/tests/companion/offload.rs::what_is_o
 const DEVICES: &str = "libompd/companion/tests/companion/offload.rs::devices_are_introduced_loaded_and_finalised";
 const NESTED: &str = "ompd-inspect/tests/inspect/history.rs::history_as_a_trace_is_nested";
 const TR2: &str = "libompd/companion-tr2/tests/tr2.rs::every_event_is_recorded_in_todays_terms";
+const TR2_TOOL: &str = "libompd/companion-tr2/tests/tr2.rs::a_tool_started_by_ompt_tool_records_the_same";
 const TR2_FILE: &str = "libompd/companion-tr2/tests/tr2.rs::the_shutdown_writes_the_file";
 const TR2_STATES: &str = "libompd/record/src/generation/tests.rs::states_of_tr2";
 const DRAFT_STATES: &str = "libompd/record/src/generation/tests.rs::states_of_the_draft_are_todays";
@@ -67,6 +68,21 @@ const DEVICE_OPERATIONS: &str = "libompd/companion/tests/device/main.rs::records
 const DEVICE_UNTRACED: &str =
     "libompd/companion/tests/device/main.rs::a_runtime_that_traces_nothing_is_asked_and_left_alone";
 const DEVICE_AGAIN: &str = "libompd/companion/tests/device/main.rs::a_device_goes_and_comes_again";
+
+const UNIQUE: &str = "libompd/companion/tests/companion/entries.rs::numbers_of_the_runtime_are_given_once";
+const NUMBER_OF_DEVICES: &str = "libompd/companion/tests/companion/entries.rs::one_device_is_told_where_there_is_none";
+const PERMITTED: &str = "libompd/record/src/generation/tests.rs::answers_that_are_permitted";
+const TWO_HOOKS: &str = "libompd/companion/tests/companion/hooks.rs::of_two_hooks_the_first_counts";
+const ILLEGAL: &str = "libompd/companion/tests/companion/hooks.rs::an_illegal_value_is_told_and_starts_no_tool";
+const OPENCL: &str = "libompd/companion/tests/companion/opencl.rs::a_device_that_refuses_to_be_traced_is_listed";
+const OLDER_TARGETS: &str =
+    "libompd/companion/tests/companion/opencl.rs::older_target_callbacks_are_recorded_with_both_ends";
+
+/// The runtime's variable is found by its name only.
+const NAMES_NEEDED: &str = "Where the runtime's variables have names";
+
+/// A runtime has the entry point, and refuses.
+const REFUSED: &str = "Intel's runtime refuses all; else with a device simulator";
 
 /// Traces of a device were seen with a simulator only.
 const SIMULATED: &str = "with a device simulator: no runtime at hand does its part";
@@ -102,8 +118,8 @@ pub const ROWS: &[Row] = &[
         Partly("Of serialized regions in each other only the innermost", &[FLAGS, ORACLE]),
         Works(&[ORACLE]),
     ),
-    row(14, "TR2, V2", "`OMP_TOOL`", Works(&[VARIABLES]), Works(&[DISABLED])),
-    row(15, "D5", "`OMP_TOOL_LIBRARIES`", Works(&[VARIABLES]), Works(&[RECORDED])),
+    row(14, "TR2, V2", "`OMP_TOOL`", Partly(NAMES_NEEDED, &[VARIABLES]), Works(&[DISABLED, ILLEGAL])),
+    row(15, "D5", "`OMP_TOOL_LIBRARIES`", Partly(NAMES_NEEDED, &[VARIABLES]), Works(&[RECORDED])),
     row(
         16,
         "D5",
@@ -117,8 +133,9 @@ pub const ROWS: &[Row] = &[
         "older hooks, `ompt_initialize` and `ompt_tool`",
         None,
         Partly(
-            "The former; the latter's document gives events no numbers. Tried with a program that plays the runtime",
-            &[TR2],
+            "The latter where the runtime says that it has the numbers of TR2: the document of V2 has none. With a program that plays \
+             the runtime; docs/old-ompt.md says how to try real ones",
+            &[TR2, TR2_TOOL],
         ),
     ),
     row(18, "TR2, V2, D5", "look-up of entry points", None, Works(&[OFFERED])),
@@ -147,19 +164,25 @@ pub const ROWS: &[Row] = &[
     row(26, "TR2, V2", "numbers of threads, regions and tasks", Works(&[FILED]), Works(&[RECORDED, ORACLE])),
     row(27, "D5", "a word of the tool's with each of them", Works(&[FILED, ORACLE]), Works(&[ORACLE])),
     row(28, "TR2", "events that every runtime has to tell", Works(&[PLACES]), Works(&[OFFERED, TR2])),
-    row(29, "TR2", "events for blaming: idle, waiting, letting go", Works(&[MOVES]), Works(&[RECORDED, NESTED, TR2])),
+    row(
+        29,
+        "TR2",
+        "events for blaming: idle, waiting, letting go",
+        Partly("What a thread waits for at a stop, and whether it is idle", &[LOCKS, IDLE, ORACLE]),
+        Partly("That a thread is idle is a state, and no event", &[RECORDED, NESTED, TR2]),
+    ),
     row(
         30,
         "TR2",
         "events for instrumentation: work, locks, flush, …",
         None,
-        Works(&[RECORDED, CANCELLED, OFFLOADED, TR2]),
+        Works(&[RECORDED, CANCELLED, OFFLOADED, OLDER_TARGETS, TR2]),
     ),
     row(
         31,
         "TR2",
         "frame of an idle thread",
-        Works(&[IDLE]),
+        Partly("It is shown as idle, without frames", &[IDLE]),
         Impossible("dropped from the interface; the state tells", &[]),
     ),
     row(32, "TR2", "regions around a region", Works(&[ORACLE]), Works(&[ORACLE])),
@@ -173,7 +196,7 @@ pub const ROWS: &[Row] = &[
         Partly("At a signal of the user's choice", &[ORACLE]),
     ),
     row(36, "TR2, D5", "commands of the program to the tool", Works(&[RECORDED]), Works(&[RECORDED, DEVICE_PAUSE])),
-    row(37, "TR2", "which of two hooks of one name counts", None, Works(&[LINKED, PRELOADED])),
+    row(37, "TR2", "which of two hooks of one name counts", None, Works(&[TWO_HOOKS])),
     row(38, "D5", "events that begin and end with one callback", None, Works(&[NESTED])),
     row(39, "D5", "the numbered list of callbacks", None, Works(&[OFFERED, DRAFT_CALLBACKS])),
     row(
@@ -204,16 +227,28 @@ pub const ROWS: &[Row] = &[
         "look-up of a device's functions",
         None,
         Partly(
-            "LLVM's is asked, and knows none; with a device simulator for what others may know",
-            &[DEVICES, DEVICE_ENTRIES, DEVICE_UNTRACED],
+            "LLVM's knows none, Intel's all of 5.2; with a device simulator for each that may be missing",
+            &[DEVICES, OPENCL, DEVICE_ENTRIES, DEVICE_UNTRACED],
         ),
     ),
-    row(45, "5.1", "processors of a device", None, Partly(SIMULATED, &[DEVICE_ENTRIES])),
-    row(46, "5.1", "clock of a device", None, Partly(SIMULATED, &[DEVICE_ENTRIES])),
-    row(47, "5.1", "translation of its times", None, Partly(SIMULATED, &[DEVICE_KINDS])),
-    row(48, "5.1", "choice of records", None, Partly(SIMULATED, &[DEVICE_ONE_BY_ONE])),
-    row(49, "5.1", "choice of native records", None, Partly(SIMULATED, &[DEVICE_NATIVE])),
-    row(50, "5.1", "start of a trace, and its buffers", None, Partly(SIMULATED, &[DEVICE_BUFFERS])),
+    row(45, "5.1", "processors of a device", None, Works(&[OPENCL, DEVICE_ENTRIES])),
+    row(46, "5.1", "clock of a device", None, Works(&[OPENCL, DEVICE_ENTRIES])),
+    row(
+        47,
+        "5.1",
+        "translation of its times",
+        None,
+        Partly("Intel's runtime answers 0; else with a device simulator", &[OPENCL, DEVICE_KINDS]),
+    ),
+    row(48, "5.1", "choice of records", None, Partly(REFUSED, &[OPENCL, DEVICE_ONE_BY_ONE])),
+    row(49, "5.1", "choice of native records", None, Partly(REFUSED, &[OPENCL, DEVICE_NATIVE])),
+    row(
+        50,
+        "5.1",
+        "start of a trace, and its buffers",
+        None,
+        Partly("Not where all records are refused; else with a device simulator", &[OPENCL, DEVICE_BUFFERS]),
+    ),
     row(51, "5.1", "pause of a trace", None, Partly(SIMULATED, &[DEVICE_PAUSE])),
     row(52, "5.1", "flush of a trace", None, Partly(SIMULATED, &[DEVICE_END])),
     row(53, "5.1", "end of a trace", None, Partly(SIMULATED, &[DEVICE_END])),
@@ -233,5 +268,33 @@ pub const ROWS: &[Row] = &[
         "frames of serialized regions",
         Partly("Of such in each other only the innermost", &[ORACLE]),
         Works(&[ORACLE, VERDICTS]),
+    ),
+    row(
+        65,
+        "D5",
+        "unique numbers for tools",
+        None,
+        Partly("They work, and the companion numbers regions and tasks itself", &[UNIQUE, OFFERED]),
+    ),
+    row(
+        66,
+        "D5",
+        "how many devices there are",
+        None,
+        Partly("Not asked: runtimes before libiomp5 2026 answer 1 where there is none", &[NUMBER_OF_DEVICES, OFFERED]),
+    ),
+    row(
+        67,
+        "D5",
+        "which answers a registration may get",
+        None,
+        Partly("An answer that is not permitted is marked where the user asks for answers", &[PERMITTED, OFFERED]),
+    ),
+    row(
+        68,
+        "V2",
+        "error for an illegal `OMP_TOOL`",
+        None,
+        Partly("The runtimes warn, and go on without a tool", &[ILLEGAL]),
     ),
 ];

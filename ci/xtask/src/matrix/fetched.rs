@@ -102,8 +102,14 @@ fn folders(home: &Path) -> Result<Vec<PathBuf>> {
         }
         level = next;
     }
-    // The Python of `ci/fetch python` is made of the same wheels; the runtime of `ci/fetch offload` is Debian's too.
-    found.retain(|folder| !folder.ends_with("venv") && !folder.ends_with("offload"));
+    // `ci/fetch python` and `ci/fetch opencl` take the same wheels; the runtime of `ci/fetch offload` is Debian's too.
+    found.retain(|folder| !["venv", "offload", "opencl"].iter().any(|name| folder.ends_with(name)));
+    // Runtimes of 2018 are for the companion: the programs' nested regions need newer ones.
+    let is_too_old = |folder: &PathBuf| {
+        let name = folder.to_string_lossy();
+        ["openmp-2018.", "openmp-2019."].iter().any(|old| name.contains(old))
+    };
+    found.retain(|folder| !is_too_old(folder));
     found.sort();
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use ompt_record::event::Event;
 
-use super::{Numbered, bits, callback, endpoint, file, record, short, word};
+use super::{Numbered, Pair, bits, callback, endpoint, file, record, short, word};
 use crate::block::{Recorder, is_recording, now};
 use crate::ompt::{Callback, CodePtr, Data, END};
 
@@ -30,6 +30,29 @@ unsafe extern "C" fn target(
     });
 }
 
+/// An operation, and one end of it if that is told.
+fn operation_as(
+    endpoint: u8,
+    host_op_id: u64,
+    kind: c_int,
+    from: CodePtr,
+    to: CodePtr,
+    bytes: usize,
+    codeptr_ra: CodePtr,
+) {
+    record(|| Event {
+        kind: 9,
+        endpoint,
+        sub: short(kind),
+        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
+        region: from as u64,
+        task: host_op_id,
+        other: to as u64,
+        codeptr_ra: codeptr_ra as u64,
+        ..Event::default()
+    });
+}
+
 unsafe extern "C" fn target_data_op(
     _target_id: u64,
     host_op_id: u64,
@@ -41,16 +64,47 @@ unsafe extern "C" fn target_data_op(
     bytes: usize,
     codeptr_ra: CodePtr,
 ) {
+    operation_as(0, host_op_id, operation, source, destination, bytes, codeptr_ra);
+}
+
+/// As some runtimes make it, which tell of both ends.
+unsafe extern "C" fn target_data_op_scope(
+    scope: c_int,
+    _target_id: u64,
+    host_op_id: u64,
+    operation: c_int,
+    source: CodePtr,
+    _source_device: c_int,
+    destination: CodePtr,
+    _destination_device: c_int,
+    bytes: usize,
+    codeptr_ra: CodePtr,
+) {
+    operation_as(endpoint(scope), host_op_id, operation, source, destination, bytes, codeptr_ra);
+}
+
+/// The same for kernels.
+unsafe extern "C" fn target_submit_scope(scope: c_int, target_id: u64, host_op_id: u64, requested_teams: c_uint) {
     record(|| Event {
-        kind: 9,
-        sub: short(operation),
-        flags: u32::try_from(bytes).unwrap_or(u32::MAX),
-        region: source as u64,
+        kind: 10,
+        endpoint: endpoint(scope),
+        flags: requested_teams,
         task: host_op_id,
-        other: destination as u64,
-        codeptr_ra: codeptr_ra as u64,
+        other: target_id,
         ..Event::default()
     });
+}
+
+/// Of each pair the older form alone, as runtimes make it that make no other.
+pub fn older(pairs: Vec<Pair>) -> Vec<Pair> {
+    type Operation = unsafe extern "C" fn(c_int, u64, u64, c_int, CodePtr, c_int, CodePtr, c_int, usize, CodePtr);
+    let own = [
+        (9, callback!(target_data_op_scope as Operation)),
+        (10, callback!(target_submit_scope as unsafe extern "C" fn(c_int, u64, u64, c_uint))),
+    ];
+    let form = |(newer, older): Pair| older.unwrap_or(newer);
+    let scoped = |numbered: Numbered| own.into_iter().find(|(number, _)| *number == numbered.0).unwrap_or(numbered);
+    pairs.into_iter().map(|pair| (scoped(form(pair)), None)).collect()
 }
 
 unsafe extern "C" fn target_submit(target_id: u64, host_op_id: u64, requested_teams: c_uint) {
@@ -187,7 +241,7 @@ unsafe extern "C" fn target_map_emi(
 }
 
 /// All of them, with the older forms of those that have two.
-pub fn all() -> Vec<(Numbered, Option<Numbered>)> {
+pub fn all() -> Vec<Pair> {
     vec![
         (
             (

@@ -62,7 +62,7 @@ pub unsafe extern "C" fn complete(number: c_int, buffer: Opaque, bytes: usize, b
     if bytes > 0 {
         match buffers::size_of_lent(one.index, buffer) {
             // SAFETY: as the caller says.
-            Some(size) if bytes <= size => unsafe { walk(one, buffer, bytes, begin) },
+            Some(size) if bytes <= size => unsafe { walk(one, (buffer, size), bytes, begin) },
             // It is no buffer of ours, or there cannot be so much in it.
             _ => {
                 one.told.cut.fetch_add(1, Relaxed);
@@ -74,11 +74,11 @@ pub unsafe extern "C" fn complete(number: c_int, buffer: Opaque, bytes: usize, b
     }
 }
 
-/// Writes down all records from a cursor on.
+/// Writes down all records from a cursor on, in a buffer of this size.
 ///
 /// # Safety
 /// As for [`complete`].
-unsafe fn walk(one: One, buffer: *mut c_void, bytes: usize, begin: Cursor) {
+unsafe fn walk(one: One, (buffer, size): (*mut c_void, usize), bytes: usize, begin: Cursor) {
     let entries = &one.slot.entries;
     let (Some(get_record_type), Some(advance)) = (entries.get_record_type(), entries.advance_buffer_cursor()) else {
         return;
@@ -110,7 +110,7 @@ unsafe fn walk(one: One, buffer: *mut c_void, bytes: usize, begin: Cursor) {
         }
         let mut next = cursor;
         // SAFETY: the same, and a place for the answer.
-        if unsafe { advance(one.handle(), buffer, bytes, cursor, &raw mut next) } == 0 {
+        if unsafe { advance(one.handle(), buffer, size, cursor, &raw mut next) } == 0 {
             return;
         }
         if next == seen || next == cursor {

@@ -42,6 +42,20 @@ pub fn history(pid: i32) -> History {
     of_target(&live, u64::MAX).expect("it has a history")
 }
 
+/// The block of a companion in a process.
+pub fn block(pid: i32) -> ompt_record::read::Block {
+    let live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
+    let words = ompd_runtime::companion::words(&live);
+    ompd_runtime::companion::find(&live, &words).expect("a companion").expect("a block")
+}
+
+/// What the runtime of a process answered for each callback, number 1 first.
+pub fn answers(pid: i32) -> Vec<u8> {
+    let header = block(pid).header;
+    let words = [header.results_first, header.results_second, header.results_third];
+    words.iter().flat_map(|word| (0..16).map(move |n| (word >> (4 * n) & 15) as u8)).take(37).collect()
+}
+
 /// What is read of a process or core.
 pub fn inspection(target: &str) -> inspection::Inspection {
     let wanted = inspection::Wanted {

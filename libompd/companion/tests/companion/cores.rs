@@ -99,3 +99,73 @@ fn a_file() {
         assert_eq!(history.state, ompt_record::block::State::Ended, "{what}");
     }
 }
+
+/// The file says which files were mapped: addresses have the same names as in the process.
+#[test]
+fn addresses_in_a_file_have_names() {
+    let Some(program) = program("recorded", &[]) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("history");
+    // The program is gone when the file is read.
+    let copy = directory.path().join("program");
+    std::fs::copy(&program.path, &copy).expect("a copy");
+    let (library, what) = libraries().into_iter().next().expect("a libomp");
+    let name = file.display().to_string();
+    let tool = companion().display().to_string();
+    let variables = [("OMPT_COMPANION_FILE", &*name), ("OMP_TOOL_LIBRARIES", &*tool)];
+    let running = Held::start(&copy, library.path(), &what, &variables, &[]).expect("it runs");
+    let live = crate::common::history(running.pid());
+    running.end();
+    let of_file = |options: &OpenOptions| history(&name, options, u64::MAX).expect("a history");
+    let there = of_file(&OpenOptions::default());
+    assert!(there.issues.is_empty(), "{:?}", there.issues);
+    assert!(live.places.values().any(|place| place.line.is_some()) && !live.names.is_empty());
+    for (address, place) in &live.places {
+        assert_eq!(there.places.get(address), Some(place), "{address:#x}");
+    }
+    for (address, name) in &live.names {
+        assert_eq!(there.names.get(address), Some(name), "{address:#x}");
+    }
+    std::fs::remove_file(&copy).expect("it is there");
+    let gone = of_file(&OpenOptions::default());
+    assert!(gone.places.values().all(|place| place.line.is_none()));
+    assert!(gone.issues.iter().any(|issue| issue.contains("give it with --exe PATH")), "{:?}", gone.issues);
+    let named = of_file(&OpenOptions { exe: Some(program.path.clone()), ..OpenOptions::default() });
+    assert_eq!(named.places.len(), there.places.len());
+    for (address, place) in &there.places {
+        assert_eq!(named.places.get(address).and_then(|place| place.line), place.line, "{address:#x}");
+    }
+    assert!(named.issues.is_empty(), "{:?}", named.issues);
+    // Another program is not taken for it.
+    let other = of_file(&OpenOptions { exe: Some("/bin/sh".into()), ..OpenOptions::default() });
+    assert!(other.places.values().all(|place| place.line.is_none()));
+}
+
+/// What was written before an exec stays beside what is written after it.
+#[test]
+fn a_file_from_before_an_exec_is_kept() {
+    let Some(program) = program("exec_again", &[]) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let name = directory.path().join("history");
+    for (library, what) in libraries() {
+        let file = name.display().to_string();
+        let none = [("OMP_TOOL", "disabled"), ("LD_LIBRARY_PATH", library.path().to_str().expect("a path of text"))];
+        let plain =
+            Command::new(&program.path).envs(none).stdin(std::process::Stdio::null()).output().expect("it runs");
+        if !plain.status.success() {
+            let text = String::from_utf8_lossy(&plain.stderr);
+            Skip::because(format!("{what}, without a tool: {}", text.trim_end())).show();
+            continue;
+        }
+        let Some(running) = start(&program, library.path(), &what, &[("OMPT_COMPANION_FILE", &file)]) else { continue };
+        let pid = running.pid() as u64;
+        running.end();
+        let (now, before) = (of_core(&name), of_core(&directory.path().join("history.1")));
+        assert_eq!((now.pid, before.pid), (pid, pid), "{what}");
+        let regions =
+            |of: &History| of.threads.iter().flat_map(|thread| &thread.events).filter(|e| e.kind == 3).count();
+        assert_eq!((regions(&before), regions(&now)), (1, 2), "{what}");
+        assert!(!directory.path().join("history.2").exists(), "{what}: the file of another run is written over");
+        std::fs::remove_file(directory.path().join("history.1")).expect("it is there");
+    }
+}

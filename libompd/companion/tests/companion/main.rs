@@ -3,5 +3,8 @@
 mod activation;
 mod common;
 mod cores;
+mod entries;
+mod hooks;
 mod offload;
+mod opencl;
 mod recording;

@@ -8,7 +8,7 @@ use test_programs::{
     Case, Env, HANGS, Launch, Opt, Runtime, Skip, Toolchain, build, can_build, combinations, compare_verdicts,
 };
 
-use crate::common::{Held, by_libraries, companion, history, libraries, program, report, start};
+use crate::common::{Held, answers, by_libraries, companion, history, libraries, program, report, start};
 
 /// What a program that counts has done, by its own account.
 struct Printed {
@@ -20,6 +20,9 @@ struct Printed {
     /// Flushes, master regions, loops, single regions, waits for tasks and for groups, tasks with dependences, locks initialised and
     /// destroyed.
     did: [u64; 9],
+    /// Reductions, sections constructs, ordered and atomic regions, chunks of loops with a dynamic schedule.
+    more: [u64; 5],
+    barrier_line: u32,
     regions: u64,
     /// Thread, lock and line.
     held: (u64, u64, u32),
@@ -45,6 +48,8 @@ fn told(running: &Held) -> Printed {
         tasks: number(&one("tasks")[0]),
         tasks_line: number(&one("tasks")[1]) as u32,
         did: one("did").iter().map(|word| number(word)).collect::<Vec<_>>().try_into().expect("nine numbers"),
+        more: one("more").iter().map(|word| number(word)).collect::<Vec<_>>().try_into().expect("five numbers"),
+        barrier_line: number(&one("barrier")[0]) as u32,
         queued_line: number(&one("queued")[0]) as u32,
         regions: number(&one("regions")[0]),
         held: place("held"),
@@ -70,24 +75,40 @@ const LOCK_INIT: u8 = 24;
 const LOCK_DESTROY: u8 = 25;
 const FLUSH: u8 = 29;
 const CANCEL: u8 = 30;
+const REDUCTION: u8 = 31;
+const DISPATCH: u8 = 32;
+const TASK_DEPENDENCE: u8 = 19;
+const SECTIONS: u16 = 2;
+const ATOMIC: u16 = 6;
+const ORDERED: u16 = 7;
+const CHUNK: u16 = 3;
+/// A barrier of any kind, as older runtimes tell of it, and an explicit one.
+const BARRIERS: [u16; 2] = [1, 3];
 const TASKWAIT: u16 = 5;
 const TASKGROUP: u16 = 6;
 /// A worksharing loop, and since OpenMP 5.2 its schedule.
 const LOOPS: &[u16] = &[1, 10, 11, 12, 13];
 const SINGLE_EXECUTOR: u16 = 3;
 const TASK_CREATE: u8 = 5;
+/// A flag of tasks.
+const EXPLICIT: u32 = 4;
 const TASK_SCHEDULE: u8 = 6;
 const MUTEX_ACQUIRE: u8 = 26;
 const MUTEX_ACQUIRED: u8 = 27;
 const MUTEX_RELEASED: u8 = 17;
 const NEST_LOCK: u8 = 28;
 const SYNC_REGION: u8 = 23;
+const SYNC_REGION_WAIT: u8 = 16;
 const LOCK: u16 = 1;
 const NEST: u16 = 3;
 const CRITICAL: u16 = 5;
 const COMPLETE: u16 = 1;
 
-fn compare(what: &str, told: &Printed, history: &History) {
+/// Runtimes that say "always" to a callback, and never make it.
+const SILENT: [(&str, u8); 3] =
+    [("openmp-2020.0.133-", REDUCTION), ("openmp-2020.0.133-", DISPATCH), ("openmp-2021.4.0-", DISPATCH)];
+
+fn compare(what: &str, told: &Printed, history: &History, answers: &[u8]) {
     // To pause, and to start again.
     assert_eq!(history.command, Some((1, 2)), "{what}");
     assert_eq!(history.threads.len(), 3, "{what}");
@@ -111,8 +132,13 @@ fn compare(what: &str, told: &Printed, history: &History) {
             nested,
             "{what}"
         );
-        let is_barrier = |event: &Event| event.kind == SYNC_REGION && event.endpoint == 1 && event.sub == 3;
+        let at_barrier = |event: &Event| {
+            BARRIERS.contains(&event.sub) && line(history, event) == Some(told.barrier_line) && event.endpoint == 1
+        };
+        let is_barrier = |event: &Event| event.kind == SYNC_REGION && at_barrier(event);
         assert_eq!(count(thread, is_barrier), barriers, "{what}: barriers");
+        let is_wait = |event: &Event| event.kind == SYNC_REGION_WAIT && at_barrier(event);
+        assert_eq!(count(thread, is_wait), barriers, "{what}: waits at barriers");
         let holds = u64::from(thread.lwp == told.held.0);
         let waits = u64::from(thread.lwp == told.waits.0);
         let gate = [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED].map(of_gate);
@@ -128,7 +154,8 @@ fn compare(what: &str, told: &Printed, history: &History) {
         }
     }
     let all = history.by_time();
-    let is_creation = |event: &&Event| event.kind == TASK_CREATE;
+    // In the draft of 2018 the initial task is created as well.
+    let is_creation = |event: &&Event| event.kind == TASK_CREATE && event.flags & EXPLICIT != 0;
     let creations = || all.iter().map(|(_, event)| *event).filter(is_creation);
     let at = |wanted: u32| creations().filter(move |event| line(history, event) == Some(wanted));
     assert_eq!(at(told.queued_line).count(), 1, "{what}: the task that nobody has begun");
@@ -151,6 +178,27 @@ fn compare(what: &str, told: &Printed, history: &History) {
         counted(&|event| event.kind == LOCK_DESTROY),
     ];
     assert_eq!(did, told.did, "{what}");
+    let mutexes = |kind, of| counted(&|event| event.kind == kind && event.sub == of);
+    let [reductions, sections, ordered, atomics, chunks] = told.more;
+    // Some runtimes have no callback for these, and say so.
+    let told_of = |kind: u8, times: u64| {
+        let made = (3..=5).contains(&answers[usize::from(kind) - 1]);
+        let silent = SILENT.iter().any(|(name, of)| what.contains(name) && *of == kind);
+        if made && !silent { times } else { 0 }
+    };
+    assert_eq!(begun(REDUCTION, &[]), told_of(REDUCTION, reductions), "{what}: reductions");
+    assert_eq!(begun(WORK, &[SECTIONS]), sections, "{what}: sections");
+    for kind in [MUTEX_ACQUIRE, MUTEX_ACQUIRED, MUTEX_RELEASED] {
+        assert_eq!(mutexes(kind, ORDERED), ordered, "{what}: ordered regions, callback {kind}");
+        assert_eq!(mutexes(kind, ATOMIC), atomics, "{what}: atomic regions, callback {kind}");
+    }
+    let is_chunk = |event: &Event| event.kind == DISPATCH && event.sub == CHUNK;
+    // Some runtimes also tell of the chunk of each thread in a loop with a static schedule.
+    let with_static = [chunks, chunks + history.threads.len() as u64].map(|chunks| told_of(DISPATCH, chunks));
+    assert!(with_static.contains(&counted(&is_chunk)), "{what}: {} chunks of {chunks}", counted(&is_chunk));
+    let pairs: Vec<_> = all.iter().filter(|(_, e)| e.kind == TASK_DEPENDENCE).map(|(_, e)| (e.task, e.other)).collect();
+    let of_pair: Vec<u64> = created.iter().filter(|event| event.sub == 1).map(|event| event.task).collect();
+    assert_eq!(pairs, [(of_pair[0], of_pair[1])], "{what}: the second task waits for the first");
     assert_eq!(created.len() as u64, told.tasks + dependent, "{what}: all tasks that are over");
     // One dependence each, on the same variable, and the second task waits for the first.
     let dependences: Vec<&Event> =
@@ -173,15 +221,18 @@ fn compare(what: &str, told: &Printed, history: &History) {
     assert_eq!(counted(&|event| event.kind == PARALLEL_END), told.regions - 1, "{what}: regions that are over");
 }
 
+/// Waiting threads sleep, and each thread reduces on its own.
+const VARIABLES: &[(&str, &str)] = &[("KMP_BLOCKTIME", "0"), ("KMP_FORCE_REDUCTION", "critical")];
+
 #[test]
 fn everything_is_recorded_once() {
     let Some(program) = program("recorded", &[]) else { return };
     let mut tried = 0;
     for (library, what) in libraries() {
-        let Some(running) = start(&program, library.path(), &what, &[("KMP_BLOCKTIME", "0")]) else { continue };
+        let Some(running) = start(&program, library.path(), &what, VARIABLES) else { continue };
         // The thread that waits for the lock is on its way there.
         test_programs::await_all_blocked(running.pid(), 3, true).expect("it comes to rest");
-        compare(&what, &told(&running), &history(running.pid()));
+        compare(&what, &told(&running), &history(running.pid()), &answers(running.pid()));
         running.end();
         tried += 1;
     }

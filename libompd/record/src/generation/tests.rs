@@ -278,6 +278,51 @@ fn enumerations_of_the_draft() {
     }
 }
 
+/// The draft of 2018 has the enumerations of the draft before it, and answers of its own.
+#[test]
+fn enumerations_of_2018() {
+    for what in EVERY.into_iter().filter(|what| *what != Enumeration::SetResult) {
+        assert_eq!(numbers(Generation::Draft2018, what), numbers(Generation::Draft5, what), "{what:?}");
+        for number in numbers(Generation::Draft2018, what) {
+            assert_eq!(today(Generation::Draft2018, what, number), today(Generation::Draft5, what, number), "{what:?}");
+        }
+    }
+    let answers = [0, 1, 2, 3, 4].map(|number| today(Generation::Draft2018, Enumeration::SetResult, number));
+    assert_eq!(answers, [0, 1, 3, 4, 5].map(Today::Number));
+    assert_eq!(numbers(Generation::Draft2018, Enumeration::SetResult).len(), 5);
+}
+
+#[test]
+fn callbacks_of_2018_are_todays_up_to_idle() {
+    for number in 1..=30_u8 {
+        let event = Generation::Draft2018.event(number.into()).expect("a callback");
+        assert_eq!(event.today, Callback { number, endpoint: 0, sub: None }, "{event:?}");
+    }
+    assert_eq!(Generation::Draft2018.event(18).map(|event| event.name), Some("task_dependences"));
+    assert_eq!(Generation::Draft2018.event(31), Some(OldEvent { name: "idle", today: Gone }));
+    assert!([0, 32, 37].iter().all(|number| Generation::Draft2018.event(*number).is_none()));
+}
+
+/// The table of the draft that permits one answer only, and of 5.0 and later.
+#[test]
+fn answers_that_are_permitted() {
+    let only_always = |generation: Generation| -> Vec<u8> {
+        (1..=37).filter(|number| [1, 3, 4].iter().all(|answer| !generation.permits(*number, *answer))).collect()
+    };
+    assert_eq!(only_always(Generation::Draft5), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+    assert_eq!(only_always(Generation::Draft2018), only_always(Generation::Draft5));
+    let later = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 33, 34, 35];
+    assert_eq!(only_always(Generation::OpenMp51), later);
+    for generation in Generation::ALL {
+        for number in 1..=37 {
+            let permitted: Vec<u8> = (0..=15).filter(|answer| generation.permits(number, *answer)).collect();
+            let all = if only_always(generation).contains(&number) { &[5][..] } else { &[1, 3, 4, 5] };
+            assert_eq!(permitted, all, "{generation:?} {number}");
+        }
+    }
+    assert!(only_always(Generation::Tr2).is_empty());
+}
+
 #[test]
 fn names_of_flags_that_changed() {
     let name = |generation: Generation| generation.decode(Enumeration::CancelFlag, 4).map(|decoded| decoded.name);
