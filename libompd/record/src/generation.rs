@@ -150,7 +150,7 @@ pub struct Decoded {
     pub today: Today,
 }
 
-/// What something old is today. Numbers are those that [`ompt`](crate::ompt) has names for.
+/// What something old is today. Numbers are those that [`ompt`] has names for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Today {
     /// It has this number.
@@ -187,7 +187,7 @@ pub struct OldEvent {
 pub enum EventToday {
     /// This callback.
     Callback {
-        /// Its number ([`ompt::CALLBACKS`](crate::ompt::CALLBACKS)).
+        /// Its number ([`ompt::CALLBACKS`]).
         number: u8,
         /// What would be its endpoint (`ompt_scope_endpoint_t`); 0 where it has none, or has its own to say.
         endpoint: u8,

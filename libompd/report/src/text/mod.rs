@@ -339,7 +339,7 @@ fn crowd(page: &mut Page, inspection: &Inspection) {
     if crowd.gone > 0 {
         let _ = write!(
             text,
-            "; {} in its pools {} not exist in this process (left behind by a fork, or not begun yet)",
+            "; {} in its pools {} not exist in this process (ended, left behind by a fork, or not begun yet)",
             words::count(crowd.gone, "thread"),
             if crowd.gone == 1 { "does" } else { "do" }
         );

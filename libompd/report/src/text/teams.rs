@@ -37,7 +37,10 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
     let waiting = snapshot.at_barrier(TeamId(index)).len();
     if let Some(barrier) = team.barrier.value().filter(|_| waiting > 0) {
         let arrived = barrier.inside.zip(barrier.at_end).map_or(waiting, |(inside, end)| (inside + end) as usize);
-        title.push_str(&format!(", {arrived} of {} waiting for the others", barrier.size));
+        // Where the runtime counts none, those seen there are on their way out.
+        if arrived > 0 {
+            title.push_str(&format!(", {arrived} of {} waiting for the others", barrier.size));
+        }
     }
     page.wrapped(&format!("{indent}team {index}  "), HEADING, &title, indent.len() + 4);
     if page.verbose {

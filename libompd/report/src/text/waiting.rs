@@ -44,7 +44,8 @@ pub fn of_team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize) {
         let name = format!("team {index} (level {})", words::or_unknown(&team.level));
         let size = team.members.len();
         let arrived = standing.inside.max(standing.at_end);
-        if standing.waiting.is_empty() || arrived == size {
+        // Where the runtime counts none, those seen there are on their way out.
+        if standing.waiting.is_empty() || arrived == 0 || arrived == size {
             return;
         }
         let place = if standing.at_end > 0 { "at its end" } else { "at its barrier" };
