@@ -473,10 +473,10 @@ impl Walker<'_, '_> {
                 let module = self.process.module(frame.pc);
                 // Called by the program itself, it is a region executed by this thread alone, or a task at once.
                 let construct = body.as_ref().map(|body| {
-                    Construct::made(if body.wrapper == outlined::Wrapper::Task {
-                        Pragma::Task
-                    } else {
-                        Pragma::Parallel
+                    Construct::made(match body.wrapper {
+                        outlined::Wrapper::Task => Pragma::Task,
+                        outlined::Wrapper::Target => Pragma::Target,
+                        outlined::Wrapper::Debug => Pragma::Parallel,
                     })
                 });
                 let function = source.function.clone();

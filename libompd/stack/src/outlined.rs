@@ -17,6 +17,8 @@ pub(crate) enum Wrapper {
     Task,
     /// It may call a function of its own name with the mark of a debug version, which has the body.
     Debug,
+    /// So it may, and it is the body of a `target` construct.
+    Target,
 }
 
 /// What `raw`, a name out of a symbol table or debug information, tells of a function; `None` if it is an ordinary one.
@@ -24,8 +26,13 @@ pub(crate) enum Wrapper {
 /// GCC: `F._omp_fn.N` (gcc/omp-low.cc, create_omp_child_function_name). clang: `.omp_outlined.`, since LLVM 17
 /// `F.omp_outlined`, each with a suffix that makes it unique; `.omp_task_entry.`; with debug information the body is in a
 /// function of its own, `.omp_outlined._debug__` or `F.omp_outlined_debug__` (clang/lib/CodeGen/{CGOpenMPRuntime.cpp,
-/// CGStmtOpenMP.cpp}). flang: `F..omp_par` (mlir and LLVM's OMPIRBuilder.cpp).
+/// CGStmtOpenMP.cpp}). flang: `F..omp_par` (mlir and LLVM's OMPIRBuilder.cpp). Of `target` clang and flang make
+/// `__omp_offloading_DEVICE_FILE_F_lLINE`, with the numbers of the source file in hexadecimal digits (OMPIRBuilder.cpp,
+/// `TargetRegionEntryInfo::getTargetRegionEntryFnName`).
 pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
+    if let Some(container) = offloading(raw) {
+        return Some(Outlined { container: Some(container), wrapper: Wrapper::Target });
+    }
     const MARKS: &[(&str, Wrapper)] = &[
         ("._omp_fn.", Wrapper::Debug),
         (".omp_task_entry.", Wrapper::Task),
@@ -35,6 +42,19 @@ pub(crate) fn outlined(raw: &str) -> Option<Outlined<'_>> {
     let mark_at = |at: usize| MARKS.iter().find(|(mark, _)| raw[at..].starts_with(mark));
     let (at, wrapper) = raw.match_indices('.').find_map(|(at, _)| Some((at, mark_at(at)?.1)))?;
     Some(Outlined { container: Some(&raw[..at]).filter(|name| !name.is_empty()), wrapper })
+}
+
+/// The function that contains a `target` construct, by the name clang gives its body.
+fn offloading(raw: &str) -> Option<&str> {
+    let numbers = raw.strip_prefix("__omp_offloading_")?;
+    let (device, rest) = numbers.split_once('_')?;
+    let (file, rest) = rest.split_once('_')?;
+    let hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let (container, line) = rest.rsplit_once("_l")?;
+    let line = line.split(['_', '.']).next().unwrap_or_default();
+    let is_body =
+        hexadecimal(device) && hexadecimal(file) && !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+    Some(container).filter(|name| is_body && !name.is_empty())
 }
 
 /// The function that contains a construct, if `name` is that of a function compilers made of its body: `Some(None)` if it is,
@@ -66,7 +86,7 @@ pub(crate) fn is_helper(name: &str) -> bool {
 pub(crate) fn is_body_of(inner: &str, outer: &str) -> bool {
     match outlined(outer).map(|o| o.wrapper) {
         Some(Wrapper::Task) => outlined(inner).is_some_and(|i| i.wrapper != Wrapper::Task),
-        Some(Wrapper::Debug) => inner.contains("_debug__") && !outer.contains("_debug__"),
+        Some(Wrapper::Debug | Wrapper::Target) => inner.contains("_debug__") && !outer.contains("_debug__"),
         None => false,
     }
 }
@@ -85,6 +105,12 @@ mod tests {
         assert_eq!(function(".omp_outlined..5").as_deref(), Some(""));
         assert_eq!(function("solve.omp_outlined_debug__.3").as_deref(), Some("solve"));
         assert_eq!(function(".omp_task_entry.").as_deref(), Some(""));
+        assert_eq!(function("__omp_offloading_fd02_3a2c1_main_l8").as_deref(), Some("main"));
+        assert_eq!(
+            function("__omp_offloading_fd02_3a2c1__ZN4Grid5relaxEi_l40_debug__").as_deref(),
+            Some("Grid::relax")
+        );
+        assert_eq!(function("__omp_offloading_main_l8"), None);
         assert_eq!(function("solve"), None);
         assert_eq!(function("_omp_fn"), None);
         assert!(is_helper("main._omp_cpyfn.3") && is_helper("main.omp.reduction.reduction_func"));
