@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod history;
+mod leftovers;
 mod look;
 mod open;
 pub mod progress;
@@ -27,6 +28,7 @@ use ompd_stack::{Cache, FrameVariables};
 
 use crate::progress::Progress;
 
+pub use leftovers::{Leftovers, leftovers};
 pub use open::{nameless, open};
 
 /// A thread of the operating system.

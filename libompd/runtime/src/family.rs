@@ -52,6 +52,9 @@ pub struct About {
     pub well_known: &'static str,
     /// It implements OMPT, the interface for tools (OpenMP 5.2, chapter 19).
     pub has_tools: bool,
+    /// How the names of files in `/dev/shm` begin by which its processes register; the id of the process follows. A process that is
+    /// killed leaves its file.
+    pub registration: Option<&'static str>,
     /// The variables of the environment it knows.
     pub variables: Variables,
     /// What holds for the layouts shipped for it.

@@ -391,3 +391,29 @@ fn standard_output_that_is_closed_is_an_error() {
     assert!(output.status.code() == Some(2) && said.contains("standard output is closed"), "{}: {said}", output.status);
     running.release().expect("the program goes on");
 }
+
+/// What killed processes of libomp leave in /dev/shm is counted by doctor.
+#[test]
+fn doctor_counts_files_of_killed_processes() {
+    let Some((toolchain, runtime)) = combinations().into_iter().find(|(_, runtime)| runtime.is_kmp()) else {
+        return Skip::because("no libomp is here").show();
+    };
+    let running = start("nested", toolchain, runtime);
+    let left = || -> usize {
+        let (out, err, _) = texts(&bounded(command().args(["doctor", &running.pid.to_string()])));
+        assert_eq!(err, "");
+        let line = out.split("Files of killed processes").nth(1).and_then(|rest| rest.lines().nth(1));
+        line.map_or(0, |line| line.trim().split(' ').next().expect("a number").parse().expect("a number"))
+    };
+    // No process has an id that large (PID_MAX_LIMIT).
+    const FILES: usize = 64;
+    let user = nix::unistd::getuid();
+    let files: Vec<String> =
+        (0..FILES).map(|n| format!("/dev/shm/__KMP_REGISTERED_LIB_{}_{user}", (1 << 22) + 1 + n)).collect();
+    files.iter().for_each(|file| fs::write(file, b"").expect("a file"));
+    let with = left();
+    files.iter().for_each(|file| fs::remove_file(file).expect("it is there"));
+    let without = left();
+    assert!(with >= FILES && without < with, "{with} with {FILES} files more, {without} without");
+    running.release().expect("the program goes on");
+}

@@ -9,7 +9,7 @@ use ompd_runtime::model::*;
 use super::{ALARM, HEADING, Page, runtime_heading};
 use crate::escape::escape;
 use crate::words;
-use ompd_inspection::Inspection;
+use ompd_inspection::{Inspection, Leftovers, leftovers};
 
 /// Column at which what a line says begins.
 const INDENT: usize = 13;
@@ -20,6 +20,24 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
         instance(page, snapshot);
     }
     tools(page, inspection);
+    left(page, inspection);
+}
+
+/// Files of processes that were killed.
+fn left(page: &mut Page, inspection: &Inspection) {
+    let left = leftovers(inspection);
+    if left.is_empty() {
+        return;
+    }
+    page.blank();
+    page.styled(HEADING, "Files of killed processes");
+    for Leftovers { prefix, count } in left {
+        let text = format!(
+            "{} /dev/shm/{prefix}*: a later process with the id of one may refuse to start. Remove those whose process has ended",
+            words::count(count, "file")
+        );
+        item(page, "", &text);
+    }
 }
 
 /// OMPT tools, as far as there is any sign of one.

@@ -45,6 +45,7 @@ static ABOUT: About = About {
     // Code made by GCC calls it for every region since GCC 4.9, and all later releases export it.
     well_known: "GOMP_parallel",
     has_tools: false,
+    registration: None,
     variables: Variables {
         prefix: "GOMP_",
         spins: ("GOMP_SPINCOUNT", "infinity"),

@@ -49,6 +49,8 @@ static ABOUT: About = About {
     // Code made by clang and Intel's compilers calls it for every region.
     well_known: "__kmpc_fork_call",
     has_tools: true,
+    // `__kmp_register_library_startup`, kmp_runtime.cpp.
+    registration: Some("__KMP_REGISTERED_LIB_"),
     variables: Variables {
         prefix: "KMP_",
         spins: ("KMP_BLOCKTIME", "infinite"),

@@ -46,6 +46,7 @@ static ABOUT: About = About {
     files: &[],
     well_known: "toy_fork",
     has_tools: false,
+    registration: None,
     variables: Variables { prefix: "TOY_", spins: ("TOY_SPINS", "forever"), affinity: &[], flag: texts::flag },
     layouts: Layouts { schema: &SCHEMA, archs: &[], prefixes: &["toy_"], large_exports: &[] },
     reasons: &[],
