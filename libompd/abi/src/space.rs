@@ -348,8 +348,14 @@ impl Space {
             let raw: Vec<_> = std::mem::take(snapshots).into_iter().map(RuntimeSnapshot::into_raw).collect();
             let stacks = Stacks::capture(&self.target);
             let report = Report::of(&self.target, &self.runtimes, &raw, &stacks, &self.cache);
-            let evidence =
-                Evidence { stacks: &report.evidence, companion: None, outside: &HashSet::new(), names: None };
+            let nobody = HashSet::new();
+            let evidence = Evidence {
+                stacks: &report.evidence,
+                companion: None,
+                outside: &nobody,
+                in_program: &nobody,
+                names: None,
+            };
             *snapshots = merge(raw, &evidence);
             self.now.stacks = Some(report);
         }

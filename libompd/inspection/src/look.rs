@@ -41,6 +41,12 @@ fn is_outside(stack: &LogicalStack) -> bool {
     stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete()
 }
 
+/// Whether it executes code of the program besides: its innermost frame is the program's, and its own. Of a worker that waits where
+/// it began, the first frame is that of another thread, or of a body that is gone.
+fn is_in_program(stack: &LogicalStack) -> bool {
+    is_outside(stack) && stack.frames.first().is_some_and(|frame| frame.lwp == Some(stack.lwp))
+}
+
 /// Functions of glibc that acquire a mutex, however long that takes; `pthread_cond_wait` calls the second one at its end.
 const ACQUIRE_MUTEX: [&str; 2] = ["pthread_mutex_lock", "pthread_mutex_cond_lock"];
 
@@ -94,6 +100,7 @@ pub(crate) fn finish(
         stacks: &report.evidence,
         companion: Some(&remembered),
         outside: &report.logical.iter().filter(|stack| is_outside(stack)).map(|stack| stack.lwp).collect(),
+        in_program: &report.logical.iter().filter(|stack| is_in_program(stack)).map(|stack| stack.lwp).collect(),
         names: Some(&names),
     };
     let snapshots = merge(snapshots, &evidence);

@@ -49,6 +49,8 @@ const MAX_EXPANSION: u64 = 16;
 const FREE_EXPANSION: u64 = 1 << 20;
 /// The most `.gnu_debugdata` may decompress to.
 const MAX_MINI_DEBUG: u64 = 64 << 20;
+/// Section headers of a file that is used. Linkers write a few dozen, and every look-up goes through all of them.
+const MAX_SECTIONS: usize = 16 << 10;
 /// Segments of one file; more are not looked at. Linkers write a dozen.
 const MAX_LOADS: usize = 1024;
 /// Segments that together are so many times as long as the file show the same bytes over and over: the rest is left out.
@@ -229,6 +231,10 @@ impl ElfFile {
             pointer_bytes: if elf.is_64() { 8 } else { 4 },
             byte_order: if elf.is_little_endian() { ByteOrder::Little } else { ByteOrder::Big },
         };
+        let sections = elf.elf_section_table().len();
+        if sections > MAX_SECTIONS {
+            return Err(format!("{sections} section headers are more than any program has"));
+        }
         let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(|id| BuildId(id.to_vec()));
         let headers = elf.elf_program_headers();
         let size = self.bytes().len() as u64;

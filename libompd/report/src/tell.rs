@@ -583,7 +583,7 @@ pub fn node(inspection: &Inspection, node: Node) -> String {
         Node::Ordered(runtime, team) => barrier("ordered in", runtime, team),
         Node::Lock(runtime, id) => {
             let lock = inspection.runtimes[runtime].lock(id);
-            let kind = lock.and_then(|l| l.kind.get()).map_or("lock or critical", LockKind::word);
+            let kind = lock.map_or("lock", words::lock_kind);
             let name = lock.map(|l| l.name.as_deref().map_or_else(|| l.object.to_string(), escape));
             format!("{kind} {}", name.unwrap_or_default())
         }

@@ -108,6 +108,8 @@ pub fn waiting(wait: &Wait) -> String {
             Some(name) if kind == WaitKind::Critical || kind == WaitKind::Atomic => {
                 format!("waits for {}", escape(name))
             }
+            // Criticals are named as such: what else has a name is a variable of the program.
+            Some(name) if kind == WaitKind::Mutex => format!("waits for lock: {}", escape(name)),
             Some(name) => format!("waits for {}: {}", kind.word(), escape(name)),
             None => format!("waits for {} at {}", kind.word(), wait.object),
         },
@@ -116,6 +118,16 @@ pub fn waiting(wait: &Wait) -> String {
         text.push_str(&format!(" ({})", escape(&line.to_string())));
     }
     text
+}
+
+/// What kind of lock it is, as far as it is known.
+pub fn lock_kind(lock: &Lock) -> &'static str {
+    match (lock.kind.get(), &lock.name) {
+        (Some(kind), _) => kind.word(),
+        // Criticals are named as such: what else has a name is a variable of the program.
+        (None, Some(_)) => "lock",
+        (None, None) => "lock or critical",
+    }
 }
 
 /// `an explicit barrier`, `the implicit barrier of a loop`.
@@ -238,6 +250,6 @@ mod tests {
             name: Some("\u{1b}[2J".to_owned()),
             ..Wait::new(WaitKind::Mutex, ompd_process::Addr(0x1000), ompd_runtime::Origin::Registers)
         };
-        assert_eq!(waiting(&wait), "waits for lock or critical: \\u{1b}[2J");
+        assert_eq!(waiting(&wait), "waits for lock: \\u{1b}[2J");
     }
 }

@@ -21,6 +21,8 @@ pub struct Evidence<'e> {
     pub companion: Option<&'e Remembered>,
     /// Threads that are in no call of a runtime, as their whole stacks show.
     pub outside: &'e HashSet<i32>,
+    /// Those of them that execute code of the program, and do not wait where they began.
+    pub in_program: &'e HashSet<i32>,
     /// Names and lines of addresses; without them nothing is named.
     pub names: Option<&'e dyn Names>,
 }
@@ -29,7 +31,7 @@ impl<'e> Evidence<'e> {
     /// Names alone: no stacks, no companion.
     pub fn of_names(names: &'e dyn Names) -> Evidence<'e> {
         static NOBODY: LazyLock<HashSet<i32>> = LazyLock::new(HashSet::new);
-        Evidence { stacks: &[], companion: None, outside: &NOBODY, names: Some(names) }
+        Evidence { stacks: &[], companion: None, outside: &NOBODY, in_program: &NOBODY, names: Some(names) }
     }
 }
 

@@ -21,7 +21,7 @@ pub fn merge(raw: Vec<RawSnapshot>, evidence: &Evidence<'_>) -> Vec<RuntimeSnaps
     let nothing = StackEvidence::default();
     let stacks = |runtime: usize| evidence.stacks.get(runtime).unwrap_or(&nothing);
     let waits: Vec<_> =
-        raw.iter().enumerate().map(|(runtime, raw)| waits::waits(raw, stacks(runtime), evidence.outside)).collect();
+        raw.iter().enumerate().map(|(runtime, raw)| waits::waits(raw, stacks(runtime), evidence.in_program)).collect();
     let waiting: HashSet<i32> = raw.iter().zip(&waits).flat_map(|(raw, waits)| waiting(raw, waits)).collect();
     let settled = |lwp: i32| waiting.contains(&lwp) || evidence.outside.contains(&lwp);
     let trouble = evidence.companion.and_then(Remembered::trouble);

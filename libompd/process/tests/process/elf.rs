@@ -145,6 +145,28 @@ fn compressed_debug_sections_are_unpacked() {
     assert!(open(library()).section(".bss").is_none_or(|s| s.is_empty()));
 }
 
+/// Every look-up of a section goes through all headers: a file with too many is not used at all, and that is told.
+#[test]
+fn thousands_of_section_headers_are_refused() {
+    const HEADER: usize = 64;
+    let own = std::fs::read(support::subject()).expect("a program");
+    // e_shoff and e_shnum (elf(5)); the table is repeated at the end, with more headers.
+    let table = u64::from_le_bytes(own[0x28..0x30].try_into().expect("eight bytes")) as usize;
+    let count = usize::from(u16::from_le_bytes([own[0x3c], own[0x3d]]));
+    let with = |more: usize| {
+        let mut bytes = own.clone();
+        let at = bytes.len() as u64;
+        bytes.extend_from_slice(&own[table..table + HEADER * count]);
+        bytes.resize(bytes.len() + HEADER * more, 0);
+        bytes[0x28..0x30].copy_from_slice(&at.to_le_bytes());
+        bytes[0x3c..0x3e].copy_from_slice(&u16::try_from(count + more).expect("a number of sections").to_le_bytes());
+        ElfFile::from_bytes("crowded", bytes)
+    };
+    assert!(with(100).is_ok());
+    let error = with(20_000 - count).expect_err("too many").to_string();
+    assert!(error.contains("20000 section headers are more than any program has"), "{error}");
+}
+
 /// Two hundred megabytes of zeros take a fifth of one: nothing of such a file is decompressed, and that is told.
 #[test]
 fn what_decompresses_to_too_much_is_left_alone() {

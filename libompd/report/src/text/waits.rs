@@ -57,7 +57,7 @@ fn locks(page: &mut Page, snapshot: &RuntimeSnapshot) {
     page.blank();
     let rows = snapshot.locks.iter().map(|lock| {
         let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
-        let kind = lock.kind.get().map_or("lock or critical", LockKind::word);
+        let kind = words::lock_kind(lock);
         let depth = lock.depth.filter(|depth| *depth > 1).map_or_else(String::new, |depth| format!(", {depth} times"));
         let since = words::acquired(lock);
         let owner = match &lock.owner {

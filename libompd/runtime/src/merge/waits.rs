@@ -6,12 +6,12 @@ use crate::evidence::RuntimeCall;
 use crate::model::{Common, index_by_lwp};
 
 /// What each thread of a runtime waits for.
-pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence, outside: &HashSet<i32>) -> Vec<Fact<Option<Wait>>> {
+pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i32>) -> Vec<Fact<Option<Wait>>> {
     let mut waits: Vec<Fact<Option<Wait>>> = raw.threads.iter().map(|thread| thread.wait.clone()).collect();
     let mut found: Vec<(usize, Wait)> = Vec::new();
     for (index, thread) in raw.threads.iter().enumerate() {
-        // Memory and registers leave it open, and its stack shows that it is in no call of any runtime.
-        if matches!(waits[index], Fact::Unknown { .. }) && thread.lwp.is_some_and(|lwp| outside.contains(&lwp)) {
+        // Memory and registers leave it open, and its stack shows that it executes code of the program.
+        if matches!(waits[index], Fact::Unknown { .. }) && thread.lwp.is_some_and(|lwp| in_program.contains(&lwp)) {
             waits[index] = Fact::known(None, Origin::Stack);
         }
         let Some(call) = thread.lwp.and_then(|lwp| stacks.calls.get(&lwp)) else { continue };
