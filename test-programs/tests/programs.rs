@@ -368,6 +368,7 @@ fn every_program_has_its_source() -> Result<()> {
             "stuck",
             "vforked",
             "sleepers",
+            "leaving",
             "allow",
             "truth_calls",
             "kmp_tasks",

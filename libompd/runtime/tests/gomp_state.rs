@@ -181,7 +181,8 @@ fn blocked_tasks_of_a_finished_task_have_no_generating_task() {
             let Fact::Unknown { why } = &task.generating else { panic!("{what}: {:?}", task.generating) };
             assert!(why.to_string().contains("its generating task has finished"), "{what}: {why}");
         }
-        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+        // Not released: libgomp follows the stale address itself once these tasks can run, and may crash (seen with GCC 10.2).
+        drop(running);
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn unwind(
         let next_sp = caller.registers.get(roles.stack_pointer).unwrap_or(0);
         // Only a leaf function may have its caller's stack pointer: where calls leave the return address in a register, or where
         // it was taken from the stack, as in glibc's vfork (sysdeps/unix/sysv/linux/x86_64/vfork.S).
-        let leaf = frames.len() == 1;
+        let leaf = frames.len() == 1 && (roles.link.is_some() || caller.by_register);
         if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
             break End::NoProgress(pc);
         }
@@ -119,7 +119,7 @@ fn astray(
         return None;
     }
     registers.set(roles.program_counter, Some(pc.0));
-    Some(Caller { pc, cfa: Addr(cfa), registers, interrupted: false })
+    Some(Caller { pc, cfa: Addr(cfa), registers, interrupted: false, by_register: false })
 }
 
 struct Caller {
@@ -127,6 +127,8 @@ struct Caller {
     cfa: Addr,
     registers: RegisterSet,
     interrupted: bool,
+    /// Its callee had the return address in a register.
+    by_register: bool,
 }
 
 /// The caller of a frame; `None` if it has none.
@@ -156,6 +158,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     registers.set(roles.stack_pointer, Some(cfa));
     let mut returns = None;
     let mut root = false;
+    let mut by_register = false;
     for (register, rule) in &row.rules {
         let value = match rule {
             Rule::Undefined => None,
@@ -171,6 +174,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
         };
         if *register == row.return_register {
             (returns, root) = (value, *rule == Rule::Undefined);
+            by_register = matches!(rule, Rule::Register(_));
         }
         registers.set(*register, value);
     }
@@ -196,7 +200,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
         }
     }
     registers.set(roles.program_counter, Some(pc));
-    Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: row.signal }))
+    Ok(Some(Caller { pc: Addr(pc), cfa: Addr(cfa), registers, interrupted: row.signal, by_register }))
 }
 
 /// Runs an expression of call frame information; `None` where it asks for what an unwinder has not.

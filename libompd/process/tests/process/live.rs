@@ -288,7 +288,7 @@ fn what_cannot_be_opened_is_named() {
     }
     let elsewhere = tempfile::tempdir().expect("directory");
     let strange = OpenOptions { proc_root: elsewhere.path().to_owned(), ..OpenOptions::default() };
-    assert!(matches!(Live::open(pid, &strange), Err(OpenError::NoSuchProcess { .. })));
+    assert!(matches!(Live::open(pid, &strange), Err(OpenError::NoProcfs { .. })));
     // A procfs that shows another process under this id.
     let shown = elsewhere.path().join(pid.to_string());
     std::fs::create_dir(&shown).expect("directory");
