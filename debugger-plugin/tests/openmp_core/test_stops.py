@@ -180,7 +180,7 @@ class Hits(unittest.TestCase):
         self.world.debugger.output()
         self.world.plugin.stopped([first, second])
         self.assertIn("The thread comes to a barrier", self.world.debugger.output())
-        # A stop is told of once.
+        # Each stop is reported once.
         self.world.plugin.stopped([first, second])
         self.assertEqual(self.world.debugger.output(), "")
 

@@ -169,6 +169,6 @@ pub(crate) enum CodeOwner {
     Program,
     /// That of the runtime with this index.
     Runtime(usize),
-    /// The C library's or the kernel's (vdso): it belongs to whoever is around it.
+    /// The C library's or the kernel's (vdso): it belongs to the code around it.
     System,
 }

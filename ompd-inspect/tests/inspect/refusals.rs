@@ -122,7 +122,7 @@ fn a_process_with_another_tracer() {
         let _ = released.recv();
     });
     let tracer = tracer.expect("a thread");
-    seized.recv().expect("a tracer").expect("nobody else traces the program");
+    seized.recv().expect("a tracer").expect("the program has no other tracer");
     let pid = running.pid.to_string();
     let (own, name) = (std::process::id(), fs::read_to_string("/proc/self/comm").expect("our name"));
     let cause = format!("process {pid} is already traced by process {own} ({})", name.trim_end());

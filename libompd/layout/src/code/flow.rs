@@ -95,7 +95,7 @@ pub(super) struct Step<T> {
 pub struct Poll {
     /// Its address in the target.
     pub addr: u64,
-    /// The loop goes on as long as the word (32 bits) is this.
+    /// The loop continues while the word (32 bits) is this.
     pub expected: u32,
 }
 

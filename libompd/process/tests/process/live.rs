@@ -337,7 +337,7 @@ fn another_tracer_is_named() {
 #[test]
 fn a_process_that_executed_another_program_is_not_taken_for_the_same() {
     let mut shell = std::process::Command::new("sh")
-        .args(["-c", "echo ready; read line; exec sleep 1000"])
+        .args(["-c", "echo ready; read line; exec cat"])
         .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -349,16 +349,18 @@ fn a_process_that_executed_another_program_is_not_taken_for_the_same() {
     let mut live = open(pid);
     live.stop().expect("stop");
     live.resume();
-    std::io::Write::write_all(&mut shell.stdin.take().expect("stdin"), b"\n").expect("a line");
-    while std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("comm") != "sleep\n" {
+    // It stays open, and `cat` reads it.
+    let mut stdin = shell.stdin.take().expect("stdin");
+    std::io::Write::write_all(&mut stdin, b"\n").expect("a line");
+    while std::fs::read_to_string(format!("/proc/{pid}/comm")).expect("comm") != "cat\n" {
         std::thread::yield_now();
     }
     let error = live.stop().expect_err("another program");
     assert!(matches!(error, OpenError::Executed { pid: own } if own == pid), "{error}");
     assert!(error.remedy().is_some());
     open(pid).stop().expect("the program that it executes now");
-    shell.kill().expect("kill");
-    shell.wait().expect("wait");
+    drop(stdin);
+    shell.wait().expect("it ends at the end of its input");
 }
 
 #[test]
