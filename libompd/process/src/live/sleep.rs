@@ -54,7 +54,7 @@ impl Sparing {
         if !self.ended.contains(&number) && !on_socket() {
             return None;
         }
-        sleep.with_status(&process.task_status(tid)?, 0)
+        sleep.with_status(&process.task_status(tid)?)
     }
 }
 
@@ -74,12 +74,6 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    /// Of a thread that this process traces and that the kernel does not stop.
-    pub fn of_traced(process: &ProcDir, tid: i32) -> Option<Sleep> {
-        let sleep = Sleep::of_syscall(&process.task_call(tid)?)?;
-        sleep.with_status(&process.task_status(tid)?, std::process::id())
-    }
-
     /// Its registers, as far as they are known.
     pub fn registers(&self, arch: Arch) -> Option<Registers> {
         Registers::of_sleeper(arch, self.call, self.pc, self.sp)
@@ -96,11 +90,11 @@ impl Sleep {
         Some(Sleep { call, pc: Addr(pc), sp: Addr(sp), switches: [0; 2], blocked_signals: None })
     }
 
-    /// With what `status` says of the thread; `None` if it does not sleep, or is traced by somebody else than `tracer`.
-    fn with_status(self, status: &str, tracer: u32) -> Option<Sleep> {
+    /// With what `status` says of the thread; `None` if it does not sleep, or is traced.
+    fn with_status(self, status: &str) -> Option<Sleep> {
         let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let asleep = value("State:").is_some_and(|state| state.starts_with(['S', 'D']));
-        if !asleep || value("TracerPid:")?.parse() != Ok(tracer) {
+        if !asleep || value("TracerPid:") != Some("0") {
             return None;
         }
         let count = |key: &str| value(key)?.parse().ok();
@@ -129,10 +123,10 @@ mod tests {
                  voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t1\n"
             )
         };
-        let known = sleep.clone().with_status(&status("S (sleeping)", 0), 0).expect("it sleeps");
+        let known = sleep.clone().with_status(&status("S (sleeping)", 0)).expect("it sleeps");
         assert_eq!((known.switches, known.blocked_signals), ([7, 1], Some(0x200)));
-        assert_eq!(sleep.clone().with_status(&status("R (running)", 0), 0), None);
-        assert_eq!(sleep.clone().with_status(&status("S (sleeping)", 5), 0), None, "somebody traces it");
-        assert_eq!(sleep.with_status("State:\tS (sleeping)\nTracerPid:\t0\n", 0), None, "no count");
+        assert_eq!(sleep.clone().with_status(&status("R (running)", 0)), None);
+        assert_eq!(sleep.clone().with_status(&status("S (sleeping)", 5)), None, "somebody traces it");
+        assert_eq!(sleep.with_status("State:\tS (sleeping)\nTracerPid:\t0\n"), None, "no count");
     }
 }

@@ -48,15 +48,12 @@ pub(super) struct Caught {
 }
 
 impl Caught {
-    fn of(process: &ProcDir, task: &Task, arch: Arch) -> Caught {
-        if task.stopped {
-            let registers = machine::of_thread(task.tid);
-            return Caught { lwp: task.tid, registers, blocked_signals: blocked_signals(task.tid) };
-        }
-        match Sleep::of_traced(process, task.tid) {
-            Some(sleep) => Caught::asleep(task.tid, &sleep, arch),
-            None => Caught { lwp: task.tid, registers: Err(ASLEEP.to_owned()), blocked_signals: None },
-        }
+    fn of(task: &Task) -> Caught {
+        let (registers, blocked_signals) = match task.stopped {
+            true => (machine::of_thread(task.tid), blocked_signals(task.tid)),
+            false => (Err(ASLEEP.to_owned()), None),
+        };
+        Caught { lwp: task.tid, registers, blocked_signals }
     }
 
     /// A thread that was left asleep.
@@ -160,7 +157,7 @@ fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, releas
     let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None };
     match held.catch_all(wanted) {
         Ok(()) => {
-            let stopped = held.tasks.iter().map(|task| Caught::of(&wanted.process, task, wanted.arch));
+            let stopped = held.tasks.iter().map(Caught::of);
             let asleep = held.sleepers.iter().map(|(tid, sleep)| Caught::asleep(*tid, sleep, wanted.arch));
             let caught = stopped.chain(asleep).collect();
             if ready.send(Ok(caught)).is_ok() {
@@ -181,7 +178,7 @@ fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, releas
 }
 
 /// Why a thread has no registers that is still on its way out of the kernel.
-const ASLEEP: &str = "it is in uninterruptible sleep in the kernel (state D, as in vfork or on slow storage)";
+const ASLEEP: &str = "it is in uninterruptible sleep in the kernel (state D, as on slow storage)";
 
 /// A thread of the target that this thread traces.
 #[derive(Debug)]
