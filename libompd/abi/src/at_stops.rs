@@ -21,7 +21,7 @@ pub(crate) struct AtStops {
 }
 
 impl AtStops {
-    /// True if threads may be at places that matter. Of a thread that may be, all threads are looked at together.
+    /// True if threads may be at places that matter. For a thread at such a place all threads are read.
     pub(crate) fn matter(&self) -> bool {
         !self.given.is_empty() || !self.told.is_empty()
     }
