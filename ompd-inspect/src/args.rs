@@ -203,7 +203,7 @@ pub struct Options {
     /// Where procfs is mounted.
     #[arg(long, global = true, value_name = "DIR", default_value = "/proc")]
     pub proc_root: PathBuf,
-    /// Longest time to wait for the threads to stop, in milliseconds.
+    /// Longest time to hold a process for one look, in milliseconds; what could not be read by then is told.
     #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
     pub max_pause: Duration,
     /// How often to look at a process: with 2 or more, what has changed between the first and the last look is shown, which

@@ -79,6 +79,8 @@ pub struct ChangedTarget<D> {
     inner: D,
     changes: Vec<Change>,
     failing: Option<u64>,
+    limit: Option<u64>,
+    asked: Cell<u64>,
     reads: Cell<u64>,
     threads: Option<Vec<Thread>>,
     pthread_distance: Option<Option<u64>>,
@@ -98,7 +100,16 @@ where
     /// A target with nothing changed yet, of a reference or a box.
     pub fn new(inner: D) -> ChangedTarget<D> {
         let (changes, reads) = (Vec::new(), Cell::new(0));
-        ChangedTarget { inner, changes, failing: None, reads, threads: None, pthread_distance: None }
+        ChangedTarget {
+            inner,
+            changes,
+            failing: None,
+            limit: None,
+            asked: Cell::new(0),
+            reads,
+            threads: None,
+            pthread_distance: None,
+        }
     }
 
     /// Other bytes at an address.
@@ -129,6 +140,13 @@ where
         self
     }
 
+    /// It is late from the n-th question on, counted from 0: see [`Target::is_late`].
+    #[must_use]
+    pub fn with_limit(mut self, n: u64) -> Self {
+        self.limit = Some(n);
+        self
+    }
+
     /// Other threads.
     #[must_use]
     pub fn with_threads(mut self, threads: Vec<Thread>) -> Self {
@@ -141,6 +159,11 @@ where
     pub fn with_pthread_distance(mut self, distance: Option<u64>) -> Self {
         self.pthread_distance = Some(distance);
         self
+    }
+
+    /// How often it was asked whether it is late.
+    pub fn asked(&self) -> u64 {
+        self.asked.get()
     }
 
     /// How many reads there were.
@@ -170,6 +193,12 @@ where
         self.inner.read(addr, buf)?;
         self.changes.iter().for_each(|change| change(addr, buf));
         Ok(())
+    }
+
+    fn is_late(&self) -> bool {
+        let n = self.asked.get();
+        self.asked.set(n + 1);
+        self.limit.is_some_and(|limit| n >= limit)
     }
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {

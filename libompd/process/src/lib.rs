@@ -145,6 +145,12 @@ pub trait Target {
         None
     }
 
+    /// Whether walks along what grows with the program's data, such as its tasks and locks, should end where they are: else a
+    /// process would be held longer than it may be ([`OpenOptions::max_pause`]). What is left out is then told.
+    fn is_late(&self) -> bool {
+        false
+    }
+
     /// Whether other processes may write at `addr`, as into memory mapped with `MAP_SHARED` (mmap(2)). For a live process as
     /// of opening it. `None`: the source does not say. A core lists mapped files, and not how each is mapped.
     fn is_shared(&self, addr: Addr) -> Option<bool>;

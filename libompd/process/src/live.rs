@@ -29,7 +29,7 @@ use crate::module::Module;
 use crate::options::OpenOptions;
 use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
-use memory::Memory;
+use memory::{Memory, Times};
 use procdir::ProcDir;
 use sleep::Sparing;
 use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
@@ -271,16 +271,17 @@ impl Live {
         }
         let mut denied = 0;
         let mut others = OtherTracers::default();
-        let (tracer, mut caught) = loop {
+        let (begun, tracer, mut caught) = loop {
+            let begun = Instant::now();
             let wanted = Wanted {
                 process: self.process.clone(),
                 arch: self.arch,
-                max_wait: self.max_pause,
+                max_wait: self.max_pause / 4 * 3,
                 sleepers: sleepers.clone(),
                 sparing: sparing.clone(),
             };
             match Tracer::stop(wanted) {
-                Ok(stopped) => break stopped,
+                Ok((tracer, caught)) => break (begun, tracer, caught),
                 Err(StopError::Refused { tid }) => match self.process.explain_denial(tid) {
                     OpenError::Denied { .. } if denied < MAX_TRIES => {
                         denied += 1;
@@ -317,7 +318,7 @@ impl Live {
         };
         self.threads = caught.into_iter().map(thread).collect();
         self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
-        self.memory.start_caching();
+        self.memory.hold(Times { late: begun + self.max_pause / 8 * 7, over: begun + self.max_pause });
         for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
             registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
         }
@@ -386,7 +387,7 @@ impl Live {
     pub fn resume(&mut self) -> Option<Duration> {
         let Resumed { pause, woken } = self.tracer.take()?.resume();
         self.woken = woken;
-        self.memory.stop_caching();
+        self.memory.release();
         for thread in self.threads.iter_mut().filter(|t| t.name.is_none()) {
             thread.name = self.process.task_name(thread.lwp);
         }
@@ -449,6 +450,10 @@ impl Target for Live {
 
     fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.memory.mapping(addr)
+    }
+
+    fn is_late(&self) -> bool {
+        self.memory.is_late()
     }
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {

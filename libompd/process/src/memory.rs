@@ -64,6 +64,9 @@ pub enum ReadFault {
     /// The process ended while it was read.
     #[error("the process is gone")]
     Gone,
+    /// The process may be held no longer: see [`OpenOptions::max_pause`](crate::OpenOptions::max_pause).
+    #[error("the time for which the process may be held (--max-pause) was over")]
+    Late,
     /// Only `got` bytes could be read.
     #[error("only {got} bytes could be read")]
     Short {

@@ -14,7 +14,9 @@ pub struct OpenOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// Where procfs is mounted. It must show the same process ids as the kernel gives this process.
     pub proc_root: PathBuf,
-    /// The longest time to wait for the threads of a live process to stop.
+    /// The longest time for which a live process is held for one look. Its threads have three quarters of it to stop: if they
+    /// do not, the look fails. After seven eighths long lists are not followed any further, at its end nothing is read any
+    /// more, and what is missing is told.
     pub max_pause: Duration,
     /// Ask debuginfod servers for debug files that are nowhere else: runs `debuginfod-find`, which asks the servers named
     /// in `DEBUGINFOD_URLS` over the network. Never while a process is stopped, nor after it was.

@@ -86,6 +86,9 @@ impl Target for Window<'_> {
     fn issues(&self) -> &[String] {
         self.inner.issues()
     }
+    fn is_late(&self) -> bool {
+        self.inner.is_late()
+    }
     fn is_shared(&self, addr: Addr) -> Option<bool> {
         self.inner.is_shared(addr)
     }
@@ -99,6 +102,9 @@ impl Target for Window<'_> {
             return Ok(());
         }
         let len = buf.len() as u64;
+        if self.inner.is_late() {
+            return Err(ReadError { addr, len, why: ReadFault::Late });
+        }
         let mut wanted = pieces.next(addr.0, len);
         if let Some(mapping) = self.inner.mapping(addr) {
             wanted = wanted.start.max(mapping.start)..wanted.end.min(mapping.end);
@@ -204,9 +210,14 @@ impl Structs {
         self.order = target.arch().byte_order;
         self.failed.clear();
         self.missing.clear();
+        self.size = usize::try_from(size).unwrap_or(usize::MAX);
+        if target.is_late() {
+            let late = |addr: &Addr| Some(ReadError { addr: *addr, len: size, why: ReadFault::Late });
+            self.failed.extend(addrs.iter().map(late));
+            return false;
+        }
         let total = size.checked_mul(addrs.len() as u64).filter(|total| *total <= MOST);
         let total = total.and_then(|total| usize::try_from(total).ok());
-        self.size = usize::try_from(size).unwrap_or(usize::MAX);
         match total {
             Some(total) => {
                 self.failed.resize(addrs.len(), None);

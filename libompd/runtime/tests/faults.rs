@@ -110,6 +110,30 @@ fn cores(programs: &[&str], mut each: impl FnMut(&str, &Core)) {
     assert!(seen > 0 || combinations().is_empty(), "no core could be made");
 }
 
+/// Long lists are left where they are at any moment: the rest is reported, what is missing is told, and nothing known becomes
+/// wrong.
+#[test]
+fn time_may_be_over_at_any_moment() {
+    let mut asked = 0;
+    cores(&["tasks", "lock", "region_end", "tasks_queued"], |what, core| {
+        let runtimes = discover(core, &[]);
+        let whole = ChangedTarget::new(core);
+        let good = snapshots(&runtimes, &whole);
+        let complete = text(&good);
+        asked += whole.asked();
+        for n in 0..whole.asked() {
+            let short = snapshots(&runtimes, &ChangedTarget::new(core).with_limit(n));
+            short.iter().for_each(check_references);
+            let told = short.iter().any(|s| s.issues.iter().any(|issue| issue.what.to_string().contains("--max-pause")));
+            assert!(told || text(&short) == complete, "{what}: nothing is told, limit {n}");
+            known_values_are_true(&good, &short, what, n);
+            let threads = |all: &[RuntimeSnapshot]| all.iter().map(|s| s.threads.len()).sum::<usize>();
+            assert_eq!(threads(&short), threads(&good), "{what}: limit {n}");
+        }
+    });
+    assert!(asked > 0 || combinations().is_empty(), "no list was long");
+}
+
 /// The n-th read fails, for every n: the rest is reported, the failure is told, and nothing known becomes wrong.
 #[test]
 fn every_read_may_fail() {

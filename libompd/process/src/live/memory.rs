@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::time::Instant;
 
 use nix::errno::Errno;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -34,6 +35,17 @@ pub(super) struct Memory {
     use_file: Cell<bool>,
     maps: Vec<MapEntry>,
     cache: RefCell<Option<Cache>>,
+    /// While the process is held.
+    times: Cell<Option<Times>>,
+}
+
+/// Until when a process may be held.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    /// From then on long lists are not followed any further: see [`crate::Target::is_late`].
+    pub late: Instant,
+    /// From then on nothing is read of it.
+    pub over: Instant,
 }
 
 /// What has been read since the stop.
@@ -61,17 +73,36 @@ impl Cache {
 
 impl Memory {
     pub fn new(tid: i32, file: Option<File>, use_file: bool, maps: Vec<MapEntry>) -> Memory {
-        Memory { tid: Pid::from_raw(tid), file, use_file: Cell::new(use_file), maps, cache: RefCell::new(None) }
+        Memory {
+            tid: Pid::from_raw(tid),
+            file,
+            use_file: Cell::new(use_file),
+            maps,
+            cache: RefCell::new(None),
+            times: Cell::new(None),
+        }
     }
 
-    /// From now on the process is stopped: keep what is read.
-    pub fn start_caching(&self) {
+    /// From now on the process is held: keep what is read, and end in time.
+    pub fn hold(&self, times: Times) {
         *self.cache.borrow_mut() = Some(Cache::default());
+        self.times.set(Some(times));
     }
 
     /// The process runs again.
-    pub fn stop_caching(&self) {
+    pub fn release(&self) {
         *self.cache.borrow_mut() = None;
+        self.times.set(None);
+    }
+
+    /// See [`crate::Target::is_late`].
+    pub fn is_late(&self) -> bool {
+        self.times.get().is_some_and(|times| Instant::now() >= times.late)
+    }
+
+    /// True if the process is held longer than it may be.
+    fn is_over(&self) -> bool {
+        self.times.get().is_some_and(|times| Instant::now() >= times.over)
     }
 
     pub fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
@@ -133,7 +164,7 @@ impl Memory {
     pub fn prefetch(&self, ranges: &[(Addr, u64)]) {
         let mut cache = self.cache.borrow_mut();
         let Some(cache) = cache.as_mut() else { return };
-        if self.use_file.get() {
+        if self.use_file.get() || self.is_over() {
             return;
         }
         let mut wanted: Vec<(u64, u64)> = ranges.iter().map(|(addr, len)| (addr.0, *len)).collect();
@@ -177,7 +208,7 @@ impl Memory {
 
     /// See [`crate::Target::read_ranges_into`].
     pub fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
-        if self.use_file.get() {
+        if self.use_file.get() || self.is_over() {
             return read_each(ranges, bytes, |addr, buf| self.read_now(addr, buf).is_ok());
         }
         bytes.resize(total(ranges), 0);
@@ -209,6 +240,9 @@ impl Memory {
     /// Reads from the process itself.
     fn read_now(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         let len = buf.len() as u64;
+        if self.is_over() {
+            return Err(ReadError { addr, len, why: ReadFault::Late });
+        }
         let mut done = 0;
         while done < buf.len() {
             let at = addr.offset(done as u64);

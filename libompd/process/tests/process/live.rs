@@ -1,6 +1,7 @@
 //! A running process: what is read is true, and the process is none the worse for it.
 
 use std::io::BufRead;
+use std::time::Duration;
 
 use crate::support::{self, Subject};
 use nix::sys::signal::{Signal, kill};
@@ -118,6 +119,38 @@ fn failed_reads_say_why() {
         subject.child.wait().expect("wait");
         assert_eq!(live.read_u64(Addr(subject.known.0)).map_err(|e| e.why), Err(ReadFault::Gone));
         assert!(matches!(live.stop(), Err(OpenError::NoSuchProcess { .. })));
+    }
+}
+
+#[test]
+fn no_process_is_read_longer_than_it_may_be_held() {
+    for force_proc_mem in [false, true] {
+        let mut subject = Subject::start(&["threads", "0"]);
+        let max_pause = Duration::from_millis(400);
+        let options = OpenOptions { force_proc_mem, max_pause, ..OpenOptions::default() };
+        let mut live = Live::open(subject.pid(), &options).expect("open");
+        live.stop().expect("stop");
+        let known = live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
+        let exe = live.modules().iter().find(|m| m.name() == "subject").expect("executable").base();
+        while !live.is_late() {
+            std::thread::yield_now();
+        }
+        let late = loop {
+            match live.read_ranges(&[(exe, 8)]).1[..] {
+                [true] => std::thread::yield_now(),
+                _ => break live.read(exe, &mut [0; 8]).expect_err("too late"),
+            }
+        };
+        assert_eq!((late.addr, late.len, late.why), (exe, 8, ReadFault::Late));
+        // What was read in time stays.
+        assert_eq!(live.read_vec(Addr(subject.known.0), subject.known.1).as_ref(), Ok(&known));
+        assert!(live.resume().is_some());
+        // Nobody is held now.
+        assert!(!live.is_late() && live.read(exe, &mut [0; 8]).is_ok());
+        live.stop().expect("another stop has its own time");
+        assert!(live.read(exe, &mut [0; 8]).is_ok());
+        live.resume();
+        subject.ask(b'p');
     }
 }
 

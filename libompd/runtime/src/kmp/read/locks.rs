@@ -9,10 +9,11 @@ use super::super::schema;
 use super::threads::Idle;
 use super::threads::{KmpThread, Threads};
 use super::{Context, Notes};
-use crate::bind::{Slot, StructData};
+use crate::bind::{Part, Slot, StructData};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
+use crate::window::Structs;
 
 /// Entries in one row of the lock table (`KMP_I_LOCK_CHUNK`).
 const LOCKS_PER_ROW: u64 = 1024;
@@ -211,6 +212,7 @@ impl LockReader<'_> {
         let s = &kmp.structs;
         let kinds = kinds(self.context.target.arch().machine);
         let mut entries = Vec::new();
+        let mut structs = Structs::new();
         let mut read = || -> Result<(), Reason> {
             let mut table = self.context.global(schema::LOCK_TABLE)?;
             let mut seen = HashSet::new();
@@ -230,9 +232,9 @@ impl LockReader<'_> {
                     let row = self.context.read_pointers(rows, index / LOCKS_PER_ROW, 1)?[0];
                     let here = (used - index).min(LOCKS_PER_ROW);
                     let addrs: Vec<Addr> = (0..here).map(|n| row.offset(n.wrapping_mul(size))).collect();
-                    let read = StructData::read_each(self.context.target, &addrs, size);
-                    for (entry, index) in read.into_iter().zip(first + index..) {
-                        let entry = entry?;
+                    structs.read(self.context.target, &addrs, size);
+                    for (place, index) in (0..addrs.len()).zip(first + index..) {
+                        let entry = Part::new(structs.get(place)?);
                         let lock = entry.ptr(&s.indirect_lock.lock)?;
                         let kind = usize::try_from(entry.uint(&s.indirect_lock.kind)?).ok();
                         if let (Some((how, nest)), false) = (kind.and_then(|k| kinds.get(k)), lock.is_null()) {
@@ -259,6 +261,7 @@ impl LockReader<'_> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let mut result = Ok(());
+        let mut structs = Structs::new();
         let mut by_how: HashMap<u8, Vec<&Entry>> = HashMap::new();
         for entry in batch {
             by_how.entry(entry.how as u8).or_default().push(entry);
@@ -280,13 +283,14 @@ impl LockReader<'_> {
                 }
             };
             let addrs: Vec<Addr> = entries.iter().map(|e| e.lock).collect();
-            for (entry, lock) in entries.iter().zip(StructData::read_each(self.context.target, &addrs, size)) {
-                let read = lock.and_then(|lock| match how {
-                    How::Ticket => self.read_ticket(entry, &lock),
-                    How::Queuing => self.read_queuing(entry, &lock),
-                    How::Drdpa => self.read_drdpa(entry, &lock),
-                    How::Tas => self.read_word(entry, &lock, [&s.tas.poll, &s.tas.depth_locked], TAS_TAG, 0),
-                    How::Futex => self.read_word(entry, &lock, [&s.futex.poll, &s.futex.depth_locked], FUTEX_TAG, 1),
+            structs.read(self.context.target, &addrs, size);
+            for (place, entry) in entries.iter().enumerate() {
+                let read = structs.get(place).map(Part::new).and_then(|lock| match how {
+                    How::Ticket => self.read_ticket(entry, lock),
+                    How::Queuing => self.read_queuing(entry, lock),
+                    How::Drdpa => self.read_drdpa(entry, lock),
+                    How::Tas => self.read_word(entry, lock, [&s.tas.poll, &s.tas.depth_locked], TAS_TAG, 0),
+                    How::Futex => self.read_word(entry, lock, [&s.futex.poll, &s.futex.depth_locked], FUTEX_TAG, 1),
                 });
                 result = result.and(read);
             }
@@ -295,7 +299,7 @@ impl LockReader<'_> {
     }
 
     /// A queuing lock knows its first and last waiter; the threads in between are chained.
-    fn read_queuing(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
+    fn read_queuing(&mut self, entry: &Entry, lock: Part<'_>) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let addr = entry.lock;
@@ -309,6 +313,7 @@ impl LockReader<'_> {
         if !alive || head == 0 {
             return Ok(());
         }
+        let lock = &lock.to_view();
         let critical = lock.uint(&s.queuing.flags)? & 1 != 0;
         let location = self.context.line_in(lock, &s.queuing.location).value().cloned();
         let owner = lock.uint(&s.queuing.owner_id).ok();
@@ -347,7 +352,7 @@ impl LockReader<'_> {
         Ok(())
     }
 
-    fn read_ticket(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
+    fn read_ticket(&mut self, entry: &Entry, lock: Part<'_>) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let t = &kmp.structs.ticket;
         // Intel's lock has the pointer in place of the flag.
@@ -356,6 +361,7 @@ impl LockReader<'_> {
         if own != entry.lock || !held {
             return Ok(());
         }
+        let lock = &lock.to_view();
         let critical = lock.uint(&t.flags)? & 1 != 0;
         let id = self.found.add(self.threads, entry, critical, &t.now_serving, true, lock.uint(&t.owner_id).ok());
         self.found.list[id.0].depth = lock.count(&t.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
@@ -364,7 +370,7 @@ impl LockReader<'_> {
     }
 
     /// The next thread to come gets the ticket `next_ticket`, and may go on at once if the word of that ticket holds it.
-    fn read_drdpa(&mut self, entry: &Entry, lock: &StructData) -> Result<(), Reason> {
+    fn read_drdpa(&mut self, entry: &Entry, lock: Part<'_>) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let d = &kmp.structs.drdpa;
         if lock.ptr(&d.initialized)? != entry.lock {
@@ -375,6 +381,7 @@ impl LockReader<'_> {
         if self.context.target.read_u64(word)? >= ticket {
             return Ok(());
         }
+        let lock = &lock.to_view();
         let critical = lock.uint(&d.flags)? & 1 != 0;
         let id = self.found.add(self.threads, entry, critical, &d.polls, true, lock.uint(&d.owner_id).ok());
         self.found.list[id.0].depth = lock.count(&d.depth_locked).ok().filter(|depth| entry.nest && *depth > 0);
@@ -386,7 +393,7 @@ impl LockReader<'_> {
     fn read_word(
         &mut self,
         entry: &Entry,
-        lock: &StructData,
+        lock: Part<'_>,
         [word, depth]: [&Slot; 2],
         tag: u64,
         low: u32,
@@ -394,7 +401,7 @@ impl LockReader<'_> {
         let value = lock.uint(word)?;
         if value & 0xff == tag && value >> 8 != 0 {
             let id = self.found.add(self.threads, entry, false, word, true, Some(value >> 8 >> low));
-            self.found.list[id.0].depth = lock.count(depth).ok().filter(|depth| *depth > 0);
+            self.found.list[id.0].depth = lock.to_view().count(depth).ok().filter(|depth| *depth > 0);
         }
         Ok(())
     }

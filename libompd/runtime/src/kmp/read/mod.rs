@@ -102,8 +102,9 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     let mut notes = Notes::default();
     let threads = idle::read(&context, threads::read(&context, &mut notes));
     let teams = teams::read(&context, &threads, &mut notes);
-    let tasks = tasks::read(&context, &threads, &teams, &mut notes);
+    // Before the tasks: of these there may be more than there is time for.
     let locks = locks::read(&context, &threads, &mut notes);
+    let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let loops = loops::read(&context, &teams, &mut notes);
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, locks, &mut notes);
