@@ -69,6 +69,7 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
             add("dwarf", name.clone(), bytes);
         }
         add("code", name.clone(), code_seed(&file, ".text")?);
+        let whole = std::fs::read(file.path())?;
         // Behind the sections: a stack with numbers, addresses of code and of the stack by turns.
         let words: Vec<u8> = (0..200u8).flat_map(|n| [n % 4, n.wrapping_mul(37), n % 32, 0, 0]).collect();
         if let Some(bytes) = sections(&file, &stack::FRAME_SECTIONS) {
@@ -80,11 +81,11 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
         for (list, how) in [(List::Whole, "listed"), (List::None, "found"), (List::Crowded, "crowded")] {
             // One crowd is enough, and takes long.
             let wanted = list != List::Crowded || number == 0;
-            if let Some(bytes) = processes::make(file.bytes(), list).filter(|_| wanted) {
+            if let Some(bytes) = processes::make(&whole, list).filter(|_| wanted) {
                 add("debugged", format!("{name}-{how}"), bytes);
             }
         }
-        add("elf", name, file.bytes().to_vec());
+        add("elf", name, whole);
     }
     for turn in 0..8u8 {
         let words = (0..=255u8).flat_map(|n| [n.wrapping_mul(turn | 1) % 25, n, turn.wrapping_mul(n), n % 8, 0]);
@@ -145,7 +146,7 @@ fn compile(to: &Path, compiler: &str, source: &str, flags: &[&str]) -> anyhow::R
 /// Sections of a file as an input; `None` if one is too long.
 fn sections(file: &ElfFile, names: &[&str]) -> Option<Vec<u8>> {
     let section = |name: &&str| {
-        let address = file.section_place(name).map_or(0, |(address, _)| address);
+        let address = file.section_range(name).map_or(0, |range| range.start);
         (address, file.section(name).unwrap_or_default().into_owned())
     };
     image::join(&names.iter().map(section).collect::<Vec<_>>())

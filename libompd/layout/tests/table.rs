@@ -69,7 +69,7 @@ fn library(source: &str, readable: bool) -> Option<(FakeTarget, Module)> {
     };
     let mut target = FakeTarget::new(TargetKind::Core, file.arch());
     if readable {
-        let (start, _) = file.section_place(".data").expect("variables");
+        let start = file.section_range(".data").expect("variables").start;
         target.memory.push((Addr(start).offset(BIAS), file.section(".data").expect("their bytes").into_owned()));
     }
     Some((target, module))

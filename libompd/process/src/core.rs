@@ -8,7 +8,6 @@ mod notes;
 mod space;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,16 +15,16 @@ use std::sync::Arc;
 use goblin::elf::ProgramHeader;
 use goblin::elf::header::{ET_CORE, ET_DYN, ET_EXEC, ET_REL};
 use goblin::elf::program_header::{PF_X, PT_LOAD, PT_NOTE};
-use memmap2::Mmap;
 
 use crate::arch::Arch;
-use crate::elf::{ElfError, ElfFile, map_regular};
+use crate::elf::ElfFile;
 use crate::environment::{self, Environment};
-use crate::error::OpenError;
+use crate::error::{ElfError, OpenError};
 use crate::image::{self, Headers, Image, Mapping};
 use crate::memory::{Addr, ReadError};
 use crate::module::Module;
 use crate::options::OpenOptions;
+use crate::source::Source;
 use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use notes::Notes;
@@ -38,13 +37,15 @@ const AT_SYSINFO_EHDR: u64 = 33;
 const MAX_VDSO: u64 = 256 << 10;
 /// More segments than any process can have mappings (vm.max_map_count is 65530 by default and rarely above 2^18).
 const MAX_SEGMENTS: usize = 1 << 20;
+/// Bytes at the start of a file that tell what it is.
+const LOOKED_AT: usize = 512;
 /// More entries of NT_FILE are not looked at.
 const MAX_MAPPINGS: usize = 1 << 17;
 
 /// A core file, with the files it refers to.
 #[derive(Debug)]
 pub struct Core {
-    data: Mmap,
+    source: Source,
     arch: Arch,
     space: Space,
     /// Files whose pages the space shows, by the index in [`Backing::File`].
@@ -65,12 +66,14 @@ impl Core {
     /// [`OpenError::NotCore`] says what the file is instead; [`OpenError::Truncated`] if not even the notes are left;
     /// [`OpenError::MalformedCore`]; [`OpenError::Io`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Core, OpenError> {
-        let data = map_core(path)?;
+        let source = open_core(path)?;
+        let data = source.start(LOOKED_AT);
         let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
         if !data.starts_with(b"\x7fELF") {
-            return Err(not_core(describe(&data)));
+            return Err(not_core(describe(data)));
         }
-        let headers = Headers::parse(&data).map_err(|why| malformed_or_truncated(path, &data, why))?;
+        let headers = Headers::read(data, |offset, len| source.at(offset as u64, len))
+            .map_err(|why| malformed_or_truncated(path, data, source.len() as u64, why))?;
         match headers.kind {
             ET_CORE => {}
             ET_EXEC | ET_DYN => return Err(not_core("this is an executable or shared library, not a core file")),
@@ -82,7 +85,7 @@ impl Core {
             return Err(OpenError::MalformedCore { path: path.to_owned(), why });
         }
         let mut core = Core {
-            data,
+            source,
             arch: headers.arch,
             space: Space::default(),
             files: Vec::new(),
@@ -103,15 +106,15 @@ impl Core {
     }
 
     fn load(&mut self, path: &Path, headers: &Headers, options: &OpenOptions) -> Result<(), OpenError> {
-        let size = self.data.len() as u64;
+        let size = self.source.len() as u64;
         let stored = headers.segments.iter().filter(|p| p.p_filesz > 0);
         let missing = stored.map(|p| p.p_offset.saturating_add(p.p_filesz)).max().unwrap_or(0).saturating_sub(size);
 
         let mut notes = Notes::default();
         // Segments that lie on each other could make more threads of a file than it has bytes.
-        let mut left = self.data.len();
+        let mut left = self.source.len();
         for p in headers.segments.iter().filter(|p| p.p_type == PT_NOTE) {
-            let data = clip(&self.data, p.p_offset, p.p_filesz);
+            let data = clip(&self.source, p.p_offset, p.p_filesz);
             let Some(rest) = left.checked_sub(data.len()) else {
                 self.issues.push("the core has more notes than bytes: the rest of them is not read".into());
                 break;
@@ -211,7 +214,7 @@ impl Core {
             self.issues.extend(file.as_ref().ok().and_then(|file| file.refused_sections()));
             match &file {
                 Ok(file) => {
-                    let (size, index) = (file.bytes().len() as u64, self.files.len());
+                    let (size, index) = (file.source().len() as u64, self.files.len());
                     self.files.push(Arc::clone(file));
                     let own = mappings.iter().filter(|m| {
                         m.path.strip_suffix(" (deleted)").unwrap_or(&m.path) == image.path
@@ -284,8 +287,8 @@ impl Target for Core {
 
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
         self.space.read(addr.0, buf, |source, len| match source {
-            Backing::Core(offset) => slice(&self.data, offset, len),
-            Backing::File(index, offset) => slice(self.files.get(index)?.bytes(), offset, len),
+            Backing::Core(offset) => self.source.at(offset, len),
+            Backing::File(index, offset) => self.files.get(index)?.source().at(offset, len),
             Backing::Absent => None,
         })
     }
@@ -319,27 +322,18 @@ impl Target for Core {
     }
 }
 
-fn slice(data: &[u8], offset: u64, len: usize) -> Option<&[u8]> {
-    data.get(usize::try_from(offset).ok()?..)?.get(..len)
-}
-
 /// The part of `offset..offset + len` that the file has.
-fn clip(data: &[u8], offset: u64, len: u64) -> &[u8] {
-    let size = data.len() as u64;
-    let start = offset.min(size);
-    &data[start as usize..offset.saturating_add(len).min(size).max(start) as usize]
+fn clip(source: &Source, offset: u64, len: u64) -> &[u8] {
+    let left = (source.len() as u64).saturating_sub(offset);
+    source.at(offset, len.min(left) as usize).unwrap_or_default()
 }
 
-fn map_core(path: &Path) -> Result<Mmap, OpenError> {
+fn open_core(path: &Path) -> Result<Source, OpenError> {
     let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
-    match map_regular(path) {
-        Ok(data) if data.is_empty() => Err(not_core("the file is empty")),
-        Ok(data) => Ok(data),
+    match Source::open(path) {
+        Ok(source) if source.len() == 0 => Err(not_core("the file is empty")),
+        Ok(source) => Ok(source),
         Err(ElfError::NotRegular { .. }) => Err(not_core("not a regular file")),
-        // Linux refuses to map nothing.
-        Err(ElfError::Io { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
-            Err(not_core("the file is empty"))
-        }
         Err(ElfError::Io { source, .. }) => Err(OpenError::Io { what: path.display().to_string(), source }),
         Err(e) => Err(not_core(&e.to_string())),
     }
@@ -360,8 +354,7 @@ fn describe(data: &[u8]) -> &'static str {
 }
 
 /// Headers that cannot be parsed because the file ends within them are a truncation, not a contradiction.
-fn malformed_or_truncated(path: &Path, data: &[u8], why: String) -> OpenError {
-    let size = data.len() as u64;
+fn malformed_or_truncated(path: &Path, data: &[u8], size: u64, why: String) -> OpenError {
     let end = match goblin::elf::Elf::parse_header(data) {
         // A table that begins beyond the end is as likely damaged as cut off.
         Ok(header) if header.e_phoff <= size => {

@@ -1,6 +1,6 @@
 //! ELF files on disk: symbols, code bytes, relocations, DWARF sections, debug companions.
 //!
-//! A file is mapped, not read; every table is parsed when first asked for. All addresses are the file's own (SVMA).
+//! What is needed of a file is read, and every table is parsed when first asked for. All addresses are the file's own (SVMA).
 //! Files come from wherever the target points, so nothing in them is trusted: what is malformed is absent.
 
 mod code;
@@ -12,22 +12,20 @@ mod symbols;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use memmap2::Mmap;
-use nix::libc;
 use object::elf::{FileHeader32, FileHeader64, PF_X, PT_LOAD, SHT_NOBITS};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
 use crate::arch::{Arch, ByteOrder};
+use crate::error::ElfError;
 use crate::machine::Machine;
 use crate::memory::Addr;
+use crate::source::{FilePart, Source};
 use crate::symbol::{BuildId, Symbol, SymbolOrigin};
 
 pub use code::Reloc;
@@ -38,8 +36,6 @@ pub use program::SourceFile;
 use program::TlsSegment;
 use symbols::{Entry, SymbolTable};
 
-/// Files larger than this are refused.
-const MAX_FILE: u64 = 64 << 30;
 /// Sections that would decompress to more than this are treated as absent.
 const MAX_SECTION: u64 = 1 << 30;
 /// What all compressed sections of a file may decompress to for each byte of the file. Debug information takes a third to a
@@ -70,42 +66,6 @@ macro_rules! by_class {
 }
 use by_class;
 
-/// Why a file could not be opened as an ELF file.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ElfError {
-    /// The operating system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A directory, device, pipe or socket.
-    #[error("{}: not a regular file", path.display())]
-    NotRegular {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Larger than any program.
-    #[error("{}: {size} bytes are more than any program has", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size in bytes.
-        size: u64,
-    },
-    /// Not ELF, or malformed.
-    #[error("{}: not a usable ELF file: {why}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-}
-
 /// A loadable segment (`PT_LOAD`), as far as the file has its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Load {
@@ -115,10 +75,10 @@ struct Load {
     exec: bool,
 }
 
-/// An ELF file, mapped and parsed on demand. Addresses are the file's own (SVMA).
+/// An ELF file, read and parsed on demand. Addresses are the file's own (SVMA).
 pub struct ElfFile {
     path: PathBuf,
-    data: Data,
+    source: Arc<Source>,
     arch: Arch,
     build_id: Option<BuildId>,
     loads: Vec<Load>,
@@ -135,37 +95,10 @@ pub struct ElfFile {
     supplement: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
 }
 
-enum Data {
-    Mapped(Mmap),
-    Copied(Vec<u8>),
-}
-
 impl fmt::Debug for ElfFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ElfFile").field("path", &self.path).field("build_id", &self.build_id).finish_non_exhaustive()
     }
-}
-
-/// Maps a regular file. The kind is checked before opening (a device may act on being opened) and again on the
-/// descriptor (the name may have been exchanged); `O_NONBLOCK` keeps a pipe put there in between from blocking.
-pub(crate) fn map_regular(path: &Path) -> Result<Mmap, ElfError> {
-    let io = |source| ElfError::Io { path: path.to_owned(), source };
-    let not_regular = || ElfError::NotRegular { path: path.to_owned() };
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(not_regular());
-    }
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(io)?;
-    let meta = file.metadata().map_err(io)?;
-    if !meta.is_file() {
-        return Err(not_regular());
-    }
-    if meta.len() > MAX_FILE {
-        return Err(ElfError::TooLarge { path: path.to_owned(), size: meta.len() });
-    }
-    // SAFETY: the mapping is private and read-only, and the slice made of it is only ever parsed as plain bytes with
-    // every length checked. What remains is a file truncated while it is mapped: reading the lost part ends this
-    // process (SIGBUS), as it does every debugger; a target held at that moment is released by the kernel.
-    unsafe { Mmap::map(&file) }.map_err(io)
 }
 
 impl ElfFile {
@@ -174,7 +107,7 @@ impl ElfFile {
     /// # Errors
     /// [`ElfError`] if it cannot be read, is no regular file, or its ELF headers are malformed.
     pub fn open(path: &Path) -> Result<ElfFile, ElfError> {
-        ElfFile::parse(path.to_owned(), Data::Mapped(map_regular(path)?))
+        ElfFile::parse(path.to_owned(), Source::open(path)?)
     }
 
     /// An ELF file whose bytes are already at hand, such as the vdso read from the target. `name` serves as its path.
@@ -182,13 +115,13 @@ impl ElfFile {
     /// # Errors
     /// [`ElfError::Malformed`] if the bytes are not an ELF file.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<ElfFile, ElfError> {
-        ElfFile::parse(PathBuf::from(name), Data::Copied(bytes))
+        ElfFile::parse(PathBuf::from(name), Source::Bytes(bytes))
     }
 
-    fn parse(path: PathBuf, data: Data) -> Result<ElfFile, ElfError> {
+    fn parse(path: PathBuf, source: Source) -> Result<ElfFile, ElfError> {
         let mut file = ElfFile {
             path,
-            data,
+            source: Arc::new(source),
             // Until its headers have been read.
             arch: Arch { machine: Machine::of_elf(0), pointer_bytes: 8, byte_order: ByteOrder::Little },
             build_id: None,
@@ -204,7 +137,7 @@ impl ElfFile {
             companion: OnceLock::new(),
             supplement: OnceLock::new(),
         };
-        let ident = file.bytes().get(..6).unwrap_or_default();
+        let ident = file.source().start(6);
         let parsed = match ident {
             [0x7f, b'E', b'L', b'F', 2, _] => file.headers::<FileHeader64<Endianness>>(),
             [0x7f, b'E', b'L', b'F', 1, _] => file.headers::<FileHeader32<Endianness>>(),
@@ -224,7 +157,7 @@ impl ElfFile {
     fn headers<E: FileHeader<Endian = Endianness>>(
         &self,
     ) -> Result<(Arch, Option<BuildId>, Vec<Load>, Option<TlsSegment>), String> {
-        let elf = object::read::elf::ElfFile::<E>::parse(self.bytes()).map_err(|e| e.to_string())?;
+        let elf = object::read::elf::ElfFile::<E, _>::parse(self.source()).map_err(|e| e.to_string())?;
         let endian = elf.endian();
         let arch = Arch {
             machine: Machine::of_elf(elf.elf_header().e_machine(endian).0),
@@ -237,7 +170,7 @@ impl ElfFile {
         }
         let build_id = elf.build_id().ok().flatten().filter(|id| !id.is_empty()).map(|id| BuildId(id.to_vec()));
         let headers = elf.elf_program_headers();
-        let size = self.bytes().len() as u64;
+        let size = self.source().len() as u64;
         let mut left = size.saturating_mul(MAX_OVERLAP);
         let loads = headers
             .iter()
@@ -271,12 +204,9 @@ impl ElfFile {
         self
     }
 
-    /// All bytes of the file.
-    pub fn bytes(&self) -> &[u8] {
-        match &self.data {
-            Data::Mapped(map) => map,
-            Data::Copied(bytes) => bytes,
-        }
+    /// The bytes of the file.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
     }
 
     /// The path the file was opened by (for a live process often one below `/proc`).
@@ -296,17 +226,17 @@ impl ElfFile {
 
     /// `DT_SONAME`.
     pub fn soname(&self) -> Option<String> {
-        by_class!(self, dynamic_strings, self.bytes(), object::elf::DT_SONAME).into_iter().next()
+        by_class!(self, dynamic_strings, self.source(), object::elf::DT_SONAME).into_iter().next()
     }
 
     /// `DT_NEEDED` entries, in order.
     pub fn needed(&self) -> Vec<String> {
-        by_class!(self, dynamic_strings, self.bytes(), object::elf::DT_NEEDED)
+        by_class!(self, dynamic_strings, self.source(), object::elf::DT_NEEDED)
     }
 
     /// Names of the versions the file defines (`.gnu.version_d` without the base entry), such as `OMP_5.1`.
     pub fn version_nodes(&self) -> Vec<String> {
-        by_class!(self, version_nodes, self.bytes()).unwrap_or_default()
+        by_class!(self, version_nodes, self.source()).unwrap_or_default()
     }
 
     /// See [`crate::Module::symbol`]; addresses are the file's.
@@ -369,11 +299,11 @@ impl ElfFile {
     }
 
     fn dynsym(&self) -> &SymbolTable {
-        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, self.bytes(), true).unwrap_or_default())
+        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, self.source(), true).unwrap_or_default())
     }
 
     fn symtab(&self) -> &SymbolTable {
-        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, self.bytes(), false).unwrap_or_default())
+        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, self.source(), false).unwrap_or_default())
     }
 
     /// `.gnu_debugdata`: an xz-compressed ELF file that holds just a `.symtab` (GDB manual, "MiniDebugInfo").
@@ -388,7 +318,7 @@ impl ElfFile {
                     return None;
                 }
                 let inner = ElfFile::from_bytes(".gnu_debugdata", plain).ok()?;
-                by_class!(inner, SymbolTable::read, inner.bytes(), false).ok()
+                by_class!(inner, SymbolTable::read, inner.source(), false).ok()
             };
             unpack().unwrap_or_default()
         })
@@ -397,7 +327,7 @@ impl ElfFile {
     /// The bytes of a section, decompressed. `None` if there is no such section, it has no bytes in the file, or it
     /// is malformed or larger than 1 GiB, or [not to be decompressed](ElfFile::refused_sections).
     pub fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        by_class!(self, section, self.bytes(), name, || self.expands_too_far().is_none())
+        by_class!(self, section, self.source(), name, || self.expands_too_far().is_none())
     }
 
     /// Why no compressed section of the file is used, if that is so: some bytes of a file can stand for gigabytes.
@@ -407,25 +337,32 @@ impl ElfFile {
             "{}: its compressed sections are not used: they would take {} MiB, and the file has {} bytes",
             self.path.display(),
             expanded >> 20,
-            self.bytes().len()
+            self.source().len()
         ))
     }
 
     fn expands_too_far(&self) -> Option<u64> {
-        let expanded = *self.expanded.get_or_init(|| by_class!(self, expanded, self.bytes()));
-        let most = (self.bytes().len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(FREE_EXPANSION);
+        let expanded = *self.expanded.get_or_init(|| by_class!(self, expanded, self.source()));
+        let most = (self.source().len() as u64).saturating_mul(MAX_EXPANSION).saturating_add(FREE_EXPANSION);
         (expanded > most).then_some(expanded)
     }
 
-    /// Where a section lies: its address, and its bytes within [`ElfFile::bytes`]. `None` if there is no such section, it is
-    /// compressed, or it has no bytes in the file.
-    pub fn section_place(&self, name: &str) -> Option<(u64, Range<usize>)> {
-        by_class!(self, section_place, self.bytes(), name)
+    /// The addresses of a section that is not compressed. `None` as for [`ElfFile::plain_section`].
+    pub fn section_range(&self, name: &str) -> Option<Range<u64>> {
+        let (address, place) = by_class!(self, section_place, self.source(), name)?;
+        Some(address..address.checked_add(place.len() as u64)?)
+    }
+
+    /// The address and bytes of a section that is not compressed. `None` if there is no such section, it is compressed, or it
+    /// has no bytes in the file.
+    pub fn plain_section(&self, name: &str) -> Option<(u64, FilePart)> {
+        let (address, place) = by_class!(self, section_place, self.source(), name)?;
+        Some((address, FilePart::new(&self.source, place)?))
     }
 
     /// True if the file itself holds DWARF.
     pub fn has_dwarf(&self) -> bool {
-        by_class!(self, has_bytes, self.bytes(), ".debug_info")
+        by_class!(self, has_bytes, self.source(), ".debug_info")
     }
 
     /// The file with the DWARF and `.symtab` of this one, verified by build-id or CRC; `None` if this file has
@@ -455,7 +392,7 @@ impl ElfFile {
         if found.is_some() || tried.is_empty() {
             return None;
         }
-        let link = by_class!(self.dwarf_file(), debug::alt_link, self.dwarf_file().bytes());
+        let link = by_class!(self.dwarf_file(), debug::alt_link, self.dwarf_file().source());
         Some(match link {
             Ok(Some(link)) => format!(
                 "part of the debug information is in the supplementary file {} (build-id {}), which is not at hand",
@@ -490,7 +427,7 @@ impl Allowance {
     /// What a failed search for a name's end counts, as part of the file.
     const FAILURE: u64 = 16;
 
-    fn of(data: &[u8]) -> Allowance {
+    fn of(data: &Source) -> Allowance {
         Allowance(Allowance::PER_BYTE * data.len() as u64)
     }
 
@@ -501,13 +438,13 @@ impl Allowance {
     }
 
     /// Counts a name.
-    fn name<'a, E>(&mut self, name: Result<&'a [u8], E>, data: &[u8]) -> Option<Option<&'a [u8]>> {
+    fn name<'a, E>(&mut self, name: Result<&'a [u8], E>, data: &Source) -> Option<Option<&'a [u8]>> {
         self.take(name.as_ref().map_or(data.len() / Allowance::FAILURE as usize, |name| name.len()))?;
         Some(name.ok())
     }
 }
 
-fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &[u8], tag: object::elf::DynamicTag) -> Vec<String> {
+fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &Source, tag: object::elf::DynamicTag) -> Vec<String> {
     let read = || -> object::Result<Vec<String>> {
         let header = E::parse(data)?;
         let endian = header.endian()?;
@@ -526,7 +463,7 @@ fn dynamic_strings<E: FileHeader<Endian = Endianness>>(data: &[u8], tag: object:
     read().unwrap_or_default()
 }
 
-fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<Vec<String>> {
+fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &Source) -> object::Result<Vec<String>> {
     let header = E::parse(data)?;
     let endian = header.endian()?;
     let sections = header.sections(endian, data)?;
@@ -548,19 +485,19 @@ fn version_nodes<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Res
 }
 
 /// What the compressed sections of a file say they decompress to.
-fn expanded<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> u64 {
-    let Ok(elf) = object::read::elf::ElfFile::<E>::parse(data) else { return 0 };
+fn expanded<E: FileHeader<Endian = Endianness>>(data: &Source) -> u64 {
+    let Ok(elf) = object::read::elf::ElfFile::<E, _>::parse(data) else { return 0 };
     let packed = elf.sections().filter_map(|section| section.compressed_file_range().ok());
     let packed = packed.filter(|range| range.format != object::CompressionFormat::None);
     packed.fold(0, |all, range| all.saturating_add(range.uncompressed_size))
 }
 
 fn section<'a, E: FileHeader<Endian = Endianness>>(
-    data: &'a [u8],
+    data: &'a Source,
     name: &str,
     may_expand: impl FnOnce() -> bool,
 ) -> Option<Cow<'a, [u8]>> {
-    let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+    let elf = object::read::elf::ElfFile::<E, _>::parse(data).ok()?;
     let section = elf.section_by_name(name)?;
     let packed = section.compressed_data().ok()?;
     if packed.data.is_empty() || packed.uncompressed_size > MAX_SECTION {
@@ -572,8 +509,8 @@ fn section<'a, E: FileHeader<Endian = Endianness>>(
     packed.decompress().ok()
 }
 
-fn section_place<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> Option<(u64, Range<usize>)> {
-    let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+fn section_place<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<(u64, Range<usize>)> {
+    let elf = object::read::elf::ElfFile::<E, _>::parse(data).ok()?;
     let section = elf.section_by_name(name)?;
     let (offset, size) = section
         .compressed_file_range()
@@ -585,9 +522,9 @@ fn section_place<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) ->
     (start < end && end <= data.len()).then(|| (section.address(), start..end))
 }
 
-fn has_bytes<E: FileHeader<Endian = Endianness>>(data: &[u8], name: &str) -> bool {
+fn has_bytes<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> bool {
     let has = || -> Option<bool> {
-        let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+        let elf = object::read::elf::ElfFile::<E, _>::parse(data).ok()?;
         let section = elf.section_by_name(name)?;
         let header = section.elf_section_header();
         Some(header.sh_type(elf.endian()) != SHT_NOBITS && section.size() > 0)

@@ -206,3 +206,39 @@ impl DenialCause {
         }
     }
 }
+
+/// Why a file could not be opened as an ELF file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ElfError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// A directory, device, pipe or socket.
+    #[error("{}: not a regular file", path.display())]
+    NotRegular {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Larger than any program.
+    #[error("{}: {size} bytes are more than any program has", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// Not ELF, or malformed.
+    #[error("{}: not a usable ELF file: {why}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}

@@ -83,7 +83,12 @@ pub(crate) struct Headers {
 impl Headers {
     /// Parses the headers at the start of `bytes`.
     pub fn parse(bytes: &[u8]) -> Result<Headers, String> {
-        let header = Elf::parse_header(bytes).map_err(|e| e.to_string())?;
+        Headers::read(bytes, |offset, len| bytes.get(offset..)?.get(..len))
+    }
+
+    /// Parses headers of which `start` is the begin, and `get` gives all bytes, by offset and number.
+    pub fn read<'a>(start: &[u8], get: impl Fn(usize, usize) -> Option<&'a [u8]>) -> Result<Headers, String> {
+        let header = Elf::parse_header(start).map_err(|e| e.to_string())?;
         let (arch, ctx) = arch_of(&header)?;
         let wanted = ProgramHeader::size(ctx);
         let mut count = usize::from(header.e_phnum);
@@ -91,15 +96,17 @@ impl Headers {
             // PN_XNUM (gABI): more than 65534 segments; the number is in sh_info of section header 0.
             let at = usize::try_from(header.e_shoff).map_err(|_| "section header out of range")?;
             let info = if ctx.is_big() { 44 } else { 28 };
-            let table = bytes.get(at..).and_then(|b| b.get(info..));
-            let raw = table.and_then(|b| b.get(..4)).ok_or("the number of segments lies outside the file")?;
+            let raw = at.checked_add(info).and_then(|at| get(at, 4));
+            let raw = raw.ok_or("the number of segments lies outside the file")?;
             count = arch.byte_order.uint(raw) as usize;
         }
         if count > 0 && usize::from(header.e_phentsize) != wanted {
             return Err(format!("program headers of {} bytes instead of {wanted}", header.e_phentsize));
         }
         let offset = usize::try_from(header.e_phoff).map_err(|_| "program headers out of range")?;
-        let segments = ProgramHeader::parse(bytes, offset, count, ctx).map_err(|e| e.to_string())?;
+        let table = if count == 0 { Some(&[][..]) } else { count.checked_mul(wanted).and_then(|len| get(offset, len)) };
+        let table = table.ok_or("the program headers lie outside the file")?;
+        let segments = ProgramHeader::parse(table, 0, count, ctx).map_err(|e| e.to_string())?;
         Ok(Headers { arch, kind: header.e_type, ctx, segments })
     }
 
@@ -366,9 +373,8 @@ fn same_file(image: &Image, file: &ElfFile, via: Via) -> Result<(), String> {
         // Headers alone do not tell a rebuilt program from the one that was started.
         return Err("the mapped file was deleted and has no build-id: this is another file of that name".into());
     }
-    let disk = file.bytes();
-    let common = image.head.len().min(disk.len());
-    if disk[..common] == image.head[..common] {
+    let disk = file.source().start(image.head.len());
+    if !disk.is_empty() && image.head.starts_with(disk) {
         Ok(())
     } else {
         Err("its first page differs from the mapped image".into())

@@ -26,21 +26,23 @@ pub mod module;
 pub mod options;
 pub mod programs;
 mod registers;
+mod source;
 mod symbol;
 pub mod thread;
 
 pub use crate::core::Core;
 pub use arch::{Arch, ByteOrder};
 pub use debugger::{Debugged, DebuggedError, Debugger};
-pub use elf::{ElfError, ElfFile, Reloc};
+pub use elf::{ElfFile, Reloc};
 pub use environment::Environment;
-pub use error::{DenialCause, OpenError};
+pub use error::{DenialCause, ElfError, OpenError};
 pub use listed::{Listed, ListedFile};
 pub use live::Live;
 pub use machine::Machine;
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{Module, NeededBy, needed_by};
 pub use options::OpenOptions;
+pub use source::FilePart;
 pub use symbol::{BuildId, Symbol, SymbolOrigin};
 pub use thread::{GENERAL, NativeThread, Registers, Syscall, Thread};
 

@@ -124,7 +124,8 @@ fn time_may_be_over_at_any_moment() {
         for n in 0..whole.asked() {
             let short = snapshots(&runtimes, &ChangedTarget::new(core).with_limit(n));
             short.iter().for_each(check_references);
-            let told = short.iter().any(|s| s.issues.iter().any(|issue| issue.what.to_string().contains("--max-pause")));
+            let told =
+                short.iter().any(|s| s.issues.iter().any(|issue| issue.what.to_string().contains("--max-pause")));
             assert!(told || text(&short) == complete, "{what}: nothing is told, limit {n}");
             known_values_are_true(&good, &short, what, n);
             let threads = |all: &[RuntimeSnapshot]| all.iter().map(|s| s.threads.len()).sum::<usize>();

@@ -1,23 +1,23 @@
 //! Bytes of a section that live as long as whoever parses them.
 
 use std::fmt;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
-use ompd_process::ElfFile;
+use ompd_process::{ElfFile, FilePart};
 
-/// The contents of one section: where they lie in the mapped file, or a copy where they had to be decompressed.
+/// The contents of one section: part of the file, or a copy where they had to be decompressed.
 #[derive(Clone)]
 pub(crate) enum Bytes {
-    File(Arc<ElfFile>, Range<usize>),
+    File(FilePart),
     Copy(Arc<Vec<u8>>),
 }
 
 impl Bytes {
     /// The section `name` of `file`, with its address; `None` if there is none or it is malformed.
     pub(crate) fn section(file: &Arc<ElfFile>, name: &str) -> Option<(u64, Bytes)> {
-        match file.section_place(name) {
-            Some((address, place)) => Some((address, Bytes::File(Arc::clone(file), place))),
+        match file.plain_section(name) {
+            Some((address, part)) => Some((address, Bytes::File(part))),
             // Compressed sections are not loaded and have no address.
             None => Some((0, Bytes::Copy(Arc::new(file.section(name)?.into_owned())))),
         }
@@ -33,8 +33,7 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match self {
-            // Checked when the place was looked up; the bytes of a file do not change.
-            Bytes::File(file, place) => file.bytes().get(place.clone()).unwrap_or_default(),
+            Bytes::File(part) => part,
             Bytes::Copy(bytes) => bytes,
         }
     }

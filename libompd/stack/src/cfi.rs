@@ -129,7 +129,7 @@ impl CallFrames {
             ByteOrder::Big => RunTimeEndian::Big,
         };
         let eh_frame = Bytes::section(file, ".eh_frame").map(|(address, bytes)| {
-            let start = |name| file.section_place(name).map_or(0, |(address, _)| address);
+            let start = |name| file.section_range(name).map_or(0, |range| range.start);
             let header = Bytes::section(file, ".eh_frame_hdr");
             let bases = BaseAddresses::default()
                 .set_eh_frame(address)

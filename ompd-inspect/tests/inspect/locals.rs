@@ -292,7 +292,7 @@ fn damaged_debug_information() {
     let sound = std::fs::read(&executable.path).expect("the executable");
     let file = ompd_process::ElfFile::open(&executable.path).expect("an ELF file");
     let sections = [".debug_info", ".debug_loclists", ".debug_abbrev", ".debug_rnglists"];
-    let places: Vec<_> = sections.iter().filter_map(|name| Some(file.section_place(name)?.1)).collect();
+    let places: Vec<_> = sections.iter().filter_map(|name| Some(file.plain_section(name)?.1.place())).collect();
     assert!(places.len() >= 3, "{places:?}");
     let damaged = directory.path().join("damaged");
     let mut shown = 0;

@@ -60,8 +60,7 @@ impl CodeImage for ElfFile {
 
     fn slot(&self, addr: u64) -> Option<Slot> {
         // There it is what a variable of the program begins with, and not what it holds.
-        let variables = self.section_place(".data");
-        if variables.is_some_and(|(start, bytes)| addr.checked_sub(start).is_some_and(|at| at < bytes.len() as u64)) {
+        if self.section_range(".data").is_some_and(|variables| variables.contains(&addr)) {
             return None;
         }
         let reloc = self.relocations().get(&addr)?;

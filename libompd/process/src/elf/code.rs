@@ -11,6 +11,7 @@ use object::{Endianness, Object, ObjectSection};
 use super::{Allowance, ElfFile, by_class};
 use crate::arch::ByteOrder;
 use crate::machine::Machine;
+use crate::source::Source;
 
 /// A dynamic relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl ElfFile {
             return None;
         }
         let start = usize::try_from(load.offset.checked_add(within)?).ok()?;
-        self.bytes().get(start..start.checked_add(usize::try_from(len).ok()?)?)
+        self.source().get(start..start.checked_add(usize::try_from(len).ok()?)?)
     }
 
     /// The address at which the byte at `offset` of the file is loaded.
@@ -65,7 +66,7 @@ impl ElfFile {
     /// ones (`.relr.dyn`) as the relative relocations they are, their addend read from where they lie.
     pub fn relocations(&self) -> &BTreeMap<u64, Reloc> {
         self.relocations.get_or_init(|| {
-            let mut all = by_class!(self, read_relocations, self.bytes()).unwrap_or_default();
+            let mut all = by_class!(self, read_relocations, self.source()).unwrap_or_default();
             // A malformed section gives none; nothing else depends on it.
             let packed = by_class!(self, read_packed_relocations, self).unwrap_or_default();
             for (place, reloc) in packed {
@@ -77,7 +78,7 @@ impl ElfFile {
 }
 
 fn read_frames<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> Option<Vec<Range<u64>>> {
-    let elf = object::read::elf::ElfFile::<E>::parse(file.bytes()).ok()?;
+    let elf = object::read::elf::ElfFile::<E, _>::parse(file.source()).ok()?;
     let section = elf.section_by_name(".eh_frame")?;
     let address = |name| elf.section_by_name(name).map_or(0, |s| s.address());
     let bases =
@@ -120,7 +121,7 @@ pub(crate) fn relative(machine: Machine) -> Option<u32> {
 fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -> object::Result<BTreeMap<u64, Reloc>> {
     let mut out = BTreeMap::new();
     let Some(kind) = relative(file.arch.machine) else { return Ok(out) };
-    let data = file.bytes();
+    let data = file.source();
     let header = E::parse(data)?;
     let endian = header.endian()?;
     let mut left = Allowance::of(data);
@@ -139,7 +140,7 @@ fn read_packed_relocations<E: FileHeader<Endian = Endianness>>(file: &ElfFile) -
     Ok(out)
 }
 
-fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<BTreeMap<u64, Reloc>> {
+fn read_relocations<E: FileHeader<Endian = Endianness>>(data: &Source) -> object::Result<BTreeMap<u64, Reloc>> {
     let header = E::parse(data)?;
     let endian = header.endian()?;
     let mips = header.is_mips64el(endian);

@@ -12,6 +12,7 @@ use object::{Endianness, Object};
 
 use super::debuginfod::Debuginfod;
 use super::{ElfFile, by_class};
+use crate::source::Source;
 use crate::symbol::BuildId;
 
 /// Where distributions put debug files.
@@ -90,7 +91,7 @@ pub(super) fn find(file: &ElfFile, search: &DebugSearch) -> (Option<Arc<ElfFile>
 /// decides.
 pub(super) fn find_supplement(file: &ElfFile, search: &DebugSearch) -> (Option<Arc<ElfFile>>, Vec<String>) {
     let mut log = Vec::new();
-    let link = match by_class!(file, alt_link, file.bytes()) {
+    let link = match by_class!(file, alt_link, file.source()) {
         Ok(None) => return (None, log),
         Ok(Some(link)) => link,
         Err(why) => {
@@ -145,7 +146,7 @@ fn candidates(file: &ElfFile, search: &DebugSearch, log: &mut Vec<String>) -> Ve
         Some(id) => paths.extend(by_build_id(id, &debug_dirs).into_iter().map(|path| (path, None))),
         None => log.push(format!("{}: no build-id to search by", file.path().display())),
     }
-    let Some((name, crc)) = by_class!(file, debug_link, file.bytes()) else {
+    let Some((name, crc)) = by_class!(file, debug_link, file.source()) else {
         log.push(format!("{}: no .gnu_debuglink to search by", file.path().display()));
         return paths;
     };
@@ -182,7 +183,12 @@ fn check(file: &ElfFile, path: &Path, crc: Option<u32>) -> Result<ElfFile, Strin
         return refuse("holds no debug information".into());
     }
     if let Some(wanted) = crc {
-        let got = crc32fast::hash(found.bytes());
+        let got = crc32fast::hash(
+            found
+                .source()
+                .get(0..found.source().len())
+                .ok_or_else(|| format!("{}: it is not read to its end", path.display()))?,
+        );
         if got != wanted {
             return refuse(format!("CRC-32 {got:08x} is not the {wanted:08x} of the debug link"));
         }
@@ -190,8 +196,8 @@ fn check(file: &ElfFile, path: &Path, crc: Option<u32>) -> Result<ElfFile, Strin
     Ok(found)
 }
 
-fn debug_link<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<(String, u32)> {
-    let elf = object::read::elf::ElfFile::<E>::parse(data).ok()?;
+fn debug_link<E: FileHeader<Endian = Endianness>>(data: &Source) -> Option<(String, u32)> {
+    let elf = object::read::elf::ElfFile::<E, _>::parse(data).ok()?;
     let (name, crc) = elf.gnu_debuglink().ok()??;
     Some((std::str::from_utf8(name).ok().filter(|n| !n.is_empty())?.to_owned(), crc))
 }
@@ -254,8 +260,8 @@ fn check_supplement(link: &AltLink, path: &Path) -> Result<ElfFile, String> {
 }
 
 /// Reads `.gnu_debugaltlink`: a NUL-terminated path, then the build-id. `None` if there is no such section.
-pub(super) fn alt_link<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> Result<Option<AltLink>, String> {
-    let elf = object::read::elf::ElfFile::<E>::parse(data).map_err(|e| e.to_string())?;
+pub(super) fn alt_link<E: FileHeader<Endian = Endianness>>(data: &Source) -> Result<Option<AltLink>, String> {
+    let elf = object::read::elf::ElfFile::<E, _>::parse(data).map_err(|e| e.to_string())?;
     let Some((path, id)) = elf.gnu_debugaltlink().map_err(|e| e.to_string())? else { return Ok(None) };
     if path.is_empty() || path.len() > MAX_PATH || id.is_empty() {
         return Err("it names no file, or no build-id".into());

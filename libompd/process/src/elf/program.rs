@@ -7,6 +7,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 use super::{ElfFile, by_class};
 use crate::machine::Machine;
+use crate::source::Source;
 use crate::symbol::Symbol;
 
 /// `PT_TLS`.
@@ -50,7 +51,7 @@ impl ElfFile {
     /// True for a program, as opposed to a library: it is linked to a fixed address, or says of itself that it is a
     /// position-independent program (`DF_1_PIE`, which linkers set since 2016).
     pub fn is_program(&self) -> bool {
-        by_class!(self, is_program, self.bytes()).unwrap_or(false)
+        by_class!(self, is_program, self.source()).unwrap_or(false)
     }
 
     /// True if some table, of the file or its debug file, names at least one thing that is defined here. A static
@@ -95,7 +96,7 @@ impl ElfFile {
     }
 }
 
-fn is_program<E: FileHeader<Endian = Endianness>>(data: &[u8]) -> object::Result<bool> {
+fn is_program<E: FileHeader<Endian = Endianness>>(data: &Source) -> object::Result<bool> {
     let header = E::parse(data)?;
     let endian = header.endian()?;
     if header.e_type(endian) == ET_EXEC {

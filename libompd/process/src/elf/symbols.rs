@@ -7,6 +7,7 @@ use object::read::elf::{FileHeader, Sym};
 use object::{Endianness, SymbolIndex};
 
 use super::Allowance;
+use crate::source::Source;
 
 /// Symbols looked at for one that covers an address. Those that do are next to it, but for what they contain.
 const MAX_CONTAINED: usize = 4096;
@@ -69,7 +70,7 @@ impl SymbolTable {
     ///
     /// # Errors
     /// The parser's message if the table is malformed.
-    pub fn read<E: FileHeader<Endian = Endianness>>(data: &[u8], dynamic: bool) -> object::Result<SymbolTable> {
+    pub fn read<E: FileHeader<Endian = Endianness>>(data: &Source, dynamic: bool) -> object::Result<SymbolTable> {
         let header = E::parse(data)?;
         let endian = header.endian()?;
         let sections = header.sections(endian, data)?;

@@ -185,6 +185,33 @@ fn without_its_files_a_core_says_what_is_missing_and_invents_nothing() {
     assert_eq!(core.read_cstr(Addr(subject.constant), 100).map_err(|e| e.why), Err(ReadFault::NotInCore));
 }
 
+/// As when a program is built anew, or another process dumps its core, under the eyes of who looks at it.
+#[test]
+fn files_cut_off_while_they_are_read_do_no_harm() {
+    let program = support::scratch().join("rebuilt");
+    support::copy_program(support::subject(), &program);
+    let subject = Subject::spawn(Command::new(&program).args(["threads", "1"]));
+    let Some(path) = gcore(&subject, "cut") else { return };
+    let subject_known = subject.known.0;
+    // A program that runs cannot be written to.
+    drop(subject);
+    let core = Core::open(&path, &OpenOptions::default()).expect("open");
+    let exe = core.modules().iter().find(|m| m.name() == "rebuilt").cloned().expect("executable");
+    let cut = |path: &Path| std::fs::File::options().write(true).open(path).and_then(|file| file.set_len(0));
+    cut(&path).expect("the core is cut off");
+    cut(&program).expect("the program is cut off");
+    let pieces: Vec<_> = core.modules().iter().flat_map(|module| module.ranges.clone()).collect();
+    let lost = pieces.iter().filter(|range| core.read(Addr(range.end - 8), &mut [0; 8]).is_err()).count();
+    assert!(lost > 0, "{pieces:x?}");
+    // What was read before is still known, and all else is not.
+    let right = [None, Some(Addr(subject_known))];
+    assert!(right.contains(&exe.symbol("known").map(|symbol| symbol.addr)));
+    let file = exe.file.expect("its file");
+    let code = file.executable_ranges().into_iter().map(|range| file.bytes_at(range.start, range.end - range.start));
+    let parts = [".debug_info", ".debug_str", ".eh_frame"].map(|name| file.section(name).is_some());
+    println!("code {:?}, sections {parts:?}", code.map(|bytes| bytes.is_some()).collect::<Vec<_>>());
+}
+
 #[test]
 fn what_is_not_a_core_is_named() {
     let dir = support::scratch();

@@ -17,7 +17,7 @@ fn by_framehop(look: &Look) -> (Vec<u64>, Option<String>) {
     let mut unwinder = UnwinderX86_64::<Vec<u8>>::new();
     for module in look.live.modules() {
         let file = module.file.as_ref().expect("every file is there");
-        let place = |name| file.section_place(name).map(|(at, place)| at..at + place.len() as u64);
+        let place = |name| file.section_range(name);
         let bytes = |name| file.section(name).map(|bytes| bytes.into_owned());
         let sections = ExplicitModuleSectionInfo {
             base_svma: 0,

@@ -57,9 +57,9 @@ fn stubs_of_the_linkage_table() {
     let thread = at_call(&look, &backtrace, caller);
     let module = look.live.modules().iter().find(|m| m.name() == "places").expect("the program");
     let file: &ElfFile = module.file.as_ref().expect("its file");
-    let (start, bytes) = file.section_place(".plt").expect("a linkage table");
+    let table = file.section_range(".plt").expect("a linkage table");
     let caller = &places(&backtrace)[caller..];
-    let stubs = bytes.len() as u64 / 16;
+    let (start, stubs) = (table.start, (table.end - table.start) / 16);
     assert!(stubs > 2);
     for stub in 1..stubs {
         let first = Addr(start + 16 * stub).offset(module.bias);

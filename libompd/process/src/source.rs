@@ -1,0 +1,275 @@
+//! The bytes of a file, read as they are asked for.
+//!
+//! A file that is mapped and then truncated ends whoever reads the lost part (SIGBUS), and inside a debugger that is the
+//! debugger. So files are read: stretches of them, once each, into memory that is set aside for the whole.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use memmap2::{MmapOptions, MmapRaw};
+use nix::libc;
+use object::read::ReadRef;
+
+use crate::error::ElfError;
+
+/// Files larger than this are refused.
+const MAX_FILE: u64 = 64 << 30;
+/// Bytes read at once at least.
+const STRETCH: usize = 16 << 10;
+
+/// A file, or bytes that take the place of one.
+pub(crate) enum Source {
+    File(Stretches),
+    Bytes(Vec<u8>),
+}
+
+/// A file of which the stretches that were asked for have been read.
+pub(crate) struct Stretches {
+    file: File,
+    len: usize,
+    /// Set aside and never moved; `None` for an empty file. A stretch is written once, before it counts as read.
+    memory: Option<MmapRaw>,
+    /// Of each stretch whether it has been read.
+    read: Vec<AtomicBool>,
+    reading: Mutex<()>,
+}
+
+impl Source {
+    /// Opens a regular file. The kind is checked before opening (a device may act on being opened) and again on the
+    /// descriptor (the name may have been exchanged); `O_NONBLOCK` keeps a pipe put there in between from blocking.
+    pub fn open(path: &Path) -> Result<Source, ElfError> {
+        let io = |source| ElfError::Io { path: path.to_owned(), source };
+        let not_regular = || ElfError::NotRegular { path: path.to_owned() };
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(not_regular());
+        }
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(io)?;
+        let meta = file.metadata().map_err(io)?;
+        if !meta.is_file() {
+            return Err(not_regular());
+        }
+        if meta.len() > MAX_FILE {
+            return Err(ElfError::TooLarge { path: path.to_owned(), size: meta.len() });
+        }
+        let len = usize::try_from(meta.len()).map_err(|_| io(io::ErrorKind::OutOfMemory.into()))?;
+        // Pages that are not written take no memory, and need not be promised any.
+        let set_aside = || MmapOptions::new().len(len).no_reserve_swap().map_anon().map(MmapRaw::from);
+        let memory = if len > 0 { Some(set_aside().map_err(io)?) } else { None };
+        let read = (0..len.div_ceil(STRETCH)).map(|_| AtomicBool::new(false)).collect();
+        Ok(Source::File(Stretches { file, len, memory, read, reading: Mutex::new(()) }))
+    }
+
+    /// Length in bytes, as of opening the file.
+    pub fn len(&self) -> usize {
+        match self {
+            Source::File(file) => file.len,
+            Source::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// These bytes; `None` if the file has not all of them, or not any more.
+    pub fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        match self {
+            Source::File(file) => file.get(range),
+            Source::Bytes(bytes) => bytes.get(range),
+        }
+    }
+
+    /// These bytes, of which it is known that they have been read.
+    fn known(&self, range: Range<usize>) -> &[u8] {
+        match self {
+            Source::File(Stretches { memory: Some(memory), len, .. })
+                if range.start < range.end && range.end <= *len =>
+            {
+                // SAFETY: as in `Stretches::get`.
+                unsafe { std::slice::from_raw_parts(memory.as_ptr().add(range.start), range.len()) }
+            }
+            Source::File(_) => &[],
+            Source::Bytes(bytes) => bytes.get(range).unwrap_or_default(),
+        }
+    }
+
+    /// `len` bytes from `offset` on.
+    pub fn at(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        self.get(start..start.checked_add(len)?)
+    }
+
+    /// The first bytes, `most` of them if the file is so long.
+    pub fn start(&self, most: usize) -> &[u8] {
+        self.get(0..most.min(self.len())).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}
+
+impl Stretches {
+    fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        if range.start > range.end || range.end > self.len {
+            return None;
+        }
+        let Some(memory) = self.memory.as_ref().filter(|_| !range.is_empty()) else { return Some(&[]) };
+        self.fetch(memory, range.start / STRETCH..range.end.div_ceil(STRETCH)).ok()?;
+        // SAFETY: the range lies within the memory, which lives as long as `self`, and in stretches that have been read. These
+        // are never written again.
+        Some(unsafe { std::slice::from_raw_parts(memory.as_ptr().add(range.start), range.len()) })
+    }
+
+    /// Reads those of the stretches that have not been read.
+    fn fetch(&self, memory: &MmapRaw, wanted: Range<usize>) -> io::Result<()> {
+        let is_read = |stretch: usize| self.read[stretch].load(Ordering::Acquire);
+        if wanted.clone().all(is_read) {
+            return Ok(());
+        }
+        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = wanted.start;
+        while next < wanted.end {
+            if is_read(next) {
+                next += 1;
+                continue;
+            }
+            let end = (next..wanted.end).find(|stretch| is_read(*stretch)).unwrap_or(wanted.end);
+            let (from, to) = (next * STRETCH, (end * STRETCH).min(self.len));
+            // SAFETY: within the memory, and nobody else reads or writes these stretches: slices are made of those only that
+            // have been read, and who reads others holds the lock.
+            let into = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().add(from), to - from) };
+            self.file.read_exact_at(into, from as u64)?;
+            self.read[next..end].iter().for_each(|read| read.store(true, Ordering::Release));
+            next = end;
+        }
+        Ok(())
+    }
+}
+
+/// What the parsers of ELF files ask for.
+impl<'a> ReadRef<'a> for &'a Source {
+    fn len(self) -> Result<u64, ()> {
+        Ok(Source::len(self) as u64)
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        if size == 0 {
+            return Ok(&[]);
+        }
+        self.at(offset, usize::try_from(size).map_err(drop)?).ok_or(())
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        let (start, end) = (usize::try_from(range.start).map_err(drop)?, usize::try_from(range.end).map_err(drop)?);
+        if end > Source::len(self) {
+            return Err(());
+        }
+        // Most names end in the stretch that they begin in.
+        let mut seen = start;
+        while seen < end {
+            let next = ((seen / STRETCH + 1) * STRETCH).min(end);
+            if let Some(length) = self.get(seen..next).ok_or(())?.iter().position(|byte| *byte == delimiter) {
+                return self.get(start..seen + length).ok_or(());
+            }
+            seen = next;
+        }
+        Err(())
+    }
+}
+
+/// A part of a file, kept with the whole.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    source: Arc<Source>,
+    range: Range<usize>,
+}
+
+impl FilePart {
+    pub(crate) fn new(source: &Arc<Source>, range: Range<usize>) -> Option<FilePart> {
+        source.get(range.clone())?;
+        Some(FilePart { source: Arc::clone(source), range })
+    }
+
+    /// Where it lies, in bytes from the start of the file.
+    pub fn place(&self) -> Range<usize> {
+        self.range.clone()
+    }
+}
+
+impl Deref for FilePart {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.source.known(self.range.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// A file of these bytes, and the source that it is.
+    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Source) {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(bytes).expect("its bytes");
+        let source = Source::open(file.path()).expect("the file opens");
+        (file, source)
+    }
+
+    #[test]
+    fn every_part_is_what_the_file_has_there() {
+        let bytes: Vec<u8> = (0..5 * STRETCH + 77).map(|n| (n / 7 % 251) as u8 + 1).collect();
+        let (_file, source) = file(&bytes);
+        let ends = [0, 1, 77, STRETCH - 1, STRETCH, STRETCH + 1, 3 * STRETCH, 5 * STRETCH, 5 * STRETCH + 77];
+        for start in ends.iter().rev() {
+            for end in ends.iter().filter(|end| *end >= start) {
+                assert_eq!(source.get(*start..*end), bytes.get(*start..*end));
+            }
+        }
+        assert_eq!((source.len(), source.start(9), source.at(3, 4)), (bytes.len(), &bytes[..9], Some(&bytes[3..7])));
+        assert_eq!(source.get(1..bytes.len() + 1), None);
+        assert_eq!(source.at(u64::MAX, 1), None);
+        assert_eq!(source.at(1, usize::MAX), None);
+        assert_eq!(file(&[]).1.get(0..0), Some(&[][..]));
+        assert_eq!(file(&[]).1.get(0..1), None);
+    }
+
+    #[test]
+    fn names_end_where_the_parser_of_the_crate_finds_their_end() {
+        let mut bytes = vec![b'a'; 2 * STRETCH + 9];
+        for at in [0, 5, STRETCH - 1, STRETCH + 3, 2 * STRETCH] {
+            bytes[at] = 0;
+        }
+        let (_file, source) = file(&bytes);
+        let places = [0, 1, 5, 6, STRETCH - 1, STRETCH, STRETCH + 3, STRETCH + 4, 2 * STRETCH + 1, bytes.len()];
+        for start in places {
+            for end in places.into_iter().chain([bytes.len() + 1]) {
+                let range = start as u64..end as u64;
+                // Backwards, the crate's own cuts a slice and ours sees no bytes: none has a name.
+                let expected = if start > end { Err(()) } else { (&bytes[..]).read_bytes_at_until(range.clone(), 0) };
+                assert_eq!((&source).read_bytes_at_until(range, 0), expected, "{start}..{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_file_loses_cannot_be_read_and_what_was_read_stays() {
+        let bytes = vec![7; 4 * STRETCH];
+        let (file, source) = file(&bytes);
+        let read = source.get(0..10).expect("the first bytes");
+        file.as_file().set_len(0).expect("the file is cut off");
+        assert_eq!(source.get(3 * STRETCH..3 * STRETCH + 1), None);
+        assert_eq!((read, source.get(2..STRETCH)), (&bytes[..10], Some(&bytes[2..STRETCH])));
+        // Of another length now: what comes behind the old end is not the file that was opened.
+        file.as_file().set_len(8 * STRETCH as u64).expect("the file grows");
+        assert_eq!(source.get(4 * STRETCH..4 * STRETCH + 1), None);
+        assert_eq!(source.get(3 * STRETCH..3 * STRETCH + 1), Some(&[0][..]));
+    }
+}
