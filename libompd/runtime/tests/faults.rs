@@ -206,3 +206,32 @@ fn memory_may_lie() {
         }
     });
 }
+
+/// A level of nesting that does not fit the one around it is not shown.
+#[test]
+fn levels_that_contradict_each_other_are_unknown() {
+    let mut seen = 0;
+    cores(&["nested"], |what, core| {
+        let runtimes = discover(core, &[]);
+        let good = snapshots(&runtimes, core);
+        for (runtime, snapshot) in runtimes.iter().zip(&good) {
+            let field = match runtime.info().family {
+                "gomp" => "gomp_team.prev_ts.level",
+                _ => "kmp_base_team.t_level",
+            };
+            let entry = runtime.info().layout.iter().find(|entry| entry.name == field).expect("the field");
+            let offset = u64::from_str_radix(entry.value.trim_start_matches("0x"), 16).expect("an offset");
+            let deep = snapshot.teams.iter().filter(|team| team.level.get().is_some_and(|level| level > 1));
+            for team in deep {
+                let wrong = 1000u32.to_le_bytes();
+                let target = ChangedTarget::new(core).with_bytes(team.descriptor.offset(offset), &wrong);
+                let forged = runtime.snapshot(&target);
+                let own = forged.teams.iter().filter(|other| other.descriptor == team.descriptor);
+                let levels: Vec<_> = own.map(|team| team.level.clone()).collect();
+                assert!(levels.iter().all(|level| level.get().is_none()), "{what}: {levels:?}");
+                seen += 1;
+            }
+        }
+    });
+    assert!(seen > 0 || combinations().is_empty(), "no region inside another");
+}

@@ -23,6 +23,8 @@ pub struct Entry {
     pub variables: &'static [&'static str],
     /// It is a list with an item for each level of nesting.
     pub is_list: bool,
+    /// The most that can be believed of a number that cannot be negative.
+    pub most: Option<i64>,
     /// Where the model has its value.
     pub holder: Holder,
     /// How it is offered to debuggers; `None` for a runtime's own, which the specification does not
@@ -174,6 +176,7 @@ impl Entry {
         getter: None,
         variables: &[],
         is_list: false,
+        most: None,
         holder: Holder::Task,
         ompd: None,
         parse: texts::odd,
@@ -366,6 +369,8 @@ registry! {
     /// How many processors there are. Where nothing is said it is what the runtime has counted.
     NUM_PROCS = "num-procs-var", OF_PROCESS {
         getter: Some("omp_get_num_procs"),
+        // Linux for x86-64 can be built for 8192 (NR_CPUS).
+        most: Some(1 << 16),
         default: |_, counted| Some(counted.clone()),
         ompd: Some(Ompd::new(19, Scope::Device).also(&[(20, "ompd-num-procs-var")])),
     }

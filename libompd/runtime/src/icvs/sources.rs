@@ -7,9 +7,9 @@ use ompd_layout::Origin;
 use ompd_process::Environment;
 
 use crate::icvs::line::Line;
-use crate::icvs::registry::{Agrees, LEVELS};
+use crate::icvs::registry::{Agrees, Entry, LEVELS};
 use crate::icvs::said::{Began, Says, texts};
-use crate::model::{Fact, IcvSources, IcvValue, Icvs, NoSource, Setting, Source};
+use crate::model::{Common, Fact, IcvSources, IcvValue, Icvs, NoSource, Setting, Source};
 
 /// The source of a value. `initial` is what the runtime began with, `default` what it begins with
 /// when nothing is said.
@@ -86,8 +86,19 @@ fn inherited(environment: &Environment, variable: &str, level: Option<usize>) ->
     level == Some(0) || matches!(environment.get(variable), Ok(text) if !text.is_some_and(|text| text.contains(',')))
 }
 
+/// The value, if it can be that of the control variable.
+fn believed(entry: &Entry, value: Fact<IcvValue>) -> Fact<IcvValue> {
+    match (value.value(), entry.most) {
+        (Some(IcvValue::Number(number)), Some(most)) if !(0..=most).contains(number) => {
+            Fact::unknown(Common::ImplausibleValue { value: *number, most })
+        }
+        _ => value,
+    }
+}
+
 /// A control variable of the whole process, with this value.
 pub(crate) fn setting<H>(line: &'static Line<H>, value: Fact<IcvValue>, began: &Began<'_>) -> Setting {
+    let value = believed(line.entry, value);
     let says = Says::of(began.environment, line.variables(), |text| (line.parse)(text, began.variables));
     let said = match &says {
         Says::Value { variable, text, .. } | Says::Odd { variable, text } => Some((*variable, text.clone())),
@@ -246,6 +257,9 @@ mod tests {
         // What the runtime has counted is its default, and of sizes none is known.
         assert_eq!(of(&NUM_PROCS, "A=1", known(IcvValue::Number(3))), ("default".to_owned(), None));
         assert_eq!(of(&STACKSIZE, "A=1", megabyte()), ("?".to_owned(), None));
+        let machine = |processors| believed(&NUM_PROCS, known(IcvValue::Number(processors)));
+        assert_eq!(machine(1 << 16).value(), Some(&IcvValue::Number(1 << 16)));
+        assert!(machine(419_302_744).value().is_none() && machine(-1).value().is_none());
         // A family's own variable says it as well as the specification's; both together may mean
         // anything.
         let expected = ("GOMP_STACKSIZE=1M".to_owned(), said("GOMP_STACKSIZE=1M"));

@@ -72,6 +72,8 @@ reasons! {
         EndlessGeneratingTasks: "endless-generating-tasks", "the chain of generating tasks has no end";
         EndlessTaskgroups: "endless-taskgroups", "the chain of taskgroups has no end";
         ImplausibleTeamSize: "implausible-team-size", "the number of threads of a team is implausible";
+        LevelsContradict { own: u32, outer: u32 }: "levels-contradict", "its level of nesting reads {own}, and that around it {outer}";
+        ImplausibleValue { value: i64, most: i64 }: "implausible-value", "it reads {value}, and no machine has more than {most}";
         MayBeExecuted: "may-be-executed", "a thread whose task is not known may be executing it";
         InitialTaskWithoutFunction: "initial-task-without-function", "an initial task has no function of its own";
         OneShareEach: "one-share-each", "each member has one share";

@@ -164,6 +164,16 @@ fn prefetch_tasks(context: &Context<'_>, addr: Addr, team: &StructData) {
     }
 }
 
+/// A level of nesting that is to be `by` deeper than the one around it, which the team itself keeps (`gomp_team_start`). The
+/// other one is a field of the thread, which is set before and after the team's.
+fn deeper(own: u32, outer: Result<u32, Reason>, by: u32) -> Result<u32, Reason> {
+    let outer = outer?;
+    match outer.checked_add(by) {
+        Some(expected) if expected == own => Ok(own),
+        _ => Err(Reason::from(Common::LevelsContradict { own, outer })),
+    }
+}
+
 /// Identities every team satisfies, whatever the program does, in words for the case that they fail, and whether they
 /// hold. What the layout lacks cannot be checked. `gomp_new_team` puts the array of release pointers behind the
 /// implicit tasks and points its first entry at `master_release`; `gomp_barrier_init` sets the barrier's total to the
@@ -264,14 +274,17 @@ impl Teams {
                 Err(why) => why.into(),
             };
             let size = raw.view.u32(&s.team.nthreads);
+            let active_level = size.clone().and_then(|size| {
+                deeper(raw.active_level, raw.view.u32(&s.team.prev_active_level), u32::from(size > 1))
+            });
             teams.push(RawTeam {
                 tool_data: Fact::unknown(NO_OMPT),
                 descriptor: *addr,
                 members: vec![None; size.as_ref().copied().unwrap_or(0) as usize],
                 serialized: s.team.nthreads.fact(size.clone().map(|n| n == 1)),
                 size: s.team.nthreads.fact(size),
-                level: s.thread.level.fact(Ok(raw.level)),
-                active_level: s.thread.active_level.fact(Ok(raw.active_level)),
+                level: s.thread.level.fact(deeper(raw.level, raw.view.u32(&s.team.prev_level), 1)),
+                active_level: s.thread.active_level.fact(active_level),
                 parent,
                 primary_num: s.team.prev_team_id.fact(raw.view.u32(&s.team.prev_team_id)),
                 function: Fact::unknown(Own::NoRegionFunction),
