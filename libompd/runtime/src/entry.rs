@@ -130,6 +130,13 @@ impl Construct {
         }
     }
 
+    /// True if a call for it returns without a wait, unless the task that calls has a record of one. Runtimes may have locks of
+    /// their own there.
+    pub fn never_waits(self) -> bool {
+        use Construct::{FulfillEvent, Task, TestLock, TestNestLock, UnsetLock, UnsetNestLock};
+        matches!(self, Task | TestLock | TestNestLock | UnsetLock | UnsetNestLock | FulfillEvent)
+    }
+
     /// True for the end of a construct at which the members of a team meet.
     pub fn is_team_end(self) -> bool {
         matches!(self, Construct::EndOfFor | Construct::EndOfSections | Construct::EndOfWorksharing)

@@ -87,6 +87,8 @@ pub struct RuntimeCall {
     pub line: Option<SourceLine>,
     /// The thread is in what the call that opened its region calls for the region's end.
     pub ends_region: bool,
+    /// No explicit task made the call, and none has a frame further in: the body of a region called the runtime, or has ended.
+    pub of_region: bool,
 }
 
 /// A named critical construct.
