@@ -4,9 +4,10 @@
 //! within `gomp_team_end`, and an internal function of a stripped library has no name. The instruction before the return
 //! address still says which function was called.
 
+use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, Operand, Stub, Transfer, TransferKind};
+use ompd_layout::code::{self, Limits, Operand, Stub, Transfer, TransferKind};
 use ompd_process::{Addr, ElfFile, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
@@ -59,6 +60,62 @@ pub(crate) fn went_to(
             word(Addr(part(base)?.wrapping_add(index).wrapping_add(offset))).map(Addr)
         }
     }
+}
+
+/// The function that the call before the return address `returns_to` gives as argument number `index`, if the code right
+/// before the call puts its address there, whichever way that code is reached.
+pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
+    let image = images.at(returns_to.back(1))?;
+    let info = image.info.as_ref()?;
+    let file = info.file();
+    let returns_to = returns_to.back(image.bias).0;
+    let function = file.function_range(returns_to.checked_sub(1)?)?;
+    let transfers = transfers(image, function.clone())?;
+    let call = transfers.iter().find(|transfer| transfer.next == returns_to)?.at;
+    // The last place before the call that something may jump to, or go on from.
+    let before = transfers.iter().filter(|transfer| transfer.at < call).map(|transfer| transfer.next);
+    let mut begin = before.max().unwrap_or(function.start);
+    let mut elsewhere = BTreeSet::new();
+    for transfer in &transfers {
+        match transfer.kind {
+            TransferKind::Jump(to) if function.contains(&to) => begin = if to <= call { begin.max(to) } else { begin },
+            // A part of the function that lies elsewhere may jump back.
+            TransferKind::Jump(to) => elsewhere.extend(file.function_range(to).map(|part| (part.start, part.end))),
+            // A table of jumps leads anywhere.
+            TransferKind::JumpThrough(operand) if !matches!(operand, Some(Operand::Slot(_))) => return None,
+            _ => {}
+        }
+    }
+    for (start, end) in elsewhere {
+        let back = transfers_to(&self::transfers(image, start..end)?, begin + 1..call + 1);
+        if back {
+            return None;
+        }
+    }
+    // One path, which is all there is from there to the call.
+    let limits = Limits { paths: 1, instructions: 256, visits: 1, inline_depth: 0, inline_bytes: 0 };
+    let run = code::run(&**file, begin, &limits).ok()?;
+    let found = run.calls().find(|found| found.at == call)?.args.get(usize::from(index))?.as_const()?;
+    let begins = file.function_range(found).is_some_and(|function| function.start == found);
+    begins.then(|| Addr(found).offset(image.bias))
+}
+
+/// The transfers of a function of a file, if all of it is decoded.
+fn transfers(image: &Image<'_>, function: Range<u64>) -> Option<Vec<Transfer>> {
+    let info = image.info.as_ref()?;
+    let length = function.end.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
+    if !info.calls().spend(length) {
+        return None;
+    }
+    code::transfers(&**info.file(), function)
+}
+
+fn transfers_to(transfers: &[Transfer], range: Range<u64>) -> bool {
+    transfers.iter().any(|transfer| match transfer.kind {
+        TransferKind::Jump(to) => range.contains(&to),
+        TransferKind::JumpThrough(operand) => !matches!(operand, Some(Operand::Slot(_))),
+        _ => false,
+    })
 }
 
 /// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are
