@@ -50,7 +50,7 @@ impl Stacks {
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
         let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
-        let own = threads.iter().map(|(_, r)| extent(target, r.sp.0, limit));
+        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r.sp.0, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
@@ -61,8 +61,9 @@ impl Stacks {
             let next = place + length(&range) as usize;
             match end {
                 _ if read => stacks.copies.push(Copied { start: range.start, place: place..next, end }),
-                None => stacks.try_less(target, &range),
-                Some(_) => {}
+                // It may have been the wrong guess that the stack has grown.
+                _ if target.mapping(Addr(range.start)).is_none() => stacks.try_less(target, &range),
+                _ => {}
             }
             place = next;
         }
@@ -137,14 +138,25 @@ fn length(range: &Range<u64>) -> u64 {
 }
 
 /// The used part of the stack at `sp`, as much of it as may be copied, and where its mapping ends.
-fn extent(target: &dyn Target, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
+fn extent(target: &dyn Target, lwp: i32, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
     match target.mapping(Addr(sp)) {
         Some(mapping) => {
             let start = sp.saturating_sub(RED_ZONE).max(mapping.start);
             (start..mapping.end.min(start.saturating_add(limit)), Some(mapping.end))
         }
-        None => (sp..sp.saturating_add(BLIND), None),
+        None => match grown(target, lwp, sp) {
+            Some(end) => (sp..end.min(sp.saturating_add(limit)), Some(end)),
+            None => (sp..sp.saturating_add(BLIND), None),
+        },
     }
+}
+
+/// Where the stack of the first thread ends, if that executes below what was mapped when the process was opened: the kernel
+/// has enlarged the mapping since (mmap(2), MAP_GROWSDOWN).
+fn grown(target: &dyn Target, lwp: i32, sp: u64) -> Option<u64> {
+    let process = target.process();
+    let stack = target.mapping(process.main_stack.filter(|_| process.pid == Some(lwp))?)?;
+    (sp < stack.start && stack.start - sp <= MOST).then_some(stack.end)
 }
 
 /// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
