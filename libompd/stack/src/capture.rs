@@ -169,3 +169,89 @@ fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<(
     let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
     Some((start..pointer.0, Some(pointer.0)))
 }
+
+#[cfg(test)]
+mod tests {
+    use ompd_process::{Arch, GENERAL, Module, ProcessInfo, ReadError, Thread};
+    use test_programs::FakeTarget;
+
+    use super::*;
+
+    const LWP: i32 = 7;
+    /// Where the stack ends, and where its mapping began when the process was opened.
+    const END: u64 = 0x7fff_0000_0000;
+    const MAPPED: u64 = END - 0x2_0000;
+
+    /// A live process whose stack has grown.
+    struct Grown(FakeTarget);
+
+    impl Target for Grown {
+        fn kind(&self) -> TargetKind {
+            self.0.kind()
+        }
+        fn arch(&self) -> Arch {
+            self.0.arch()
+        }
+        fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            self.0.read(addr, buf)
+        }
+        fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+            (MAPPED..END).contains(&addr.0).then_some(MAPPED..END)
+        }
+        fn is_shared(&self, addr: Addr) -> Option<bool> {
+            self.0.is_shared(addr)
+        }
+        fn modules(&self) -> &[Module] {
+            self.0.modules()
+        }
+        fn threads(&self) -> &[Thread] {
+            self.0.threads()
+        }
+        fn process(&self) -> &ProcessInfo {
+            self.0.process()
+        }
+        fn issues(&self) -> &[String] {
+            self.0.issues()
+        }
+    }
+
+    /// The process with a stack from `sp` on, of which bytes from `readable` on can be read.
+    fn grown(sp: u64, readable: u64) -> Grown {
+        let mut target = FakeTarget::new(TargetKind::Live, Arch::X86_64);
+        (target.process.pid, target.process.main_stack) = (Some(LWP), Some(Addr(END - 8)));
+        target.memory.push((Addr(readable), vec![0xab; usize::try_from(END - readable).expect("a small stack")]));
+        let registers = Registers {
+            pc: Addr(0x1000),
+            sp: Addr(sp),
+            fp: Addr::NULL,
+            thread_pointer: None,
+            syscall: None,
+            returned: None,
+            general: [0; GENERAL],
+            known: Registers::ALL,
+        };
+        let registers = Ok(registers);
+        target.threads.push(Thread { lwp: LWP, name: None, registers, pointer: None, signal: 0, blocked_signals: None });
+        Grown(target)
+    }
+
+    #[test]
+    fn first_stack_that_has_grown_is_copied_to_its_end() {
+        let sp = MAPPED - 0x8_0000;
+        let target = grown(sp, sp);
+        let stacks = Stacks::capture(&target);
+        for at in [sp, MAPPED, END - 8] {
+            assert_eq!(stacks.read_u64(&target, Addr(at)), Ok(0xabab_abab_abab_abab), "{at:#x}");
+        }
+    }
+
+    #[test]
+    fn stack_below_a_gap_is_copied_as_far_as_it_can_be_read() {
+        let sp = MAPPED - 0x8_0000;
+        let mut target = grown(sp, MAPPED);
+        target.0.memory.push((Addr(sp), vec![0xcd; 0x4_0000]));
+        let stacks = Stacks::capture(&target);
+        assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
+        assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
+    }
+}
