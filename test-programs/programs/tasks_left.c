@@ -1,6 +1,8 @@
 /* A task that is left at the end of a region, when all members have left the
  * body of that.  Thread 1 executes it there, in it an undeferred task, and in
- * that another, which holds it in read(); thread 0 waits for it to end. */
+ * that another, which holds it in read(); thread 0 waits for it to end.
+ *
+ * With -DCHOSEN the code before the call does not say what the body is. */
 #include "truth.h"
 
 static atomic_int task_began;
@@ -42,6 +44,28 @@ TRUTH_MARKER void member_body(void) {
     truth_step();
 }
 
+#ifdef CHOSEN
+/* Which function is the body of the region, the program decides when it runs. */
+void GOMP_parallel(void (*body)(void *), void *data, unsigned threads, unsigned flags);
+
+static void one_region(void *data) {
+    (void)data;
+    member_body();
+    TRUTH_KEEP_FRAME();
+}
+
+static void other_region(void *data) {
+    one_region(data);
+    member_body();
+}
+
+int main(void) {
+    truth_init();
+    GOMP_parallel(getenv("TASKS_LEFT_OTHER") ? other_region : one_region, NULL, 2, 0);
+    truth_done();
+    return 0;
+}
+#else
 int main(void) {
     truth_init();
 #pragma omp parallel num_threads(2)
@@ -52,3 +76,4 @@ int main(void) {
     truth_done();
     return 0;
 }
+#endif

@@ -38,7 +38,7 @@ enum Task {
     PluginTable(plugins::Arguments),
     /// How well each fetched runtime is read (start it with `ci/matrix`).
     Matrix(matrix::Arguments),
-    /// How often each value is unknown while programs run, and why.
+    /// How often each value is unknown while programs run, and why (start it with `ci/unknowns`).
     Unknowns(unknowns::Arguments),
 }
 

@@ -293,7 +293,9 @@ mod tests {
     #[test]
     fn report_without_a_team_does_not_count() {
         let mut seen = Seen::default();
-        assert!(!seen.add(&json!({"runtimes": [{"threads": [{"wait": {"unknown": "not read", "code": "not-read"}}]}]})));
+        assert!(
+            !seen.add(&json!({"runtimes": [{"threads": [{"wait": {"unknown": "not read", "code": "not-read"}}]}]}))
+        );
         assert_eq!(seen.stops, 0);
     }
 }

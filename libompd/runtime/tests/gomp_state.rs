@@ -8,8 +8,8 @@ use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, Reason, RuntimeSnapshot, Task,
-    TaskId, TaskState, TaskgroupId, WaitKind,
+    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, Reason, RuntimeSnapshot,
+    Task, TaskId, TaskState, TaskgroupId, WaitKind,
 };
 use ompd_runtime::names::FileNames;
 use test_programs::{ChangedTarget, Env, Launch, Opt, Running, Runtime, Skip, Toolchain, Wait, build};

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, Limits, Operand, Stub, Transfer, TransferKind};
-use ompd_process::{Addr, ElfFile, Target, TargetExt};
+use ompd_layout::code::{self, CodeImage, Event, Limits, Operand, Slot, Stub, Transfer, TransferKind};
+use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
 use crate::frame::RegisterSet;
@@ -92,12 +92,62 @@ pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8
             return None;
         }
     }
-    // One path, which is all there is from there to the call.
-    let limits = Limits { paths: 1, instructions: 256, visits: 1, inline_depth: 0, inline_bytes: 0 };
-    let run = code::run(&**file, begin, &limits).ok()?;
-    let found = run.calls().find(|found| found.at == call)?.args.get(usize::from(index))?.as_const()?;
+    // Without jumps, only instructions that move a value by a condition make several paths of it.
+    let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0 };
+    let run = code::run(&Until { file, end: returns_to }, begin, &limits).ok()?;
+    let paths: Vec<Option<u64>> = run
+        .paths()
+        .map(|mut events| {
+            let call = events.find_map(|event| match event {
+                Event::Call(found) if found.at == call => Some(found),
+                _ => None,
+            });
+            call?.args.get(usize::from(index))?.as_const()
+        })
+        .collect();
+    let found = paths.first().copied().flatten()?;
+    if paths.len() >= limits.paths || paths.iter().any(|other| *other != Some(found)) {
+        return None;
+    }
     let begins = file.function_range(found).is_some_and(|function| function.start == found);
     begins.then(|| Addr(found).offset(image.bias))
+}
+
+/// A file whose code ends at an address.
+struct Until<'f> {
+    file: &'f ElfFile,
+    end: u64,
+}
+
+impl CodeImage for Until<'_> {
+    fn machine(&self) -> Machine {
+        self.file.machine()
+    }
+
+    fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let left = usize::try_from(self.end.checked_sub(addr)?).unwrap_or(usize::MAX);
+        self.file.code_at(addr, len.min(left)).filter(|code| !code.is_empty())
+    }
+
+    fn data_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        self.file.data_at(addr, len)
+    }
+
+    fn slot(&self, addr: u64) -> Option<Slot> {
+        self.file.slot(addr)
+    }
+
+    fn function(&self, addr: u64) -> Option<Range<u64>> {
+        self.file.function(addr)
+    }
+
+    fn symbol(&self, name: &str) -> Option<u64> {
+        CodeImage::symbol(self.file, name)
+    }
+
+    fn executable(&self) -> Vec<Range<u64>> {
+        self.file.executable()
+    }
 }
 
 /// The transfers of a function of a file, if all of it is decoded.

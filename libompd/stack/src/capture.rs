@@ -231,7 +231,14 @@ mod tests {
             known: Registers::ALL,
         };
         let registers = Ok(registers);
-        target.threads.push(Thread { lwp: LWP, name: None, registers, pointer: None, signal: 0, blocked_signals: None });
+        target.threads.push(Thread {
+            lwp: LWP,
+            name: None,
+            registers,
+            pointer: None,
+            signal: 0,
+            blocked_signals: None,
+        });
         Grown(target)
     }
 

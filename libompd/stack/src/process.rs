@@ -97,7 +97,8 @@ impl<'t> Process<'t> {
     /// The program's function that the call `caller` is in has as argument number `index`, if its code says so.
     pub(crate) fn function_argument(&self, caller: &Frame, index: u8) -> Option<Addr> {
         let find = || calls::function_argument(&self.images, caller.pc, index);
-        let found = (!caller.exact).then(|| *self.arguments.borrow_mut().entry((caller.pc, index)).or_insert_with(find))?;
+        let found =
+            (!caller.exact).then(|| *self.arguments.borrow_mut().entry((caller.pc, index)).or_insert_with(find))?;
         found.filter(|addr| self.owner(*addr) == CodeOwner::Program)
     }
 

@@ -38,7 +38,7 @@ macro_rules! programs {
     };
 }
 
-programs!(nested, lock, tasks, barrier_missing, region_end, tasks_left, idle, user_pthread, serialized, icvs);
+programs!(nested, lock, tasks, barrier_missing, region_end, idle, user_pthread, serialized, icvs);
 
 /// A crash in the middle of a nested region, as the kernel wrote it down.
 #[test]

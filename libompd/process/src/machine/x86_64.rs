@@ -72,11 +72,8 @@ fn decode(words: &[u64; WORDS]) -> Registers {
     let mut general = [0; GENERAL];
     general[..17].copy_from_slice(&[rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip]);
     // An interrupt leaves a negative number (linux/arch/x86/entry/entry_64.S).
-    let call = (orig_rax as i64 >= 0).then_some(Syscall {
-        number: orig_rax,
-        args: [rdi, rsi, rdx, r10, r8, r9],
-        begun: true,
-    });
+    let call =
+        (orig_rax as i64 >= 0).then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9], begun: true });
     let blocked = RESTARTING.contains(&(rax as i64));
     Registers {
         pc: Addr(rip),

@@ -103,7 +103,9 @@ impl Thread {
     pub fn state(&self, teams: &[Team]) -> Fact<State> {
         match (&self.wait, &self.role) {
             (Fact::Known { value: Some(wait), .. }, _) => wait.kind.state_fact(wait.origin),
-            (Fact::Known { value: None, origin }, _) if self.in_runtime.is_some() => Fact::known(State::Overhead, *origin),
+            (Fact::Known { value: None, origin }, _) if self.in_runtime.is_some() => {
+                Fact::known(State::Overhead, *origin)
+            }
             (_, Fact::Known { value: Role::IdleWorker, origin }) => Fact::known(State::Idle, *origin),
             (Fact::Known { value: None, origin }, _) => working(&self.team, teams, *origin),
             (Fact::Unknown { why: Reason::Common(Common::InTaskyield) }, _) => Fact::unknown(Common::StateInTaskyield),
