@@ -109,7 +109,7 @@ struct Subject {
 /// A program that runs; it ends when this is dropped.
 enum Running {
     Plain(Child),
-    Kit(test_programs::Running),
+    Kit(Box<test_programs::Running>),
 }
 
 impl Running {
@@ -254,7 +254,7 @@ fn at_hand() -> Result<Vec<Subject>> {
 }
 
 fn of_kit(title: &str, launch: Launch) -> Subject {
-    Subject { title: title.to_owned(), start: Box::new(move || Ok(Running::Kit(launch.start_healthy()?))) }
+    Subject { title: title.to_owned(), start: Box::new(move || Ok(Running::Kit(Box::new(launch.start_healthy()?)))) }
 }
 
 #[cfg(test)]

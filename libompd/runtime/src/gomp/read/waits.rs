@@ -168,12 +168,12 @@ impl WaitReader<'_> {
             expected: call.args[2] as u32,
             asleep: true,
         });
-        // Woken, and not yet back at the word it slept on: the kernel keeps the arguments.
-        let woken = registers.returned.filter(|c| c.number == futex && os::is_futex_wait(c.args[1])).map(|call| Word {
-            addr: Addr(call.args[0]),
-            expected: call.args[2] as u32,
-            asleep: false,
-        });
+        // Woken, and not yet back at the word it slept on: the kernel keeps the arguments. An idle worker waits in any case.
+        let woken = registers
+            .returned
+            .filter(|_| !raw.idle)
+            .filter(|c| c.number == futex && os::is_futex_wait(c.args[1]))
+            .map(|call| Word { addr: Addr(call.args[0]), expected: call.args[2] as u32, asleep: false });
         let word = match asleep.or(woken).or_else(|| self.spins_on(&registers)) {
             Some(word) => word,
             None if raw.idle => {
