@@ -66,7 +66,7 @@ pub use truth::{Api, Level, Lock, ProgramFacts, Task, TaskState, Thread, Truth, 
 
 /// The programs that tell the truth and finish when released; `hang`, `crash`, `many`, `tasks_many`, `churn`, `two_runtimes`,
 /// `nested_runtimes` and `stuck` need a start
-/// of their own.
+/// of their own, and `tasks_left` comes to rest on libgomp alone.
 pub const STEADY_PROGRAMS: [&str; 11] = [
     "nested",
     "lock",

@@ -44,6 +44,7 @@ fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
         fp: Addr(general[6]),
         thread_pointer: Some(Addr(STACK)),
         syscall: None,
+        returned: None,
         general,
         known: Registers::ALL,
     };

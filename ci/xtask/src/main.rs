@@ -10,6 +10,7 @@ mod house;
 mod layout;
 mod matrix;
 mod plugins;
+mod unknowns;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,8 @@ enum Task {
     PluginTable(plugins::Arguments),
     /// How well each fetched runtime is read (start it with `ci/matrix`).
     Matrix(matrix::Arguments),
+    /// How often each value is unknown while programs run, and why (start it with `ci/unknowns`).
+    Unknowns(unknowns::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -47,5 +50,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Layout(task) => layout::run(&task),
         Task::PluginTable(arguments) => plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Matrix(arguments) => matrix::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Unknowns(arguments) => unknowns::run(&arguments).map(|()| ExitCode::SUCCESS),
     }
 }

@@ -30,7 +30,8 @@ impl Registers {
             general[usize::from(number)] = value;
             known |= 1 << number;
         }
-        Some(Registers { pc, sp, fp: Addr::NULL, thread_pointer: None, syscall: Some(call), general, known })
+        let (fp, thread_pointer, syscall) = (Addr::NULL, None, Some(call));
+        Some(Registers { pc, sp, fp, thread_pointer, syscall, returned: None, general, known })
     }
 
     /// Finds out whether the thread is in a system call, where that shows by the instruction it is at. `read` fills a buffer

@@ -16,6 +16,8 @@ pub struct Registers {
     /// Set when the thread is blocked inside a system call. On aarch64 also when it is about to make one: a stop that
     /// interrupts a call leaves the thread at the instruction that makes it.
     pub syscall: Option<Syscall>,
+    /// A system call that has just returned: the thread has executed no instruction since. Never set on aarch64.
+    pub returned: Option<Syscall>,
     /// All general registers by their DWARF number: on x86-64 `rax` to `r15` and the return address column, which holds
     /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).
     /// Zero where the machine has no register of that number.
@@ -38,7 +40,7 @@ impl Registers {
 /// Room for the general registers of any machine that is decoded.
 pub const GENERAL: usize = 33;
 
-/// A system call the thread was blocked in when it was stopped.
+/// A system call the thread was blocked in when it was stopped, or had just returned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Syscall {
     /// Number in the target's own table (202 is `futex` on x86-64, 98 on aarch64).

@@ -76,8 +76,16 @@ pub fn at_length(fact: &Fact<String>) -> String {
 pub fn doing(thread: &Thread, call: Option<&str>) -> String {
     match &thread.wait {
         Fact::Known { value: Some(wait), .. } => waiting(wait),
-        Fact::Known { value: None, .. } => running(call),
+        Fact::Known { value: None, .. } => thread.in_runtime.map_or_else(|| running(call), in_runtime),
         Fact::Unknown { why } => format!("unknown: {why}"),
+    }
+}
+
+/// What a thread executes code of the runtime for, in a few words.
+pub fn in_runtime(what: InRuntime) -> String {
+    match what {
+        InRuntime::Call(construct) => format!("in the runtime: {}", construct.word()),
+        InRuntime::Task => "in the runtime: begins or ends a task".to_owned(),
     }
 }
 

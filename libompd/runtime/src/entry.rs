@@ -130,6 +130,13 @@ impl Construct {
         }
     }
 
+    /// True if a call for it returns without a wait, unless the task that calls has a record of one. Runtimes may have locks of
+    /// their own there.
+    pub fn never_waits(self) -> bool {
+        use Construct::{FulfillEvent, Task, TestLock, TestNestLock, UnsetLock, UnsetNestLock};
+        matches!(self, Task | TestLock | TestNestLock | UnsetLock | UnsetNestLock | FulfillEvent)
+    }
+
     /// True for the end of a construct at which the members of a team meet.
     pub fn is_team_end(self) -> bool {
         matches!(self, Construct::EndOfFor | Construct::EndOfSections | Construct::EndOfWorksharing)
@@ -145,11 +152,18 @@ pub struct Entry {
     pub role: Role,
     /// The compiler gives the call no line of its own: debug information shows that of whatever statement comes before.
     pub unplaced: bool,
+    /// Which of its arguments, from 0, is the function of the region or task.
+    pub body: Option<u8>,
 }
 
 impl Entry {
     pub(crate) const fn new(construct: Construct, role: Role) -> Entry {
-        Entry { construct, role, unplaced: false }
+        Entry { construct, role, unplaced: false, body: None }
+    }
+
+    /// The same, with the function of its region or task as this argument.
+    pub(crate) const fn with_body(self, argument: u8) -> Entry {
+        Entry { body: Some(argument), ..self }
     }
 
     /// The same, called without a line.

@@ -44,7 +44,8 @@ impl std::fmt::Debug for Evidence<'_> {
 /// What stacks say of one runtime.
 #[derive(Debug, Default)]
 pub struct StackEvidence {
-    /// Where the functions begin that members execute as the body of a region: one entry for each member found.
+    /// Where the functions begin that are the body of a region: one entry for each member found that executes it, and one for
+    /// the call that opened the region, if the program gives it the address of a function there.
     pub bodies: BTreeMap<TeamId, Vec<Addr>>,
     /// The calls that opened regions.
     pub forks: BTreeMap<TeamId, Fork>,
@@ -87,6 +88,8 @@ pub struct RuntimeCall {
     pub line: Option<SourceLine>,
     /// The thread is in what the call that opened its region calls for the region's end.
     pub ends_region: bool,
+    /// No explicit task made the call, and none has a frame further in: the body of a region called the runtime, or has ended.
+    pub of_region: bool,
 }
 
 /// A named critical construct.

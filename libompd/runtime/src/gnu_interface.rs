@@ -5,7 +5,7 @@
 use crate::entry::{Construct, Entry, Role, Table};
 
 const fn region(construct: Construct) -> Entry {
-    Entry::new(construct, Role::OpensRegion).unplaced()
+    Entry::new(construct, Role::OpensRegion).unplaced().with_body(0)
 }
 
 const fn end(construct: Construct) -> Entry {
@@ -24,9 +24,9 @@ pub(crate) const ENTRIES: Table = &[
     ("GOMP_parallel", region(Construct::Parallel)),
     ("GOMP_parallel_loop", region(Construct::ParallelFor)),
     ("GOMP_parallel_sections", region(Construct::ParallelSections)),
-    ("GOMP_teams_reg", Entry::new(Construct::Teams, Role::OpensLeague).unplaced()),
-    ("GOMP_task", Entry::new(Construct::Task, Role::GeneratesTask).unplaced()),
-    ("GOMP_taskloop", Entry::new(Construct::Taskloop, Role::GeneratesTasks).unplaced()),
+    ("GOMP_teams_reg", Entry::new(Construct::Teams, Role::OpensLeague).unplaced().with_body(0)),
+    ("GOMP_task", Entry::new(Construct::Task, Role::GeneratesTask).unplaced().with_body(0)),
+    ("GOMP_taskloop", Entry::new(Construct::Taskloop, Role::GeneratesTasks).unplaced().with_body(0)),
     // It prefers children of the current task, and yet takes others where these have a higher priority.
     ("GOMP_taskwait", tasks(Construct::Taskwait)),
     ("GOMP_taskwait_depend", end(Construct::TaskwaitDepend)),

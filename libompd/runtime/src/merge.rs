@@ -154,6 +154,7 @@ impl One {
     /// What memory and stacks tell.
     fn of(raw: RawSnapshot, waits: Vec<Fact<Option<Wait>>>, stacks: &StackEvidence, trouble: Option<&Trouble>) -> One {
         let code = code(&raw, stacks);
+        let in_runtime: Vec<_> = raw.threads.iter().map(|thread| waits::in_runtime(&raw, thread, stacks)).collect();
         let RawSnapshot { instance, threads, teams, tasks, locks, recorded, mut issues } = raw;
         let contradicted = |region: &RegionCode| region.function.why() == Some(&CONTRADICTION.into());
         issues.extend(
@@ -186,7 +187,12 @@ impl One {
                 lock.kind = Fact::known(kind, Origin::Stack);
             }
         }
-        let threads = threads.into_iter().zip(waits).map(|(raw, wait)| Thread { raw, wait });
+        let threads = threads.into_iter().zip(waits).zip(in_runtime);
+        let threads = threads.map(|((raw, wait), in_runtime)| Thread {
+            in_runtime: in_runtime.filter(|_| matches!(wait, Fact::Known { value: None, .. })),
+            raw,
+            wait,
+        });
         let (threads, teams, tasks) = (threads.collect(), teams.collect(), tasks.collect());
         One { snapshot: RuntimeSnapshot { instance, threads, teams, tasks, locks, recorded, issues } }
     }

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Live, OpenOptions, Target, TargetExt};
+use ompd_process::{Addr, Live, OpenOptions, Syscall, Target, TargetExt};
 use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{
-    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, RuntimeSnapshot, Task,
-    TaskId, TaskState, TaskgroupId, WaitKind,
+    DependKind, Dependence, Event, Fact, LoopKind, LoopSchedule, Owner, RawSnapshot, RawTask, Reason, RuntimeSnapshot,
+    Task, TaskId, TaskState, TaskgroupId, WaitKind,
 };
 use ompd_runtime::names::FileNames;
-use test_programs::{ChangedTarget, Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
+use test_programs::{ChangedTarget, Env, Launch, Opt, Running, Runtime, Skip, Toolchain, Wait, build};
 
 #[path = "common/libgomp.rs"]
 mod libgomp;
@@ -407,4 +407,65 @@ fn corrupted_queues_are_told_and_do_no_harm() {
     }
     live.resume();
     running.release().expect("the program goes on");
+}
+
+/// The system call that a thread sleeps in.
+fn call_of(live: &Live, lwp: i32) -> Option<Syscall> {
+    live.threads().iter().find(|thread| thread.lwp == lwp)?.registers.as_ref().ok()?.syscall
+}
+
+/// A thread that has been woken and has not yet looked at its word again, because it has no processor, waits as before.
+#[test]
+fn woken_thread_still_waits_for_its_word() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "barrier_missing", &[]);
+        let waiter = running.truth.threads.iter().find(|thread| thread.lwp != running.truth.coordinator);
+        let waiter = waiter.expect("a waiter").lwp;
+        let mut live = Live::open(running.pid, &OpenOptions::default()).expect("the process opens");
+        let runtimes = discover(&live, &[]);
+        live.stop().expect("the process stops");
+        let mut threads = live.threads().to_vec();
+        for thread in threads.iter_mut().filter(|thread| thread.lwp == waiter) {
+            let registers = thread.registers.as_mut().expect("registers");
+            // The one system call of a thread that sleeps at a barrier is the futex.
+            registers.returned = registers.syscall.take();
+        }
+        assert!(call_of(&live, waiter).is_some(), "{what}: it sleeps");
+        let woken = ChangedTarget::new(&live).with_threads(threads);
+        let raw = runtimes[0].snapshot(&woken);
+        let thread = raw.threads.iter().find(|thread| thread.lwp == Some(waiter)).expect("a thread of libgomp");
+        let wait = thread.wait.value().cloned().flatten().unwrap_or_else(|| panic!("{what}: {:?}", thread.wait));
+        assert_eq!((wait.kind, wait.asleep, wait.over.get()), (WaitKind::Barrier, Some(false), Some(false)), "{what}");
+        assert!(!thread.at_work, "{what}");
+        live.resume();
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
+}
+
+/// A thread in the middle of libgomp's code is at work there, unless its task has a record of a wait for others.
+#[test]
+fn thread_in_the_code_of_libgomp_is_at_work_unless_its_task_waits() {
+    for library in libraries() {
+        let what = &library.what;
+        let running = start(&library, "tasks", &[]);
+        let mut live = Live::open(running.pid, &OpenOptions::default()).expect("the process opens");
+        let runtimes = discover(&live, &[]);
+        live.stop().expect("the process stops");
+        let begin = live.modules().iter().filter(|module| module.base() == runtimes[0].info().base);
+        let begin = begin.filter_map(|module| module.symbol("GOMP_task")).next().expect("GOMP_task").addr;
+        for truth in &running.truth.threads {
+            let mut threads = live.threads().to_vec();
+            for thread in threads.iter_mut().filter(|thread| thread.lwp == truth.lwp) {
+                let registers = thread.registers.as_mut().expect("registers");
+                (registers.pc, registers.syscall, registers.returned) = (begin, None, None);
+            }
+            let raw = runtimes[0].snapshot(&ChangedTarget::new(&live).with_threads(threads));
+            let thread = raw.threads.iter().find(|thread| thread.lwp == Some(truth.lwp)).expect("a thread of libgomp");
+            assert_eq!(thread.wait.why().map(Reason::code), Some("gomp-not-in-wait-loop"), "{what}: {truth:?}");
+            assert_eq!(thread.at_work, truth.wait != Wait::Taskwait, "{what}: {truth:?}");
+        }
+        live.resume();
+        running.release().unwrap_or_else(|error| panic!("{what}: {error:?}"));
+    }
 }

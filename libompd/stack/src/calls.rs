@@ -4,10 +4,11 @@
 //! within `gomp_team_end`, and an internal function of a stripped library has no name. The instruction before the return
 //! address still says which function was called.
 
+use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, Operand, Stub, Transfer, TransferKind};
-use ompd_process::{Addr, ElfFile, Target, TargetExt};
+use ompd_layout::code::{self, CodeImage, Event, Limits, Operand, Slot, Stub, Transfer, TransferKind};
+use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
 use crate::frame::RegisterSet;
@@ -59,6 +60,112 @@ pub(crate) fn went_to(
             word(Addr(part(base)?.wrapping_add(index).wrapping_add(offset))).map(Addr)
         }
     }
+}
+
+/// The function that the call before the return address `returns_to` gives as argument number `index`, if the code right
+/// before the call puts its address there, whichever way that code is reached.
+pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
+    let image = images.at(returns_to.back(1))?;
+    let info = image.info.as_ref()?;
+    let file = info.file();
+    let returns_to = returns_to.back(image.bias).0;
+    let function = file.function_range(returns_to.checked_sub(1)?)?;
+    let transfers = transfers(image, function.clone())?;
+    let call = transfers.iter().find(|transfer| transfer.next == returns_to)?.at;
+    // The last place before the call that something may jump to, or go on from.
+    let before = transfers.iter().filter(|transfer| transfer.at < call).map(|transfer| transfer.next);
+    let mut begin = before.max().unwrap_or(function.start);
+    let mut elsewhere = BTreeSet::new();
+    for transfer in &transfers {
+        match transfer.kind {
+            TransferKind::Jump(to) if function.contains(&to) => begin = if to <= call { begin.max(to) } else { begin },
+            // A part of the function that lies elsewhere may jump back.
+            TransferKind::Jump(to) => elsewhere.extend(file.function_range(to).map(|part| (part.start, part.end))),
+            // A table of jumps leads anywhere.
+            TransferKind::JumpThrough(operand) if !matches!(operand, Some(Operand::Slot(_))) => return None,
+            _ => {}
+        }
+    }
+    for (start, end) in elsewhere {
+        let back = transfers_to(&self::transfers(image, start..end)?, begin + 1..call + 1);
+        if back {
+            return None;
+        }
+    }
+    // Without jumps, only instructions that move a value by a condition make several paths of it.
+    let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0 };
+    let run = code::run(&Until { file, end: returns_to }, begin, &limits).ok()?;
+    let paths: Vec<Option<u64>> = run
+        .paths()
+        .map(|mut events| {
+            let call = events.find_map(|event| match event {
+                Event::Call(found) if found.at == call => Some(found),
+                _ => None,
+            });
+            call?.args.get(usize::from(index))?.as_const()
+        })
+        .collect();
+    let found = paths.first().copied().flatten()?;
+    if paths.len() >= limits.paths || paths.iter().any(|other| *other != Some(found)) {
+        return None;
+    }
+    let begins = file.function_range(found).is_some_and(|function| function.start == found);
+    begins.then(|| Addr(found).offset(image.bias))
+}
+
+/// A file whose code ends at an address.
+struct Until<'f> {
+    file: &'f ElfFile,
+    end: u64,
+}
+
+impl CodeImage for Until<'_> {
+    fn machine(&self) -> Machine {
+        self.file.machine()
+    }
+
+    fn code_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        let left = usize::try_from(self.end.checked_sub(addr)?).unwrap_or(usize::MAX);
+        self.file.code_at(addr, len.min(left)).filter(|code| !code.is_empty())
+    }
+
+    fn data_at(&self, addr: u64, len: usize) -> Option<&[u8]> {
+        self.file.data_at(addr, len)
+    }
+
+    fn slot(&self, addr: u64) -> Option<Slot> {
+        self.file.slot(addr)
+    }
+
+    fn function(&self, addr: u64) -> Option<Range<u64>> {
+        self.file.function(addr)
+    }
+
+    fn symbol(&self, name: &str) -> Option<u64> {
+        CodeImage::symbol(self.file, name)
+    }
+
+    fn executable(&self) -> Vec<Range<u64>> {
+        self.file.executable()
+    }
+}
+
+/// The transfers of a function of a file, if all of it is decoded.
+fn transfers(image: &Image<'_>, function: Range<u64>) -> Option<Vec<Transfer>> {
+    let info = image.info.as_ref()?;
+    let length = function.end.checked_sub(function.start).filter(|length| *length <= MAX_FUNCTION)?;
+    if !info.calls().spend(length) {
+        return None;
+    }
+    code::transfers(&**info.file(), function)
+}
+
+fn transfers_to(transfers: &[Transfer], range: Range<u64>) -> bool {
+    transfers.iter().any(|transfer| match transfer.kind {
+        TransferKind::Jump(to) => range.contains(&to),
+        TransferKind::JumpThrough(operand) => !matches!(operand, Some(Operand::Slot(_))),
+        _ => false,
+    })
 }
 
 /// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are

@@ -50,7 +50,7 @@ impl Stacks {
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
         let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
-        let own = threads.iter().map(|(_, r)| extent(target, r.sp.0, limit));
+        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r.sp.0, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
@@ -61,8 +61,9 @@ impl Stacks {
             let next = place + length(&range) as usize;
             match end {
                 _ if read => stacks.copies.push(Copied { start: range.start, place: place..next, end }),
-                None => stacks.try_less(target, &range),
-                Some(_) => {}
+                // It may have been the wrong guess that the stack has grown.
+                _ if target.mapping(Addr(range.start)).is_none() => stacks.try_less(target, &range),
+                _ => {}
             }
             place = next;
         }
@@ -137,14 +138,25 @@ fn length(range: &Range<u64>) -> u64 {
 }
 
 /// The used part of the stack at `sp`, as much of it as may be copied, and where its mapping ends.
-fn extent(target: &dyn Target, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
+fn extent(target: &dyn Target, lwp: i32, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
     match target.mapping(Addr(sp)) {
         Some(mapping) => {
             let start = sp.saturating_sub(RED_ZONE).max(mapping.start);
             (start..mapping.end.min(start.saturating_add(limit)), Some(mapping.end))
         }
-        None => (sp..sp.saturating_add(BLIND), None),
+        None => match grown(target, lwp, sp) {
+            Some(end) => (sp..end.min(sp.saturating_add(limit)), Some(end)),
+            None => (sp..sp.saturating_add(BLIND), None),
+        },
     }
+}
+
+/// Where the stack of the first thread ends, if that executes below what was mapped when the process was opened: the kernel
+/// has enlarged the mapping since (mmap(2), MAP_GROWSDOWN).
+fn grown(target: &dyn Target, lwp: i32, sp: u64) -> Option<u64> {
+    let process = target.process();
+    let stack = target.mapping(process.main_stack.filter(|_| process.pid == Some(lwp))?)?;
+    (sp < stack.start && stack.start - sp <= MOST).then_some(stack.end)
 }
 
 /// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
@@ -156,4 +168,97 @@ fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<(
     let mapping = target.mapping(pointer).filter(|m| !m.contains(&registers.sp.0))?;
     let start = pointer.0.saturating_sub(BLIND).max(mapping.start);
     Some((start..pointer.0, Some(pointer.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use ompd_process::{Arch, GENERAL, Module, ProcessInfo, ReadError, Thread};
+    use test_programs::FakeTarget;
+
+    use super::*;
+
+    const LWP: i32 = 7;
+    /// Where the stack ends, and where its mapping began when the process was opened.
+    const END: u64 = 0x7fff_0000_0000;
+    const MAPPED: u64 = END - 0x2_0000;
+
+    /// A live process whose stack has grown.
+    struct Grown(FakeTarget);
+
+    impl Target for Grown {
+        fn kind(&self) -> TargetKind {
+            self.0.kind()
+        }
+        fn arch(&self) -> Arch {
+            self.0.arch()
+        }
+        fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {
+            self.0.read(addr, buf)
+        }
+        fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
+            (MAPPED..END).contains(&addr.0).then_some(MAPPED..END)
+        }
+        fn is_shared(&self, addr: Addr) -> Option<bool> {
+            self.0.is_shared(addr)
+        }
+        fn modules(&self) -> &[Module] {
+            self.0.modules()
+        }
+        fn threads(&self) -> &[Thread] {
+            self.0.threads()
+        }
+        fn process(&self) -> &ProcessInfo {
+            self.0.process()
+        }
+        fn issues(&self) -> &[String] {
+            self.0.issues()
+        }
+    }
+
+    /// The process with a stack from `sp` on, of which bytes from `readable` on can be read.
+    fn grown(sp: u64, readable: u64) -> Grown {
+        let mut target = FakeTarget::new(TargetKind::Live, Arch::X86_64);
+        (target.process.pid, target.process.main_stack) = (Some(LWP), Some(Addr(END - 8)));
+        target.memory.push((Addr(readable), vec![0xab; usize::try_from(END - readable).expect("a small stack")]));
+        let registers = Registers {
+            pc: Addr(0x1000),
+            sp: Addr(sp),
+            fp: Addr::NULL,
+            thread_pointer: None,
+            syscall: None,
+            returned: None,
+            general: [0; GENERAL],
+            known: Registers::ALL,
+        };
+        let registers = Ok(registers);
+        target.threads.push(Thread {
+            lwp: LWP,
+            name: None,
+            registers,
+            pointer: None,
+            signal: 0,
+            blocked_signals: None,
+        });
+        Grown(target)
+    }
+
+    #[test]
+    fn first_stack_that_has_grown_is_copied_to_its_end() {
+        let sp = MAPPED - 0x8_0000;
+        let target = grown(sp, sp);
+        let stacks = Stacks::capture(&target);
+        for at in [sp, MAPPED, END - 8] {
+            assert_eq!(stacks.read_u64(&target, Addr(at)), Ok(0xabab_abab_abab_abab), "{at:#x}");
+        }
+    }
+
+    #[test]
+    fn stack_below_a_gap_is_copied_as_far_as_it_can_be_read() {
+        let sp = MAPPED - 0x8_0000;
+        let mut target = grown(sp, MAPPED);
+        target.0.memory.push((Addr(sp), vec![0xcd; 0x4_0000]));
+        let stacks = Stacks::capture(&target);
+        assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
+        assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
+    }
 }

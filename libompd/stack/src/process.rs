@@ -33,6 +33,7 @@ pub(crate) struct Process<'t> {
     sources: RefCell<HashMap<Addr, Rc<[SourceFrame]>>>,
     jumps: RefCell<HashMap<(Addr, Addr), bool>>,
     direct: RefCell<HashMap<(Addr, Addr), bool>>,
+    arguments: RefCell<HashMap<(Addr, u8), Option<Addr>>>,
 }
 
 impl<'t> Process<'t> {
@@ -49,6 +50,7 @@ impl<'t> Process<'t> {
             sources: RefCell::default(),
             jumps: RefCell::default(),
             direct: RefCell::default(),
+            arguments: RefCell::default(),
         }
     }
 
@@ -90,6 +92,14 @@ impl<'t> Process<'t> {
             return None;
         }
         calls::callee(self.target, &self.images, caller.pc, &caller.registers)
+    }
+
+    /// The program's function that the call `caller` is in has as argument number `index`, if its code says so.
+    pub(crate) fn function_argument(&self, caller: &Frame, index: u8) -> Option<Addr> {
+        let find = || calls::function_argument(&self.images, caller.pc, index);
+        let found =
+            (!caller.exact).then(|| *self.arguments.borrow_mut().entry((caller.pc, index)).or_insert_with(find))?;
+        found.filter(|addr| self.owner(*addr) == CodeOwner::Program)
     }
 
     /// True if the call that `caller` is in called what a pointer said.

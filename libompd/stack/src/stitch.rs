@@ -133,11 +133,48 @@ fn task_segments(
         .collect()
 }
 
+/// Explicit tasks whose record lies in a frame of the runtime: the program's function that the frame called is the task's.
+fn find_by_record(snapshot: &RawSnapshot, runtime: usize, threads: &[Physical], found: &mut Found) {
+    // Frames that called the program, by the address behind them: where they begin, and the segment of the function called.
+    let mut frames: BTreeMap<Addr, (Addr, SegmentAt)> = BTreeMap::new();
+    for (index, physical) in threads.iter().enumerate() {
+        for (body, pair) in physical.segments.windows(2).enumerate() {
+            let [inner, outer] = pair else { continue };
+            if !inner.task || inner.interrupts || outer.owner != CodeOwner::Runtime(runtime) {
+                continue;
+            }
+            let frames_of = &physical.backtrace.frames;
+            let innermost = outer.frames.start;
+            // A frame begins where that of the function it called ends.
+            let from = innermost.checked_sub(1).and_then(|called| frames_of[called].cfa);
+            if let (Some(from), Some(cfa)) = (from, frames_of[innermost].cfa) {
+                frames.insert(cfa, (from, (index, body)));
+            }
+        }
+    }
+    let explicit = |task: &RawTask| task.kind.get().is_some_and(TaskKind::is_explicit);
+    let mut at: BTreeMap<SegmentAt, Vec<TaskId>> = BTreeMap::new();
+    for (id, task) in (0..).map(TaskId).zip(&snapshot.tasks).filter(|(_, task)| explicit(task)) {
+        let frame = frames.range(task.descriptor.offset(1)..).next().filter(|(_, (from, _))| *from <= task.descriptor);
+        if let Some((_, (_, place))) = frame {
+            at.entry(*place).or_default().push(id);
+        }
+    }
+    for (place, tasks) in at {
+        // Several are those of a taskloop: which of them is executed is not told by where they lie.
+        if let [task] = tasks[..] {
+            found.tasks.insert((runtime, task), place);
+            found.task_at.insert(place, (runtime, task));
+        }
+    }
+}
+
 fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, threads: &[Physical], found: &mut Found) {
     let function = |id: TaskId| snapshot.task(id).and_then(|t| t.function.get());
     let explicit = |id: &TaskId| snapshot.task(*id).and_then(|t| t.kind.get()).is_some_and(TaskKind::is_explicit);
     let functions: BTreeSet<Addr> =
         (0..snapshot.tasks.len()).map(TaskId).filter(explicit).filter_map(function).collect();
+    find_by_record(snapshot, runtime, threads, found);
     for (index, physical) in threads.iter().enumerate() {
         let Some(id) = found.current.get(&(index, runtime)).copied() else { continue };
         let mut segments = physical.segments.iter().enumerate();
@@ -151,8 +188,12 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
             }
         }
     }
-    let segments: Vec<Vec<(usize, Option<Addr>)>> =
-        threads.iter().map(|physical| task_segments(process, physical, runtime, &functions)).collect();
+    let open_segments = |(index, physical): (usize, &Physical)| {
+        let mut segments = task_segments(process, physical, runtime, &functions);
+        segments.retain(|(segment, _)| !found.task_at.contains_key(&(index, *segment)));
+        segments
+    };
+    let segments: Vec<Vec<(usize, Option<Addr>)>> = threads.iter().enumerate().map(open_segments).collect();
     // How many more tasks of a function have been begun than there are bodies of it on stacks: those are just not called
     // yet, or over, or have left their stack by a jump.
     let mut without_body: BTreeMap<Addr, i64> = BTreeMap::new();
@@ -168,6 +209,7 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
     for ((index, physical), segments) in threads.iter().enumerate().zip(segments) {
         let mut segments = segments.into_iter().peekable();
         if let Some(id) = found.current.get(&(index, runtime)).copied()
+            && !found.tasks.contains_key(&(runtime, id))
             && let Some((segment, start)) = segments.peek().copied()
         {
             // It is the innermost: no region's body, and no other task's, lies further in.
@@ -272,12 +314,15 @@ pub(crate) fn evidence(
         let physical = &threads[*thread];
         let entry = physical.segments[*segment].entry;
         let outer = physical.segments.get(segment + 1).filter(|outer| outer.owner == CodeOwner::Program);
+        let caller = outer.map(|outer| &physical.backtrace.frames[outer.frames.start]);
+        let body = entry.and_then(|entry| process.function_argument(caller?, entry.body?));
+        all[*runtime].bodies.entry(*team).or_default().extend(body);
         let outer = outer.filter(|_| !entry.is_some_and(|entry| entry.unplaced));
         let line = outer.and_then(|outer| line_at(process, physical.backtrace.frames[outer.frames.start].lookup()));
         all[*runtime].forks.insert(*team, Fork { entry, line });
     }
     for ((runtime, id), (thread, segment)) in &found.tasks {
-        let begins = threads[*thread].segments[*segment].begins;
+        let begins = task_begins(process, &threads[*thread], *segment);
         all[*runtime].tasks.insert(*id, TaskOnStack { lwp: threads[*thread].lwp, begins });
     }
     for (runtime, (snapshot, evidence)) in snapshots.iter().zip(&mut all).enumerate() {
@@ -285,6 +330,19 @@ pub(crate) fn evidence(
         evidence.begins = begins(process, snapshot, evidence);
     }
     all
+}
+
+/// Where the function of a task on a stack begins. Without a name, it may as well be one that copies the task's variables: then
+/// the call that generates the task has to name it.
+fn task_begins(process: &Process<'_>, physical: &Physical, segment: usize) -> Option<Addr> {
+    let begins = physical.segments[segment].begins?;
+    let generates = physical.segments.get(segment + 1).filter(|outer| outer.generates());
+    let Some(entry) = generates.filter(|_| process.symbol(begins).is_none()).and_then(|outer| outer.entry) else {
+        return Some(begins);
+    };
+    let outer = physical.segments.get(segment + 2).filter(|outer| outer.owner == CodeOwner::Program)?;
+    let caller = &physical.backtrace.frames[outer.frames.start];
+    entry.body.is_none_or(|body| process.function_argument(caller, body) == Some(begins)).then_some(begins)
 }
 
 /// Lines at which the code of bodies begins, of those functions for which nothing else says where their construct stands.

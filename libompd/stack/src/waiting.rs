@@ -28,16 +28,25 @@ pub(crate) fn calls(
             // It leaves no trace in memory.
             let unseen = matches!(thread.wait, Fact::Unknown { .. });
             let opens = entry.is_some_and(|entry| entry.role.opens());
+            let ends_region = opens && ends_region(process, physical, runtime, call);
+            let body_called = physical.segments.get(1).is_some_and(|outer| outer.region || outer.vanished.is_some());
+            let of_region = call.base && !call.left || ends_region || body_called;
             let found = RuntimeCall {
                 entry,
                 base: call.base,
                 vanished: call.left,
                 line: entry.and_then(|entry| line(process, physical, entry)),
-                ends_region: unseen && opens && ends_region(process, physical, runtime, call),
+                ends_region: unseen && ends_region,
+                of_region: unseen && of_region && !has_called_body(process, physical, call),
             };
             Some((physical.lwp, found))
         })
         .collect()
+}
+
+/// True if a frame of the call has called a function by a pointer, as bodies of tasks are called.
+fn has_called_body(process: &Process<'_>, physical: &Physical, call: &Segment) -> bool {
+    physical.backtrace.frames[call.frames.clone()].iter().any(|frame| process.calls_by_pointer(frame))
 }
 
 /// The line of the program's call. At the end of a region, and before its beginning, the call is that of the region as a

@@ -4,6 +4,7 @@ mod aarch64;
 mod barriers;
 mod common;
 mod debuginfod;
+mod executing;
 mod history;
 mod icvs;
 mod lists;

@@ -80,6 +80,7 @@ fn decode(words: &[u64; WORDS], tls: Option<u64>) -> Registers {
         fp: Addr(words[29]),
         thread_pointer: tls.map(Addr),
         syscall: None,
+        returned: None,
         general,
         known: Registers::ALL,
     }

@@ -71,13 +71,17 @@ fn decode(words: &[u64; WORDS]) -> Registers {
     let (rsp, fs_base) = (words[19], words[21]);
     let mut general = [0; GENERAL];
     general[..17].copy_from_slice(&[rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, rip]);
-    let blocked = orig_rax as i64 >= 0 && RESTARTING.contains(&(rax as i64));
+    // An interrupt leaves a negative number (linux/arch/x86/entry/entry_64.S).
+    let call =
+        (orig_rax as i64 >= 0).then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9], begun: true });
+    let blocked = RESTARTING.contains(&(rax as i64));
     Registers {
         pc: Addr(rip),
         sp: Addr(rsp),
         fp: Addr(rbp),
         thread_pointer: Some(Addr(fs_base)),
-        syscall: blocked.then_some(Syscall { number: orig_rax, args: [rdi, rsi, rdx, r10, r8, r9], begun: true }),
+        syscall: call.filter(|_| blocked),
+        returned: call.filter(|_| !blocked),
         general,
         known: Registers::ALL,
     }
@@ -114,6 +118,19 @@ mod tests {
         assert_eq!(with(0, 202), None); // Returned 0.
         assert_eq!(with(-4, 202), None); // Returned EINTR.
         assert_eq!(with(-512, -1), None); // Not in a call: rax is the program's.
+    }
+
+    #[test]
+    fn call_that_has_returned_is_told_apart_from_one_that_goes_on() {
+        let returned = |rax: i64, orig_rax: i64| {
+            let mut words = [0; WORDS];
+            (words[10], words[15]) = (rax as u64, orig_rax as u64);
+            decode(&words).returned.map(|call| call.number)
+        };
+        assert_eq!(returned(0, 202), Some(202));
+        assert_eq!(returned(-11, 202), Some(202)); // EAGAIN: the word had changed.
+        assert_eq!(returned(-512, 202), None); // It goes on.
+        assert_eq!(returned(0, -1), None); // An interrupt.
     }
 
     #[test]

@@ -88,7 +88,9 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
                 format!("unknown: {}", escape(&why.to_string()))
             }
             (Fact::Unknown { .. }, None) => page.running(stack.lwp),
-            (Fact::Known { value: None, .. }, _) => page.running(stack.lwp),
+            (Fact::Known { value: None, .. }, _) => {
+                thread.in_runtime.map_or_else(|| page.running(stack.lwp), words::in_runtime)
+            }
             _ => page.doing(thread),
         },
         None => page.running(stack.lwp),

@@ -143,6 +143,7 @@ fn predicate(page: &Page, snapshot: &RuntimeSnapshot, thread: &Thread) -> String
             let owner = if is_lock(wait.kind) { " (who holds it is not known)" } else { "" };
             format!("{}{owner}", words::waiting(wait))
         }
+        Fact::Known { value: None, .. } if thread.in_runtime.is_some() => format!("is {}", page.doing(thread)),
         Fact::Known { value: None, .. } => match page.elsewhere(snapshot, thread) {
             Some(elsewhere) => format!("is in a region of another runtime ({elsewhere}): {}", page.doing(thread)),
             None => format!("is not in the OpenMP runtime: {}", page.doing(thread)),

@@ -7,6 +7,32 @@ use crate::model::{Common, index_by_lwp};
 
 /// What each thread of a runtime waits for.
 pub(super) fn waits(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i32>) -> Vec<Fact<Option<Wait>>> {
+    let mut waits = by_evidence(raw, stacks, in_program);
+    for (wait, thread) in waits.iter_mut().zip(&raw.threads) {
+        if wait.value().is_none() && in_runtime(raw, thread, stacks).is_some() {
+            *wait = Fact::known(None, Origin::Stack);
+        }
+    }
+    waits
+}
+
+/// What a thread executes the runtime's code for, if it waits for nothing there.
+pub(super) fn in_runtime(raw: &RawSnapshot, thread: &RawThread, stacks: &StackEvidence) -> Option<InRuntime> {
+    let call = thread.lwp.filter(|_| thread.at_work).and_then(|lwp| stacks.calls.get(&lwp))?;
+    let explicit = || {
+        let task = thread.task.get().and_then(|id| raw.task(id));
+        task.and_then(|task| task.kind.get()).is_some_and(TaskKind::is_explicit)
+    };
+    match call.entry {
+        Some(entry) if entry.construct.never_waits() => Some(InRuntime::Call(entry.construct)),
+        // Code of the task would lie further in on its stack.
+        _ if call.of_region && explicit() => Some(InRuntime::Task),
+        _ => None,
+    }
+}
+
+/// What each thread of a runtime waits for by memory and by its call, without what only [`in_runtime`] tells.
+fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i32>) -> Vec<Fact<Option<Wait>>> {
     let mut waits: Vec<Fact<Option<Wait>>> = raw.threads.iter().map(|thread| thread.wait.clone()).collect();
     let mut found: Vec<(usize, Wait)> = Vec::new();
     for (index, thread) in raw.threads.iter().enumerate() {

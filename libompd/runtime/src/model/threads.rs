@@ -5,6 +5,8 @@ use std::ops::Deref;
 use ompd_layout::Origin;
 use ompd_process::Addr;
 
+use crate::entry::Construct;
+
 use super::{Common, Fact, Icvs, Placement, Reason, State, TaskId, Team, TeamId, Wait};
 
 /// What a thread is to this runtime.
@@ -48,6 +50,8 @@ pub struct RawThread {
     pub task: Fact<TaskId>,
     /// What it waits for, as far as memory and registers show; `Known(None)`: it is not blocked in the runtime.
     pub wait: Fact<Option<Wait>>,
+    /// It executes the runtime's code, looks at no word that it waits for, and its task waits for no other.
+    pub at_work: bool,
     /// Control variables in force for the task it executes.
     pub icvs: Icvs,
     /// Where it is to run.
@@ -66,6 +70,17 @@ pub struct Thread {
     pub(crate) raw: RawThread,
     /// What it waits for, if it waits for something of the runtime's; `Known(None)`: it is not blocked in the runtime.
     pub wait: Fact<Option<Wait>>,
+    /// Set if it executes code of the runtime and waits for nothing, as its stack shows.
+    pub in_runtime: Option<InRuntime>,
+}
+
+/// What a thread executes code of a runtime for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InRuntime {
+    /// The construct for which the program has called the runtime.
+    Call(Construct),
+    /// A task that it executes at the end of a region or at a barrier: it is about to begin, or has just ended.
+    Task,
 }
 
 impl Deref for Thread {
@@ -79,7 +94,7 @@ impl Deref for Thread {
 impl From<RawThread> for Thread {
     /// The thread with no other evidence than what was read.
     fn from(raw: RawThread) -> Thread {
-        Thread { wait: raw.wait.clone(), raw }
+        Thread { wait: raw.wait.clone(), in_runtime: None, raw }
     }
 }
 
@@ -88,6 +103,9 @@ impl Thread {
     pub fn state(&self, teams: &[Team]) -> Fact<State> {
         match (&self.wait, &self.role) {
             (Fact::Known { value: Some(wait), .. }, _) => wait.kind.state_fact(wait.origin),
+            (Fact::Known { value: None, origin }, _) if self.in_runtime.is_some() => {
+                Fact::known(State::Overhead, *origin)
+            }
             (_, Fact::Known { value: Role::IdleWorker, origin }) => Fact::known(State::Idle, *origin),
             (Fact::Known { value: None, origin }, _) => working(&self.team, teams, *origin),
             (Fact::Unknown { why: Reason::Common(Common::InTaskyield) }, _) => Fact::unknown(Common::StateInTaskyield),

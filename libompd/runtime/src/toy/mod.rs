@@ -149,6 +149,7 @@ impl Instance {
             team: self.thread.number.fact(Ok(Some(TeamId(0)))),
             task: Fact::unknown(why),
             wait: Fact::unknown(why),
+            at_work: false,
             icvs: Icvs::unknown(why),
             placement: Placement::unknown(why),
             tool_data: Fact::unknown(why),

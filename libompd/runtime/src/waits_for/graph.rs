@@ -338,7 +338,8 @@ impl<'a> Builder<'a> {
         let node = Node::Thread(os.lwp);
         let mut waits: Vec<Node> = Vec::new();
         let mut parked = false;
-        let undecided = self.doubtful && known.iter().any(|(_, thread)| thread.wait.value().is_none());
+        let doubts = |thread: &Thread| thread.wait.value().is_none() || thread.in_runtime.is_some();
+        let undecided = self.doubtful && known.iter().any(|(_, thread)| doubts(thread));
         for (runtime, thread) in known {
             let Fact::Known { value: Some(wait), .. } = &thread.wait else { continue };
             if wait.kind == WaitKind::Pool {

@@ -89,6 +89,7 @@ impl Process {
             team: fact(team),
             task: member.map_or(Fact::unknown(WHY), |(_, task)| fact(task)),
             wait: fact(wait),
+            at_work: false,
             icvs: Icvs::unknown(WHY),
             placement: Placement::unknown(WHY),
             tool_data: Fact::unknown(WHY),

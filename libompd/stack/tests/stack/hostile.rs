@@ -33,8 +33,16 @@ impl Process {
             let mut general = [STACK; GENERAL];
             general[16] = BIAS + at;
             let (pc, sp) = (Addr(general[16]), Addr(STACK));
-            let registers =
-                Registers { pc, sp, fp: sp, thread_pointer: None, syscall: None, general, known: Registers::ALL };
+            let registers = Registers {
+                pc,
+                sp,
+                fp: sp,
+                thread_pointer: None,
+                syscall: None,
+                returned: None,
+                general,
+                known: Registers::ALL,
+            };
             Thread { lwp, name: None, registers: Ok(registers), pointer: None, signal: 0, blocked_signals: None }
         });
         let mut target = FakeTarget::new(TargetKind::Core, Arch::X86_64);

@@ -83,7 +83,7 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let raw_teams = teams.raw(&context, &threads, &mut notes);
-    let raw_threads = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads);
+    let raw_threads = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads, &waits.at_work);
     let loops = loops::read(&context, &threads, &teams, (&raw_teams, &raw_threads), &mut notes);
     let taskgroups = tasks.taskgroups(&context);
     let settings = context.settings();

@@ -1,5 +1,7 @@
 //! The last phase of threads: a `RawThread` of each.
 
+use std::collections::HashSet;
+
 use super::tasks::Tasks;
 use super::teams::Teams;
 use super::threads::GompThread;
@@ -14,8 +16,13 @@ pub(super) fn tell(
     teams: &Teams,
     tasks: &Tasks,
     waits: Vec<Fact<Option<Wait>>>,
+    at_work: &HashSet<i32>,
 ) -> Vec<RawThread> {
-    threads.iter().zip(waits).map(|(thread, wait)| raw_one(context, thread, teams, tasks, wait)).collect()
+    let one = |(thread, wait): (&GompThread, _)| RawThread {
+        at_work: at_work.contains(&thread.lwp),
+        ..raw_one(context, thread, teams, tasks, wait)
+    };
+    threads.iter().zip(waits).map(one).collect()
 }
 
 /// Makes the `RawThread` of one thread.
@@ -40,6 +47,7 @@ fn raw_one(
             team: Fact::unknown(why),
             task: Fact::unknown(why),
             wait,
+            at_work: false,
             icvs: Icvs::unknown(why),
             placement: Placement::unknown(why),
         };
@@ -83,5 +91,6 @@ fn raw_one(
         },
         task,
         wait,
+        at_work: false,
     }
 }

@@ -1,6 +1,6 @@
 //! What a thread waits for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ompd_layout::Origin;
 use ompd_process::{Addr, Registers, TargetExt};
@@ -49,6 +49,8 @@ const SAME_CALL: Own = Own::SameCall;
 /// What threads wait for, in their order, and the locks among it.
 pub(super) struct Waits {
     pub(super) of_threads: Vec<Fact<Option<Wait>>>,
+    /// Threads that execute libgomp's code, in no loop that waits for a word, and whose task waits for no other.
+    pub(super) at_work: HashSet<i32>,
     pub(super) locks: Vec<RawLock>,
 }
 
@@ -79,7 +81,9 @@ pub(super) fn read(
     };
     let mut of_threads: Vec<_> = threads.iter().map(wait).collect();
     reader.finish_locks(&mut of_threads);
-    Waits { of_threads, locks: reader.locks }
+    let at_work = threads.iter().zip(&of_threads).filter(|(thread, wait)| reader.is_at_work(thread, wait));
+    let at_work = at_work.map(|(thread, _)| thread.lwp).collect();
+    Waits { of_threads, at_work, locks: reader.locks }
 }
 
 impl Context<'_> {
@@ -164,7 +168,13 @@ impl WaitReader<'_> {
             expected: call.args[2] as u32,
             asleep: true,
         });
-        let word = match asleep.or_else(|| self.spins_on(&registers)) {
+        // Woken, and not yet back at the word it slept on: the kernel keeps the arguments. An idle worker waits in any case.
+        let woken = registers
+            .returned
+            .filter(|_| !raw.idle)
+            .filter(|c| c.number == futex && os::is_futex_wait(c.args[1]))
+            .map(|call| Word { addr: Addr(call.args[0]), expected: call.args[2] as u32, asleep: false });
+        let word = match asleep.or(woken).or_else(|| self.spins_on(&registers)) {
             Some(word) => word,
             None if raw.idle => {
                 let wait = Wait::new(WaitKind::Pool, raw.pool.clone().unwrap_or(Addr::NULL), origin);
@@ -175,6 +185,21 @@ impl WaitReader<'_> {
             }
         };
         self.wait_for(raw, word, origin)
+    }
+
+    /// See [`Waits::at_work`]. A task that waits for others has a record of that before it blocks (`GOMP_taskwait` and
+    /// `gomp_task_maybe_wait_for_dependencies` in `task.c`).
+    fn is_at_work(&self, thread: &GompThread, wait: &Fact<Option<Wait>>) -> bool {
+        let s = &self.context.gomp.structs;
+        let task_waits = || {
+            let task = thread.view.ptr(&s.thread.task)?;
+            if task.is_null() {
+                return Ok::<_, Reason>(false);
+            }
+            let view = StructData::read(self.context.target, task, s.task.size)?;
+            Ok(!view.ptr(&s.task.taskwait)?.is_null())
+        };
+        wait.why().is_some_and(|why| why.code() == Own::NotInWaitLoop.code()) && task_waits().is_ok_and(|waits| !waits)
     }
 
     /// Whose code a thread executes. A system call that the C library makes for libgomp is libgomp's: there the return address is

@@ -90,6 +90,7 @@ fn raw_one(
         team,
         task,
         wait,
+        at_work: false,
         icvs,
     }
 }
