@@ -372,6 +372,7 @@ fn every_program_has_its_source() -> Result<()> {
             "allow",
             "truth_calls",
             "kmp_tasks",
+            "task_waits",
             "doacross",
             "kmp_fields",
             "kmp_loops",

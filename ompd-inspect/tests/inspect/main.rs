@@ -17,6 +17,7 @@ mod refusals;
 mod remarks;
 mod stacks;
 mod static_program;
+mod task_waits;
 mod truth;
 mod two_runtimes;
 mod unharmed;

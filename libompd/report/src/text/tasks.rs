@@ -136,6 +136,7 @@ fn notes(task: &Task) -> String {
     if task.is_final.get() == Some(true) {
         notes.push("final".to_owned());
     }
+    notes.extend(task.wait.as_ref().map(words::waiting));
     if let (Some(stack), None) = (task.stack, task.thread) {
         notes.push(format!("on the stack of LWP {stack}"));
     }

@@ -47,7 +47,7 @@ reasons! {
         FunctionNotYet: "kmp-function-not-yet", "the runtime does not know the function of the program yet";
         CallNotMarked: "kmp-call-not-marked", "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at the end of `single` and static loops";
         NoCallRecorded: "kmp-no-call-recorded", "the runtime recorded no call";
-        RecordMayBeOther: "kmp-record-may-be-other", "the record may be of a barrier in a task executed here (build with -g)";
+        RecordMayBeOther: "kmp-record-may-be-other", "the record may be of a barrier in a task executed here, and has no source position that would tell (clang records it with -g, GCC does not)";
         WhichOfTwo: "kmp-which-of-two", "which of the two it is is not known";
         MemoryDoesNotTell: "kmp-memory-does-not-tell", "memory does not tell";
         WaitsForUnknown: "kmp-waits-for-unknown", "whom it waits for is not known";
