@@ -373,6 +373,7 @@ fn every_program_has_its_source() -> Result<()> {
             "truth_calls",
             "kmp_tasks",
             "task_waits",
+            "league",
             "doacross",
             "kmp_fields",
             "kmp_loops",

@@ -443,7 +443,9 @@ fn proxy_task_has_no_settings() {
         let ready = s.tasks.iter().find(|task| task.state.get() == Some(TaskState::Ready)).expect("the other task");
         let live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
         let runtimes = discover(&live, &[]);
-        let levels = |task: &Task| runtimes[0].icvs_of_task(&live, task.descriptor).get(&icvs::MAX_ACTIVE_LEVELS).value().cloned();
+        let levels = |task: &Task| {
+            runtimes[0].icvs_of_task(&live, task.descriptor).get(&icvs::MAX_ACTIVE_LEVELS).value().cloned()
+        };
         assert!(levels(ready).is_some(), "{what}");
         assert_eq!(levels(blocked), None, "{what}");
     });

@@ -6,6 +6,7 @@ mod common;
 mod debuginfod;
 mod history;
 mod icvs;
+mod leagues;
 mod lists;
 mod locals;
 mod many_tasks;

@@ -154,10 +154,10 @@ pub fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task 
         unmet: copied(&task.unmet),
         predecessors: task.predecessors.iter().map(|id| id.0).collect(),
         unfinished_children: copied(&task.unfinished_children),
-        waits_in: task.wait.as_ref().map(|wait| TaskWait {
-            kind: wait.kind.word(),
-            location: wait.location.as_ref().map(location),
-        }),
+        waits_in: task
+            .wait
+            .as_ref()
+            .map(|wait| TaskWait { kind: wait.kind.word(), location: wait.location.as_ref().map(location) }),
         frames: frames.map(|f| TaskFrames { lwp: f.lwp, exit: hex(f.exit), enter: f.enter.map(hex) }),
     }
 }

@@ -26,6 +26,9 @@ structs! {
         ompt_state: "ompt_thread_info.state", "what it does; means something only while an OMPT tool is active";
         ompt_wait_id: "ompt_thread_info.wait_id", "what it waits for, in states of waiting for a lock";
         thread_tool_data: "ompt_thread_info.thread_data.value", "what an OMPT tool has filed with the thread";
+        teams_microtask: "th_teams_microtask", "microtask of the `teams` region it is in; NULL outside";
+        teams_level: "th_teams_level", "nesting level that `teams` region was met at";
+        nteams: "th_teams_size.nteams", "teams of its league";
         place: "th_current_place", "place it is bound to; negative: to none, or to all";
         first_place: "th_first_place", "first place of its partition";
         last_place: "th_last_place", "last place of its partition; may come before the first, past the end of all places";
@@ -381,6 +384,7 @@ pub(crate) const COSTS: &[Cost] = &[
     },
     Cost { of: OPENMP_VERSION, text: "which OpenMP it implements is unknown" },
     Cost { of: OMPD_STATE, text: "that internal control variable is unknown" },
+    Cost { of: "kmp_base_info.th_teams_", text: "leagues of `teams` regions are unknown" },
     Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
     Cost { of: "kmp_base_info.th_first_place", text: "which places threads may be bound to is unknown" },
     Cost { of: "kmp_base_info.th_last_place", text: "which places threads may be bound to is unknown" },

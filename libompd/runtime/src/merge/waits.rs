@@ -53,7 +53,9 @@ pub(super) fn of_tasks(
     });
     let mut of_tasks: BTreeMap<TaskId, Wait> = executed.collect();
     for (id, call) in &stacks.task_calls {
-        let Some(task) = tasks.get(id.0).filter(|task| task.state.get() == Some(TaskState::Suspended)) else { continue };
+        let Some(task) = tasks.get(id.0).filter(|task| task.state.get() == Some(TaskState::Suspended)) else {
+            continue;
+        };
         let kind = match call.entry.construct {
             Construct::Taskwait => WaitKind::Taskwait,
             Construct::TaskwaitDepend => WaitKind::Dependences,

@@ -163,9 +163,7 @@ impl TaskReader<'_> {
         let unfinished_children = match (bit(&s.flags.team_serial), bit(&s.flags.tasking_ser)) {
             (Ok(true), _) => Fact::unknown(Own::ChildrenNotCounted),
             (_, Ok(true)) => Fact::unknown(Own::ChildrenExecutedAtOnce),
-            (Ok(false), Ok(false)) => {
-                s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children))
-            }
+            (Ok(false), Ok(false)) => s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children)),
             (Err(why), _) | (_, Err(why)) => why.into(),
         };
         let id = TaskId(self.found.list.len());
