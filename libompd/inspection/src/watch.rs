@@ -154,7 +154,9 @@ impl Watch<'_> {
             later.waits_for.verdicts.clear();
             return Ok(later);
         }
-        (confirmed.pause, confirmed.stops, confirmed.unmoved) = (later.pause, later.stops, later.unmoved);
+        (confirmed.pause, confirmed.stops) = (later.pause, later.stops);
+        // It is at least that.
+        confirmed.unmoved = later.unmoved.map(|_| SUSPECT_INTERVAL);
         Ok(confirmed)
     }
 }

@@ -311,7 +311,7 @@ impl Teller<'_> {
             lines.extend(self.handlers());
             if let Some(time) = self.inspection.unmoved {
                 lines.push(format!(
-                    "nothing of this moved in {:.1} s; a wait that ends later is not stuck: `--samples 2 --interval 10s` looks longer",
+                    "nothing of this moved in {:.1} s; `--samples 2 --interval 10s` looks longer",
                     time.as_secs_f64()
                 ));
             }

@@ -34,7 +34,7 @@ fn suspended_tasks_are_said_to_wait_in_taskwait() {
 
         let said = |view: &str| {
             let (text, _, _) = texts(&run(&[view, &pid]));
-            text.split_whitespace().collect::<String>().matches("waitsintaskwait").count()
+            text.matches("waits in").count()
         };
         assert_eq!((said("tasks"), said("waits")), (2, 2), "{what}");
         running.release().expect("it goes on");
