@@ -7,6 +7,8 @@
  *        unsigned  an unsigned long long loop from 2^63 - 100, chunks of 4
  *        guided    from 0 to 1000, chunks of 10 at least
  *        ordered   chunks of 1, with an ordered region
+ *        static_ordered  the same with a static schedule: thread 1 holds in
+ *                  its ordered region, which is the second
  *        last      one chunk for each thread: all are handed out
  *        sections  three
  *        end       the loop is over for all but one
@@ -107,6 +109,29 @@ TRUTH_MARKER void ordered_loop(void) {
     }
 }
 
+/* Iterations are of the threads of their numbers. Thread 1 holds in its ordered region; thread 2 waits for its turn, and
+ * thread 0 at the end of the loop. */
+TRUTH_MARKER void static_ordered_loop(void) {
+#pragma omp parallel num_threads(THREADS)
+    {
+        TRUTH_KEEP_FRAME(); /* or the two become one construct */
+#pragma omp for schedule(static, 1) ordered
+        for (int i = 0; i < THREADS; i++) {
+            if (i == 0)
+                truth_note("waits at the end", TRUTH_BARRIER, NULL, TRUTH_NO_BODY);
+            else if (i == 2)
+                truth_note("waits for its turn", TRUTH_ORDERED, NULL, TRUTH_NO_BODY);
+            truth_step();
+#pragma omp ordered
+            if (i == 1) {
+                truth_note("coordinator", TRUTH_PIPE, NULL, TRUTH_NO_BODY);
+                truth_ready("loops_state", THREADS);
+                truth_release();
+            }
+        }
+    }
+}
+
 /* Thread 0 is in the single, the others wait for it. */
 TRUTH_MARKER void single_after_loops(void) {
     int value = 0;
@@ -191,7 +216,7 @@ int main(void) {
     } loops[] = {
         {"dynamic", dynamic_loop}, {"combined", combined_loop}, {"down", loop_downwards}, {"unsigned", unsigned_loop},
         {"guided", guided_loop},   {"ordered", ordered_loop},   {"last", last_chunks},    {"sections", three_sections},
-        {"end", end_of_loop},      {"single", single_after_loops},
+        {"end", end_of_loop},      {"single", single_after_loops}, {"static_ordered", static_ordered_loop},
     };
     const char *wanted = getenv("LOOP");
     truth_init();

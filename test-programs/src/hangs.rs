@@ -96,6 +96,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/rescued", &["-DSHARED"]).needs(Needs::Libgomp),
     // On libomp it does not hang, and expects no verdict.
     Case::of("hangs/fork_child"),
+    Case::with("hangs/fork_child", &["-DTHREAD"]),
 ];
 
 /// The programs that are healthy whenever they are looked at. To be started with

@@ -81,6 +81,8 @@ pub struct Inspection {
     pub cpu: HashMap<i32, Duration>,
     /// What has changed since the first look, if there was more than one.
     pub progress: Option<Progress>,
+    /// How long nothing of a suspected hang was seen to move.
+    pub unmoved: Option<Duration>,
 }
 
 impl Inspection {

@@ -157,6 +157,7 @@ pub(crate) fn finish(
         stops: 1,
         cpu,
         progress: None,
+        unmoved: None,
     }
 }
 

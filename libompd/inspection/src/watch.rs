@@ -1,21 +1,24 @@
 //! A live process: stopped, read and looked at again until a verdict is confirmed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use ompd_process::live::Live;
 use ompd_process::{Addr, OpenError, OpenOptions};
-use ompd_runtime::model::{Issue, Trouble};
-use ompd_runtime::waits_for::{self, Node, Verdict};
+use ompd_runtime::model::{Issue, TeamId, Trouble};
+use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, companion, discover};
 use ompd_stack::Cache;
 
-use crate::progress::{self, Moved};
+use crate::progress::{self, Moved, Progress};
 use crate::{Inspection, Wanted, look};
 
 /// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls
 /// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
 const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
+
+/// A suspicion is looked at once more after this time, as what it rests on may end. What moves meanwhile is not stuck.
+const SUSPECT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often a process is opened that executes another program in the meantime.
 const OPENED: usize = 5;
@@ -59,6 +62,7 @@ fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<
     }
     let mut progress = progress::compare(&first, &last, at - began);
     meanwhile.tell(&mut progress, &last);
+    drop_moving(&mut last, &progress);
     last.progress = Some(progress);
     Ok(last)
 }
@@ -121,7 +125,7 @@ impl Watch<'_> {
             let open = !latest.waits_for.verdicts.is_empty() || waits_for::may_be_stuck(&latest.runtimes, &latest.os);
             let Some(wait) = BETWEEN_LOOKS.get(earlier.len()).filter(|_| open && !confirmed) else {
                 latest.waits_for.verdicts.retain(told);
-                return Ok(latest);
+                return self.suspected(latest);
             };
             std::thread::sleep(Duration::from_millis(*wait));
             let (_, mut next) = self.look(Live::stop_again)?;
@@ -130,6 +134,51 @@ impl Watch<'_> {
             earlier.push(std::mem::replace(&mut latest, next));
         }
     }
+
+    /// Looks at a suspected hang once more.
+    fn suspected(&mut self, mut confirmed: Inspection) -> Result<Inspection, OpenError> {
+        // With `--samples` the looks before have shown what moves.
+        if self.wanted.samples > 1 || !confirmed.waits_for.verdicts.iter().any(is_suspect) {
+            return Ok(confirmed);
+        }
+        let began = Instant::now();
+        std::thread::sleep(SUSPECT_INTERVAL);
+        let (at, mut later) = self.look(Live::stop_again)?;
+        later.pause = confirmed.pause.zip(later.pause).map(|(one, two)| one + two);
+        later.stops += confirmed.stops;
+        let progress = progress::compare(&confirmed, &later, at - began);
+        // Teams are numbered anew by each look.
+        drop_moving(&mut later, &progress);
+        confirmed.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || has(&later, verdict));
+        if confirmed.waits_for.verdicts.is_empty() {
+            later.waits_for.verdicts.clear();
+            return Ok(later);
+        }
+        (confirmed.pause, confirmed.stops) = (later.pause, later.stops);
+        // It is at least that.
+        confirmed.unmoved = later.unmoved.map(|_| SUSPECT_INTERVAL);
+        Ok(confirmed)
+    }
+}
+
+/// Drops the suspicions of what has moved, and says of the others how long nothing did.
+fn drop_moving(inspection: &mut Inspection, progress: &Progress) {
+    let threads: HashSet<i32> = progress.threads.iter().filter(|t| t.moved).map(|t| t.lwp).collect();
+    let teams: HashSet<(usize, TeamId)> =
+        progress.teams.iter().filter(|t| t.moved).map(|t| (t.runtime, t.team)).collect();
+    let moves = |node: &Node| match node {
+        Node::Thread(lwp) => threads.contains(lwp),
+        Node::Barrier(runtime, team) | Node::RegionEnd(runtime, team) | Node::RegionStart(runtime, team) => {
+            teams.contains(&(*runtime, *team))
+        }
+        _ => false,
+    };
+    inspection.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || !verdict.core.iter().any(moves));
+    inspection.unmoved = inspection.waits_for.verdicts.iter().any(is_suspect).then_some(progress.elapsed);
+}
+
+fn is_suspect(verdict: &Verdict) -> bool {
+    verdict.certainty == Certainty::Suspect
 }
 
 /// True if a look has the same verdict.

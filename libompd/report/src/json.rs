@@ -242,6 +242,9 @@ pub struct Runtime {
     /// Sentences on how many threads share how many processors.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub notes: Vec<String>,
+    /// Teams of leagues, which `teams` regions make on the host.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub leagues: Vec<LeagueTeam>,
     /// Its pools.
     pub pools: Vec<Pool>,
     /// Its threads.
@@ -262,6 +265,17 @@ pub struct Runtime {
     /// Worksharing loops and sections that teams are in, as far as the runtime records them.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub loops: Vec<loops::Loop>,
+}
+
+/// A team of a league that is being executed.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LeagueTeam {
+    /// Its initial thread.
+    pub lwp: i32,
+    /// Its number in the league.
+    pub number: Known<u32>,
+    /// Teams of the league.
+    pub size: Known<u32>,
 }
 
 /// What is not shown because parts of the layout are not known.
@@ -480,6 +494,7 @@ fn runtime(inspection: &Inspection, index: usize) -> Runtime {
         }),
         notes: crowding::notes(&inspection.process, snapshot),
         icvs: snapshot.settings.iter().map(icvs::setting).collect(),
+        leagues: snapshot.leagues.iter().map(league_team).collect(),
         pools: snapshot.pools.iter().map(|pool| Pool { threads: pool.threads.clone() }).collect(),
         threads: snapshot.threads.iter().map(|t| thread(inspection, snapshot, t)).collect(),
         teams: (0..snapshot.teams.len()).map(|index| team(snapshot, index)).collect(),
@@ -503,6 +518,10 @@ pub struct Site {
 
 fn site(site: &model::Site) -> Site {
     Site { code: hex(site.code), location: site.location.as_ref().map(location) }
+}
+
+fn league_team(team: &model::LeagueTeam) -> LeagueTeam {
+    LeagueTeam { lwp: team.lwp, number: copied(&team.number), size: copied(&team.size) }
 }
 
 fn location(line: &model::SourceLine) -> Location {

@@ -309,6 +309,12 @@ impl Teller<'_> {
         lines.extend(self.shared(verdict));
         if verdict.certainty == Certainty::Suspect {
             lines.extend(self.handlers());
+            if let Some(time) = self.inspection.unmoved {
+                lines.push(format!(
+                    "nothing of this moved in {:.1} s; `--samples 2 --interval 10s` looks longer",
+                    time.as_secs_f64()
+                ));
+            }
         }
         if !verdict.held_up.is_empty() {
             let held = words::count(verdict.held_up.len(), "more thread");

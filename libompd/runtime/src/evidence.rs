@@ -51,6 +51,8 @@ pub struct StackEvidence {
     pub forks: BTreeMap<TeamId, Fork>,
     /// Explicit tasks that lie on a stack.
     pub tasks: BTreeMap<TaskId, TaskOnStack>,
+    /// What suspended tasks have called the runtime for: their thread executes something else in that call.
+    pub task_calls: BTreeMap<TaskId, TaskCall>,
     /// Calls of the runtime that threads are in, by LWP.
     pub calls: HashMap<i32, RuntimeCall>,
     /// Lines at which the code of bodies begins, by where their functions begin.
@@ -73,6 +75,15 @@ pub struct TaskOnStack {
     pub lwp: i32,
     /// Where its function begins.
     pub begins: Option<Addr>,
+}
+
+/// The call into the runtime that a suspended task is in.
+#[derive(Debug, Clone)]
+pub struct TaskCall {
+    /// What was called.
+    pub entry: Entry,
+    /// The line of the call.
+    pub line: Option<SourceLine>,
 }
 
 /// The innermost call of a thread into the runtime.

@@ -171,10 +171,12 @@ impl One {
             location: region.location,
             construct: region.construct,
         });
+        let mut task_waits = waits::of_tasks(&threads, &waits, &tasks, stacks);
         let tasks = tasks.into_iter().zip(code.tasks).enumerate().map(|(id, (raw, code))| Task {
             function: code.function.map(CodeRef::new),
             location: code.location,
             stack: stacks.tasks.get(&TaskId(id)).map(|on_stack| on_stack.lwp),
+            wait: task_waits.remove(&TaskId(id)),
             ..Task::from(raw)
         });
         let mut locks: Vec<Lock> = locks.into_iter().map(Lock::from).collect();

@@ -280,6 +280,18 @@ fn loops_are_as_far_as_their_threads_have_come() {
     }
 }
 
+#[test]
+fn static_ordered_loop_says_whose_turn_it_is() {
+    for library in libraries() {
+        let running = start(&library, "loops_state", &[("LOOP", "static_ordered")]);
+        let (snapshot, ()) = look(&running, |_| ());
+        assert!(snapshot.issues.is_empty(), "{}: {:?}", library.what, snapshot.issues);
+        let [found] = &snapshot.loops[..] else { panic!("{}: {:?}", library.what, snapshot.loops) };
+        assert_eq!(found.ordered_turn.get(), Some(Some(1)), "{}: {found:?}", library.what);
+        running.release().unwrap_or_else(|error| panic!("{}: {error:?}", library.what));
+    }
+}
+
 /// Work shares of loops that were cancelled, with iterations left, are used again.
 #[test]
 fn single_after_cancelled_loops_is_no_loop() {

@@ -7,6 +7,7 @@ use std::path::Path;
 use ompd_process::{Addr, Live, OpenOptions};
 use ompd_runtime::discover;
 use ompd_runtime::evidence::Evidence;
+use ompd_runtime::icvs;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::*;
 use ompd_runtime::names::FileNames;
@@ -368,6 +369,93 @@ fn check_loop(held: &Held, s: &RuntimeSnapshot, schedule: &str, which: &str, wha
             assert_eq!(found.shares.len(), 3, "{what}");
         }
     }
+}
+
+/// Holds the program `kmp_fields` in one of its modes, on every libomp, and gives what was read to `check`.
+fn with_stale_fields(mode: &str, variables: &[(&str, &str)], check: impl Fn(&RuntimeSnapshot, i32, &str)) {
+    if let Err(skip) = test_programs::can_build("kmp_fields", Toolchain::Clang).expect("the program is there") {
+        return skip.show();
+    }
+    let program = build("kmp_fields", Toolchain::Clang, Opt::O2, &["-g"]).expect("it builds");
+    let mut tried = 0;
+    each_library(|library, what| {
+        let variables: Vec<(&str, &str)> = variables.iter().copied().chain([("MALLOC_PERTURB_", "165")]).collect();
+        let Some(held) = Held::start(&program.path, library, what, &variables, &[mode]) else { return };
+        let snapshot = snapshot(held.pid(), what);
+        if whole(&snapshot) {
+            assert!(snapshot.issues.is_empty(), "{what}: {:?}", snapshot.issues);
+            check(&snapshot, held.pid(), what);
+            tried += 1;
+        } else {
+            Skip::because(format!("{what}: its layout is not known as a whole")).show();
+        }
+        held.end();
+    });
+    assert!(tried > 0, "no libomp was tried");
+}
+
+fn of_kind(s: &RuntimeSnapshot, kind: TaskKind) -> Vec<&Task> {
+    s.tasks.iter().filter(|task| task.kind.get() == Some(kind)).collect()
+}
+
+#[test]
+fn region_of_a_hot_team_in_a_task_has_that_task_for_all_members() {
+    with_stale_fields("parents", &[], |s, _, what| {
+        let parents: Vec<_> = of_kind(s, TaskKind::Implicit).iter().map(|task| task.generating.flat()).collect();
+        assert_eq!(parents.len(), 3, "{what}: {:?}", s.tasks);
+        assert!(parents.iter().all(|parent| *parent == parents[0]), "{what}: {parents:?}");
+        let parent = &s.tasks[parents[0].expect("a generating task").0];
+        assert_eq!(parent.kind.get(), Some(TaskKind::Undeferred), "{what}");
+    });
+}
+
+#[test]
+fn children_of_tasks_executed_at_once_are_not_counted() {
+    with_stale_fields("at_once", &[("KMP_TASKING", "0")], |s, _, what| {
+        let [running] = of_kind(s, TaskKind::Undeferred)[..] else { panic!("{what}: {:?}", s.tasks) };
+        let generating = &s.tasks[running.generating.flat().expect("its generating task").0];
+        assert_eq!(generating.unfinished_children.get(), None, "{what}: {generating:?}");
+    });
+}
+
+/// Memory behind the queues of the smaller team is none.
+#[test]
+fn large_team_without_tasks_after_a_small_one_has_no_queues() {
+    with_stale_fields("queues", &[], |s, _, what| {
+        assert_eq!(s.threads.len(), 24, "{what}");
+        assert_eq!(s.tasks.iter().filter(|t| t.kind.get().is_some_and(TaskKind::is_explicit)).count(), 0, "{what}");
+    });
+}
+
+#[test]
+fn explicit_task_without_a_tool_has_no_tool_data() {
+    with_stale_fields("tool", &[], |s, _, what| {
+        let [queued] = of_kind(s, TaskKind::Explicit)[..] else { panic!("{what}: {:?}", s.tasks) };
+        assert_eq!(queued.tool_data.get(), None, "{what}");
+        assert!(of_kind(s, TaskKind::Implicit).iter().all(|task| task.tool_data.get() == Some(0)), "{what}");
+    });
+}
+
+#[test]
+fn proxy_task_has_no_settings() {
+    with_stale_fields("proxy", &[], |s, pid, what| {
+        let blocked = s.tasks.iter().find(|task| task.state.get() == Some(TaskState::Blocked)).expect("the proxy task");
+        let ready = s.tasks.iter().find(|task| task.state.get() == Some(TaskState::Ready)).expect("the other task");
+        let live = Live::open(pid, &OpenOptions::default()).expect("it can be opened");
+        let runtimes = discover(&live, &[]);
+        let levels = |task: &Task| {
+            runtimes[0].icvs_of_task(&live, task.descriptor).get(&icvs::MAX_ACTIVE_LEVELS).value().cloned()
+        };
+        assert!(levels(ready).is_some(), "{what}");
+        assert_eq!(levels(blocked), None, "{what}");
+    });
+}
+
+#[test]
+fn loop_that_was_cancelled_is_not_said_to_be_one() {
+    with_stale_fields("cancelled", &[("OMP_CANCELLATION", "true")], |s, _, what| {
+        assert!(s.loops.iter().all(|found| found.kind.get().is_none()), "{what}: {:?}", s.loops);
+    });
 }
 
 /// Queues, lists and tables that lie: every walk ends, nothing panics, and what refers to something refers to what is there.

@@ -14,7 +14,7 @@ const RED_ZONE: u64 = 128;
 const LEAST: u64 = 256 << 10;
 /// Of the stack of one thread so much is copied at most.
 const MOST: u64 = 8 << 20;
-/// Of all stacks together so much is copied, if that leaves each its least.
+/// Of all stacks together so much is copied, if that leaves each its least. What shallow stacks need less is for the deep ones.
 const TOTAL: u64 = 64 << 20;
 /// Where the end of a stack is not known, this much is tried, then less and less.
 const BLIND: u64 = 64 << 10;
@@ -49,7 +49,8 @@ impl Stacks {
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
-        let limit = (TOTAL / threads.len().max(1) as u64).clamp(LEAST, MOST);
+        let sizes = threads.iter().map(|(lwp, r)| length(&extent(target, *lwp, r.sp.0, MOST).0)).collect();
+        let limit = fair_share(sizes);
         let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r.sp.0, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
@@ -131,6 +132,20 @@ impl Stacks {
             wanted /= 2;
         }
     }
+}
+
+/// How much may be copied of each of the stacks of these sizes.
+fn fair_share(mut sizes: Vec<u64>) -> u64 {
+    sizes.sort_unstable();
+    let mut left = TOTAL;
+    for (index, size) in sizes.iter().enumerate() {
+        let share = left / (sizes.len() - index) as u64;
+        if *size > share {
+            return share.clamp(LEAST, MOST);
+        }
+        left -= size;
+    }
+    MOST
 }
 
 fn length(range: &Range<u64>) -> u64 {
@@ -260,5 +275,19 @@ mod tests {
         let stacks = Stacks::capture(&target);
         assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
         assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
+    }
+
+    #[test]
+    fn one_deep_stack_among_many_shallow_ones_is_copied_whole() {
+        let mut sizes = vec![8 << 10; 1000];
+        sizes.push(MOST);
+        assert_eq!(fair_share(sizes), MOST);
+    }
+
+    #[test]
+    fn many_deep_stacks_share_what_there_is() {
+        assert_eq!(fair_share(vec![MOST; 64]), TOTAL / 64);
+        assert_eq!(fair_share(vec![MOST; 100_000]), LEAST);
+        assert_eq!(fair_share(Vec::new()), MOST);
     }
 }

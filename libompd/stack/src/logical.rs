@@ -26,6 +26,9 @@ const MAX_FRAMES: usize = 32 << 10;
 const TOTAL_FRAMES: usize = 1 << 20;
 /// See [`TOTAL_FRAMES`].
 const LEAST_FRAMES: usize = 512;
+/// Frames without a call of a runtime between them that are told: the innermost, and as many of the outermost. A deep recursion
+/// is the finding, and not its every frame.
+const END_FRAMES: usize = 2048;
 /// What stands between a signal handler and what the signal interrupted; debuggers call it so.
 const HANDLED: &str = "<signal handler called>";
 /// Why a logical stack ends before its end.
@@ -137,6 +140,24 @@ pub struct LogicalStack {
     pub gap: Option<String>,
     /// How far the thread's own stack could be followed.
     pub end: End,
+}
+
+impl LogicalFrame {
+    /// Stands for so many frames of which nothing is told.
+    fn left_out(count: usize) -> LogicalFrame {
+        LogicalFrame {
+            function: Some(Arc::from(format!("<{count} frames left out>"))),
+            construct: None,
+            file: None,
+            line: None,
+            inlined: false,
+            lwp: None,
+            addr: None,
+            module: None,
+            via: Via::Call,
+            place: None,
+        }
+    }
 }
 
 enum Position {
@@ -441,7 +462,15 @@ impl Walker<'_, '_> {
         let physical = &self.threads[thread];
         let segment = &physical.segments[index];
         let mut frames: Vec<(LogicalFrame, Option<Arc<str>>)> = Vec::new();
+        let left_out = segment.frames.len().saturating_sub(2 * END_FRAMES);
+        let middle = segment.frames.start + END_FRAMES..segment.frames.start + END_FRAMES + left_out;
         for number in segment.frames.clone() {
+            if middle.contains(&number) {
+                if number == middle.start {
+                    frames.push((LogicalFrame::left_out(left_out), None));
+                }
+                continue;
+            }
             // Each may stand for hundreds that were inlined into each other.
             if frames.len() >= MAX_FRAMES {
                 stack.gap = Some(TOO_DEEP.to_owned());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ompd_process::Addr;
 use ompd_runtime::entry::Role;
-use ompd_runtime::evidence::{Fork, StackEvidence, TaskOnStack};
+use ompd_runtime::evidence::{Fork, StackEvidence, TaskCall, TaskOnStack};
 use ompd_runtime::merge;
 use ompd_runtime::model::{Fact, RawSnapshot, RawTask, RawThread, SourceLine, TaskId, TaskKind, TaskState, TeamId};
 
@@ -325,6 +325,16 @@ pub(crate) fn evidence(
         let begins = task_begins(process, &threads[*thread], *segment);
         all[*runtime].tasks.insert(*id, TaskOnStack { lwp: threads[*thread].lwp, begins });
     }
+    let implicit: Vec<HashMap<(TeamId, u32), TaskId>> = snapshots.iter().map(implicit_tasks).collect();
+    let bodies = found.bodies.iter().filter_map(|((runtime, team, number), place)| {
+        Some((*runtime, *implicit.get(*runtime)?.get(&(*team, *number))?, *place))
+    });
+    let begun = found.tasks.iter().map(|((runtime, id), place)| (*runtime, *id, *place));
+    for (runtime, id, (thread, segment)) in begun.chain(bodies) {
+        if let Some(call) = task_call(process, &threads[thread], runtime, segment) {
+            all[runtime].task_calls.insert(id, call);
+        }
+    }
     for (runtime, (snapshot, evidence)) in snapshots.iter().zip(&mut all).enumerate() {
         evidence.calls = waiting::calls(process, snapshot, runtime, threads);
         evidence.begins = begins(process, snapshot, evidence);
@@ -343,6 +353,25 @@ fn task_begins(process: &Process<'_>, physical: &Physical, segment: usize) -> Op
     let outer = physical.segments.get(segment + 2).filter(|outer| outer.owner == CodeOwner::Program)?;
     let caller = &physical.backtrace.frames[outer.frames.start];
     entry.body.is_none_or(|body| process.function_argument(caller, body) == Some(begins)).then_some(begins)
+}
+
+/// Implicit tasks by team and number.
+fn implicit_tasks(snapshot: &RawSnapshot) -> HashMap<(TeamId, u32), TaskId> {
+    let tasks = (0..).map(TaskId).zip(&snapshot.tasks);
+    let implicit = tasks.filter(|(_, task)| task.kind.get() == Some(TaskKind::Implicit));
+    implicit.filter_map(|(id, task)| Some(((task.team.flat()?, task.member?), id))).collect()
+}
+
+/// What a task has called its runtime for, if its frames, a segment of the program, are not the innermost ones.
+fn task_call(process: &Process<'_>, physical: &Physical, runtime: usize, segment: usize) -> Option<TaskCall> {
+    let call = physical.segments.get(segment.checked_sub(1)?)?;
+    if call.owner != CodeOwner::Runtime(runtime) || call.interrupts {
+        return None;
+    }
+    let innermost = physical.backtrace.frames.get(physical.segments[segment].frames.start)?;
+    let entry = call.entry?;
+    let line = line_at(process, innermost.lookup()).filter(|_| !entry.unplaced);
+    Some(TaskCall { entry, line })
 }
 
 /// Lines at which the code of bodies begins, of those functions for which nothing else says where their construct stands.

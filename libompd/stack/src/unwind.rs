@@ -14,11 +14,10 @@ use crate::cfi::{Cfa, NoRow, Row, Rule};
 use crate::frame::{Backtrace, End, Frame, ROOTS, RegisterSet};
 use crate::image::Images;
 
-/// Frames of one thread that are looked at. A stack of 8 MiB of the smallest frames has more; recursion that deep is the
-/// finding, not its every frame.
-const MAX_FRAMES: usize = 16 << 10;
+/// Frames of one thread that are looked at. The regions of a deep recursion are at its outermost end.
+const MAX_FRAMES: usize = 256 << 10;
 /// Frames of all threads together. Where they are used up, [`LEAST_FRAMES`] are still looked at of each thread.
-const TOTAL_FRAMES: usize = 256 << 10;
+const TOTAL_FRAMES: usize = 512 << 10;
 /// See [`TOTAL_FRAMES`].
 const LEAST_FRAMES: usize = 256;
 /// Operations of one DWARF expression. Compilers need a dozen.

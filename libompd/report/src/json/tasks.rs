@@ -57,9 +57,22 @@ pub struct Task {
     pub predecessors: Vec<usize>,
     /// Children that are not over.
     pub unfinished_children: Known<u32>,
+    /// What it waits for: if it is suspended, its thread executes something else meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_in: Option<TaskWait>,
     /// Its frames that border on the runtime, where they are on a stack and could be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<TaskFrames>,
+}
+
+/// A wait of a task.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TaskWait {
+    /// As the kind of a thread's wait.
+    pub kind: &'static str,
+    /// Line of the call that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
 }
 
 /// Frames of a task that border on the runtime, as the addresses the stack pointer had before each was called.
@@ -141,6 +154,10 @@ pub fn task(inspection: &Inspection, runtime: usize, id: model::TaskId) -> Task 
         unmet: copied(&task.unmet),
         predecessors: task.predecessors.iter().map(|id| id.0).collect(),
         unfinished_children: copied(&task.unfinished_children),
+        waits_in: task
+            .wait
+            .as_ref()
+            .map(|wait| TaskWait { kind: wait.kind.word(), location: wait.location.as_ref().map(location) }),
         frames: frames.map(|f| TaskFrames { lwp: f.lwp, exit: hex(f.exit), enter: f.enter.map(hex) }),
     }
 }

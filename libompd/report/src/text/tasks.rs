@@ -136,10 +136,20 @@ fn notes(task: &Task) -> String {
     if task.is_final.get() == Some(true) {
         notes.push("final".to_owned());
     }
+    notes.extend(task.wait.as_ref().map(waiting));
     if let (Some(stack), None) = (task.stack, task.thread) {
         notes.push(format!("on the stack of LWP {stack}"));
     }
     notes.join("; ")
+}
+
+/// What a task waits for, in words short enough for the column; `waits` has the line.
+fn waiting(wait: &Wait) -> String {
+    match wait.kind {
+        WaitKind::Dependences => "waits for other tasks".to_owned(),
+        WaitKind::Barrier | WaitKind::BarrierTasks => "waits at a barrier".to_owned(),
+        kind => format!("waits in {}", kind.word()),
+    }
 }
 
 /// The tasks as a tree: each below the one that generated it.

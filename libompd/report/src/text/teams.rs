@@ -6,6 +6,7 @@ use super::{HEADING, Page};
 use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    leagues(page, snapshot);
     if snapshot.teams.is_empty() {
         page.line("  no parallel region is being executed");
         return;
@@ -17,6 +18,15 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
         team(page, snapshot, index, depth);
         let children = (0..snapshot.teams.len()).filter(|c| snapshot.teams[*c].parent.flat() == Some(TeamId(index)));
         open.extend(children.rev().map(|c| (c, depth + 1)));
+    }
+}
+
+/// The teams of leagues, by `teams` regions.
+fn leagues(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    for team in &snapshot.leagues {
+        let (number, size) = (words::or_unknown(&team.number), words::or_unknown(&team.size));
+        let text = format!("team {number} of a league of {size}, initial thread {}", page.thread(team.lwp));
+        page.wrapped("teams region  ", HEADING, &text, 4);
     }
 }
 

@@ -31,12 +31,28 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
     } else {
         page.thread_table(&["LWP", "team", "num", "waits", "how"], rows);
     }
+    suspended(page, snapshot);
     locks(page, snapshot);
     let unknown = snapshot.threads.iter().filter(|t| t.wait.value().is_none()).count();
     if unknown > 0 {
         page.blank();
         let text = format!("Of {} it is not known (`threads -v` says why)", words::count(unknown, "more thread"));
         page.wrapped("", anstyle::Style::new(), &text, 0);
+    }
+}
+
+/// Tasks that wait while their thread executes another.
+fn suspended(page: &mut Page, snapshot: &RuntimeSnapshot) {
+    let tasks = snapshot.tasks.iter().enumerate().filter(|(_, task)| task.thread.is_none());
+    let row = |(index, task): (usize, &Task)| {
+        let kind = task.kind.get().map_or("?", TaskKind::word).to_owned();
+        let code = words::code(&task.function, &task.location).unwrap_or_else(|| "?".to_owned());
+        Some(vec![index.to_string(), kind, code, words::waiting(task.wait.as_ref()?)])
+    };
+    let rows: Vec<Vec<String>> = tasks.filter_map(row).collect();
+    if !rows.is_empty() {
+        page.blank();
+        page.table(&["suspended task", "kind", "code", "waits"], rows);
     }
 }
 

@@ -20,6 +20,8 @@ structs! {
         place: "place", "place it is bound to, counted from 1; 0: to none";
         partition_off: "ts.place_partition_off", "first place of its partition";
         partition_len: "ts.place_partition_len", "places of its partition";
+        num_teams: "num_teams", "teams of its league, less one (GCC 12 and later)";
+        team_num: "team_num", "number of the team in that league";
         def_allocator: "ts.def_allocator", "`def-allocator-var`; 0: that of the process (GCC 11 and later)";
     }
     GompTeam = "gomp_team", "One team" {
@@ -218,6 +220,8 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "gomp_thread.ts.", text: "thread numbers, levels and teams are unknown" },
     Cost { of: "gomp_thread.ts.work_share", text: "how far worksharing loops are is unknown" },
     Cost { of: "gomp_thread.ts.last_work_share", text: "how far worksharing loops are is unknown" },
+    Cost { of: "gomp_thread.num_teams", text: "leagues of `teams` regions are unknown" },
+    Cost { of: "gomp_thread.team_num", text: "leagues of `teams` regions are unknown" },
     Cost { of: "gomp_thread.task", text: "what threads execute is unknown" },
     Cost { of: "gomp_thread.release", text: "waits for a turn in `ordered` are not recognised" },
     Cost { of: "gomp_thread.place", text: "which places threads are bound to is unknown" },

@@ -83,10 +83,10 @@ const ENTRIES: &[Entry] = &[
     Member("t_id"),
     Member("t_pkfn"),
     Member("t_task_team"),
-    // t_implicit_task is that of one thread, t_b_master_arrived and t_b_team_arrived are relative to t_bar
-    Member(""),
+    Member("t_implicit_task_taskdata"),
     Member("t_cancel_request"),
     Member("t_bar"),
+    // t_b_master_arrived and t_b_team_arrived are relative to t_bar
     Member(""),
     Member(""),
     Struct("kmp_base_root"),

@@ -32,6 +32,10 @@ reasons! {
         AboutToBeQueued: "kmp-about-to-be-queued", "it depends on nothing any more and is in no queue: it is about to be queued or begun";
         NoPriorities: "kmp-no-priorities", "this release does not keep priorities";
         ChildrenNotCounted: "kmp-children-not-counted", "the runtime does not count children in a team of one thread";
+        ChildrenExecutedAtOnce: "kmp-children-executed-at-once", "the runtime executes each task at once (KMP_TASKING=0) and does not count children";
+        NoTool: "kmp-no-tool", "no OMPT tool has filed anything with a thread, and without a tool the runtime does not set it";
+        ProxyWithoutSettings: "kmp-proxy-without-settings", "the runtime sets no control variables of a proxy task";
+        MayBeCancelled: "kmp-may-be-cancelled", "the loop may have been cancelled: cancellation is enabled, and the runtime keeps the record of a cancelled loop";
         CompilersDoNotTell: "kmp-compilers-do-not-tell", "compilers do not tell this runtime";
         DependencesNotRead: "kmp-dependences-not-read", "what it depends on was not read";
         OverAndKept: "kmp-over-and-kept", "it is over, and the runtime keeps it for its children";
@@ -43,7 +47,7 @@ reasons! {
         FunctionNotYet: "kmp-function-not-yet", "the runtime does not know the function of the program yet";
         CallNotMarked: "kmp-call-not-marked", "the compiler did not mark the call, as GCC does not, which makes the same one at a barrier construct and at the end of `single` and static loops";
         NoCallRecorded: "kmp-no-call-recorded", "the runtime recorded no call";
-        RecordMayBeOther: "kmp-record-may-be-other", "the record may be of a barrier in a task executed here (build with -g)";
+        RecordMayBeOther: "kmp-record-may-be-other", "the record may be of a barrier in a task executed here, and has no source position that would tell (clang records it with -g, GCC does not)";
         WhichOfTwo: "kmp-which-of-two", "which of the two it is is not known";
         MemoryDoesNotTell: "kmp-memory-does-not-tell", "memory does not tell";
         WaitsForUnknown: "kmp-waits-for-unknown", "whom it waits for is not known";

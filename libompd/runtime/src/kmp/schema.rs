@@ -26,6 +26,9 @@ structs! {
         ompt_state: "ompt_thread_info.state", "what it does; means something only while an OMPT tool is active";
         ompt_wait_id: "ompt_thread_info.wait_id", "what it waits for, in states of waiting for a lock";
         thread_tool_data: "ompt_thread_info.thread_data.value", "what an OMPT tool has filed with the thread";
+        teams_microtask: "th_teams_microtask", "microtask of the `teams` region it is in; NULL outside";
+        teams_level: "th_teams_level", "nesting level that `teams` region was met at";
+        nteams: "th_teams_size.nteams", "teams of its league";
         place: "th_current_place", "place it is bound to; negative: to none, or to all";
         first_place: "th_first_place", "first place of its partition";
         last_place: "th_last_place", "last place of its partition; may come before the first, past the end of all places";
@@ -46,6 +49,7 @@ structs! {
         task_team: "t_task_team", "two sets of task queues, used in turn";
         parallel_tool_data: "ompt_team_info.parallel_data.value", "what an OMPT tool has filed with the region";
         dispatch: "t_dispatch", "array of kmp_disp, one for each member";
+        implicit_tasks: "t_implicit_task_taskdata", "array of the taskdata of its implicit tasks, by number";
         nested_nth: "t_nested_nth", "its list of numbers of threads; NULL: that of the process (LLVM 19 and later)";
     }
     KmpRoot = "kmp_base_root" as ["kmp_base_root", "kmp_base_root_t"], "One contention group" {
@@ -81,6 +85,7 @@ structs! {
         detachable: "detachable", "a `detach` clause was given";
         proxy: "proxy", "its body is over, or is not the runtime's to execute";
         complete: "complete", "it is over";
+        tasking_ser: "tasking_ser", "KMP_TASKING=0: tasks are executed at once, and their parents do not count them";
         team_serial: "team_serial", "generated in a team of one thread: its parent does not count it";
     }
     KmpTask = "kmp_task" as ["kmp_task", "kmp_task_t"], "The compiler's view of a task" {
@@ -113,6 +118,7 @@ structs! {
     KmpTaskTeam = "kmp_base_task_team" as ["kmp_base_task_team", "kmp_base_task_team_t"], "Task queues of a team" {
         threads_data: "tt_threads_data", "array of kmp_thread_data, one for each member";
         nproc: "tt_nproc", "entries of that array in use";
+        found_tasks: "tt_found_tasks", "nonzero once the team has a task; until then the array is as an earlier team left it";
         unfinished: "tt_unfinished_threads", "members that may still make tasks; the word slept on while tasks are left";
         pri_list: "tt_task_pri_list", "queues of tasks with a priority, highest first (LLVM 15 and later)";
         pri_begin: "tt_task_pri_list.begin", "the same in Intel's 2026.2";
@@ -378,6 +384,7 @@ pub(crate) const COSTS: &[Cost] = &[
     },
     Cost { of: OPENMP_VERSION, text: "which OpenMP it implements is unknown" },
     Cost { of: OMPD_STATE, text: "that internal control variable is unknown" },
+    Cost { of: "kmp_base_info.th_teams_", text: "leagues of `teams` regions are unknown" },
     Cost { of: "kmp_base_info.th_current_place", text: "which places threads are bound to is unknown" },
     Cost { of: "kmp_base_info.th_first_place", text: "which places threads may be bound to is unknown" },
     Cost { of: "kmp_base_info.th_last_place", text: "which places threads may be bound to is unknown" },
@@ -401,6 +408,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_base_info.ompt_", text: "what OMPT tools have filed is unknown" },
     Cost { of: "kmp_base_team.ompt_", text: "what OMPT tools have filed is unknown" },
     Cost { of: "kmp_taskdata.ompt_", text: "what OMPT tools have filed is unknown" },
+    Cost { of: "kmp_base_team.t_implicit_task_taskdata", text: "generating tasks of implicit tasks are unknown" },
     Cost { of: "kmp_base_team.t_master_tid", text: "which thread of the enclosing team opened a region is unknown" },
     Cost { of: "kmp_base_team.t_pkfn", text: "functions of regions are unknown" },
     Cost { of: "kmp_base_team.t_arg", text: "functions of regions made by GCC are unknown" },
@@ -423,6 +431,7 @@ pub(crate) const COSTS: &[Cost] = &[
     Cost { of: "kmp_tasking_flags.priority_specified", text: "priorities of tasks are unknown" },
     Cost { of: "kmp_tasking_flags.detachable", text: "events of detached tasks are unknown" },
     Cost { of: "kmp_tasking_flags.proxy", text: "detached tasks are not told from suspended ones" },
+    Cost { of: "kmp_tasking_flags.tasking_ser", text: "unfinished children of tasks are not counted" },
     Cost { of: "kmp_tasking_flags.team_serial", text: "unfinished children of tasks are not counted" },
     Cost { of: "kmp_tasking_flags.complete", text: "tasks that are over are not told from suspended ones" },
     Cost { of: "kmp_task.", text: "functions of tasks are unknown" },

@@ -1,5 +1,7 @@
 //! What threads wait for, by memory and by the calls on their stacks.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::entry::{Construct, Role};
 use crate::evidence::RuntimeCall;
@@ -62,6 +64,36 @@ fn by_evidence(raw: &RawSnapshot, stacks: &StackEvidence, in_program: &HashSet<i
         waits[index] = Fact::known(Some(wait), Origin::Stack);
     }
     waits
+}
+
+/// What tasks wait for: the one a thread executes for the tasks that the thread waits for, a suspended one for what it has called.
+pub(super) fn of_tasks(
+    threads: &[RawThread],
+    waits: &[Fact<Option<Wait>>],
+    tasks: &[RawTask],
+    stacks: &StackEvidence,
+) -> BTreeMap<TaskId, Wait> {
+    let executed = threads.iter().zip(waits).filter_map(|(thread, wait)| {
+        let wait = wait.value()?.as_ref().filter(|wait| wait.kind.is_for_tasks())?;
+        Some((thread.task.get()?, wait.clone()))
+    });
+    let mut of_tasks: BTreeMap<TaskId, Wait> = executed.collect();
+    for (id, call) in &stacks.task_calls {
+        let Some(task) = tasks.get(id.0).filter(|task| task.state.get() == Some(TaskState::Suspended)) else {
+            continue;
+        };
+        let kind = match call.entry.construct {
+            Construct::Taskwait => WaitKind::Taskwait,
+            Construct::TaskwaitDepend => WaitKind::Dependences,
+            Construct::Taskgroup => WaitKind::Taskgroup,
+            Construct::Barrier => WaitKind::Barrier,
+            construct if call.entry.role == Role::RunsTasks && construct.is_team_end() => WaitKind::Barrier,
+            _ => continue,
+        };
+        let wait = Wait::new(kind, task.descriptor, Origin::Stack);
+        of_tasks.insert(*id, Wait { location: call.line.clone(), call: Some(call.entry.construct), ..wait });
+    }
+    of_tasks
 }
 
 /// What the call tells of a wait that was read.

@@ -245,10 +245,23 @@ pub struct Recorded {
     pub taskgroups: Vec<Taskgroup>,
     /// Worksharing regions that members of teams are in, as far as the runtime records them.
     pub loops: Vec<Loop>,
+    /// Teams of leagues, which `teams` regions on the host make, by their initial threads.
+    pub leagues: Vec<LeagueTeam>,
     /// Sets of threads it keeps for its regions.
     pub pools: Vec<Pool>,
     /// Control variables of the process as a whole; those of tasks are with the threads.
     pub settings: Vec<Setting>,
+}
+
+/// A team of a league that is being executed.
+#[derive(Debug, Clone)]
+pub struct LeagueTeam {
+    /// Its initial thread (LWP).
+    pub lwp: i32,
+    /// Its number (`omp_get_team_num`).
+    pub number: Fact<u32>,
+    /// Teams of the league (`omp_get_num_teams`).
+    pub size: Fact<u32>,
 }
 
 impl RawSnapshot {

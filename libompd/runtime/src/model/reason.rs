@@ -79,7 +79,7 @@ reasons! {
         OneShareEach: "one-share-each", "each member has one share";
         LoneTeam: "lone-team", "a team of one thread does not wait";
         NoPosition: "no-position", "the runtime recorded no source position";
-        NoPositionCompiled: "no-position-compiled", "the compiler recorded no source position (build with -g)";
+        NoPositionCompiled: "no-position-compiled", "the compiler recorded no source position (clang does with -g, GCC does not)";
         RegionNotBegun: "region-not-begun", "the region has not begun";
         CallNotSeen: "call-not-seen", "the call that opened the region was not seen";
         StacksContradict: "stacks-contradict", "the stacks of its members contradict each other";

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use ompd_process::Addr;
 
-use super::{CodeRef, Fact, Reason, Site, SourceLine, TaskId, TaskgroupId, TeamId};
+use super::{CodeRef, Fact, Reason, Site, SourceLine, TaskId, TaskgroupId, TeamId, Wait};
 
 /// Kinds of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,6 +122,9 @@ pub struct Task {
     pub location: Fact<SourceLine>,
     /// Where it was generated, as an OMPT companion has recorded it.
     pub created: Option<Site>,
+    /// Its wait for tasks it has generated, or if it is suspended also that at a barrier. Its thread waits there, or executes other
+    /// tasks meanwhile.
+    pub wait: Option<Wait>,
     /// Thread (LWP) on whose stack it lies once it has been begun, where the stacks tell.
     pub stack: Option<i32>,
     /// What its `depend` clauses name, as far as the runtime still keeps it: both forget a task's list once it is over.
@@ -144,6 +147,7 @@ impl From<RawTask> for Task {
             function: raw.function.clone().map(CodeRef::new),
             location: raw.location.clone(),
             created: None,
+            wait: None,
             stack: None,
             dependences: dependences.map(|raw| Dependence { raw: raw.clone(), name: None }).collect(),
             raw,

@@ -69,6 +69,12 @@ impl WaitKind {
         }
     }
 
+    /// A task waits for others that it has generated.
+    pub fn is_for_tasks(self) -> bool {
+        use WaitKind::{Dependences, Taskgroup, Taskwait, TaskwaitOrTaskgroup};
+        matches!(self, Taskwait | Taskgroup | TaskwaitOrTaskgroup | Dependences)
+    }
+
     /// The thread state this wait amounts to; `None` where OMPT has no state for it, or it may be either of two.
     pub fn state(self) -> Option<State> {
         Some(match self {

@@ -2,18 +2,37 @@
 
 use ompd_stack::{Cache, End};
 
+/// Calls of the recursion: what is told of a stack this deep is cut.
+const DEEP: usize = 100_000;
+
 use crate::support::{Places, have, places, skip};
 
 #[test]
-fn of_a_deep_recursion_the_innermost_frames_are_told() {
+fn of_a_deep_recursion_both_ends_are_told() {
+    let program = Places::build(&["-O2", "-g", "-fno-optimize-sibling-calls"]);
+    let waiting = program.start(&["recursive", &DEEP.to_string()], 1);
+    let report = waiting.look().report(&Cache::default());
+    let logical = &report.logical[0];
+    assert_eq!((&logical.end, &logical.gap), (&End::Root, &None));
+    assert_eq!(logical.frames.last().and_then(|frame| frame.function.as_deref()), Some("main"));
+    let told = logical.frames.len() - 1;
+    assert!(told < DEEP / 10, "{told} frames");
+    let cut = |text: &str| text.strip_prefix('<')?.strip_suffix(" frames left out>")?.parse::<usize>().ok();
+    let cuts: Vec<usize> = logical.frames.iter().filter_map(|frame| cut(frame.function.as_deref()?)).collect();
+    assert_eq!(cuts.len(), 1, "{cuts:?}");
+    assert!((DEEP..DEEP + 100).contains(&(told + cuts[0])), "{told} frames and {cuts:?}");
+}
+
+#[test]
+fn of_a_deep_recursion_the_frames_repeat_themselves() {
     let program = Places::build(&["-O2", "-fno-optimize-sibling-calls"]);
-    let waiting = program.start(&["recursive", "100000"], 1);
+    let waiting = program.start(&["recursive", &DEEP.to_string()], 1);
     let ours = waiting.look().backtrace();
-    let End::TooMany(limit) = ours.end else { panic!("it ends: {}", ours.end) };
-    assert_eq!(ours.frames.len(), limit);
+    assert_eq!(ours.end, End::Root);
+    assert!(ours.frames.len() > DEEP);
     let frames = places(&ours);
-    // Recursion repeats itself: one return address, and as much stack each time.
-    let (first, last) = (100, frames.len() - 1);
+    // One return address, and as much stack each time.
+    let (first, last) = (100, DEEP - 100);
     let size = frames[first + 1].1 - frames[first].1;
     for pair in frames[first..last].windows(2) {
         assert_eq!((pair[1].0, pair[1].1 - pair[0].1), (pair[0].0, size));

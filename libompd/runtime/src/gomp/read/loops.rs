@@ -172,7 +172,7 @@ impl Context<'_> {
             members,
             shares: Vec::new(),
             ordered_turn: match ordered {
-                true => s.ordered_cur.fact(self.turn(&view, team)),
+                true => s.ordered_team_ids.fact(self.turn(&view, schedule, team)),
                 false if is_doacross => s.doacross.fact(Ok(None)),
                 false => Fact::unknown(Own::OrderedNotRecorded),
             },
@@ -224,13 +224,15 @@ impl Context<'_> {
         }
     }
 
-    /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`).
-    fn turn(&self, view: &StructData, team: &RawTeam) -> Result<Option<u32>, Reason> {
+    /// Whose turn it is: the first in the queue of those who have iterations (`gomp_ordered_first`, `gomp_ordered_next`). In a
+    /// static loop the turn goes round, and the first entry is all there is of the queue (`gomp_ordered_static_next`).
+    fn turn(&self, view: &StructData, schedule: LoopSchedule, team: &RawTeam) -> Result<Option<u32>, Reason> {
         let s = &self.gomp.structs.work_share;
-        if view.u32(&s.ordered_num_used)? == 0 {
-            return Ok(None);
-        }
-        let entry = u64::from(view.u32(&s.ordered_cur)?).saturating_mul(4);
+        let entry = match schedule {
+            LoopSchedule::Static => 0,
+            _ if view.u32(&s.ordered_num_used)? == 0 => return Ok(None),
+            _ => u64::from(view.u32(&s.ordered_cur)?).saturating_mul(4),
+        };
         let member = self.target.read_u32(view.ptr(&s.ordered_team_ids)?.offset(entry))?;
         match team.size.get() {
             Some(size) if member >= size => Err(Reason::from(Own::TurnOfNoMember { number: member })),

@@ -89,12 +89,35 @@ pub(super) fn snapshot(gomp: &Gomp, target: &dyn Target) -> (RawSnapshot, SelfCh
     let settings = context.settings();
     let Tasks { list: tasks, more: more_tasks, .. } = tasks;
     // GOMP_taskwait looks at the queue of children, and at that of the team for what has a higher priority.
-    let recorded =
-        Recorded { more_tasks, taskwait_runs_children_only: true, taskgroups, loops, pools: pools.listed, settings };
+    let recorded = Recorded {
+        more_tasks,
+        taskwait_runs_children_only: true,
+        taskgroups,
+        loops,
+        leagues: leagues(&context, &threads, &raw_threads),
+        pools: pools.listed,
+        settings,
+    };
     let instance = gomp.info.clone();
     let Notes { issues, check } = notes;
     let (threads, teams, locks) = (raw_threads, raw_teams, waits.locks);
     (RawSnapshot { instance, threads, teams, tasks, locks, recorded, issues }, check)
+}
+
+/// Teams of leagues: `GOMP_teams_reg` executes them one after the other, on the thread that met the `teams` construct. A
+/// league of one looks like none.
+fn leagues(context: &Context<'_>, threads: &[GompThread], raw: &[RawThread]) -> Vec<LeagueTeam> {
+    let s = &context.gomp.structs.thread;
+    let initial = threads.iter().zip(raw).filter(|(_, raw)| raw.role.get() == Some(Role::Initial));
+    let league = |(thread, _): (&GompThread, &RawThread)| {
+        let others = thread.view.u32(&s.num_teams).ok().filter(|others| *others > 0)?;
+        Some(LeagueTeam {
+            lwp: thread.lwp,
+            number: s.team_num.fact(thread.view.u32(&s.team_num)),
+            size: s.num_teams.fact(Ok(others.saturating_add(1))),
+        })
+    };
+    initial.filter_map(league).collect()
 }
 
 impl<'a> Context<'a> {

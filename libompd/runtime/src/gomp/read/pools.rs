@@ -9,12 +9,15 @@ use super::{Context, Notes};
 use crate::bind::StructData;
 use crate::gomp::reason::Own;
 use crate::model::*;
+use crate::owner::CodeOwner;
 
 /// The pools that threads name.
 #[derive(Default)]
 pub(super) struct Pools {
     pub(super) views: BTreeMap<Addr, StructData>,
     pub(super) listed: Vec<Pool>,
+    /// Workers that a fork left behind, and whose memory another thread has now.
+    lost: HashSet<Addr>,
 }
 
 /// An idle pool worker keeps its last team: `gomp_team_end` moves that team to `pool->last_team`, and only the
@@ -31,6 +34,7 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
             Err(why) => notes.issue(format!("thread pool {addr}"), why),
         }
     }
+    drop_memory_of_lost_workers(context, &mut threads, &mut pools);
     let by_addr: HashMap<Addr, i32> = threads.iter().map(|t| (t.addr, t.lwp)).collect();
     let mut workers: HashSet<Addr> = HashSet::new();
     let mut last_teams: HashMap<Addr, Addr> = HashMap::new();
@@ -40,7 +44,7 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
         match if teamless { members(context, view) } else { Ok(Vec::new()) } {
             Ok(entries) if !context.reach.is_whole() => workers.extend(entries.into_iter().skip(1)),
             Ok(entries) => {
-                let lwps = lwps(context, *addr, &entries, &by_addr);
+                let lwps = lwps(context, *addr, &entries, &by_addr, &pools.lost);
                 if !entries.is_empty() {
                     // In the child of a fork they may all be gone: threads of nested teams are in no pool's array.
                     let known = !lwps.is_empty() || !context.knows_all_threads();
@@ -78,6 +82,36 @@ pub(super) fn read(context: &Context<'_>, mut threads: Vec<GompThread>, notes: &
     (threads, pools)
 }
 
+/// In the child of a fork the C library gives the memory of lost workers to new threads, zeroed. `gomp_team_start` then writes
+/// team and number of the lost worker into it. A thread that `gomp_thread_start` began names its pool before it calls anything.
+/// So a thread with the place of a worker, but no pool, and outside the runtime's code, is none of its threads.
+fn drop_memory_of_lost_workers(context: &Context<'_>, threads: &mut Vec<GompThread>, pools: &mut Pools) {
+    if !context.knows_all_threads() {
+        return;
+    }
+    let outside = |thread: &GompThread| {
+        let registers = thread.registers.as_ref();
+        registers.is_ok_and(|r| context.gomp.owner(context.target, r.pc) == CodeOwner::Other)
+    };
+    let stray = |t: &&GompThread| matches!(t.pool, Ok(Addr::NULL)) && !t.team.is_null() && outside(t);
+    let strays: HashMap<Addr, (Addr, u32)> =
+        threads.iter().filter(stray).map(|t| (t.addr, (t.team, t.team_id))).collect();
+    if strays.is_empty() {
+        return;
+    }
+    let teams: HashMap<Addr, Addr> = threads.iter().map(|t| (t.addr, t.team)).collect();
+    for view in pools.views.values() {
+        // What could not be read is told below.
+        let entries = members(context, view).unwrap_or_default();
+        let Some(team) = entries.first().and_then(|primary| teams.get(primary)) else { continue };
+        let lost = entries.iter().enumerate().skip(1).filter(|(number, worker)| {
+            strays.get(worker).is_some_and(|(of, id)| of == team && *id as usize == *number)
+        });
+        pools.lost.extend(lost.map(|(_, worker)| *worker));
+    }
+    threads.retain(|thread| !pools.lost.contains(&thread.addr));
+}
+
 /// The threads of a pool, its initial thread first.
 fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason> {
     let s = &context.gomp.structs.pool;
@@ -88,8 +122,17 @@ fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason
 /// LWPs of a pool's threads. `gomp_team_start` counts new threads before they have entered themselves
 /// (`gomp_thread_start`): until then their entries are what the array held before, at worst the address of a thread
 /// that has ended. A thread that a fork left behind still names the pool as its own, one that ended does not.
-fn lwps(context: &Context<'_>, pool: Addr, entries: &[Addr], living: &HashMap<Addr, i32>) -> Vec<Option<i32>> {
+fn lwps(
+    context: &Context<'_>,
+    pool: Addr,
+    entries: &[Addr],
+    living: &HashMap<Addr, i32>,
+    lost: &HashSet<Addr>,
+) -> Vec<Option<i32>> {
     let left_behind = |thread: Addr| {
+        if lost.contains(&thread) {
+            return true;
+        }
         let own = context.gomp.structs.thread.thread_pool.offset().map(|at| context.target.read_ptr(thread.offset(at)));
         context.knows_all_threads() && matches!(own, Ok(Ok(own)) if own == pool)
     };

@@ -257,6 +257,15 @@ impl Context<'_> {
     /// Those that a task has itself, whether or not it is executed.
     fn icvs_in(&self, task: &StructData) -> Icvs {
         let s = &self.kmp.structs;
+        // A task with `detach` becomes a proxy when its body is over. Others are made as one, without `copy_icvs`.
+        let is_proxy = || -> Result<bool, Reason> {
+            let flags = task.within(&s.taskdata.flags, 0, s.flags.size)?;
+            let flag = |bit: &Slot| flags.uint(bit).map(|bit| bit != 0);
+            Ok(flag(&s.flags.tasktype)? && flag(&s.flags.proxy)? && !flag(&s.flags.detachable)?)
+        };
+        if is_proxy() == Ok(true) {
+            return Icvs::unknown(Own::ProxyWithoutSettings);
+        }
         let view = match task.within(&s.taskdata.icvs, 0, s.icvs.size) {
             Ok(view) => view,
             Err(why) => return Icvs::unknown(why),

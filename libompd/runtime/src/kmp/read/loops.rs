@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use ompd_process::Addr;
+use ompd_process::{Addr, TargetExt};
 
-use super::super::schema::Structs;
+use super::super::schema::{CANCEL, Structs};
 use super::doacross::Nests;
 use super::teams::Teams;
 use super::{Context, Notes};
@@ -95,11 +95,16 @@ struct LoopReader<'a> {
     context: &'a Context<'a>,
     notes: &'a mut Notes,
     loops: Vec<Loop>,
+    /// Cancellation is enabled, or whether it is could not be read. Members of a cancelled loop leave it without a trace: what
+    /// `__kmp_dispatch_init` has set stays until the next loop.
+    may_be_cancelled: bool,
 }
 
 /// The loops that members of teams are in.
 pub(super) fn read(context: &Context<'_>, teams: &Teams, notes: &mut Notes) -> Vec<Loop> {
-    let mut reader = LoopReader { context, notes, loops: Vec::new() };
+    let cancels = context.global(CANCEL).and_then(|at| Ok(context.target.read_u32(at)?));
+    let may_be_cancelled = !matches!(cancels, Ok(0));
+    let mut reader = LoopReader { context, notes, loops: Vec::new(), may_be_cancelled };
     let mut told = false;
     for (addr, team) in &teams.found {
         let Some(id) = teams.innermost(*addr) else { continue };
@@ -181,7 +186,10 @@ impl LoopReader<'_> {
         let numbers: Vec<u32> = members.iter().map(|part| part.member).collect();
         let of_sections = |why: &Reason| Loop {
             team,
-            kind: s.disp.pr_current.fact(Ok(LoopKind::Sections)),
+            kind: match self.may_be_cancelled {
+                true => Fact::unknown(Own::MayBeCancelled),
+                false => s.disp.pr_current.fact(Ok(LoopKind::Sections)),
+            },
             schedule: s.disp.pr_current.fact(Ok(LoopSchedule::Dynamic)),
             chunk: s.disp.pr_current.fact(Ok(1)),
             iterations: Fact::unknown(why),
@@ -255,10 +263,14 @@ impl LoopReader<'_> {
         };
         // GCC's `sections` are a loop of this kind.
         let may_be_sections = how == LoopSchedule::Dynamic && chunk == 1 && step == 1 && lb == 1 && !ordered;
-        let kind = if may_be_sections { LoopKind::LoopOrSections } else { LoopKind::Loop };
+        let kind = match (self.may_be_cancelled, may_be_sections) {
+            (true, _) => Fact::unknown(Own::MayBeCancelled),
+            (false, true) => p.schedule.fact(Ok(LoopKind::LoopOrSections)),
+            (false, false) => p.schedule.fact(Ok(LoopKind::Loop)),
+        };
         Ok(Loop {
             team,
-            kind: p.schedule.fact(Ok(kind)),
+            kind,
             schedule: p.schedule.fact(Ok(how)),
             chunk: if chunked { f.chunk.fact(Ok(chunk)) } else { Fact::unknown(Common::OneShareEach) },
             iterations: f.tc.fact(Ok(total)),

@@ -19,6 +19,7 @@ mod focus;
 mod groups;
 mod icvs;
 mod idle;
+mod leagues;
 mod locks;
 mod loops;
 mod queues;
@@ -114,7 +115,9 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     let pool = Pool { threads: threads.list.iter().map(|t| t.lwp).collect() };
     let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
     let Tasks { list: tasks, more: more_tasks, groups: taskgroups, .. } = tasks;
-    let recorded = Recorded { more_tasks, taskwait_runs_children_only: false, taskgroups, loops, pools, settings };
+    let leagues = leagues::read(&context, &threads, &teams);
+    let recorded =
+        Recorded { more_tasks, taskwait_runs_children_only: false, taskgroups, loops, leagues, pools, settings };
     let Notes { issues, check, .. } = notes;
     let (instance, threads, teams, locks) = (kmp.info.clone(), raw_threads, raw_teams, waits.locks);
     (RawSnapshot { instance, threads, teams, tasks, locks, recorded, issues }, check)

@@ -32,7 +32,9 @@ impl TaskReader<'_> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
         let (array, members) = (task_team.ptr(&s.task_team.threads_data)?, task_team.count(&s.task_team.nproc)?);
-        if array.is_null() {
+        // The array comes with the first task (`__kmp_realloc_task_threads_data`). Until then it may be that of an earlier, smaller
+        // team.
+        if array.is_null() || !task_team.flag(&s.task_team.found_tasks)? {
             return Ok(());
         }
         if u64::from(members) > limits::TEAM_SIZE {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ompd_process::Addr;
+use ompd_process::{Addr, TargetExt};
 
 use super::teams::Teams;
 use super::threads::Threads;
@@ -160,10 +160,11 @@ impl TaskReader<'_> {
             Err(why) => why.into(),
         };
         // A team of one thread executes tasks at once, and does not count them (`__kmp_track_children_task`).
-        let unfinished_children = match bit(&s.flags.team_serial) {
-            Ok(true) => Fact::unknown(Own::ChildrenNotCounted),
-            Ok(false) => s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children)),
-            Err(why) => why.into(),
+        let unfinished_children = match (bit(&s.flags.team_serial), bit(&s.flags.tasking_ser)) {
+            (Ok(true), _) => Fact::unknown(Own::ChildrenNotCounted),
+            (_, Ok(true)) => Fact::unknown(Own::ChildrenExecutedAtOnce),
+            (Ok(false), Ok(false)) => s.taskdata.incomplete_children.fact(view.count(&s.taskdata.incomplete_children)),
+            (Err(why), _) | (_, Err(why)) => why.into(),
         };
         let id = TaskId(self.found.list.len());
         let task = RawTask {
@@ -182,7 +183,11 @@ impl TaskReader<'_> {
                 Err(why) => why.into(),
             },
             unfinished_children,
-            tool_data: s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
+            // `__kmp_task_alloc` leaves it to the tool; of implicit tasks the memory is zero.
+            tool_data: match explicit && !self.threads.have_tool_data(self.context) {
+                true => Fact::unknown(Own::NoTool),
+                false => s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
+            },
             ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
             ..RawTask::unknown(addr, Common::NotRead)
         };
@@ -191,6 +196,26 @@ impl TaskReader<'_> {
         self.found.list[id.0].location = self.context.line_in(&view, &s.taskdata.ident);
         self.found.views.push(view);
         Ok(id)
+    }
+
+    /// The generating task; NULL for an initial task. The implicit tasks of a team have one, and only that of number 0 is told
+    /// of it by each region; the others are told as they join the team, and keep that when a hot team is used again
+    /// (`__kmp_push_current_task_to_thread`).
+    pub(super) fn parent_of(&self, task: &StructData) -> Result<Addr, Reason> {
+        let s = &self.context.kmp.structs;
+        let own = task.ptr(&s.taskdata.parent)?;
+        if own.is_null() || self.flag(task, &s.flags.tasktype)? {
+            return Ok(own);
+        }
+        let team = task.ptr(&s.taskdata.team)?;
+        let first = match self.teams.found.get(&team) {
+            Some(team) => team.ptr(&s.team.implicit_tasks)?,
+            None => self.context.team(team)?.ptr(&s.team.implicit_tasks)?,
+        };
+        match first == task.addr() {
+            true => Ok(own),
+            false => Ok(self.context.target.read_ptr(first.offset(s.taskdata.parent.offset()?))?),
+        }
     }
 
     /// What is noted for OMPT tools: nothing unless there is one.
@@ -236,7 +261,7 @@ impl TaskReader<'_> {
         let slot = self.context.kmp.structs.taskdata.parent;
         let mut child = task;
         for _ in 0..limits::TASK_DEPTH {
-            let parent = match self.found.views[child.0].ptr(&slot) {
+            let parent = match self.parent_of(&self.found.views[child.0]) {
                 Ok(parent) if parent.is_null() => {
                     self.found.list[child.0].generating = slot.fact(Ok(None));
                     return;

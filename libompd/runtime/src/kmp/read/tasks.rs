@@ -132,7 +132,7 @@ impl TaskReader<'_> {
                 self.found.list[child.0].generating = Fact::unknown(NOT_LOOKED_FOR);
                 return Ok(());
             }
-            let parent = self.found.views[child.0].ptr(&slot)?;
+            let parent = self.parent_of(&self.found.views[child.0])?;
             if parent.is_null() {
                 self.found.list[child.0].generating = slot.fact(Ok(None));
                 return Ok(());

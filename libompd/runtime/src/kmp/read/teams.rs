@@ -258,7 +258,8 @@ impl Context<'_> {
             return StructData::read(self.target, addr, s.size);
         }
         let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
-        let pointers = [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar];
+        let pointers =
+            [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar, &s.implicit_tasks];
         let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).chain([&s.parallel_tool_data]).collect();
         StructData::read_to(self.target, addr, s.size, &fields)
     }

@@ -44,6 +44,12 @@ pub(super) struct Threads {
 }
 
 impl Threads {
+    /// An OMPT tool has filed something with a thread: so there is one.
+    pub(super) fn have_tool_data(&self, context: &Context<'_>) -> bool {
+        let slot = &context.kmp.structs.info.thread_tool_data;
+        self.list.iter().any(|thread| thread.view.uint(slot).is_ok_and(|data| data != 0))
+    }
+
     /// A thread by its number plus one, as locks name their owners. One that is not found has ended only if all were.
     pub(super) fn owner(&self, number: u64) -> Result<Owner, Reason> {
         let gtid = number.wrapping_sub(1);
