@@ -232,9 +232,8 @@ impl Space {
 
     /// True for an instruction of OMPD's own symbols, through which a runtime passes.
     fn is_at_own(&self, pc: Addr) -> bool {
-        let owns =
-            |runtime: &Box<dyn Runtime>| runtime.own_symbols(&self.target).is_some_and(|own| own.at(pc).is_some());
-        self.runtimes.iter().any(owns)
+        let mut symbols = self.runtimes.iter().filter_map(|runtime| runtime.own_symbols(&self.target));
+        symbols.any(|own| own.at(pc).is_some())
     }
 
     pub(crate) fn read(&mut self) {

@@ -148,8 +148,8 @@ impl Space {
     /// True if a thread may be at one of OMPD's own symbols, of which nobody has said so: where the debugger tells its program counter,
     /// it is; else a call that leads there has left its return address on the thread's stack. `up_to_date`: the process was read in this moment.
     pub(crate) fn may_be_at_own(&mut self, thread: ThreadKey, up_to_date: bool) -> bool {
-        let of = |runtime: &&Box<dyn Runtime>| runtime.info().base == thread.runtime;
-        let Some((runtime, lwp)) = self.runtimes.iter().find(of).zip(thread.lwp) else { return false };
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == thread.runtime);
+        let Some((runtime, lwp)) = runtime.zip(thread.lwp) else { return false };
         let Some(own) = runtime.own_symbols(&self.target) else { return false };
         if self.stops.told.contains_key(&thread) {
             return false;

@@ -294,14 +294,19 @@ mod tests {
         let data = |number, bytes| Some(DeviceOperationKind::Data { number, bytes });
         assert_eq!(told(Some((1, 0)), None), "in target on device 0 (app.c:12)");
         assert_eq!(told(Some((9, 2)), None), "in target nowait on device 2 (app.c:12)");
-        assert_eq!(told(Some((2, -1)), data(1, Some(8))), "in target enter data on device -1 (app.c:12), alloc of 8 bytes");
+        assert_eq!(
+            told(Some((2, -1)), data(1, Some(8))),
+            "in target enter data on device -1 (app.c:12), alloc of 8 bytes"
+        );
         let kernel = Some(DeviceOperationKind::Submit { teams: 4 });
         assert_eq!(told(Some((1, 0)), kernel), "in target on device 0 (app.c:12), kernel of 4 teams");
         assert_eq!(told(None, data(2, None)), "transfer to device of 4 GiB or more (app.c:12)");
         // Numbers that are not known.
-        assert_eq!(told(Some((99, 0)), data(98, Some(0))), "in kind 99 on device 0 (app.c:12), operation 98 of 0 bytes");
+        assert_eq!(
+            told(Some((99, 0)), data(98, Some(0))),
+            "in kind 99 on device 0 (app.c:12), operation 98 of 0 bytes"
+        );
     }
-
 
     #[test]
     fn numbers_are_folded() {

@@ -21,8 +21,7 @@ pub struct OnDevice {
 /// A construct that is executed on a device.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct DeviceConstruct {
-    /// Name in `ompt_target_t`, without what all have in front: `target`, `enter_data`, `exit_data`, `update`, with `_nowait` for
-    /// tasks.
+    /// Name in `ompt_target_t`: `target`, `enter_data`, `exit_data`, `update`; of tasks `nowait`, `enter_data_nowait` and so on.
     pub kind: String,
     /// Number of the device.
     pub device: i32,
