@@ -26,3 +26,11 @@ fn a_region_of_synchronisation_is_no_operation_on_a_device() {
     let found = unfinished(&[target, copies, event(2, 16, END)], 3);
     assert_eq!(found, Unfinished { construct: Some(target), operation: Some(copies) });
 }
+
+#[test]
+fn operations_that_have_ended_within_another_leave_that_open() {
+    let target = event(0, 33, BEGIN);
+    let outer = event(1, 34, BEGIN);
+    let found = unfinished(&[target, outer, event(2, 34, BEGIN), event(3, 34, END)], 4);
+    assert_eq!(found, Unfinished { construct: Some(target), operation: Some(outer) });
+}
