@@ -76,6 +76,8 @@ fn the_runtimes_name_is_read_to_its_last_byte() {
     for word in &mut named.0[first..first + RUNTIME_NAME / 8] {
         *word = u64::from_le_bytes(*b"LLVM OMP");
     }
+    // What lies behind is no part of it.
+    named.0[first + RUNTIME_NAME / 8] = 0x2121;
     let opened = Block::open(&named, AT).expect("a block");
     assert_eq!(opened.runtime, "LLVM OMP".repeat(RUNTIME_NAME / 8));
 }
