@@ -2,7 +2,10 @@
 
 use std::mem::offset_of;
 
-use ompt_record::block::{DEVICE_RING, Header, MAGIC, RUNTIME_NAME, Ring, RingState, Shape, State, VERSION};
+use ompt_record::block::{
+    Creation, CreationValues, DEVICE_RING, Header, Held, MAGIC, RUNTIME_NAME, Ring, RingState, Shape, State, VERSION,
+    in_ring,
+};
 use ompt_record::read::{Block, Memory};
 
 const AT: u64 = 0x7000_0000;
@@ -109,4 +112,34 @@ fn rings_of_threads_are_those_that_are_used_or_ended() {
     block.0.truncate(usize::try_from(shape().ring_at(2) / 8).expect("it is small") + 1);
     let (rings, unreadable) = opened.rings(&block);
     assert_eq!((rings.len(), unreadable), (1, 2));
+}
+
+#[test]
+fn what_is_remembered_of_tasks_regions_and_locks_is_found_by_its_number() {
+    let mut block = with(offset_of!(Header, rings_used), 2);
+    block.0[offset_of!(Header, epoch) / 8] = 7;
+    let word = |at: u64| usize::try_from(at / 8).expect("it is small");
+    let size = size_of::<Creation>() as u64;
+    block.0[word(shape().regions_at() + 5 * size) + offset_of!(Creation, id) / 8] = 64 + 5;
+    block.0[word(shape().tasks_at() + 6 * size) + offset_of!(Creation, id) / 8] = 128 + 6;
+    let ring = word(shape().ring_at(1));
+    block.0[ring + offset_of!(Ring, state) / 8] = RingState::Used as u64;
+    let held = ring + word(in_ring::HELD_AT);
+    for (index, (wait_id, epoch)) in [(0, 7), (0x10, 6), (0x20, 7)].into_iter().enumerate() {
+        let at = held + index * size_of::<Held>() / 8;
+        block.0[at + offset_of!(Held, wait_id) / 8] = wait_id;
+        block.0[at + offset_of!(Held, epoch) / 8] = epoch;
+    }
+    let opened = Block::open(&block, AT).expect("a block");
+    let id = |found: Result<Option<CreationValues>, ()>| found.expect("it can be read").map(|found| found.id);
+    assert_eq!([69, 5, 70, 0].map(|of| id(opened.region(&block, of))), [Some(69), None, None, None]);
+    assert_eq!([134, 6, 70, 0].map(|of| id(opened.task(&block, of))), [Some(134), None, None, None]);
+    let ring = *opened.rings(&block).0.iter().find(|ring| ring.index == 1).expect("the ring");
+    let locks = |opened: &Block| {
+        opened.held(&block, ring).expect("it can be read").iter().map(|h| h.wait_id).collect::<Vec<_>>()
+    };
+    assert_eq!(locks(&opened), [0x20]);
+    let mut paused = opened.clone();
+    paused.header.state = State::Paused as u64;
+    assert!(locks(&paused).is_empty());
 }
