@@ -95,7 +95,7 @@ impl<'a> Answers<'a> {
                 _ => {
                     let known =
                         self.hints.get(&runtime).and_then(|hints| hints.known(descriptor)).ok_or(Rc::UNAVAILABLE)?;
-                    let native = NativeThread { lwp: known.lwp, pthread: known.pthread };
+                    let native = NativeThread { lwp: known.lwp, pthread: known.pthread, own_stack: false };
                     Some(self.target.is_alive(native).then_some(known.lwp).ok_or(Rc::UNAVAILABLE)?)
                 }
             },
@@ -323,26 +323,34 @@ impl<'a> Answers<'a> {
 impl Answers<'_> {
     /// The region of a thread that is at a place where it is not as it is read otherwise.
     pub(crate) fn region_at_stop(self, thread: ThreadKey) -> Option<Result<TeamId, Rc>> {
-        match self.stops.at.get(&thread)? {
-            (_, Ok(holds)) => holds.region.map(Ok),
-            (_, Err(_)) => Some(Err(Rc::UNAVAILABLE)),
+        match (self.stops.at.get(&thread), self.stops.own.get(&thread)) {
+            (Some((_, Ok(holds))), _) => holds.region.map(Ok),
+            (Some((_, Err(_))), _) => Some(Err(Rc::UNAVAILABLE)),
+            (None, own) => own?.region.clone().map(|region| region.map_err(|_| Rc::UNAVAILABLE)),
         }
     }
 
-    /// Why the facts at a thread's stop point are unknown.
-    pub(crate) fn trouble_at_stop(self, thread: ThreadKey) -> Option<String> {
-        self.stops.at.get(&thread)?.1.as_ref().err().cloned()
+    /// Why the region of a thread at a place to stop at is unknown.
+    pub(crate) fn region_trouble(self, thread: ThreadKey) -> Option<String> {
+        match (self.stops.at.get(&thread), self.stops.own.get(&thread)) {
+            (Some((_, holds)), _) => holds.as_ref().err().cloned(),
+            (None, own) => own?.region.clone()?.err(),
+        }
+    }
+
+    /// The task of a thread at a place where it is not as it is read otherwise; the reason if it is unknown.
+    pub(crate) fn task_at_stop(self, thread: ThreadKey) -> Option<Result<TaskId, String>> {
+        match (self.stops.at.get(&thread), self.stops.own.get(&thread)) {
+            (Some((_, Ok(holds))), _) => holds.task.clone(),
+            (Some((_, Err(why))), _) => Some(Err(why.clone())),
+            (None, own) => own?.task.clone(),
+        }
     }
 
     /// The task a thread executes. At the begin and end of a region that is the one which met the construct.
     pub(crate) fn current_task(self, key: ThreadKey) -> Answer<TaskKey> {
         let (reading, thread) = self.thread(key)?;
-        let at_stop = match self.stops.at.get(&key) {
-            Some((_, Ok(holds))) => holds.task.clone(),
-            Some((_, Err(_))) => Some(Err(String::new())),
-            None => None,
-        };
-        let id: Option<TaskId> = match at_stop {
+        let id: Option<TaskId> = match self.task_at_stop(key) {
             Some(task) => task.ok(),
             None => thread.task.get(),
         };

@@ -1,7 +1,8 @@
 //! Which threads are at places to stop at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ompd_runtime::model::{TaskId, TeamId};
 use ompd_runtime::stops::{AtStop, StopPoint};
 
 use crate::keys::{RuntimeKey, ThreadKey};
@@ -18,11 +19,54 @@ pub(crate) struct AtStops {
     pub(crate) told: BTreeMap<ThreadKey, (PointId, Vec<u64>)>,
     /// Threads that are at one, with what holds there, since `Space::read`.
     pub(crate) at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
+    /// Threads at OMPD's own symbols of which nobody has said so, or that may be there, with what differs from memory.
+    pub(crate) own: BTreeMap<ThreadKey, Differs>,
+    /// Threads whose program counters, asked for as expressions, were at such a symbol.
+    pub(crate) asked: BTreeSet<i32>,
+    /// Threads without registers whose stacks were searched in this moment: the calls that may have led them to such a symbol, by
+    /// their indices; or why that is not known.
+    pub(crate) searched: BTreeMap<ThreadKey, Result<Vec<usize>, String>>,
+}
+
+/// What holds of a thread at one of OMPD's own symbols and is not as memory shows it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Differs {
+    /// Its region; the reason if it is not known.
+    pub(crate) region: Option<Result<TeamId, String>>,
+    /// Its task, likewise.
+    pub(crate) task: Option<Result<TaskId, String>>,
+}
+
+impl Differs {
+    /// Neither is known.
+    pub(crate) fn unknown(why: &str) -> Differs {
+        Differs { region: Some(Err(why.to_owned())), task: Some(Err(why.to_owned())) }
+    }
+
+    /// At a hit that does not count, nothing begins or ends: what a debugger would take for that is not known.
+    pub(crate) fn of(holds: Result<AtStop, String>) -> Differs {
+        match holds {
+            Ok(AtStop { not_counted: Some(why), .. }) | Err(why) => Differs::unknown(&why),
+            Ok(holds) => Differs { region: holds.region.map(Ok), task: holds.task },
+        }
+    }
 }
 
 impl AtStops {
+    /// What was found of a moment that is over.
+    pub(crate) fn forget_moment(&mut self) {
+        self.at.clear();
+        self.own.clear();
+        self.searched.clear();
+    }
+
+    /// True if the thread was found at a place to stop at, or where it may be at one.
+    pub(crate) fn has(&self, thread: ThreadKey) -> bool {
+        self.at.contains_key(&thread) || self.own.contains_key(&thread)
+    }
+
     /// True if threads may be at places that matter. For a thread at such a place all threads are read.
     pub(crate) fn matter(&self) -> bool {
-        !self.given.is_empty() || !self.told.is_empty()
+        !self.given.is_empty() || !self.told.is_empty() || !self.asked.is_empty()
     }
 }

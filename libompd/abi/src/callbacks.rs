@@ -182,20 +182,32 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 impl Asked {
+    /// The value of a register by a debugger that takes expressions for names of symbols.
+    fn value(&self, thread: *mut ThreadContext, register: &str) -> Option<u64> {
+        self.ask(&format!("*(char *)${register}"), thread).map(|address| address.address)
+    }
+
+    /// The program counter in this way. That it is one, and not a symbol that was not found, shows whether the debugger takes
+    /// expressions at all; one that does not is not asked again.
+    fn expression(&self, thread: *mut ThreadContext, program_counter: &str) -> Option<Addr> {
+        if self.no_expressions.get() || program_counter.is_empty() {
+            return None;
+        }
+        let found = self.value(thread, program_counter).filter(|pc| *pc != 0 && *pc != u64::MAX);
+        self.no_expressions.set(found.is_none());
+        found.map(Addr)
+    }
+
     /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins
     /// of gdb do: the address of what a register points to is the register. Others know no symbol of such a name.
     fn evaluated(&self, thread: *mut ThreadContext, arch: Arch) -> Option<Registers> {
         let facts = arch.machine.facts()?;
         let names = facts.kernel_set.names;
-        if names.is_empty() || self.no_expressions.get() {
+        if names.is_empty() {
             return None;
         }
-        let value = |name: &str| self.ask(&format!("*(char *)${name}"), thread).map(|address| address.address);
-        // That it is one and not a symbol that was not found shows by the first.
-        let Some(pc) = value(facts.kernel_set.program_counter).filter(|pc| *pc != 0 && *pc != u64::MAX) else {
-            self.no_expressions.set(true);
-            return None;
-        };
+        let value = |name: &str| self.value(thread, name);
+        let pc = self.expression(thread, facts.kernel_set.program_counter)?.0;
         let mut set = vec![0u8; Registers::kernel_bytes(arch)?];
         for (part, name) in set.chunks_exact_mut(8).zip(names).filter(|(_, name)| !name.is_empty()) {
             let register = if *name == facts.kernel_set.program_counter { pc } else { value(name)? };
@@ -236,6 +248,11 @@ impl Debugger for Asked {
         let read = self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf);
         read.map_err(|_| format!("the debugger has no registers of thread {}", native.lwp))?;
         Registers::of_kernel(arch, &buf).ok_or_else(|| "registers of this machine are not decoded".to_owned())
+    }
+
+    fn program_counter(&self, native: NativeThread, arch: Arch) -> Option<Addr> {
+        let name = arch.machine.facts()?.kernel_set.program_counter;
+        self.expression(self.thread(native)?, name)
     }
 
     fn read_all(&self, pieces: &[(Addr, usize)]) -> Option<Vec<Option<Vec<u8>>>> {

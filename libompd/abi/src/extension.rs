@@ -374,7 +374,12 @@ fn origin_of(
         Handle::Thread(_, key) => {
             let (reading, thread) = answers.thread(key)?;
             let state = thread.state(reading.teams);
-            if let Some(why) = answers.trouble_at_stop(key).filter(|_| is(Item::ThreadRegion) || is(Item::ThreadTask)) {
+            let trouble = match () {
+                () if is(Item::ThreadRegion) => answers.region_trouble(key),
+                () if is(Item::ThreadTask) => answers.task_at_stop(key).and_then(Result::err),
+                () => None,
+            };
+            if let Some(why) = trouble {
                 return Ok(Err(why));
             }
             match () {

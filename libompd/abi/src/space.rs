@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held};
-use ompd_process::{Debugged, Debugger, NativeThread, OpenOptions, Target};
+use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::icvs::of_tasks;
@@ -151,8 +151,21 @@ impl Space {
         aspect: Aspect,
         answer: impl Fn(Answers<'_>) -> Answer<T>,
     ) -> Result<T, Rc> {
-        if !self.is_up_to_date() {
+        let up_to_date = self.is_up_to_date();
+        if !up_to_date {
             self.now.seen = Seen::Nothing;
+        }
+        if let (Subject::Thread(thread), Aspect::Itself | Aspect::Task) = (subject, aspect)
+            && !self.stops.has(thread)
+            && self.may_be_at_own(thread, up_to_date)
+        {
+            if up_to_date {
+                self.ask_at_own();
+                self.read();
+            } else {
+                self.look_at_all();
+            }
+        } else if !up_to_date {
             self.moment.single_looks += 1;
             if let Some((runtime, excerpt)) = self.excerpt(subject, aspect) {
                 self.earlier.hints.entry(runtime).or_default().learn(&excerpt);
@@ -191,6 +204,7 @@ impl Space {
         let same = self.moment.continues(self.target.debugger().stop());
         if !same {
             self.target.forget();
+            self.stops.forget_moment();
         }
         same && matches!(self.now.seen, Seen::Whole(_))
     }
@@ -200,7 +214,26 @@ impl Space {
             self.target.debugger().forget_symbols();
             self.runtimes = discover(&self.target, &[]);
         }
+        self.ask_at_own();
         self.read();
+    }
+
+    /// Asks for the registers of threads that were at OMPD's own symbols, where they are not offered.
+    fn ask_at_own(&mut self) {
+        for lwp in std::mem::take(&mut self.stops.asked) {
+            self.target.ask_registers(lwp);
+            let here = self.target.threads().iter().find(|thread| thread.lwp == lwp);
+            let pc = here.and_then(|thread| thread.registers.as_ref().ok()).map(|registers| registers.pc);
+            if pc.is_some_and(|pc| self.is_at_own(pc)) {
+                self.stops.asked.insert(lwp);
+            }
+        }
+    }
+
+    /// True for an instruction of OMPD's own symbols, through which a runtime passes.
+    fn is_at_own(&self, pc: Addr) -> bool {
+        let mut symbols = self.runtimes.iter().filter_map(|runtime| runtime.own_symbols(&self.target));
+        symbols.any(|own| own.at(pc).is_some())
     }
 
     pub(crate) fn read(&mut self) {
@@ -265,7 +298,10 @@ impl Space {
             native.is_some_and(|native| self.target.is_alive(*native))
         };
         let focus = start.focus(aspect, hints, &alive)?;
-        if self.stops.matter() && !self.is_at_no_stop(focus.threads.first()?.lwp) {
+        let offers = self.target.debugger().offers_registers();
+        let matter =
+            self.stops.matter() || offers && self.runtimes.iter().any(|of| of.own_symbols(&self.target).is_some());
+        if matter && !self.is_at_no_stop(focus.threads.first()?.lwp) {
             return None;
         }
         Some((base, runtime.excerpt(&self.target, &focus)?))
@@ -277,7 +313,8 @@ impl Space {
         let native =
             self.target.natives().iter().find(|native| native.lwp == lwp).filter(|_| debugger.offers_registers());
         let registers = native.and_then(|native| debugger.registers(*native, self.target.arch()).ok());
-        registers.is_some_and(|registers| self.stops.given.iter().all(|(_, point)| point.addr != registers.pc))
+        let pc = registers.map(|registers| registers.pc);
+        pc.is_some_and(|pc| self.stops.given.iter().all(|(_, point)| point.addr != pc) && !self.is_at_own(pc))
     }
 
     /// A control variable of the process as a whole.

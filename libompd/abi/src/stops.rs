@@ -1,11 +1,14 @@
 //! Threads at places to stop at: what holds there is not what is read otherwise.
 
-use ompd_process::Target;
+use std::collections::HashMap;
+
+use ompd_process::{Debugger as _, Target};
+use ompd_runtime::Runtime;
 use ompd_runtime::merge::with_stop;
 use ompd_runtime::model::{Fact, RawSnapshot};
 use ompd_runtime::stops::{self, AtStop, StopPoint};
 
-use crate::at_stops::PointId;
+use crate::at_stops::{Differs, PointId};
 use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
 use crate::space::Space;
 use crate::types::Rc;
@@ -81,9 +84,7 @@ impl Space {
     /// Finds the threads that are at places to stop at: the snapshots of the runtimes, with what is only known there.
     pub(crate) fn find_stops(&mut self, snapshots: Vec<RawSnapshot>) -> Vec<RawSnapshot> {
         self.stops.at.clear();
-        if self.stops.given.is_empty() {
-            return snapshots;
-        }
+        self.stops.own.clear();
         let mut found = Vec::with_capacity(snapshots.len());
         for (runtime, mut snapshot) in self.runtimes.iter().zip(snapshots) {
             let base = runtime.info().base;
@@ -120,9 +121,72 @@ impl Space {
                     self.stops.at.insert(known, (id, holds));
                 }
             }
+            if let Some(own) = runtime.own_symbols(&self.target) {
+                for thread in self.target.threads() {
+                    let Some(known) = key(&snapshot, thread.lwp).filter(|key| !self.stops.at.contains_key(key)) else {
+                        continue;
+                    };
+                    let differs = match (&thread.registers, self.stops.searched.get(&known)) {
+                        (Ok(registers), _) if own.at(registers.pc).is_some() => {
+                            let mut holds = runtime.at_own_symbol(&self.target, &snapshot, thread.lwp, registers);
+                            snapshot = with_lacking(snapshot, &mut holds);
+                            Differs::of(holds)
+                        }
+                        (Ok(_), _) | (Err(_), None) => continue,
+                        (Err(_), Some(calls)) => {
+                            perhaps_at_own(&self.target, &**runtime, &snapshot, thread.lwp, calls.as_deref())
+                        }
+                    };
+                    self.stops.own.insert(known, differs);
+                }
+            }
             found.push(snapshot);
         }
         found
+    }
+
+    /// True if a thread may be at one of OMPD's own symbols, of which nobody has said so: where the debugger tells its program counter,
+    /// it is; else a call that leads there has left its return address on the thread's stack. `up_to_date`: the process was read in this moment.
+    pub(crate) fn may_be_at_own(&mut self, thread: ThreadKey, up_to_date: bool) -> bool {
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == thread.runtime);
+        let Some((runtime, lwp)) = runtime.zip(thread.lwp) else { return false };
+        let Some(own) = runtime.own_symbols(&self.target) else { return false };
+        if self.stops.told.contains_key(&thread) {
+            return false;
+        }
+        if let Some(known) = self.stops.searched.get(&thread) {
+            return known.as_ref().map_or(true, |calls| !calls.is_empty());
+        }
+        // Registers that are known, and all that are offered where the process was read, were looked at then.
+        if self.target.threads().iter().any(|thread| thread.lwp == lwp && thread.registers.is_ok()) {
+            return false;
+        }
+        let native = self.target.natives().iter().find(|native| native.lwp == lwp).copied();
+        let (debugger, arch) = (self.target.debugger(), self.target.arch());
+        let offered = native.filter(|_| debugger.offers_registers() && !up_to_date);
+        let offered = offered.and_then(|native| Some(debugger.registers(native, arch).ok()?.pc));
+        if offered.is_none() && !runtime.may_be_at_own_symbol(&self.target, thread.descriptor) {
+            self.stops.searched.insert(thread, Ok(Vec::new()));
+            return false;
+        }
+        if let Some(pc) = offered.or_else(|| debugger.program_counter(native?, arch)) {
+            let is_there = own.at(pc).is_some();
+            if is_there && offered.is_none() {
+                self.stops.asked.insert(lwp);
+            }
+            return is_there;
+        }
+        let calls = runtime.own_calls(&self.target).and_then(|calls| {
+            let by_return: HashMap<u64, usize> =
+                calls.iter().enumerate().map(|(index, call)| (call.returns.0, index)).collect();
+            let mut found = self.target.find_on_stack(lwp, |word| by_return.get(&word).copied())?;
+            found.sort_unstable();
+            found.dedup();
+            Ok(found)
+        });
+        let perhaps = calls.as_ref().map_or(true, |calls| !calls.is_empty());
+        self.stops.searched.insert(thread, calls);
+        perhaps
     }
 
     /// The function that holds the code of a region, as far as the runtime or a stop tells.
@@ -140,6 +204,37 @@ impl Space {
         self.enrich();
         known(self)?.ok_or(Rc::UNAVAILABLE)
     }
+}
+
+/// What is not known of a thread that one of these calls may have led to a symbol of OMPD's, or may have before: what would hold
+/// there and is not what memory shows.
+fn perhaps_at_own(
+    target: &dyn Target,
+    runtime: &dyn Runtime,
+    snapshot: &RawSnapshot,
+    lwp: i32,
+    calls: Result<&[usize], &String>,
+) -> Differs {
+    let (calls, all) = match (calls, runtime.own_calls(target)) {
+        (Ok(calls), Ok(all)) => (calls, all),
+        (Err(why), _) => return Differs::unknown(why),
+        (_, Err(why)) => return Differs::unknown(&why),
+    };
+    let thread = snapshot.thread_by_lwp(lwp);
+    let mut differs = Differs::default();
+    for call in calls.iter().filter_map(|call| all.get(*call)) {
+        let there = Differs::of(runtime.at_own_call(target, snapshot, lwp, call));
+        let why = format!("the thread may be at OMPD's symbol that {} calls", call.caller);
+        let region = thread.and_then(|thread| thread.team.flat());
+        if there.region.is_some_and(|there| there.ok() != region || region.is_none()) {
+            differs.region = Some(Err(why.clone()));
+        }
+        let task = thread.and_then(|thread| thread.task.get());
+        if there.task.is_some_and(|there| there.ok() != task || task.is_none()) {
+            differs.task = Some(Err(why));
+        }
+    }
+    differs
 }
 
 /// The snapshot with what it lacks of a stop.

@@ -10,6 +10,7 @@ mod modules;
 mod rebuilt;
 mod start;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -68,6 +69,8 @@ pub struct Debugged<D> {
     options: OpenOptions,
     anchors: Vec<String>,
     thread_issues: Vec<String>,
+    /// How much could be read below the ends of stacks when they were searched last.
+    stacks: RefCell<HashMap<u64, u64>>,
 }
 
 impl<D: Debugger> Debugged<D> {
@@ -102,6 +105,7 @@ impl<D: Debugger> Debugged<D> {
             options: options.clone(),
             anchors: anchors.iter().map(|&name| name.to_owned()).collect(),
             thread_issues: Vec::new(),
+            stacks: RefCell::default(),
         };
         debugged.look();
         if debugged.modules.is_empty() { Err(DebuggedError::NoImage) } else { Ok(debugged) }
@@ -242,6 +246,65 @@ impl<D: Debugger> Debugged<D> {
             }
         }
         thread.registers.is_ok()
+    }
+
+    /// Finds words in the stacks that a thread may be on, with what is left there of calls that have returned. The thread's registers
+    /// need not be known.
+    ///
+    /// # Errors
+    /// Why not all of the stacks was searched.
+    pub fn find_on_stack<T>(&self, lwp: i32, is: impl Fn(u64) -> Option<T>) -> Result<Vec<T>, String> {
+        let native =
+            self.natives.iter().find(|native| native.lwp == lwp).ok_or("the C library does not list the thread")?;
+        let mut found = Vec::new();
+        self.find_below(native.pthread, &is, &mut found)?;
+        if !native.own_stack {
+            let first = self.info.main_stack.ok_or("where the first thread's stack begins is not known")?;
+            self.find_below(first, &is, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    /// Finds words below an address, down to where memory cannot be read.
+    fn find_below<T>(&self, end: Addr, is: impl Fn(u64) -> Option<T>, found: &mut Vec<T>) -> Result<(), String> {
+        const LARGE: u64 = 1 << 20;
+        const PAGE: u64 = 1 << 12;
+        const MOST: u64 = 64 << 20;
+        let width = u64::from(self.arch.pointer_bytes);
+        let end = end.0 - end.0 % width;
+        let (mut at, mut step) = (end, LARGE);
+        // As much as there was at an earlier look is read at once.
+        let mut earlier = self.stacks.borrow().get(&end).copied();
+        let mut bytes = Vec::new();
+        while end - at < MOST {
+            // Pieces begin where a page does.
+            let length = match earlier {
+                Some(length) => length,
+                None if at % step == 0 => step,
+                None => at % step,
+            };
+            let Some(low) = at.checked_sub(length) else { break };
+            bytes.resize(length as usize, 0);
+            if self.memory.debugger().read(Addr(low), &mut bytes).is_ok() {
+                // Most of a stack was never used.
+                let used = bytes.chunks_exact(PAGE as usize).map(|page| page.iter().any(|byte| *byte != 0));
+                let first = used.take_while(|used| !used).count() * PAGE as usize;
+                let words = bytes[first..].chunks_exact(width as usize).map(|word| self.arch.byte_order.uint(word));
+                found.extend(words.filter_map(&is));
+                at = low;
+                if earlier.is_some() {
+                    step = PAGE;
+                }
+            } else if earlier.is_none() {
+                if step == PAGE {
+                    self.stacks.borrow_mut().insert(end, end - at);
+                    return Ok(());
+                }
+                step /= 2;
+            }
+            earlier = None;
+        }
+        Err("the stack is too large to look at all of it".to_owned())
     }
 
     /// The part in use of each thread's stack, as far as registers are known: from the stack pointer to what lies at the stack's other

@@ -117,7 +117,7 @@ impl Lists {
         let Lists { links, next, heads, .. } = *self;
         let mut threads = Vec::new();
         let mut seen = HashSet::new();
-        for head in heads {
+        for (list, head) in heads.into_iter().enumerate() {
             let read = |at: Addr| source.word(at.offset(next), arch);
             let broken = |at: Addr| format!("the C library's list of threads breaks off at {at}");
             let mut at = read(head).ok_or_else(|| broken(head))?;
@@ -131,7 +131,7 @@ impl Lists {
                 source.bytes(pthread.offset(low), length as usize).ok_or_else(|| broken(at))?;
                 let lwp = self.lwp(source, arch, pthread).ok_or_else(|| broken(at))?;
                 if lwp > 0 {
-                    threads.push(NativeThread { lwp, pthread });
+                    threads.push(NativeThread { lwp, pthread, own_stack: list == 1 });
                 }
                 at = read(at).ok_or_else(|| broken(at))?;
             }

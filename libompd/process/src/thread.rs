@@ -82,4 +82,6 @@ pub struct NativeThread {
     pub lwp: i32,
     /// `pthread_t`: with glibc the address of the thread's descriptor.
     pub pthread: Addr,
+    /// True if the C library is known to have made the thread's stack. The descriptor lies at its end (nptl/allocatestack.c).
+    pub own_stack: bool,
 }

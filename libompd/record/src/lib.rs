@@ -12,6 +12,7 @@ pub mod device;
 pub mod event;
 pub mod generation;
 pub mod modules;
+pub mod offload;
 pub mod ompt;
 pub mod read;
 pub mod snapshot;

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::crowding;
 use ompd_inspection::Inspection;
 
+mod devices;
 pub mod history;
 mod icvs;
 mod loops;
@@ -324,6 +325,9 @@ pub struct Thread {
     pub state: Known<State>,
     /// What it waits for; `null` as value: it is not blocked in the runtime.
     pub wait: Known<Option<waits::Wait>>,
+    /// What it has begun on a device and not ended, as the companion recorded it. Absent: nothing, or no companion recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_device: Option<devices::OnDevice>,
     /// Control variables in force.
     pub icvs: icvs::Icvs,
     /// Where those values come from.
@@ -543,6 +547,7 @@ fn thread(inspection: &Inspection, snapshot: &RuntimeSnapshot, thread: &model::T
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state(&snapshot.teams), |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
+        on_device: thread.on_device.as_ref().map(devices::on_device),
         icvs: icvs::of(&thread.icvs),
         icv_sources: icvs::sources(&thread.icvs.sources),
         placement: icvs::placement(inspection, thread),

@@ -2,6 +2,7 @@
 
 use ompd_process::{Addr, machine};
 use ompd_runtime::model::*;
+use ompt_record::ompt;
 
 use crate::escape::escape;
 
@@ -88,6 +89,49 @@ pub fn in_runtime(what: InRuntime) -> String {
         InRuntime::Task => "in the runtime: begins or ends a task".to_owned(),
     }
 }
+
+/// The name of a construct for a device by its number in `ompt_target_t`.
+pub fn device_construct(number: u16) -> String {
+    ompt::target(number).map_or_else(|| format!("kind {number}"), str::to_owned)
+}
+
+/// The name of an operation by its number in `ompt_target_data_op_t`.
+pub fn data_operation(number: u16) -> String {
+    ompt::target_data_op(number).map_or_else(|| format!("operation {number}"), str::to_owned)
+}
+
+/// What a thread has begun on a device and not ended: `in target on device 0 (app.c:12), kernel of 1 team`.
+pub fn on_device(of: &OnDevice) -> String {
+    let line = |called: &Option<Site>| {
+        let line = called.as_ref().and_then(|called| called.location.as_ref());
+        line.map(|line| format!(" ({})", escape(&line.to_string()))).unwrap_or_default()
+    };
+    let construct = of.construct.as_ref().map(|construct| {
+        let name = match device_construct(construct.kind).replace('_', " ") {
+            name if construct.kind == TARGET_NOWAIT => format!("target {name}"),
+            name if name.starts_with("target") || name.starts_with("kind") => name,
+            name => format!("target {name}"),
+        };
+        format!("in {name} on device {}{}", construct.device, line(&construct.called))
+    });
+    let operation = of.operation.as_ref().map(|operation| {
+        let what = match operation.kind {
+            DeviceOperationKind::Submit { teams: 1 } => "kernel of 1 team".to_owned(),
+            DeviceOperationKind::Submit { teams } => format!("kernel of {teams} teams"),
+            DeviceOperationKind::Data { number, bytes } => {
+                let bytes = bytes.map_or_else(|| "4 GiB or more".to_owned(), |bytes| format!("{bytes} bytes"));
+                format!("{} of {bytes}", data_operation(number).replace('_', " "))
+            }
+        };
+        // Within a construct it mostly has the line of that.
+        let own = of.construct.is_none();
+        if own { format!("{what}{}", line(&operation.called)) } else { what }
+    });
+    construct.into_iter().chain(operation).collect::<Vec<_>>().join(", ")
+}
+
+/// `ompt_target_nowait`.
+const TARGET_NOWAIT: u16 = 9;
 
 /// What a thread does that waits for nothing of a runtime's; `call` is the system call it is blocked in.
 pub fn running(call: Option<&str>) -> String {
@@ -243,6 +287,34 @@ pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_thread_does_on_a_device_names_construct_device_and_operation() {
+        let called = || {
+            let line = SourceLine { file: "/src/app.c".to_owned(), function: "f".to_owned(), line: 12 };
+            Some(Site { code: Addr(1), location: Some(line) })
+        };
+        let told = |construct: Option<(u16, i32)>, operation: Option<DeviceOperationKind>| {
+            let construct = construct.map(|(kind, device)| DeviceConstruct { kind, device, called: called() });
+            let operation = operation.map(|kind| DeviceOperation { kind, called: called() });
+            on_device(&OnDevice { construct, operation })
+        };
+        let data = |number, bytes| Some(DeviceOperationKind::Data { number, bytes });
+        assert_eq!(told(Some((1, 0)), None), "in target on device 0 (app.c:12)");
+        assert_eq!(told(Some((9, 2)), None), "in target nowait on device 2 (app.c:12)");
+        assert_eq!(
+            told(Some((2, -1)), data(1, Some(8))),
+            "in target enter data on device -1 (app.c:12), alloc of 8 bytes"
+        );
+        let kernel = Some(DeviceOperationKind::Submit { teams: 4 });
+        assert_eq!(told(Some((1, 0)), kernel), "in target on device 0 (app.c:12), kernel of 4 teams");
+        assert_eq!(told(None, data(2, None)), "transfer to device of 4 GiB or more (app.c:12)");
+        // Numbers that are not known.
+        assert_eq!(
+            told(Some((99, 0)), data(98, Some(0))),
+            "in kind 99 on device 0 (app.c:12), operation 98 of 0 bytes"
+        );
+    }
 
     #[test]
     fn numbers_are_folded() {

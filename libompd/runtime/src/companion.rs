@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use ompd_process::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
-use ompt_record::block::{CreationValues, RingValues, SYMBOL, in_ring};
-use ompt_record::read::{Block, Memory, NoBlock};
+use ompt_record::block::{CreationValues, RingState, RingValues, SYMBOL, in_ring};
+use ompt_record::offload::{self, Unfinished};
+use ompt_record::read::{Block, Memory, NoBlock, RingAt};
 
 use crate::model::{RawSnapshot, Trouble};
 
@@ -148,6 +149,8 @@ pub struct Remembered {
     tasks: HashMap<u64, CreationValues>,
     /// The word at each address that a lock is known by.
     variables: HashMap<u32, u64>,
+    /// What threads have begun on devices and not ended.
+    unfinished: HashMap<i32, Unfinished>,
     /// Where the runtime begins that tells the companion.
     runtime: Option<Addr>,
     /// Why there is nothing, although there is a companion.
@@ -185,7 +188,11 @@ impl Remembered {
                 all.tasks.insert(id, creation);
             }
         }
-        if snapshots.iter().all(|snapshot| snapshot.locks.is_empty()) {
+        let has_locks = snapshots.iter().any(|snapshot| !snapshot.locks.is_empty());
+        // What ended while the companion paused would seem to go on. It counts how often it has begun to record.
+        let saw_all = block.is_recording() && block.header.epoch <= 1;
+        let has_devices = saw_all && block.devices(&words).is_ok_and(|devices| !devices.is_empty());
+        if !has_locks && !has_devices {
             return all;
         }
         let Some(threads) = Threads::of(target, &block) else {
@@ -196,6 +203,12 @@ impl Remembered {
         target.prefetch(&first_pages.map(|at| (Addr(at), in_ring::SNAPSHOT_AT)).collect::<Vec<_>>());
         for ring in block.rings(&words).0 {
             let Some(lwp) = threads.that_has(&ring.values) else { continue };
+            if has_devices && let Some(unfinished) = unfinished(&block, &words, ring) {
+                all.unfinished.insert(lwp, unfinished);
+            }
+            if !has_locks {
+                continue;
+            }
             for held in block.held(&words, ring).unwrap_or_default() {
                 let holder = Holder { lwp, codeptr_ra: held.codeptr_ra, disputed: false };
                 all.held.entry(held.wait_id).and_modify(|other| other.disputed = true).or_insert(holder);
@@ -225,6 +238,11 @@ impl Remembered {
         self.tasks.get(&id).copied()
     }
 
+    /// What a thread has begun on a device and not ended.
+    pub(crate) fn unfinished(&self, lwp: i32) -> Option<Unfinished> {
+        self.unfinished.get(&lwp).copied()
+    }
+
     /// The variable that names a lock, and the thread that has it. `word` is what the variable holds, where the runtime
     /// keeps the lock elsewhere.
     pub(crate) fn holder(&self, object: Addr, word: Option<u32>) -> Option<(Addr, Holder)> {
@@ -232,4 +250,20 @@ impl Remembered {
         let (wait_id, holder) = self.held.get_key_value(named.unwrap_or(&object.0))?;
         Some((Addr(*wait_id), *holder))
     }
+}
+
+/// What a ring's thread has begun on a device and not ended. Mostly its last few events tell.
+fn unfinished(block: &Block, words: &Words<'_>, ring: RingAt) -> Option<Unfinished> {
+    const FEW: u64 = 64;
+    if ring.values.state != RingState::Used as u64 {
+        return None;
+    }
+    for most in [FEW, u64::MAX] {
+        let read = block.events(words, ring, most).ok()?;
+        let found = offload::unfinished(&read.events, ring.values.head);
+        if found.construct.is_some() || most == u64::MAX {
+            return Some(found).filter(|found| *found != Unfinished::default());
+        }
+    }
+    None
 }

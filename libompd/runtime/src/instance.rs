@@ -6,7 +6,7 @@ use std::fmt;
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
 use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Target, TargetExt, needed_by};
+use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Registers, Target, TargetExt, needed_by};
 
 use crate::entry::Entry;
 use crate::evidence::{Critical, Naming};
@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
-use crate::stops::{AtStop, StopPoint, Stops, Values};
+use crate::stops::{AtStop, OwnCall, OwnSymbols, StopPoint, Stops, Values};
 
 /// One runtime of one process, ready to be read.
 ///
@@ -118,6 +118,53 @@ pub trait Runtime: fmt::Debug {
         _lwp: i32,
         _point: &StopPoint,
         _registers: Values<'_>,
+    ) -> Result<AtStop, String> {
+        Err(NOT_READ.to_string())
+    }
+
+    /// OMPD's own symbols, if the runtime has them and was not found to pass them by: a debugger may have stopped at one without
+    /// having asked where it can.
+    fn own_symbols(&self, _target: &dyn Target) -> Option<&OwnSymbols> {
+        None
+    }
+
+    /// False if this thread of the runtime, whose record is there, is not at one of them: it waits.
+    fn may_be_at_own_symbol(&self, _target: &dyn Target, _thread: Addr) -> bool {
+        true
+    }
+
+    /// The calls of these symbols, by which a thread that is at one shows on its stack.
+    ///
+    /// # Errors
+    /// The reason why they are not known.
+    fn own_calls(&self, _target: &dyn Target) -> Result<&[OwnCall], String> {
+        Ok(&[])
+    }
+
+    /// What holds of a thread that is at one of these symbols, with its registers.
+    ///
+    /// # Errors
+    /// The reason why it is not known.
+    fn at_own_symbol(
+        &self,
+        _target: &dyn Target,
+        _snapshot: &RawSnapshot,
+        _lwp: i32,
+        _registers: &Registers,
+    ) -> Result<AtStop, String> {
+        Err(NOT_READ.to_string())
+    }
+
+    /// What would hold of a thread that such a call has led to one of these symbols.
+    ///
+    /// # Errors
+    /// The reason why it would not be known.
+    fn at_own_call(
+        &self,
+        _target: &dyn Target,
+        _snapshot: &RawSnapshot,
+        _lwp: i32,
+        _call: &OwnCall,
     ) -> Result<AtStop, String> {
         Err(NOT_READ.to_string())
     }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use ompd_layout::Origin;
 use ompd_process::Addr;
+use ompt_record::offload::{self, Unfinished};
 
 use crate::companion::{Holder, Remembered};
 use crate::entry::{Construct, Entry};
@@ -192,6 +193,7 @@ impl One {
         let threads = threads.into_iter().zip(waits).zip(in_runtime);
         let threads = threads.map(|((raw, wait), in_runtime)| Thread {
             in_runtime: in_runtime.filter(|_| matches!(wait, Fact::Known { value: None, .. })),
+            on_device: None,
             raw,
             wait,
         });
@@ -210,6 +212,9 @@ impl One {
         for task in &mut self.snapshot.tasks {
             let creation = task.tool_data.get().and_then(|id| companion.creation(id));
             task.created = creation.and_then(|creation| site(creation.codeptr_ra));
+        }
+        for thread in &mut self.snapshot.threads {
+            thread.on_device = thread.lwp.and_then(|lwp| companion.unfinished(lwp)).map(on_device);
         }
         for id in 0..self.snapshot.locks.len() {
             let lock = &self.snapshot.locks[id];
@@ -256,7 +261,12 @@ impl One {
     fn add_lines(&mut self, names: &dyn Names) {
         let locks = self.snapshot.locks.iter_mut().filter_map(|lock| lock.acquired.as_mut());
         let tasks = self.snapshot.tasks.iter_mut().filter_map(|task| task.created.as_mut());
-        for Site { code, location } in locks.chain(tasks) {
+        let devices = self.snapshot.threads.iter_mut().filter_map(|thread| thread.on_device.as_mut());
+        let devices = devices.flat_map(|OnDevice { construct, operation }| {
+            let construct = construct.as_mut().and_then(|construct| construct.called.as_mut());
+            construct.into_iter().chain(operation.as_mut().and_then(|operation| operation.called.as_mut()))
+        });
+        for Site { code, location } in locks.chain(tasks).chain(devices) {
             *location = names.line(*code);
         }
         for task in &mut self.snapshot.tasks {
@@ -336,6 +346,26 @@ impl One {
             }
         }
     }
+}
+
+/// What a thread has begun on a device, by the events with which it did.
+fn on_device(of: Unfinished) -> OnDevice {
+    let construct = of.construct.map(|event| DeviceConstruct {
+        kind: event.sub,
+        device: event.flags.cast_signed(),
+        called: site(event.codeptr_ra),
+    });
+    let operation = of.operation.map(|event| DeviceOperation {
+        kind: match offload::is_submit(&event) {
+            true => DeviceOperationKind::Submit { teams: event.flags },
+            false => {
+                let bytes = (event.flags != u32::MAX).then_some(event.flags);
+                DeviceOperationKind::Data { number: event.sub, bytes }
+            }
+        },
+        called: site(event.codeptr_ra),
+    });
+    OnDevice { construct, operation }
 }
 
 fn site(code: u64) -> Option<Site> {

@@ -139,13 +139,11 @@ impl Stops {
         self.points.sort_by_key(|point| (point.event, point.own, point.addr));
     }
 
-    /// Adds OMPD's own symbols, which mostly are local ones, and in some builds of C++.
+    /// Adds OMPD's own symbols.
     pub(crate) fn add_named(&mut self, symbol: impl Fn(&str) -> Option<Symbol>, registers: &[u16], absent: &str) {
         for event in StopEvent::ALL {
             let Some(plain) = event.symbol() else { continue };
-            // `void ompd_bp_parallel_begin()` in the Itanium ABI.
-            let mangled = format!("_Z{}{plain}v", plain.len());
-            match [plain, &mangled].into_iter().find_map(&symbol).filter(|symbol| !symbol.tls) {
+            match named(event, &symbol) {
                 Some(symbol) => self.points.push(StopPoint {
                     event,
                     addr: symbol.addr,
@@ -161,6 +159,67 @@ impl Stops {
         }
         self.points.sort_by_key(|point| (point.event, point.own, point.addr));
     }
+}
+
+/// OMPD's own symbols in a runtime that passes through them.
+#[derive(Debug, Clone, Default)]
+pub struct OwnSymbols {
+    /// Where the code of each lies.
+    pub symbols: Vec<(StopEvent, Range<u64>)>,
+}
+
+impl OwnSymbols {
+    /// Those that these names lead to.
+    pub(crate) fn find(symbol: impl Fn(&str) -> Option<Symbol>) -> OwnSymbols {
+        let code = |event| {
+            let symbol = named(event, &symbol)?;
+            Some((event, symbol.addr.0..symbol.addr.0.saturating_add(symbol.size.max(1))))
+        };
+        OwnSymbols { symbols: StopEvent::ALL.into_iter().filter_map(code).collect() }
+    }
+
+    /// The event of the symbol that has this instruction, and where its code begins.
+    pub fn at(&self, pc: Addr) -> Option<(StopEvent, Addr)> {
+        let (event, code) = self.symbols.iter().find(|(_, code)| code.contains(&pc.0))?;
+        Some((*event, Addr(code.start)))
+    }
+}
+
+/// A call of one of OMPD's own symbols in the code of a runtime.
+#[derive(Debug, Clone)]
+pub struct OwnCall {
+    /// Where it returns to.
+    pub returns: Addr,
+    /// What the symbol is for.
+    pub event: StopEvent,
+    /// The function that calls.
+    pub caller: String,
+}
+
+/// The calls of OMPD's own symbols in a file, with where they return to in it.
+pub(crate) fn own_calls(image: &ElfFile) -> Vec<OwnCall> {
+    let branches = Branches::of(image);
+    let symbols =
+        StopEvent::ALL.into_iter().filter_map(|event| Some((event, named(event, &|name: &str| image.symbol(name))?)));
+    let calls_of = |(event, symbol): (StopEvent, Symbol)| {
+        let calls = branches.callers(symbol.addr.0).into_iter();
+        let calls = calls.filter(|(_, transfer)| matches!(transfer.kind, TransferKind::Call(_)));
+        let call = |(entry, transfer): (u64, Transfer)| OwnCall {
+            returns: Addr(transfer.next),
+            event,
+            caller: branches.name(entry),
+        };
+        calls.map(call).collect::<Vec<_>>()
+    };
+    symbols.flat_map(calls_of).collect()
+}
+
+/// OMPD's symbol for an event, which mostly is a local one, and in some builds one of C++.
+fn named(event: StopEvent, symbol: &impl Fn(&str) -> Option<Symbol>) -> Option<Symbol> {
+    let plain = event.symbol()?;
+    // `void ompd_bp_parallel_begin()` in the Itanium ABI.
+    let mangled = format!("_Z{}{plain}v", plain.len());
+    [plain, &mangled].into_iter().find_map(symbol).filter(|symbol| !symbol.tls)
 }
 
 /// What holds of a thread that is at such a place. What is `None` is as it is read otherwise.

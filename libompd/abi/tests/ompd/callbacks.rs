@@ -97,8 +97,10 @@ fn fewer_callbacks_than_intels_library() {
             // How many there are for each call does not depend on how many threads there are.
             let (ours, calls) = (counts.ours[name].reads, counts.ours[name].calls);
             assert!(ours <= 8 * calls, "{threads} threads, {name}: {ours} reads for {calls} calls");
-            // One to ask whether the process has run.
-            assert!(counts.told[name].reads <= calls, "{threads} threads, {name}");
+            // One to ask whether the process has run. With OMP_DEBUG, the stack of one that works is searched where there are no registers.
+            let search = 32;
+            let told = counts.told[name].reads;
+            assert!(told <= calls + search, "{threads} threads, {name}: {told} reads for {calls} calls");
         }
         if threads == 64 {
             let questions = &QUESTIONS[..3];

@@ -19,6 +19,8 @@ pub struct Held {
     pub generous: bool,
     /// Only stops are told of, and registers of no thread.
     pub stops_alone: bool,
+    /// Names of symbols are taken for expressions, as LLVM's plugin for gdb does.
+    pub expressions: bool,
     /// Symbols that it does not know, by how they begin.
     pub hidden: &'static [&'static str],
     /// Reads since the counter was last set to nothing, by address and length.
@@ -40,7 +42,7 @@ impl Held {
 
     pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops) = (RefCell::default(), Cell::new(1));
-        Held { target, generous, stops_alone: false, hidden: &[], reads, stops }
+        Held { target, generous, stops_alone: false, expressions: false, hidden: &[], reads, stops }
     }
 }
 
@@ -83,13 +85,20 @@ unsafe extern "C" fn sizeof_type(context: *mut AddressSpaceContext, sizes: *mut 
 
 unsafe extern "C" fn symbol_addr_lookup(
     context: *mut AddressSpaceContext,
-    _: *mut ThreadContext,
+    thread: *mut ThreadContext,
     name: *const c_char,
     address: *mut Address,
     _: *const c_char,
 ) -> Rc {
     let held = unsafe { &*context.cast::<Held>() };
     let name = unsafe { CStr::from_ptr(name) }.to_str().expect("a name");
+    if let (true, Some(register)) = (held.expressions, name.strip_prefix("*(char *)$")) {
+        let Some(value) = registers(held, thread.addr() as i32).and_then(|set| named(&set, register)) else {
+            return Rc::ERROR;
+        };
+        unsafe { address.write(Address { segment: 0, address: value }) };
+        return Rc::OK;
+    }
     if held.hidden.iter().any(|hidden| name.starts_with(hidden)) {
         return Rc::ERROR;
     }
@@ -168,6 +177,16 @@ unsafe extern "C" fn read_memory(
 
 fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
+}
+
+/// A register of `struct user_regs_struct` by its name (sys/user.h).
+fn named(set: &[u8], register: &str) -> Option<u64> {
+    const NAMES: [&str; 20] = [
+        "r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi",
+        "orig_rax", "rip", "cs", "eflags", "rsp",
+    ];
+    let at = NAMES.iter().position(|name| *name == register)?;
+    numbers(set).get(at).copied()
 }
 
 /// `struct user_regs_struct` of a thread.

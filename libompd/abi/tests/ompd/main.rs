@@ -14,6 +14,7 @@ mod defects;
 mod extension;
 mod lists;
 mod oracle;
+mod own_stops;
 mod package;
 mod phases;
 mod plugin;

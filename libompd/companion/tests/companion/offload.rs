@@ -7,12 +7,14 @@ use std::path::PathBuf;
 
 use ompd_inspection::history::{History, ThreadHistory, history as history_of};
 use ompd_process::{Live, OpenOptions};
+use ompd_report::json;
+use ompd_report::text::{How, StackView, View, plain, render};
 use ompd_runtime::companion::{Words, find, words};
 use ompt_record::device::{DeviceAt, DeviceState, HAS_LOOKUP};
 use ompt_record::event::Event;
 use test_programs::{Offloading, Opt, mapped_files};
 
-use crate::common::{Held, by_libraries, history};
+use crate::common::{Held, by_libraries, history, inspection};
 
 /// Numbers of callbacks.
 const IMPLICIT_TASK: u8 = 7;
@@ -219,6 +221,13 @@ impl Drop for Images {
 }
 
 fn start(program: &Offloading, variables: &[(&str, &str)]) -> (Held, Images) {
+    let (running, images) = start_any(program, variables);
+    // One for each device that has code.
+    assert_eq!(images.0.len(), 3, "{:?}", images.0);
+    (running, images)
+}
+
+fn start_any(program: &Offloading, variables: &[(&str, &str)]) -> (Held, Images) {
     let (name, companion) = by_libraries();
     let mut all = vec![(name, &*companion), ("OMP_TARGET_OFFLOAD", "mandatory")];
     all.extend(variables);
@@ -226,8 +235,6 @@ fn start(program: &Offloading, variables: &[(&str, &str)]) -> (Held, Images) {
     let running = running.expect("clang ran on its library");
     let mut images: Vec<PathBuf> = mapped_files(running.pid()).expect("its files").into_iter().collect();
     images.retain(|file| file.to_string_lossy().starts_with("/tmp/tmpfile_"));
-    // One for each device that has code.
-    assert_eq!(images.len(), 3, "{images:?}");
     (running, Images(images))
 }
 
@@ -349,5 +356,39 @@ fn in_a_pause_nothing_is_recorded_of_devices_but_which_there_are() {
     assert_eq!(devices(running.pid()).len(), DEVICES);
     let history = history(running.pid());
     assert!(history.threads.iter().all(|thread| thread.events.is_empty()), "{history:?}");
+    running.end();
+}
+
+/// A process that hangs in a target region: its thread is shown with the device, the construct and the kernel.
+#[test]
+fn a_thread_that_hangs_in_a_target_region_is_shown_with_its_device() {
+    let built = Offloading::build("offload_hang", Opt::O0).expect("it builds");
+    let Ok(program) = built.inspect_err(test_programs::Skip::show) else { return };
+    let (running, _images) = start_any(&program, &[]);
+    let told = running.told("construct");
+    let [function, line] = told[0][..] else { panic!("{told:?}") };
+    let pid = running.pid();
+    let inspection = inspection(&pid.to_string());
+    let report = serde_json::to_value(json::report(&inspection)).expect("it is JSON");
+    let threads = report["runtimes"][0]["threads"].as_array().expect("threads");
+    let of = |lwp: i32| threads.iter().find(|thread| thread["lwp"] == lwp).expect("the thread");
+    let on_device = &of(pid)["on_device"];
+    let construct = &on_device["construct"];
+    assert_eq!((&construct["kind"], &construct["device"]), (&"target".into(), &1.into()), "{report:#}");
+    let location = &construct["called"]["location"];
+    assert_eq!(
+        (&location["function"], &location["line"]),
+        (&function.into(), &number::<u32>(line).into()),
+        "{on_device:#}"
+    );
+    let operation = &on_device["operation"];
+    assert_eq!((&operation["kind"], &operation["teams"]), (&"submit".into(), &1.into()), "{on_device:#}");
+    assert!(threads.iter().all(|thread| thread["lwp"] == pid || thread.get("on_device").is_none()), "{report:#}");
+    let words = format!("in target on device 1 (offload_hang.c:{line}), kernel of 1 team: ");
+    for view in [View::Summary, View::Threads, View::Stacks(StackView::Rows), View::Why(pid)] {
+        let how = How { width: Some(300), verbose: false, labels: Default::default() };
+        let shown = plain(&render(&inspection, view, how));
+        assert!(shown.contains(&words), "{view:?}: {shown}");
+    }
     running.end();
 }

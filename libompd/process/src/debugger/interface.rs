@@ -26,6 +26,11 @@ pub trait Debugger {
     /// Why they are not known.
     fn registers(&self, thread: NativeThread, arch: Arch) -> Result<Registers, String>;
 
+    /// The address of a thread's next instruction, where a debugger tells that and offers no registers.
+    fn program_counter(&self, _thread: NativeThread, _arch: Arch) -> Option<Addr> {
+        None
+    }
+
     /// Reads several pieces in one call, each wholly or not at all; `None` from debuggers that have to be asked for each.
     fn read_all(&self, _pieces: &[(Addr, usize)]) -> Option<Vec<Option<Vec<u8>>>> {
         None

@@ -70,11 +70,19 @@ pub struct Page {
     names: Vec<(Addr, String)>,
 }
 
+/// What a thread is doing, and what it has begun on a device.
+fn with_device(thread: &Thread, doing: String) -> String {
+    match &thread.on_device {
+        Some(on_device) => format!("{}: {doing}", words::on_device(on_device)),
+        None => doing,
+    }
+}
+
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
         let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
-        let text = words::doing(thread, call);
+        let text = with_device(thread, words::doing(thread, call));
         // Of a thread that is in another runtime's region as well, that tells what it does.
         let elsewhere = self.nested.iter().any(|n| Some(n.lwp) == thread.lwp);
         match thread.lwp.and_then(|lwp| self.places.get(&lwp)).filter(|_| !elsewhere) {

@@ -78,21 +78,24 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
     });
     let call = stack.in_call.as_ref();
     match by_runtime.first() {
-        Some(thread) => match (&thread.wait, call) {
-            (Fact::Unknown { .. }, Some(call)) => match (&call.construct, &call.function) {
-                (Some(construct), Some(function)) => format!("in {} ({})", construct.word(), escape(function)),
-                (_, Some(function)) => format!("in {}", escape(function)),
-                _ => "in the runtime".to_owned(),
-            },
-            (Fact::Unknown { why }, None) if stack.frames.is_empty() => {
-                format!("unknown: {}", escape(&why.to_string()))
-            }
-            (Fact::Unknown { .. }, None) => page.running(stack.lwp),
-            (Fact::Known { value: None, .. }, _) => {
-                thread.in_runtime.map_or_else(|| page.running(stack.lwp), words::in_runtime)
-            }
-            _ => page.doing(thread),
-        },
+        Some(thread) => {
+            let text = match (&thread.wait, call) {
+                (Fact::Unknown { .. }, Some(call)) => match (&call.construct, &call.function) {
+                    (Some(construct), Some(function)) => format!("in {} ({})", construct.word(), escape(function)),
+                    (_, Some(function)) => format!("in {}", escape(function)),
+                    _ => "in the runtime".to_owned(),
+                },
+                (Fact::Unknown { why }, None) if stack.frames.is_empty() => {
+                    format!("unknown: {}", escape(&why.to_string()))
+                }
+                (Fact::Unknown { .. }, None) => page.running(stack.lwp),
+                (Fact::Known { value: None, .. }, _) => {
+                    thread.in_runtime.map_or_else(|| page.running(stack.lwp), words::in_runtime)
+                }
+                _ => return page.doing(thread),
+            };
+            super::with_device(thread, text)
+        }
         None => page.running(stack.lwp),
     }
 }

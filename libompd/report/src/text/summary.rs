@@ -1,5 +1,6 @@
 //! The first page: verdicts first, crowds folded, then the teams.
 
+use anstyle::Style;
 use ompd_runtime::model::*;
 
 use super::{Page, runtime_heading, teams, waiting};
@@ -35,11 +36,9 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
 /// Threads in no team, folded.
 fn rest(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let idle = snapshot.threads.iter().filter(|t| t.role.get() == Some(Role::IdleWorker)).count();
-    let outside = snapshot
-        .threads
-        .iter()
-        .filter(|t| matches!(t.team, Fact::Known { value: None, .. }) && t.role.get() != Some(Role::IdleWorker))
-        .count();
+    let is_outside =
+        |t: &&Thread| matches!(t.team, Fact::Known { value: None, .. }) && t.role.get() != Some(Role::IdleWorker);
+    let outside = snapshot.threads.iter().filter(is_outside).count();
     let unknown = snapshot.threads.iter().filter(|t| t.team.value().is_none()).count();
     if idle + outside + unknown > 0 {
         page.blank();
@@ -49,6 +48,11 @@ fn rest(page: &mut Page, snapshot: &RuntimeSnapshot) {
     }
     if outside > 0 {
         page.line(format_args!("{} outside all parallel regions", words::count(outside, "thread")));
+        for thread in snapshot.threads.iter().filter(is_outside).filter(|thread| thread.on_device.is_some()) {
+            let who = thread.lwp.map_or_else(|| "a thread that is gone".to_owned(), |lwp| page.thread(lwp));
+            let doing = page.doing(thread);
+            page.wrapped(&format!("  {who}  "), Style::new(), &doing, 4);
+        }
     }
     if idle > 0 {
         page.line(format_args!("{} (normal: they wait for the next region)", words::count(idle, "idle pool thread")));

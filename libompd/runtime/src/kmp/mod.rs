@@ -21,8 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Module, Target, TargetExt};
+use ompd_process::{Addr, Module, Registers, Target, TargetExt};
 
+use crate::bind::StructData;
 use crate::entry::{self, Entry};
 use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
@@ -33,7 +34,7 @@ use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
-use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
+use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopPoint, Stops, Values};
 use schema::Structs;
 
 /// The family.
@@ -126,6 +127,11 @@ pub struct Kmp {
     without_profile: Option<Box<Kmp>>,
     /// Where it can be stopped, once that was asked for.
     stops: OnceCell<Stops>,
+    /// OMPD's own symbols, once a debugger may be at one.
+    own: OnceCell<Option<OwnSymbols>>,
+    /// It was found to pass through them.
+    passes_own: AtomicBool,
+    own_calls: OnceCell<Result<Vec<OwnCall>, String>>,
     /// The last look at a whole process has shown that the layout fits.
     fits: AtomicBool,
 }
@@ -210,6 +216,9 @@ impl Kmp {
             info,
             without_profile: None,
             stops: OnceCell::new(),
+            own: OnceCell::new(),
+            passes_own: AtomicBool::new(false),
+            own_calls: OnceCell::new(),
             fits: AtomicBool::new(false),
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
@@ -331,6 +340,67 @@ impl Runtime for Kmp {
         registers: Values<'_>,
     ) -> Result<AtStop, String> {
         self.facts_at(target, snapshot, lwp, point, registers)
+    }
+
+    /// `OMP_DEBUG=enabled` sets a bit in `ompd_state` by which the runtime goes to pass through them (ompd-specific.h).
+    fn own_symbols(&self, target: &dyn Target) -> Option<&OwnSymbols> {
+        let own = self.own.get_or_init(|| {
+            let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
+            Some(OwnSymbols::find(|name| module.symbol(name))).filter(|own| !own.symbols.is_empty())
+        });
+        let own = own.as_ref()?;
+        // What was set is not taken back.
+        if !self.passes_own.load(Ordering::Relaxed) {
+            let passes = self.global(schema::OMPD_STATE).map(|(addr, _)| target.read_uint(addr, 8));
+            if matches!(passes, Some(Ok(state)) if state & 1 == 0) {
+                return None;
+            }
+            self.passes_own.store(matches!(passes, Some(Ok(_))), Ordering::Relaxed);
+        }
+        Some(own)
+    }
+
+    /// With `OMP_DEBUG=enabled` the runtime keeps the OMPT state of its threads. It is one of working or overhead where tasks and
+    /// regions begin and end; from 0x010 to 0x100 are those of waiting.
+    fn may_be_at_own_symbol(&self, target: &dyn Target, thread: Addr) -> bool {
+        const WAITS: std::ops::RangeInclusive<u32> = 0x010..=0x100;
+        let s = &self.structs.info;
+        let state = StructData::read(target, thread, s.size).and_then(|view| view.count(&s.ompt_state));
+        !state.is_ok_and(|state| WAITS.contains(&state))
+    }
+
+    fn own_calls(&self, target: &dyn Target) -> Result<&[OwnCall], String> {
+        let calls = self.own_calls.get_or_init(|| {
+            let module = target.modules().iter().find(|module| module.base() == self.info.base);
+            let module = module.ok_or("the runtime is no longer in the process")?;
+            let file = module.file.as_ref().map_err(|_| "the file of the runtime is not at hand")?;
+            let mut calls = places::own_calls(file);
+            for call in &mut calls {
+                call.returns = call.returns.offset(module.bias);
+            }
+            Ok(calls)
+        });
+        calls.as_deref().map_err(Clone::clone)
+    }
+
+    fn at_own_symbol(
+        &self,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        registers: &Registers,
+    ) -> Result<AtStop, String> {
+        self.hold_at(target, snapshot, lwp, registers)
+    }
+
+    fn at_own_call(
+        &self,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        call: &OwnCall,
+    ) -> Result<AtStop, String> {
+        self.hold_called_by(&call.caller, target, snapshot, lwp, call.event)
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ompd_process::{Addr, Machine, Target, TargetExt};
+use ompd_process::{Addr, Machine, Registers, Target, TargetExt};
 
 use super::Kmp;
 use super::stops::around_serialized;
@@ -30,8 +30,17 @@ fn caller(target: &dyn Target, registers: Values<'_>) -> Result<String, String> 
         None => target.read_ptr(Addr(register)).map_err(|fault| fault.to_string())?,
         Some(_) => Addr(register),
     };
+    function_around(target, returns)
+}
+
+fn function_around(target: &dyn Target, returns: Addr) -> Result<String, String> {
     let found = target.module_at(returns).and_then(|module| module.symbol_at(returns));
     found.map(|(symbol, _)| symbol.name).ok_or_else(|| format!("the function around {returns} has no name"))
+}
+
+/// True for events at which memory shows what holds.
+fn as_read(event: StopEvent) -> bool {
+    matches!(event, StopEvent::ThreadBegin | StopEvent::ThreadEnd | StopEvent::TaskBegin)
 }
 
 impl Kmp {
@@ -43,10 +52,54 @@ impl Kmp {
         event: StopEvent,
         registers: Values<'_>,
     ) -> Result<AtStop, String> {
-        if matches!(event, StopEvent::ThreadBegin | StopEvent::ThreadEnd | StopEvent::TaskBegin) {
+        if as_read(event) {
             return Ok(AtStop::default());
         }
         let caller = caller(target, registers)?;
+        self.hold_called_by(&caller, target, snapshot, lwp, event)
+    }
+
+    /// What holds at one of these symbols with registers of which nobody has said that they are those of its first instruction.
+    pub(super) fn hold_at(
+        &self,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        registers: &Registers,
+    ) -> Result<AtStop, String> {
+        let (event, entry) =
+            self.own.get().and_then(|own| own.as_ref()?.at(registers.pc)).ok_or("it is at none of OMPD's symbols")?;
+        if as_read(event) {
+            return Ok(AtStop::default());
+        }
+        let roles = &target.arch().machine.facts().ok_or("registers of this machine are not decoded")?.registers;
+        let width = u64::from(target.arch().pointer_bytes);
+        let places = match roles.link {
+            Some(link) => vec![registers.get(link).map(Addr)],
+            // Debuggers stop behind what a function begins with, which may have stored a register.
+            None => {
+                let stored = if registers.pc == entry { 0 } else { 1 };
+                (0..=stored).map(|words| target.read_ptr(registers.sp.offset(words * width)).ok()).collect()
+            }
+        };
+        let called_in = |returns: &Addr| self.may_own(target, *returns);
+        let returns = places.into_iter().flatten().find(called_in);
+        let returns = returns.ok_or("the call that has led to the symbol is not in the runtime")?;
+        self.hold_called_by(&function_around(target, returns)?, target, snapshot, lwp, event)
+    }
+
+    /// What holds at one of these symbols if this function has called it.
+    pub(super) fn hold_called_by(
+        &self,
+        caller: &str,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        event: StopEvent,
+    ) -> Result<AtStop, String> {
+        if as_read(event) {
+            return Ok(AtStop::default());
+        }
         let not_counted = |why: &str| Ok(AtStop { not_counted: Some(why.to_owned()), ..AtStop::default() });
         // It is called once more when a function of GCC's interface is about to return.
         if caller.contains("GOMP_") {
@@ -65,7 +118,12 @@ impl Kmp {
                 Ok(AtStop { region: Some(region), task: Some(task_at(snapshot, raw.task)), ..AtStop::default() })
             }
             StopEvent::ParallelEnd => Ok(AtStop::default()),
-            StopEvent::TaskEnd if !caller.contains("__kmp_invoke_task") && !caller.contains("_if0") => {
+            // `__kmp_task_finish` has run: the thread's task is the one that met the construct, and the memory of the other is free.
+            StopEvent::TaskEnd if caller.contains("_if0") => {
+                let gone = "the runtime has given back the memory of the task that ends";
+                Ok(AtStop { task: Some(Err(gone.to_owned())), ..AtStop::default() })
+            }
+            StopEvent::TaskEnd if !caller.contains("__kmp_invoke_task") => {
                 not_counted("the runtime passes through here as well when a thread stops to look for tasks")
             }
             StopEvent::TaskEnd => Ok(AtStop::default()),

@@ -33,7 +33,9 @@ pub use tasks::{
     Taskgroup,
 };
 pub use teams::{Barrier, RawTeam, Team};
-pub use threads::{InRuntime, OmptState, RawThread, Role, Thread};
+pub use threads::{
+    DeviceConstruct, DeviceOperation, DeviceOperationKind, InRuntime, OmptState, OnDevice, RawThread, Role, Thread,
+};
 pub use waits::{BarrierKind, Lock, LockKind, RawLock, Wait, WaitKind};
 
 /// Who has a lock.

@@ -7,7 +7,7 @@ use ompd_process::Addr;
 
 use crate::entry::Construct;
 
-use super::{Common, Fact, Icvs, Placement, Reason, State, TaskId, Team, TeamId, Wait};
+use super::{Common, Fact, Icvs, Placement, Reason, Site, State, TaskId, Team, TeamId, Wait};
 
 /// What a thread is to this runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct Thread {
     pub wait: Fact<Option<Wait>>,
     /// Set if it executes code of the runtime and waits for nothing, as its stack shows.
     pub in_runtime: Option<InRuntime>,
+    /// What it has begun on a device and not ended, as far as a companion has recorded it.
+    pub on_device: Option<OnDevice>,
 }
 
 /// What a thread executes code of a runtime for.
@@ -81,6 +83,52 @@ pub enum InRuntime {
     Call(Construct),
     /// A task that it executes at the end of a region or at a barrier: it is about to begin, or has just ended.
     Task,
+}
+
+/// What a thread has begun on a device and not ended: a construct, an operation, or both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnDevice {
+    /// The construct; `None`: the operation is of none, or its begin was overwritten.
+    pub construct: Option<DeviceConstruct>,
+    /// The operation that the construct waits for.
+    pub operation: Option<DeviceOperation>,
+}
+
+/// A construct that is executed on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceConstruct {
+    /// Its number in `ompt_target_t`.
+    pub kind: u16,
+    /// Number of the device.
+    pub device: i32,
+    /// The call of the runtime.
+    pub called: Option<Site>,
+}
+
+/// An operation on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceOperation {
+    /// What it does.
+    pub kind: DeviceOperationKind,
+    /// The call of the runtime.
+    pub called: Option<Site>,
+}
+
+/// What an operation on a device does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceOperationKind {
+    /// It allocates, moves or gives back data.
+    Data {
+        /// Its number in `ompt_target_data_op_t`.
+        number: u16,
+        /// Bytes; `None`: 4 GiB or more.
+        bytes: Option<u32>,
+    },
+    /// A kernel is submitted.
+    Submit {
+        /// Teams that were requested.
+        teams: u32,
+    },
 }
 
 impl Deref for Thread {
@@ -94,7 +142,7 @@ impl Deref for Thread {
 impl From<RawThread> for Thread {
     /// The thread with no other evidence than what was read.
     fn from(raw: RawThread) -> Thread {
-        Thread { wait: raw.wait.clone(), in_runtime: None, raw }
+        Thread { wait: raw.wait.clone(), in_runtime: None, on_device: None, raw }
     }
 }
 
