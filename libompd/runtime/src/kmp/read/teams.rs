@@ -116,6 +116,20 @@ impl Teams {
             .collect()
     }
 
+    /// Whether a team's level fits that of its parent: a serialized team is as much deeper as it has been serialized, any other by
+    /// one, and one of a league by one less, since a `teams` region is no level (`__kmp_fork_call`).
+    fn fits(&self, context: &Context<'_>, team: Addr) -> Result<(), Reason> {
+        let s = &context.kmp.structs.team;
+        let Some(view) = self.found.get(&team) else { return Ok(()) };
+        let Some(parent) = self.found.get(&view.ptr(&s.parent)?) else { return Ok(()) };
+        let (own, outer) = (view.count(&s.level)?, parent.count(&s.level)?);
+        let by = view.count(&s.serialized)?.max(1);
+        match own.checked_sub(outer).is_some_and(|deeper| deeper == by || deeper + 1 == by) {
+            true => Ok(()),
+            false => Err(Reason::from(Common::LevelsContradict { own, outer })),
+        }
+    }
+
     /// Parents before children, then by address: ids are stable between two looks at an unchanged process.
     fn number(&mut self, context: &Context<'_>) {
         let mut regions: Vec<Region> = self.found.keys().flat_map(|team| self.regions_of(context, *team)).collect();
@@ -204,7 +218,7 @@ impl Teams {
                 members: members_of(context, threads, &view, size.as_ref().copied().unwrap_or(0)),
                 serialized: s.serialized.fact(serialized),
                 size: s.nproc.fact(size),
-                level: s.level.fact(Ok(region.level)),
+                level: s.level.fact(self.fits(context, region.team).map(|()| region.level)),
                 active_level: s.active_level.fact(view.count(&s.active_level)),
                 parent,
                 // Serialized regions nested directly in each other are entered by thread 0 of a team of one.
