@@ -382,6 +382,8 @@ fn every_program_has_its_source() -> Result<()> {
             "forked",
             "device_simulator",
             "offloaded",
+            "offload_hang",
+            "tasks_left",
             "opencl_device",
             "overheads",
             "empty_tool",

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ompd_process::Addr;
+use ompd_runtime::Origin;
 use ompd_runtime::model::*;
 
 use crate::Inspection;
@@ -102,7 +103,10 @@ pub fn compare(before: &Inspection, after: &Inspection, elapsed: Duration) -> Pr
                 && !threads.iter().any(|t: &ThreadProgress| t.lwp == lwp)
             {
                 let cpu = before.cpu.get(&lwp).zip(after.cpu.get(&lwp)).map(|(a, b)| b.saturating_sub(*a));
-                let moved = doing(earlier, was) != doing(snapshot, thread) || place(before, lwp) != place(after, lwp);
+                let moved = match has_moved((earlier, was), (snapshot, thread)) {
+                    Some(moved) => moved,
+                    None => place(before, lwp) != place(after, lwp),
+                };
                 threads.push(ThreadProgress { lwp, cpu, moved });
             }
         }
@@ -129,11 +133,31 @@ pub fn compare(before: &Inspection, after: &Inspection, elapsed: Duration) -> Pr
     Progress { elapsed, threads, teams, begun, ended }
 }
 
-/// What a thread executes and waits for, by addresses.
-fn doing(snapshot: &RuntimeSnapshot, thread: &Thread) -> (Option<Addr>, Option<(WaitKind, Addr)>) {
-    let task = thread.task.get().and_then(|id| snapshot.task(id)).map(|task| task.descriptor);
-    let wait = thread.wait.value().and_then(Option::as_ref).map(|wait| (wait.kind, wait.object));
-    (task, wait)
+/// Whether a thread executes another task or waits for something else; `None` if its place in the program decides that. Who waits
+/// without sleeping may be met in an instant that does not tell for what: that is no move.
+fn has_moved(before: (&RuntimeSnapshot, &Thread), after: (&RuntimeSnapshot, &Thread)) -> Option<bool> {
+    let task = |(snapshot, thread): (&RuntimeSnapshot, &Thread)| {
+        thread.task.get().and_then(|id| snapshot.task(id)).map(|task| task.descriptor)
+    };
+    let wait = |(_, thread): (&RuntimeSnapshot, &Thread)| thread.wait.value().cloned();
+    if task(before).zip(task(after)).is_some_and(|(before, after)| before != after) {
+        return Some(true);
+    }
+    match (wait(before), wait(after)) {
+        (Some(Some(before)), Some(Some(after))) => {
+            // Who looks at a word again and again looks at several in turn, inside a barrier and while it queues up for a lock.
+            let asleep = [&before, &after].iter().all(|wait| wait.asleep == Some(true) && wait.origin != Origin::Stack);
+            Some(asleep && wait_of(&before) != wait_of(&after))
+        }
+        (Some(Some(_)), Some(None)) | (Some(None), Some(Some(_))) => Some(true),
+        (Some(Some(_)), None) | (None, Some(Some(_))) => Some(false),
+        _ => None,
+    }
+}
+
+/// What it waits for, by address.
+fn wait_of(wait: &Wait) -> (WaitKind, Addr) {
+    (wait.kind, wait.object)
 }
 
 /// Where a thread is in the program: the frames of its stack, apart from the innermost, in which it moves as long as it runs.

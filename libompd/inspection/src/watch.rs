@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ompd_process::live::Live;
 use ompd_process::{Addr, OpenError, OpenOptions};
-use ompd_runtime::model::{Issue, TeamId, Trouble};
+use ompd_runtime::model::{Issue, RuntimeSnapshot, TeamId, Trouble};
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, companion, discover};
 use ompd_stack::Cache;
@@ -141,24 +141,44 @@ impl Watch<'_> {
         if self.wanted.samples > 1 || !confirmed.waits_for.verdicts.iter().any(is_suspect) {
             return Ok(confirmed);
         }
-        let began = Instant::now();
+        let (began, cpu) = (Instant::now(), self.live.cpu_times());
         std::thread::sleep(SUSPECT_INTERVAL);
-        let (at, mut later) = self.look(Live::stop_again)?;
-        later.pause = confirmed.pause.zip(later.pause).map(|(one, two)| one + two);
-        later.stops += confirmed.stops;
-        let progress = progress::compare(&confirmed, &later, at - began);
-        // Teams are numbered anew by each look.
-        drop_moving(&mut later, &progress);
-        confirmed.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || has(&later, verdict));
-        if confirmed.waits_for.verdicts.is_empty() {
-            later.waits_for.verdicts.clear();
-            return Ok(later);
+        let used = self.live.cpu_times();
+        let (at, mut later) = match self.look(Live::stop_again) {
+            Ok(look) => look,
+            Err(why) => {
+                // What ends was not stuck. Otherwise it is as it was.
+                let ended = matches!(why, OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. });
+                confirmed.waits_for.verdicts.retain(|verdict| !ended || !is_suspect(verdict));
+                return Ok(confirmed);
+            }
+        };
+        let pause = confirmed.pause.zip(later.pause).map(|(one, two)| one + two);
+        let stops = confirmed.stops + later.stops;
+        let progress = progress::compare(&later, &confirmed, at - began);
+        drop_moving(&mut confirmed, &progress);
+        // Between two looks a thread may have come back to the call that it sleeps in.
+        let ran = |lwp: &i32| {
+            let used = used.get(lwp).zip(cpu.get(lwp)).map(|(after, before)| after.saturating_sub(*before));
+            !may_wait(&confirmed.runtimes, *lwp) && used.is_some_and(|used| used > progress::NOTHING)
+        };
+        let running: HashSet<i32> = used.keys().filter(|lwp| ran(lwp)).copied().collect();
+        let gets_on = |node: &Node| matches!(node, Node::Thread(lwp) if running.contains(lwp));
+        confirmed.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || !verdict.core.iter().any(gets_on));
+        later.waits_for.verdicts.clear();
+        let mut shown = if confirmed.waits_for.verdicts.is_empty() { later } else { confirmed };
+        if !shown.waits_for.verdicts.iter().any(is_suspect) {
+            shown.unmoved = None;
         }
-        (confirmed.pause, confirmed.stops) = (later.pause, later.stops);
-        // It is at least that.
-        confirmed.unmoved = later.unmoved.map(|_| SUSPECT_INTERVAL);
-        Ok(confirmed)
+        (shown.pause, shown.stops) = (pause, stops);
+        Ok(shown)
     }
+}
+
+/// True if a thread may wait for something in some runtime.
+fn may_wait(runtimes: &[RuntimeSnapshot], lwp: i32) -> bool {
+    let mut known = runtimes.iter().filter_map(|runtime| runtime.thread_by_lwp(lwp));
+    known.any(|thread| !matches!(thread.wait.value(), Some(None)))
 }
 
 /// Drops the suspicions of what has moved, and says of the others how long nothing did.

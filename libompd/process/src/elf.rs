@@ -89,6 +89,8 @@ pub struct ElfFile {
     mini: OnceLock<SymbolTable>,
     frames: OnceLock<Vec<Range<u64>>>,
     relocations: OnceLock<BTreeMap<u64, Reloc>>,
+    /// See [`plain_sections`].
+    plain: OnceLock<BTreeMap<Vec<u8>, (u64, Range<usize>)>>,
     /// What its compressed sections would decompress to together.
     expanded: OnceLock<u64>,
     companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
@@ -133,6 +135,7 @@ impl ElfFile {
             mini: OnceLock::new(),
             frames: OnceLock::new(),
             relocations: OnceLock::new(),
+            plain: OnceLock::new(),
             expanded: OnceLock::new(),
             companion: OnceLock::new(),
             supplement: OnceLock::new(),
@@ -349,15 +352,19 @@ impl ElfFile {
 
     /// The addresses of a section that is not compressed. `None` as for [`ElfFile::plain_section`].
     pub fn section_range(&self, name: &str) -> Option<Range<u64>> {
-        let (address, place) = by_class!(self, section_place, self.source(), name)?;
-        Some(address..address.checked_add(place.len() as u64)?)
+        let (address, place) = self.plain(name)?;
+        Some(*address..address.checked_add(place.len() as u64)?)
     }
 
     /// The address and bytes of a section that is not compressed. `None` if there is no such section, it is compressed, or it
     /// has no bytes in the file.
     pub fn plain_section(&self, name: &str) -> Option<(u64, FilePart)> {
-        let (address, place) = by_class!(self, section_place, self.source(), name)?;
-        Some((address, FilePart::new(&self.source, place)?))
+        let (address, place) = self.plain(name)?;
+        Some((*address, FilePart::new(&self.source, place.clone())?))
+    }
+
+    fn plain(&self, name: &str) -> Option<&(u64, Range<usize>)> {
+        self.plain.get_or_init(|| by_class!(self, plain_sections, self.source())).get(name.as_bytes())
     }
 
     /// True if the file itself holds DWARF.
@@ -509,17 +516,26 @@ fn section<'a, E: FileHeader<Endian = Endianness>>(
     packed.decompress().ok()
 }
 
-fn section_place<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<(u64, Range<usize>)> {
-    let elf = object::read::elf::ElfFile::<E, _>::parse(data).ok()?;
-    let section = elf.section_by_name(name)?;
-    let (offset, size) = section
-        .compressed_file_range()
-        .ok()
-        .filter(|r| r.format == object::CompressionFormat::None)
-        .map(|r| (r.offset, r.compressed_size))?;
-    let start = usize::try_from(offset).ok()?;
-    let end = start.checked_add(usize::try_from(size).ok()?)?;
-    (start < end && end <= data.len()).then(|| (section.address(), start..end))
+/// Sections that are not compressed and have bytes in the file, the first of each name: their addresses and their places in
+/// the file. Made once, since a decoder of instructions asks for each value that it follows.
+fn plain_sections<E: FileHeader<Endian = Endianness>>(data: &Source) -> BTreeMap<Vec<u8>, (u64, Range<usize>)> {
+    let mut sections = BTreeMap::new();
+    let Ok(elf) = object::read::elf::ElfFile::<E, _>::parse(data) else { return sections };
+    let mut left = Allowance::of(data);
+    for section in elf.sections() {
+        let Some(name) = left.name(section.name_bytes(), data) else { break };
+        let place = section.compressed_file_range().ok().filter(|r| r.format == object::CompressionFormat::None);
+        let place = place.and_then(|range| {
+            let start = usize::try_from(range.offset).ok()?;
+            let end = start.checked_add(usize::try_from(range.compressed_size).ok()?)?;
+            (start < end && end <= data.len()).then_some(start..end)
+        });
+        // The first of a name counts, with or without bytes.
+        if let (Some(name), Some(place)) = (name, place) {
+            sections.entry(name.to_vec()).or_insert((section.address(), place));
+        }
+    }
+    sections
 }
 
 fn has_bytes<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> bool {
