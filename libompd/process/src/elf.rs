@@ -66,6 +66,9 @@ macro_rules! by_class {
 }
 use by_class;
 
+/// Addresses of sections and their places in the file, by name.
+type PlainSections = BTreeMap<Vec<u8>, (u64, Range<usize>)>;
+
 /// A loadable segment (`PT_LOAD`), as far as the file has its bytes.
 #[derive(Debug, Clone, Copy)]
 struct Load {
@@ -90,7 +93,7 @@ pub struct ElfFile {
     frames: OnceLock<Vec<Range<u64>>>,
     relocations: OnceLock<BTreeMap<u64, Reloc>>,
     /// See [`plain_sections`].
-    plain: OnceLock<BTreeMap<Vec<u8>, (u64, Range<usize>)>>,
+    plain: OnceLock<PlainSections>,
     /// What its compressed sections would decompress to together.
     expanded: OnceLock<u64>,
     companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
@@ -518,8 +521,8 @@ fn section<'a, E: FileHeader<Endian = Endianness>>(
 
 /// Sections that are not compressed and have bytes in the file, the first of each name: their addresses and their places in
 /// the file. Made once, since a decoder of instructions asks for each value that it follows.
-fn plain_sections<E: FileHeader<Endian = Endianness>>(data: &Source) -> BTreeMap<Vec<u8>, (u64, Range<usize>)> {
-    let mut sections = BTreeMap::new();
+fn plain_sections<E: FileHeader<Endian = Endianness>>(data: &Source) -> PlainSections {
+    let mut sections = PlainSections::new();
     let Ok(elf) = object::read::elf::ElfFile::<E, _>::parse(data) else { return sections };
     let mut left = Allowance::of(data);
     for section in elf.sections() {
