@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use ompd_process::live::Live;
 use ompd_process::{Addr, OpenError, OpenOptions};
-use ompd_runtime::model::{Issue, RuntimeSnapshot, TeamId, Trouble};
+use ompd_runtime::model::{Issue, TeamId, Trouble};
+use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, companion, discover};
 use ompd_stack::Cache;
@@ -157,12 +158,13 @@ impl Watch<'_> {
         let stops = confirmed.stops + later.stops;
         let progress = progress::compare(&later, &confirmed, at - began);
         drop_moving(&mut confirmed, &progress);
-        // Between two looks a thread may have come back to the call that it sleeps in.
+        // A thread that sleeps until something from outside happens may have come back to that call between two looks.
         let ran = |lwp: &i32| {
             let used = used.get(lwp).zip(cpu.get(lwp)).map(|(after, before)| after.saturating_sub(*before));
-            !may_wait(&confirmed.runtimes, *lwp) && used.is_some_and(|used| used > progress::NOTHING)
+            used.is_some_and(|used| used > progress::NOTHING)
         };
-        let running: HashSet<i32> = used.keys().filter(|lwp| ran(lwp)).copied().collect();
+        let outside = confirmed.os.threads.iter().filter(|thread| matches!(thread.blocked, Blocked::Outside(_)));
+        let running: HashSet<i32> = outside.map(|thread| thread.lwp).filter(ran).collect();
         let gets_on = |node: &Node| matches!(node, Node::Thread(lwp) if running.contains(lwp));
         confirmed.waits_for.verdicts.retain(|verdict| !is_suspect(verdict) || !verdict.core.iter().any(gets_on));
         later.waits_for.verdicts.clear();
@@ -173,12 +175,6 @@ impl Watch<'_> {
         (shown.pause, shown.stops) = (pause, stops);
         Ok(shown)
     }
-}
-
-/// True if a thread may wait for something in some runtime.
-fn may_wait(runtimes: &[RuntimeSnapshot], lwp: i32) -> bool {
-    let mut known = runtimes.iter().filter_map(|runtime| runtime.thread_by_lwp(lwp));
-    known.any(|thread| !matches!(thread.wait.value(), Some(None)))
 }
 
 /// Drops the suspicions of what has moved, and says of the others how long nothing did.
