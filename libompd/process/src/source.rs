@@ -1,7 +1,7 @@
 //! The bytes of a file, read as they are asked for.
 //!
-//! A file that is mapped and then truncated ends whoever reads the lost part (SIGBUS), and inside a debugger that is the
-//! debugger. So files are read: stretches of them, once each, into memory that is set aside for the whole.
+//! Files are not mapped. If a mapped file is truncated, SIGBUS ends the process that reads the lost part, and `libompd.so`
+//! is part of a debugger. Memory is reserved for the whole file, and each stretch of the file is read into it once.
 
 use std::fmt;
 use std::fs::File;
@@ -140,8 +140,8 @@ impl Stretches {
             }
             let end = (next..wanted.end).find(|stretch| is_read(*stretch)).unwrap_or(wanted.end);
             let (from, to) = (next * STRETCH, (end * STRETCH).min(self.len));
-            // SAFETY: within the memory, and nobody else reads or writes these stretches: slices are made of those only that
-            // have been read, and who reads others holds the lock.
+            // SAFETY: the range lies within the memory. No slice of these stretches exists yet, since they do not count as read,
+            // and no other thread writes them, since this one holds the lock.
             let into = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().add(from), to - from) };
             self.file.read_exact_at(into, from as u64)?;
             self.read[next..end].iter().for_each(|read| read.store(true, Ordering::Release));

@@ -2,7 +2,7 @@
 
 use ompd_stack::{Cache, End};
 
-/// Calls of the recursion: what is told of a stack this deep is cut.
+/// Calls of the recursion. The middle of a stack this deep is left out.
 const DEEP: usize = 100_000;
 
 use crate::support::{Places, have, places, skip};

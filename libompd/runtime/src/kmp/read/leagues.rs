@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use ompd_process::{Addr, TargetExt};
 
-use super::Context;
 use super::teams::Teams;
 use super::threads::{Idle, KmpThread, Threads};
+use super::{Context, Notes};
 use crate::limits;
 use crate::model::*;
 
 /// The teams of leagues, by their initial threads. Only the thread that met the construct forgets the league at its end
 /// (`__kmpc_fork_teams`): others are believed as long as that one is in it.
-pub(super) fn read(context: &Context<'_>, threads: &Threads, teams: &Teams) -> Vec<LeagueTeam> {
+pub(super) fn read(context: &Context<'_>, threads: &Threads, teams: &Teams, notes: &mut Notes) -> Vec<LeagueTeam> {
     let s = &context.kmp.structs.info;
     let root = |thread: &KmpThread| thread.view.ptr(&s.root).ok();
     let microtask = |thread: &KmpThread| thread.view.ptr(&s.teams_microtask).ok().filter(|task| !task.is_null());
@@ -26,15 +26,18 @@ pub(super) fn read(context: &Context<'_>, threads: &Threads, teams: &Teams) -> V
         if !matches!(thread.idle, Idle::No) || microtask(thread)? != *met.get(&root(thread)?)? {
             return None;
         }
-        let number = number(context, teams, thread);
-        let is_initial = !matches!(number, Ok(None));
-        is_initial.then(|| {
-            Some(LeagueTeam {
-                lwp: thread.lwp?,
-                number: s.teams_level.fact(number.map(Option::unwrap_or_default)),
-                size: s.nteams.fact(thread.view.count(&s.nteams)),
-            })
-        })?
+        let number = match number(context, teams, thread) {
+            Ok(number) => number?,
+            // Whether it is an initial thread is not known either.
+            Err(why) => {
+                if !why.is_layout() {
+                    notes.issue(format!("league of thread {}", thread.lwp?), why);
+                }
+                return None;
+            }
+        };
+        let size = s.nteams.fact(thread.view.count(&s.nteams));
+        Some(LeagueTeam { lwp: thread.lwp?, number: s.teams_level.fact(Ok(number)), size })
     };
     threads.list.iter().filter_map(league).collect()
 }

@@ -115,7 +115,7 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     let pool = Pool { threads: threads.list.iter().map(|t| t.lwp).collect() };
     let pools = if pool.threads.is_empty() { Vec::new() } else { vec![pool] };
     let Tasks { list: tasks, more: more_tasks, groups: taskgroups, .. } = tasks;
-    let leagues = leagues::read(&context, &threads, &teams);
+    let leagues = leagues::read(&context, &threads, &teams, &mut notes);
     let recorded =
         Recorded { more_tasks, taskwait_runs_children_only: false, taskgroups, loops, leagues, pools, settings };
     let Notes { issues, check, .. } = notes;
