@@ -102,7 +102,7 @@ class EventStop:
         process.state.ran()
         if self.lwp is not None and thread.lwp != self.lwp:
             return False
-        # Without a condition each hit counts. To ask the library is dear: it reads all threads.
+        # Without a condition each hit counts.
         counts = True if point.condition is None else process.counts(thread.lwp)
         if counts is None:
             show(self.session.debugger, f"Stop {self.number}: whether this counts is not known. It does if {point.condition}.")

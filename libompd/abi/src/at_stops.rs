@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ompd_process::Addr;
 use ompd_runtime::model::{TaskId, TeamId};
 use ompd_runtime::stops::{AtStop, StopPoint};
 
@@ -58,6 +59,13 @@ impl AtStops {
         self.at.clear();
         self.own.clear();
         self.searched.clear();
+    }
+
+    /// The place at an address: an equivalent one rather than OMPD's symbol.
+    pub(crate) fn at_address(&self, runtime: RuntimeKey, addr: Addr) -> Option<(PointId, &StopPoint)> {
+        let numbered = (1..).zip(&self.given).map(|(id, (of, point))| (id, *of, point));
+        let here = numbered.filter(|(_, of, point)| *of == runtime && point.addr == addr);
+        here.min_by_key(|(_, _, point)| point.own).map(|(id, _, point)| (id, point))
     }
 
     /// True if the thread was found at a place to stop at, or where it may be at one.

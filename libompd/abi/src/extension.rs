@@ -279,12 +279,18 @@ pub unsafe extern "C" fn ompdx_get_stop(
         if point.is_null() || event.is_null() || counts.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        space.look();
-        let (id, found, not_counted) = space.stop_of(thread)?;
+        let (id, found, not_counted) = match space.stop_of_thread(thread) {
+            Some((id, found, not_counted)) => (id, found.event, not_counted),
+            None => {
+                space.look();
+                let (id, found, not_counted) = space.stop_of(thread)?;
+                (id, found.event, not_counted)
+            }
+        };
         // SAFETY: they are not NULL, and places for these then.
         unsafe {
             put(point, id)?;
-            put(event, found.event.into())?;
+            put(event, found.into())?;
             put(counts, not_counted.is_none().into())
         }
     })

@@ -17,7 +17,7 @@ use crate::answer::{Answer, NoAnswer};
 use crate::answers::{Answers, Seen};
 use crate::at_stops::AtStops;
 use crate::callbacks::{Asked, say};
-use crate::keys::{RuntimeKey, TaskKey};
+use crate::keys::{RuntimeKey, TaskKey, ThreadKey};
 use crate::question::{Aspect, Subject};
 use crate::reading::Hints;
 use crate::refusal;
@@ -293,10 +293,7 @@ impl Space {
         if matches!(subject, Subject::Native(_)) && !self.target.has_no_new_modules() {
             return None;
         }
-        let alive = |known: Known| {
-            let native = self.target.natives().iter().find(|native| native.lwp == known.lwp);
-            native.is_some_and(|native| self.target.is_alive(*native))
-        };
+        let alive = |known: Known| self.is_alive(known);
         let focus = start.focus(aspect, hints, &alive)?;
         let offers = self.target.debugger().offers_registers();
         let matter =
@@ -305,6 +302,34 @@ impl Space {
             return None;
         }
         Some((base, runtime.excerpt(&self.target, &focus)?))
+    }
+
+    /// A look at a thread and its task, wherever the thread is; `None` where that does not tell, or all is known. What holds at a place
+    /// to stop at and is not in memory is not in it.
+    pub(crate) fn look_at_thread(&mut self, key: ThreadKey) -> Option<Excerpt> {
+        if self.is_up_to_date() || !self.stops.told.is_empty() || !self.target.debugger().offers_registers() {
+            return None;
+        }
+        self.now.seen = Seen::Nothing;
+        self.moment.single_looks += 1;
+        if !self.moment.allows_single_look() {
+            return None;
+        }
+        let excerpt = self.read_excerpt(key.runtime, Subject::Thread(key), Aspect::Task)?;
+        (excerpt.thread.lwp == key.lwp).then_some(excerpt)
+    }
+
+    fn read_excerpt(&self, base: RuntimeKey, subject: Subject, aspect: Aspect) -> Option<Excerpt> {
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;
+        let hints = self.earlier.hints.get(&base)?;
+        let alive = |known: Known| self.is_alive(known);
+        let focus = subject.start(hints)?.focus(aspect, hints, &alive)?;
+        runtime.excerpt(&self.target, &focus)
+    }
+
+    fn is_alive(&self, known: Known) -> bool {
+        let native = self.target.natives().iter().find(|native| native.lwp == known.lwp);
+        native.is_some_and(|native| self.target.is_alive(*native))
     }
 
     /// True if a thread is known to be at none of the places to stop at: there more holds than memory shows.

@@ -76,6 +76,18 @@ impl Space {
         Ok((*id, &self.point(*id)?.1, not_counted))
     }
 
+    /// The same by a look at the thread alone, where the debugger offers its registers and that tells. Most hits that do not count are
+    /// of programs that hit a place often.
+    pub(crate) fn stop_of_thread(&mut self, thread: ThreadKey) -> Option<(PointId, &StopPoint, Option<String>)> {
+        let excerpt = self.look_at_thread(thread)?;
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == thread.runtime)?;
+        let native = self.target.natives().iter().find(|native| Some(native.lwp) == thread.lwp)?;
+        let pc = self.target.debugger().registers(*native, self.target.arch()).ok()?.pc;
+        let (id, point) = self.stops.at_address(thread.runtime, pc)?;
+        let not_counted = runtime.not_counted(&self.target, &excerpt, point).ok()?;
+        Some((id, point, not_counted))
+    }
+
     /// What the debugger has said of stops holds no longer.
     pub(crate) fn forget_stops(&mut self) {
         self.stops.told.clear();
@@ -107,11 +119,7 @@ impl Space {
             }
             for thread in self.target.threads() {
                 let Ok(registers) = &thread.registers else { continue };
-                let here =
-                    |(_, (of, point)): &(PointId, &(RuntimeKey, StopPoint))| *of == base && point.addr == registers.pc;
-                // An equivalent place rather than OMPD's symbol.
-                let numbered = (1..).zip(&self.stops.given).filter(here);
-                let Some((id, (_, point))) = numbered.min_by_key(|(_, (_, point))| point.own) else { continue };
+                let Some((id, point)) = self.stops.at_address(base, registers.pc) else { continue };
                 if key(&snapshot, thread.lwp).is_some_and(|known| self.stops.told.contains_key(&known)) {
                     continue;
                 }

@@ -122,6 +122,20 @@ pub trait Runtime: fmt::Debug {
         Err(NOT_READ.to_string())
     }
 
+    /// Why a hit of one of these places does not count, by a look at its thread alone; `None` if it counts. The excerpt has the
+    /// thread's current task.
+    ///
+    /// # Errors
+    /// The reason why it is not known.
+    fn not_counted(
+        &self,
+        _target: &dyn Target,
+        _excerpt: &Excerpt,
+        _point: &StopPoint,
+    ) -> Result<Option<String>, String> {
+        Err(NOT_READ.to_string())
+    }
+
     /// OMPD's own symbols, if the runtime has them and was not found to pass them by: a debugger may have stopped at one without
     /// having asked where it can.
     fn own_symbols(&self, _target: &dyn Target) -> Option<&OwnSymbols> {

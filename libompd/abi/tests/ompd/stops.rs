@@ -59,6 +59,8 @@ struct Watch {
     points: Vec<Listed>,
     /// Distance of `meeting` from the thread pointer.
     meeting: i64,
+    /// Reads by which it was known whether a hit counts, of each at a place with a condition.
+    reads: Vec<u32>,
     /// Whether the library gets registers by itself, or is told what a place needs.
     generous: bool,
     /// Frames are looked at: they are the library's own, and not those that a runtime notes for tools.
@@ -121,8 +123,13 @@ impl Watch {
             assert_eq!(rc, Rc::OK, "{listed:?}");
         }
         let (mut event, mut counts) = (Event::TaskEnd, -1);
+        self.session.held.reads.borrow_mut().clear();
         let point = out(|point| unsafe { ompdx_get_stop(thread, point, &raw mut event, &raw mut counts) });
         assert_eq!(point, Ok(listed.point.point), "{listed:?}");
+        // Places with a condition are hit often, and mostly in vain.
+        if self.generous && listed.point.own == 0 && !listed.point.condition.is_null() {
+            self.reads.push(self.session.held.reads.borrow().values().sum());
+        }
         assert_eq!(event, listed.point.event);
         if counts != 0 {
             *self.hits.entry((event as u32, listed.point.own)).or_default() += 1;
@@ -330,6 +337,7 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
         traced,
         points,
         meeting,
+        reads: Vec::new(),
         generous,
         frames: generous && variables.is_empty(),
         runtime,
@@ -372,6 +380,8 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
         watch.traced.begun,
         watch.unavailable,
     );
+    let most = watch.reads.iter().max();
+    assert!(most.is_none_or(|most| *most <= 20), "reads to know whether a hit counts: {:?}", watch.reads);
     assert_eq!(watch.hits(Event::ParallelBegin), regions, "{:#?}", watch.points);
     assert_eq!(watch.hits(Event::ParallelEnd), regions);
     assert_eq!(watch.hits(Event::TaskBegin), tasks);

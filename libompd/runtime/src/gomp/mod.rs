@@ -317,6 +317,15 @@ impl Runtime for Gomp {
         self.facts_at(target, snapshot, lwp, point, registers)
     }
 
+    fn not_counted(
+        &self,
+        target: &dyn Target,
+        excerpt: &Excerpt,
+        point: &StopPoint,
+    ) -> Result<Option<String>, String> {
+        self.not_counted_at(target, excerpt, point)
+    }
+
     /// Thread 0 gets there from the function its code called, the others from the one their thread began with
     /// (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing tells the C library, so
     /// that the outermost function of libgomp is not known to be that; but it has its name.

@@ -11,6 +11,7 @@ use ompd_process::{Addr, Target};
 use super::Gomp;
 use super::recover::{Recipes, internal};
 use crate::bind::StructData;
+use crate::excerpt::Excerpt;
 use crate::gomp::reason::Own;
 use crate::limits;
 use crate::model::Common;
@@ -486,10 +487,8 @@ impl Gomp {
                 Ok(AtStop { region: Some(TeamId(snapshot.teams.len())), lacking, ..AtStop::default() })
             }
             Kind::TeamEnd => {
-                let level = self.level_of(target, thread.descriptor)?;
-                if level == 0 {
-                    let why = "what ends is the team of a thread that met tasks outside of all regions";
-                    return Ok(AtStop { not_counted: Some(why.to_owned()), ..AtStop::default() });
+                if let Some(why) = self.ends_no_region(target, thread.descriptor)? {
+                    return Ok(AtStop { not_counted: Some(why), ..AtStop::default() });
                 }
                 // The region is the thread's; the task is that which generated its implicit one.
                 let met = current().and_then(|id| encountering(snapshot, id));
@@ -502,15 +501,43 @@ impl Gomp {
             }
             Kind::TaskReturn => {
                 let id = current()?;
-                let addr = snapshot.task(id).ok_or("the task was not read")?.descriptor;
-                let s = &self.structs.task;
-                let function = StructData::read(target, addr, s.size).and_then(|view| view.ptr(&s.fn_));
-                let device = function.map_err(|why| why.to_string())?.is_null();
-                let not_counted = device.then(|| "the task was executed by a device".to_owned());
-                Ok(AtStop { not_counted, ..AtStop::default() })
+                let task = snapshot.task(id).ok_or("the task was not read")?.descriptor;
+                Ok(AtStop { not_counted: self.has_no_function(target, task)?, ..AtStop::default() })
             }
             _ => Ok(AtStop::default()),
         }
+    }
+
+    /// Why a hit does not count, by the thread and the task that it executes.
+    pub(super) fn not_counted_at(
+        &self,
+        target: &dyn Target,
+        excerpt: &Excerpt,
+        point: &StopPoint,
+    ) -> Result<Option<String>, String> {
+        let thread = &excerpt.thread;
+        match point.kind {
+            Kind::TeamEnd => self.ends_no_region(target, thread.descriptor),
+            Kind::TaskReturn => {
+                let task = thread.task.get().and_then(|id| excerpt.tasks.get(id.0)).ok_or("the task was not read")?;
+                self.has_no_function(target, task.descriptor)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Why a thread at the end of a team is not at the end of a region, if it is not.
+    fn ends_no_region(&self, target: &dyn Target, thread: Addr) -> Result<Option<String>, String> {
+        const WHY: &str = "what ends is the team of a thread that met tasks outside of all regions";
+        Ok((self.level_of(target, thread)? == 0).then(|| WHY.to_owned()))
+    }
+
+    /// Why a task that is over was none of the program's code, if it was not.
+    fn has_no_function(&self, target: &dyn Target, task: Addr) -> Result<Option<String>, String> {
+        let s = &self.structs.task;
+        let function = StructData::read(target, task, s.size).and_then(|view| view.ptr(&s.fn_));
+        let device = function.map_err(|why| why.to_string())?.is_null();
+        Ok(device.then(|| "the task was executed by a device".to_owned()))
     }
 
     fn level_of(&self, target: &dyn Target, thread: Addr) -> Result<u32, String> {

@@ -342,6 +342,10 @@ impl Runtime for Kmp {
         self.facts_at(target, snapshot, lwp, point, registers)
     }
 
+    fn not_counted(&self, _: &dyn Target, excerpt: &Excerpt, point: &StopPoint) -> Result<Option<String>, String> {
+        Kmp::not_counted_at(excerpt, point)
+    }
+
     /// `OMP_DEBUG=enabled` sets a bit in `ompd_state` by which the runtime goes to pass through them (ompd-specific.h).
     fn own_symbols(&self, target: &dyn Target) -> Option<&OwnSymbols> {
         let own = self.own.get_or_init(|| {

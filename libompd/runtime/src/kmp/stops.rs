@@ -8,6 +8,7 @@ use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Target};
 
 use super::Kmp;
+use crate::excerpt::Excerpt;
 use crate::model::{RawSnapshot, TaskId};
 use crate::stops::{
     AtStop, Branches, Found, Kind, Lacking, MAX_PLACES, Site, StopEvent, StopPoint, Values, argument_register,
@@ -467,13 +468,31 @@ impl Kmp {
         let not_counted = match point.kind {
             Kind::TaskReturn => {
                 let task = snapshot.task(current()?).ok_or("the task was not read")?;
-                let function = task.function.value().ok_or("whether the task has a function is not known")?;
-                function.is_null().then(|| "the task has no function".to_owned())
+                has_no_function(task.function.value().copied())?
             }
             _ => None,
         };
         Ok(AtStop { not_counted, task, ..AtStop::default() })
     }
+
+    /// Why a hit does not count, by the task that the thread executes.
+    pub(super) fn not_counted_at(excerpt: &Excerpt, point: &StopPoint) -> Result<Option<String>, String> {
+        match point.kind {
+            Kind::TaskReturn => {
+                let task = excerpt.thread.task.get().and_then(|id| excerpt.tasks.get(id.0));
+                has_no_function(task.ok_or("the task was not read")?.function.value().map(|function| function.addr))
+            }
+            // Who it is has to be found out of the whole process.
+            Kind::Named | Kind::Launch => Err("not looked for".to_owned()),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Why a task that is over was none of the program's code, if it was not.
+fn has_no_function(function: Option<Addr>) -> Result<Option<String>, String> {
+    let function = function.ok_or("whether the task has a function is not known")?;
+    Ok(function.is_null().then(|| "the task has no function".to_owned()))
 }
 
 /// The task that met the construct of a serialized region which the thread is in.
