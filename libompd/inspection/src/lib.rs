@@ -77,6 +77,8 @@ pub struct Inspection {
     pub pause: Option<Duration>,
     /// How many those were.
     pub stops: u32,
+    /// There was too much to read for the last pause. It was read after that, while all threads slept where the pause had met them.
+    pub read_asleep: bool,
     /// Processor time each thread of a live process had used by then, by LWP.
     pub cpu: HashMap<i32, Duration>,
     /// What has changed since the first look, if there was more than one.

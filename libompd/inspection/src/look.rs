@@ -155,6 +155,7 @@ pub(crate) fn finish(
         issues,
         pause,
         stops: 1,
+        read_asleep: false,
         cpu,
         progress: None,
         unmoved: None,

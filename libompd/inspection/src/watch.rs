@@ -99,10 +99,18 @@ impl Watch<'_> {
             began = Instant::now();
             live.stop_again()?;
         };
+        let mut asleep = false;
+        if live.was_cut_short()
+            && live.woken().is_empty()
+            && let Some(whole) = live.read_asleep(|live| look::read(live, &self.runtimes, &self.companion))
+        {
+            (read, asleep) = (whole, true);
+        }
         read.pause = Some(pause);
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
         let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
         inspection.stops += u32::try_from(repeats).unwrap_or(u32::MAX);
+        inspection.read_asleep = asleep;
         if !live.woken().is_empty() {
             inspection.waits_for.verdicts.clear();
             let woke = live.woken().iter().map(|lwp| Issue::new("target", Trouble::Woke { lwp: *lwp }));

@@ -31,7 +31,7 @@ use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
 use procdir::ProcDir;
-use sleep::Sparing;
+use sleep::{Sleep, Sparing};
 use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
 
 /// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
@@ -52,6 +52,10 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 const TRACER_STAYS: Duration = Duration::from_secs(1);
 /// How long all of them are.
 const TRACERS_STAY: Duration = Duration::from_secs(30);
+
+/// How long threads may take to go back to sleep after a stop, and how often that is looked at.
+const ASLEEP_AGAIN: Duration = Duration::from_millis(200);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// Who else has traced the process while it was to be stopped.
 #[derive(Debug, Default)]
@@ -399,6 +403,46 @@ impl Live {
     /// Threads that the last stop left asleep, and that have run before [`Live::resume`]: what was read is not of one moment.
     pub fn woken(&self) -> &[i32] {
         &self.woken
+    }
+
+    /// True if something was not read in the last stop because the process had been held for too long.
+    pub fn was_cut_short(&self) -> bool {
+        self.memory.was_cut_short()
+    }
+
+    /// Reads the process while it runs, if all its threads sleep where the last stop has met them. What is read then is of one moment
+    /// as in a stop, apart from what other processes or the kernel write; it is kept. `None` if a thread does not sleep, or has moved
+    /// meanwhile. The registers of that stop hold.
+    pub fn read_asleep<T>(&self, read: impl FnOnce(&Live) -> T) -> Option<T> {
+        let deadline = Instant::now() + ASLEEP_AGAIN;
+        let before = loop {
+            if let Some(asleep) = self.all_asleep() {
+                break asleep;
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
+        };
+        self.memory.keep();
+        let found = read(self);
+        self.memory.release();
+        (self.all_asleep()? == before).then_some(found)
+    }
+
+    /// What each thread sleeps in; `None` if there are others than in the last stop, or one does not sleep where it was then.
+    fn all_asleep(&self) -> Option<HashMap<i32, Sleep>> {
+        let mut tids = self.process.tasks().ok()?;
+        tids.sort_unstable();
+        if self.tracer.is_some() || !tids.iter().eq(self.threads.iter().map(|thread| &thread.lwp)) {
+            return None;
+        }
+        let sleep = |thread: &Thread| {
+            let registers = thread.registers.as_ref().ok()?;
+            let sleep = Sleep::of(&self.process, thread.lwp)?;
+            (sleep.pc == registers.pc && sleep.sp == registers.sp).then_some((thread.lwp, sleep))
+        };
+        self.threads.iter().map(sleep).collect()
     }
 
     /// Processor time each thread of the process has used up to now, by kernel thread id; threads of which it is not known are

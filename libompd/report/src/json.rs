@@ -80,6 +80,10 @@ pub struct Report {
     /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<u32>,
+    /// True if there was too much to read for the last pause, and it was read after that. All threads slept meanwhile where the
+    /// pause had met them: what was read is of that moment.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub read_asleep: bool,
     /// Every thread of the operating system.
     pub os_threads: Vec<ProcessThread>,
     /// Every OpenMP runtime in the process.
@@ -422,6 +426,7 @@ pub fn report(inspection: &Inspection) -> Report {
         },
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
         stops: inspection.pause.map(|_| inspection.stops),
+        read_asleep: inspection.read_asleep,
         os_threads: inspection
             .threads
             .iter()

@@ -73,6 +73,25 @@ fn check_counts(what: &str, target: &str, state: &str) {
     assert!(text.lines().count() < 100, "{what}: {text}");
 }
 
+/// Members sleep at the barrier and in a pipe, so that what the pause has no time for can be read after it.
+#[test]
+fn what_the_pause_has_no_time_for_is_read_while_all_threads_sleep() {
+    let running = start(Toolchain::Gcc, Runtime::Libgomp, "dependent");
+    let pid = running.pid.to_string();
+    let look = |pause: &str| {
+        let (out, err, _) = texts(&bounded(command().args(["--json", "tasks", "--max-pause", pause, &pid])));
+        serde_json::from_str::<Value>(&out).unwrap_or_else(|e| panic!("no JSON ({e}): {err}"))
+    };
+    let long = look("60000");
+    let mut short = ["60", "30", "15"].into_iter().map(look).filter(|report| report["read_asleep"] == true);
+    let short = short.next().expect("a look that is cut short");
+    assert_eq!(short["complete"], true, "{:#}", short["issues"]);
+    assert_eq!(long["read_asleep"], Value::Null);
+    assert_eq!(counted(&short, "blocked"), TASKS);
+    assert_eq!(short["runtimes"], long["runtimes"]);
+    running.release().expect("it ends");
+}
+
 #[test]
 fn all_are_counted() {
     let mut seen = 0;

@@ -37,6 +37,8 @@ pub(super) struct Memory {
     cache: RefCell<Option<Cache>>,
     /// While the process is held.
     times: Cell<Option<Times>>,
+    /// Something was not read because the process had been held for too long.
+    cut_short: Cell<bool>,
 }
 
 /// Until when a process may be held.
@@ -80,13 +82,20 @@ impl Memory {
             maps,
             cache: RefCell::new(None),
             times: Cell::new(None),
+            cut_short: Cell::new(false),
         }
     }
 
     /// From now on the process is held: keep what is read, and end in time.
     pub fn hold(&self, times: Times) {
-        *self.cache.borrow_mut() = Some(Cache::default());
+        self.keep();
         self.times.set(Some(times));
+        self.cut_short.set(false);
+    }
+
+    /// From now on keep what is read, though the process is not held.
+    pub fn keep(&self) {
+        *self.cache.borrow_mut() = Some(Cache::default());
     }
 
     /// The process runs again.
@@ -97,12 +106,25 @@ impl Memory {
 
     /// See [`crate::Target::is_late`].
     pub fn is_late(&self) -> bool {
-        self.times.get().is_some_and(|times| Instant::now() >= times.late)
+        self.is_past(|times| times.late)
+    }
+
+    /// True if something was not read because the process had been held for too long.
+    pub fn was_cut_short(&self) -> bool {
+        self.cut_short.get()
+    }
+
+    fn is_past(&self, limit: impl Fn(Times) -> Instant) -> bool {
+        let past = self.times.get().is_some_and(|times| Instant::now() >= limit(times));
+        if past {
+            self.cut_short.set(true);
+        }
+        past
     }
 
     /// True if the process is held longer than it may be.
     fn is_over(&self) -> bool {
-        self.times.get().is_some_and(|times| Instant::now() >= times.over)
+        self.is_past(|times| times.over)
     }
 
     pub fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError> {

@@ -74,6 +74,11 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
+    /// What a thread sleeps in; `None` if it runs, or somebody traces it.
+    pub fn of(process: &ProcDir, tid: i32) -> Option<Sleep> {
+        Sleep::of_syscall(&process.task_call(tid)?)?.with_status(&process.task_status(tid)?)
+    }
+
     /// Its registers, as far as they are known.
     pub fn registers(&self, arch: Arch) -> Option<Registers> {
         Registers::of_sleeper(arch, self.call, self.pc, self.sp)

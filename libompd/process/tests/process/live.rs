@@ -1,6 +1,7 @@
 //! A running process: what is read is true, and the process is none the worse for it.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read as _, Write as _};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{self, Subject};
@@ -152,6 +153,55 @@ fn no_process_is_read_longer_than_it_may_be_held() {
         live.resume();
         subject.ask(b'p');
     }
+}
+
+#[test]
+fn what_there_was_no_time_for_is_read_while_all_threads_sleep() {
+    let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("cat starts");
+    let (mut stdin, mut stdout) = (cat.stdin.take().expect("a pipe"), cat.stdout.take().expect("a pipe"));
+    let mut answer = || {
+        let mut byte = [0];
+        stdin.write_all(b"x").expect("it reads");
+        stdout.read_exact(&mut byte).expect("it writes");
+        assert_eq!(&byte, b"x");
+    };
+    // It has executed cat, and reads.
+    answer();
+    let pid = i32::try_from(cat.id()).expect("a process id");
+    let options = OpenOptions { max_pause: Duration::from_millis(400), ..OpenOptions::default() };
+    let mut live = Live::open(pid, &options).expect("open");
+    assert!(live.read_asleep(|_| ()).is_none(), "no stop has met it");
+    // It may be on its way back to sleep.
+    for _ in 0..100 {
+        live.stop().expect("stop");
+        let asleep = live.threads()[0].registers.as_ref().is_ok_and(|registers| registers.syscall.is_some());
+        if asleep {
+            break;
+        }
+        live.resume();
+    }
+    let exe = live.modules().iter().find(|m| m.name() == "cat").expect("executable").base();
+    assert!(live.read_asleep(|_| ()).is_none(), "it is held");
+    live.resume();
+    assert!(!live.was_cut_short());
+    live.stop().expect("stop");
+    while !live.is_late() {
+        std::thread::yield_now();
+    }
+    live.resume();
+    assert!(live.was_cut_short());
+    assert_eq!(live.read_asleep(|live| live.read_u32(exe)), Some(Ok(u32::from_le_bytes(*b"\x7fELF"))));
+    // It wakes, and sleeps again where it slept before.
+    assert!(live.read_asleep(|_| answer()).is_none(), "it has run");
+    assert!(live.read_asleep(|_| ()).is_some());
+    cat.kill().expect("kill");
+    cat.wait().expect("wait");
+
+    let busy = Subject::start(&["threads", "0"]);
+    let mut live = open(busy.pid());
+    live.stop().expect("stop");
+    live.resume();
+    assert!(live.read_asleep(|_| ()).is_none(), "a thread of it never sleeps");
 }
 
 #[test]

@@ -311,7 +311,10 @@ fn head(page: &mut Page, inspection: &Inspection) {
             Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
             _ => "core file".to_owned(),
         },
-        (TargetKind::Live, Some(pause)) => format!("live, stopped{TIE}for{TIE}{:.1}{TIE}ms", pause.as_secs_f64() * 1e3),
+        (TargetKind::Live, Some(pause)) => {
+            let after = if inspection.read_asleep { ", read after that while all threads slept" } else { "" };
+            format!("live, stopped{TIE}for{TIE}{:.1}{TIE}ms{after}", pause.as_secs_f64() * 1e3)
+        }
         (TargetKind::Live, None) => "live".to_owned(),
         (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };

@@ -317,12 +317,7 @@ impl Runtime for Gomp {
         self.facts_at(target, snapshot, lwp, point, registers)
     }
 
-    fn not_counted(
-        &self,
-        target: &dyn Target,
-        excerpt: &Excerpt,
-        point: &StopPoint,
-    ) -> Result<Option<String>, String> {
+    fn not_counted(&self, target: &dyn Target, excerpt: &Excerpt, point: &StopPoint) -> Result<Option<String>, String> {
         self.not_counted_at(target, excerpt, point)
     }
 
