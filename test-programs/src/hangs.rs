@@ -119,4 +119,5 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/tail_tasks"),
     Case::of("healthy/timer"),
     Case::of("healthy/threads_come_and_go"),
+    Case::of("healthy/turns"),
 ];
