@@ -7,7 +7,10 @@
 
 #include <stdint.h>
 
-/* OMPD's own types, as LLVM ships them. */
+/* Counts up whenever something is added here. Nothing of what a version declares changes in a later one. */
+#define OMPDX_VERSION 1
+
+/* OMPD's own types: the header beside this one, or that of LLVM's compilers. */
 #ifndef OMPD_EXT_NO_OMP_TOOLS_H
 #include <omp-tools.h>
 #endif
@@ -48,7 +51,7 @@ typedef enum {
     /*
      A thread comes to a barrier of its team, or to the end of a region. OMPD has no symbol for it.
      */
-    ompdx_event_barrier_begin = 7,
+    ompdx_event_barrier_begin = 7
 } ompdx_event_t;
 
 /*
@@ -94,7 +97,7 @@ typedef enum {
     /*
      Something else, which the text names.
      */
-    ompdx_origin_other = 9,
+    ompdx_origin_other = 9
 } ompdx_origin_t;
 
 /*
@@ -156,7 +159,7 @@ typedef enum {
     /*
      Of a task: whether it is a final one.
      */
-    ompdx_item_task_final = 25,
+    ompdx_item_task_final = 25
 } ompdx_item_t;
 
 /*

@@ -69,7 +69,7 @@ fn total(rows: &BTreeMap<String, Row>, names: &[&str]) -> u64 {
 
 #[test]
 fn fewer_callbacks_than_intels_library() {
-    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let header = header();
     let Some(library_of_intel) = library_of_intel() else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some(client) = client(directory.path(), "gcc", &header) else { return };

@@ -19,11 +19,9 @@ pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
-/// The header with the declarations, where a clang has brought one.
-pub fn header() -> Option<PathBuf> {
-    let directory = Command::new("clang-14").arg("-print-resource-dir").output().ok()?;
-    let directory = String::from_utf8(directory.stdout).ok()?;
-    Some(Path::new(directory.trim()).join("include/omp-tools.h")).filter(|header| header.is_file())
+/// The header with the declarations.
+pub fn header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("include/omp-tools.h")
 }
 
 /// The client, by one compiler.
@@ -138,7 +136,7 @@ fn drive(client: &Path, running: &Running, core: Option<&Path>, list: &Path, und
 
 #[test]
 fn every_function_from_c() {
-    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let header = header();
     let directory = tempfile::tempdir().expect("a directory");
     let clients: Vec<PathBuf> =
         ["gcc", "clang-14"].iter().filter_map(|compiler| client(directory.path(), compiler, &header)).collect();
@@ -167,7 +165,7 @@ fn every_function_from_c() {
 /// and in the functions of C that the library calls; its own stores to memory valgrind sees.
 #[test]
 fn every_function_from_c_that_is_checked_for_addresses_and_undefined_behaviour() {
-    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let header = header();
     let directory = tempfile::tempdir().expect("a directory");
     let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
     let clients: Vec<PathBuf> = ["gcc", "clang-14"]
@@ -195,7 +193,7 @@ fn every_function_from_c_that_is_checked_for_addresses_and_undefined_behaviour()
 
 #[test]
 fn structures_are_laid_out_as_the_header_says() {
-    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let header = header();
     let directory = tempfile::tempdir().expect("a directory");
     macro_rules! offsets {
         ($lines:ident, $type:ident, $name:literal, $($field:ident = $own:ident),*) => {
@@ -368,7 +366,7 @@ pub fn symbols_with(running: &Running, name: &str, list: &Path) -> bool {
 /// Intel's own library, the only other one for a runtime that is shipped, as a second opinion.
 #[test]
 fn where_intels_library_answers_otherwise_it_is_known_why() {
-    let Some(header) = header() else { return skip("no clang 14, and so no omp-tools.h") };
+    let header = header();
     let Some(library_of_intel) = library_of_intel() else { return };
     let directory = tempfile::tempdir().expect("a directory");
     let Some(client) = client(directory.path(), "gcc", &header) else { return };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nix::libc;
 use ompd::api::*;
@@ -31,7 +32,9 @@ pub struct Held {
 
 impl Held {
     pub fn live(pid: i32, generous: bool) -> Held {
-        let mut live = Live::open(pid, &OpenOptions::default()).expect("open");
+        // It may wait for its turn while it is held.
+        let options = OpenOptions { max_pause: Duration::from_secs(3600), ..OpenOptions::default() };
+        let mut live = Live::open(pid, &options).expect("open");
         live.stop().expect("stop");
         Held::of(Box::new(live), generous)
     }
@@ -287,6 +290,10 @@ impl Session {
         unsafe {
             assert_eq!(ompd_initialize(version, &raw const CALLBACKS), Rc::OK);
             let opened = ompd_process_initialize((&raw mut *held).cast(), &raw mut space);
+            if opened != Rc::OK {
+                // Else all other tests of this process fail too.
+                ompd_finalize();
+            }
             assert_eq!((opened, shown()), (Rc::OK, String::new()));
         }
         let mut session = Session { space, held, icvs: BTreeMap::new(), _turn: turn };
