@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -106,16 +107,19 @@ def tasks_here(pid: int) -> set[int]:
         return set()
 
 
+#: The group, the name of its leader, which may have blanks, the process and its command line.
+PROCESS_GROUP = re.compile(r"(?P<group>\d+)\s+\S.*?\s+(?P<pid>\d+)\s+\S")
+
+
 def process_groups() -> dict[int, int]:
     """The process group of each process of the target, as far as gdbserver knows them."""
     found: dict[int, int] = {}
-    with suppress(gdb.error, ValueError):
-        header, *rows = gdb.execute("info os procgroups", to_string=True).splitlines()
-        # Before it is the name of the group's leader, which may have blanks.
-        column = header.index("pid", header.index("command"))
-        for row in rows:
-            with suppress(ValueError, IndexError):
-                found[int(row[column:].split()[0])] = int(row.split()[0])
+    with suppress(gdb.error):
+        # Columns are as wide as their values, and not as their headings.
+        for row in gdb.execute("info os procgroups", to_string=True).splitlines():
+            match = PROCESS_GROUP.match(row)
+            if match:
+                found[int(match["pid"])] = int(match["group"])
     return found
 
 
