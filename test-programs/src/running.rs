@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command};
@@ -321,6 +322,16 @@ impl Running {
     pub fn say(&mut self, bytes: &[u8]) -> Result<()> {
         let stdin = self.stdin.as_mut().context("standard input is closed")?;
         stdin.write_all(bytes).context("writing to the program")
+    }
+
+    /// What the program has written to standard error up to now.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no text.
+    pub fn said(&self) -> Result<String> {
+        let mut text = vec![0; usize::try_from(self.stderr.metadata()?.len())?];
+        self.stderr.read_exact_at(&mut text, 0)?;
+        Ok(String::from_utf8(text)?)
     }
 
     /// The error, with what the program had to say about it.

@@ -33,6 +33,7 @@ mod partial;
 pub mod process;
 mod recover;
 pub mod stops;
+mod version_text;
 pub mod waits_for;
 mod window;
 

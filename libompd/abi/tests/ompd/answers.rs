@@ -313,8 +313,25 @@ fn display_control_vars_are_what_the_environment_said() {
         assert!(vector.is_null());
         assert_eq!(ompd_rel_display_control_vars(&raw mut vector), Rc::BAD_INPUT);
     }
-    let text = out(|text| unsafe { ompd_get_omp_version_string(session.space, text) }).map(take);
-    assert_eq!(text, Err(Rc::UNAVAILABLE), "libgomp does not say which OpenMP it implements");
+}
+
+/// Runtimes say it in a text that their users can ask for.
+#[test]
+fn the_version_is_what_the_runtime_prints() {
+    for (toolchain, runtime) in combinations() {
+        let program = build("barrier_missing", toolchain, Opt::O0, &[]).expect("it builds");
+        let launch = Launch::new(&program, runtime, Env::Settled).variable("OMP_DISPLAY_ENV", "true");
+        let running = launch.start().expect("it starts");
+        let session = Session::new(201_811, Held::live(running.pid, false));
+        let said = running.said().expect("what it printed");
+        // libgomp, which a program of GCC's brings along, prints first.
+        let line = said.lines().rfind(|line| line.contains("_OPENMP")).unwrap_or_else(|| panic!("{runtime:?}: {said}"));
+        let digits = line.split('\'').nth(1).expect("in quotes");
+        let version = out(|version| unsafe { ompd_get_omp_version(session.space, version) });
+        assert_eq!(version, digits.parse().map_err(|_| Rc::ERROR), "{runtime:?}: {line}");
+        let text = out(|text| unsafe { ompd_get_omp_version_string(session.space, text) }).map(take);
+        assert!(text.as_ref().is_ok_and(|text| text.starts_with("OpenMP ")), "{runtime:?}: {text:?}");
+    }
 }
 
 /// The task in which a nested region was opened executes nothing meanwhile, and has its control variables all the same.

@@ -30,6 +30,7 @@ use crate::instance::{self, FamilyOrigins, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
+use crate::version_text;
 use schema::Structs;
 
 /// The family.
@@ -271,8 +272,9 @@ impl Runtime for Gomp {
         }
     }
 
-    fn openmp_version(&self, _target: &dyn Target) -> Fact<u32> {
-        Fact::unknown(Own::CompilerKnowsVersion)
+    /// `omp_display_env` prints it (env.c, since GCC 4.8).
+    fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {
+        version_text::openmp_version(target, &self.info, b"_OPENMP = '", Own::VersionNotPrinted.into())
     }
 
     fn naming(&self) -> Naming {

@@ -7,7 +7,7 @@ use crate::model::{Reason, reasons};
 reasons! {
     /// Why a value is not known, of this family alone.
     pub(crate) enum Own {
-        CompilerKnowsVersion: "gomp-compiler-knows-version", "what libgomp implements only its compiler says";
+        VersionNotPrinted: "gomp-version-not-printed", "the text in which libgomp prints it was not found in its file";
         OnlyLastPosted: "gomp-only-last-posted", "libgomp keeps only what was posted last, for each member or chunk";
         InnerLoops: "gomp-inner-loops", "libgomp does not record how long the inner loops are";
         NeitherLoopNorQueue { record: Addr }: "gomp-neither-loop-nor-queue", "at {record} is neither a doacross loop nor a queue of turns";

@@ -35,6 +35,7 @@ use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
 use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopPoint, Stops, Values};
+use crate::version_text;
 use schema::Structs;
 
 /// The family.
@@ -277,7 +278,8 @@ impl Runtime for Kmp {
 
     fn openmp_version(&self, target: &dyn Target) -> Fact<u32> {
         let Some((addr, origin)) = self.global(schema::OPENMP_VERSION) else {
-            return Fact::unknown(Own::NotKept);
+            // `__kmp_version_omp_api` (kmp_version.cpp), which `KMP_VERSION` has printed.
+            return version_text::openmp_version(target, &self.info, b" OMP API version: ", Own::NotKept.into());
         };
         match target.read_u32(addr) {
             Ok(version) => Fact::known(version, origin),
