@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use crate::common::{bounded, command, texts};
 use nix::sys::signal::{Signal, kill};
@@ -65,8 +65,11 @@ fn frozen_inspection(pid: i32) -> Child {
     // Many are over before they are noticed; each is another throw of the dice.
     const TRIES: u32 = 2000;
     for tries in 1..=TRIES {
-        let mut inspector =
-            command().arg(pid.to_string()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command");
+        // Shells have what they start in the background ignore SIGINT.
+        let mut inspector = Command::new("env");
+        inspector.arg("--default-signal=INT").arg(command().get_program()).arg(pid.to_string());
+        inspector.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut inspector = inspector.spawn().expect("the command");
         let id = Pid::from_raw(i32::try_from(inspector.id()).expect("a process id"));
         // The first thread is stopped first and let go first.
         while state(pid, pid) != Some('t') {
