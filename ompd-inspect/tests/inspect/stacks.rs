@@ -64,6 +64,7 @@ programs!(
     stacks_jump,
     stacks_regions,
     stacks_shared,
+    stacks_jit,
     stacks_pthread,
     stacks_orphan,
     stacks_teams,
