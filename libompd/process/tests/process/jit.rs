@@ -170,7 +170,10 @@ fn sections_that_overlap_are_not_believed() {
     assert!(JitObjects::read(&with(&[overlapping])).is_empty());
     // Of two objects that claim the same code neither counts, and others do.
     let found = JitObjects::read(&with(&[object(CODE), object(CODE + LENGTH - 1), object(CODE + 0x200)]));
-    assert_eq!((found.at(Addr(CODE)), found.at(Addr(CODE + LENGTH)), found.at(Addr(CODE + 0x200))), (None, None, Some(2)));
+    assert_eq!(
+        (found.at(Addr(CODE)), found.at(Addr(CODE + LENGTH)), found.at(Addr(CODE + 0x200))),
+        (None, None, Some(2))
+    );
 }
 
 #[test]
@@ -208,7 +211,8 @@ fn use_all(target: &FakeTarget) {
         let Some(module) = found.module(target, index) else { continue };
         let _ = (module.symbol_at(Addr(CODE + 9)), module.symbol("made"));
         if let Ok(file) = module.file {
-            let _ = (file.function_range(CODE + 9), file.bytes_at(CODE, 16), file.section(".eh_frame"), file.relocations());
+            let _ =
+                (file.function_range(CODE + 9), file.bytes_at(CODE, 16), file.section(".eh_frame"), file.relocations());
         }
     }
 }
