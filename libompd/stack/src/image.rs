@@ -131,11 +131,11 @@ impl Jit {
         let index = self.objects.at(addr)?;
         let make = || {
             let module = self.objects.module(target, index)?;
-            let file = module.file.as_ref().ok().map(Arc::clone);
+            let file = Arc::clone(module.file.as_ref().ok()?);
             Some(Image {
                 name: module.name().into(),
                 bias: module.bias,
-                info: file.map(|file| Rc::new(FileInfo::new(file, Rc::clone(counts)))),
+                info: Some(Rc::new(FileInfo::new(file, Rc::clone(counts)))),
                 module: Cow::Owned(module),
             })
         };
