@@ -260,9 +260,10 @@ impl ElfFile {
         self.first_in_tables(|table| table.find(name))
     }
 
-    /// As [`ElfFile::symbol`], by the tables of the file itself.
-    pub(crate) fn own_symbol(&self, name: &str) -> Option<Symbol> {
-        self.first_in_own_tables(&|table| table.find(name)).map(|(entry, origin)| named(entry, origin))
+    /// The address of a variable in `.dynsym` or `.symtab`. For a name that is asked for once: no table of all symbols is made.
+    pub(crate) fn variable(&self, name: &str) -> Option<Addr> {
+        let find = |dynamic| by_class!(self, SymbolTable::value_of, self.source(), dynamic, name);
+        find(true).or_else(|| find(false)).map(Addr)
     }
 
     /// True if `.dynsym` defines `name` for others.

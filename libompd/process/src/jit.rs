@@ -15,7 +15,6 @@ use std::sync::Arc;
 use crate::elf::{self, ElfFile};
 use crate::memory::{Addr, MAX_READ};
 use crate::module::Module;
-use crate::symbol::Symbol;
 use crate::{Target, TargetExt};
 
 /// What code without a file is called.
@@ -140,10 +139,9 @@ impl JitObjects {
 
 /// Where the heads of lists are.
 fn descriptors(target: &dyn Target) -> Vec<Addr> {
-    let address = |module: &Module| -> Option<Addr> {
+    let address = |module: &Module| {
         let file = module.file.as_ref().ok()?;
-        let Symbol { addr, tls, .. } = file.own_symbol(DESCRIPTOR)?;
-        (!tls).then(|| addr.offset(module.bias))
+        Some(file.variable(DESCRIPTOR)?.offset(module.bias))
     };
     target.modules().iter().filter_map(address).take(MAX_LISTS).collect()
 }

@@ -55,7 +55,9 @@ fn entry(next: u64, object: u64, size: u64) -> Vec<u8> {
 
 /// A process whose list begins with an entry at [`ENTRIES`].
 fn process() -> FakeTarget {
-    let symbols = [symbol(0, 0, 0, 0), symbol(1, 1, HEAD, 24)].concat();
+    let mut symbols = [symbol(0, 0, 0, 0), symbol(1, 1, HEAD, 24)].concat();
+    // STB_LOCAL, STT_OBJECT.
+    symbols[24 + 4] = 1;
     let sections: [(&str, u64, &[u8]); 3] =
         [(".data", 0x1000, &[0; 16]), (".symtab", 0, &symbols), (".strtab", 0, b"\0__jit_debug_descriptor\0")];
     let file = ElfFile::from_bytes("/nowhere/compiler", elf(&sections)).expect("an ELF file");
