@@ -212,10 +212,29 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         None
     };
 
+    let object = sources.join(format!("{program}_object.c"));
+    let object = if fs::exists(&object).with_context(|| format!("looking at {}", object.display()))? {
+        let file = out()?.join(format!("{}.o", file_name(&key(toolchain.command()))));
+        let header = sources.join(format!("{program}.h"));
+        headers.push(header);
+        let inputs = [std::slice::from_ref(&object), headers.as_slice()].concat();
+        make(&file, &inputs, toolchain.command(), |command| {
+            command.args(WARNINGS).args(["-std=gnu11", "-c", "-fopenmp", "-fno-pic", "-mcmodel=large"]);
+            command.args(opt.flags()).arg(&object);
+            // Addresses of 64 bits are loaded early, and with them moves the line at which the body of a construct begins.
+            if toolchain == Toolchain::Gcc {
+                command.arg("-fno-schedule-insns2");
+            }
+        })?;
+        Some(file)
+    } else {
+        None
+    };
+
     // Where gfortran leaves its description of the modules; nobody needs it.
     let modules = tempfile::tempdir().context("making a directory for modules")?;
     let path = out()?.join(file_name(&key(compiler)));
-    let inputs = [std::slice::from_ref(&source), &helpers, &headers, library.as_slice()].concat();
+    let inputs = [std::slice::from_ref(&source), &helpers, &headers, library.as_slice(), object.as_slice()].concat();
     make(&path, &inputs, compiler, |command| {
         command.args(WARNINGS).arg("-pthread").arg("-I").arg(&sources).args(opt.flags());
         if program != "not_openmp" {
@@ -236,6 +255,9 @@ pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> R
         if let Some(library) = &library {
             // It has no name of its own, so it is looked for at the path it is linked by; and it calls back.
             command.arg("-rdynamic").arg(library);
+        }
+        if let Some(object) = &object {
+            command.arg(format!("-DJIT_OBJECT=\"{}\"", object.display())).arg("-rdynamic");
         }
         command.args(flags);
     })?;

@@ -1,7 +1,7 @@
 //! Starting a program in a known environment.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufReader;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -96,10 +96,13 @@ impl Launch {
     /// The reason why this machine does not have it.
     pub fn python(script: &str, env: Env) -> Result<Launch, Skip> {
         let interpreter = home().join("runtimes/venv/bin/python");
-        // Written when all wheels are there.
-        if !home().join("runtimes/venv/what").is_file() {
+        // Written when all wheels are there, and names them.
+        let Ok(wheels) = fs::read_to_string(home().join("runtimes/venv/what")) else {
             let missing = interpreter.display();
             return Err(Skip::because(format!("no Python with wheels ({missing}); \"ci/fetch python\" gets it")));
+        };
+        if script == "jit_loop" && !wheels.contains("numba") {
+            return Err(Skip::because("the Python with wheels has no Numba; \"ci/fetch python\" gets it"));
         }
         // Wheels are built by gcc, optimised.
         let program = format!("python/{script}");

@@ -85,7 +85,7 @@ pub const STEADY_PROGRAMS: [&str; 11] = [
 pub const LOCALS_PROGRAMS: [&str; 2] = ["locals", "locals_loop"];
 
 /// The programs that know their logical stacks ([`Truth::stacks`]); they finish when released.
-pub const STACK_PROGRAMS: [&str; 11] = [
+pub const STACK_PROGRAMS: [&str; 12] = [
     "stacks",
     "stacks_tail",
     "stacks_jump",
@@ -93,6 +93,7 @@ pub const STACK_PROGRAMS: [&str; 11] = [
     "stacks_orphan",
     "stacks_pthread",
     "stacks_shared",
+    "stacks_jit",
     "stacks_cpp",
     "stacks_fortran",
     "stacks_signal",

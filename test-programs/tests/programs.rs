@@ -395,6 +395,7 @@ fn every_program_has_its_source() -> Result<()> {
             "ordered_many",
             "truth_stack",
             "stacks_shared_library",
+            "stacks_jit_object",
             "stacks_taskloop",
         ])
         .map(str::to_owned);

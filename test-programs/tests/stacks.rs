@@ -292,6 +292,14 @@ fn stacks_shared() -> Result<()> {
 }
 
 #[test]
+fn stacks_jit() -> Result<()> {
+    everywhere("stacks_jit", |running, _| {
+        ensure!(running.truth.stacks.len() == 6);
+        Ok(())
+    })
+}
+
+#[test]
 fn stacks_cpp() -> Result<()> {
     everywhere("stacks_cpp", |running, _| {
         ensure!(running.truth.stacks.len() == 8);

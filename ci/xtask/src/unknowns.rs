@@ -246,9 +246,11 @@ fn at_hand() -> Result<Vec<Subject>> {
         let executable = build(case.program, Toolchain::Gcc, Opt::O2, case.flags)?;
         subjects.push(of_kit(case.program, Launch::new(&executable, Runtime::Libgomp, Env::Stock)));
     }
-    match Launch::python("two_pools", Env::Stock) {
-        Ok(launch) => subjects.push(of_kit("python/two_pools", launch)),
-        Err(skip) => skip.show(),
+    for script in ["two_pools", "jit_loop"] {
+        match Launch::python(script, Env::Stock) {
+            Ok(launch) => subjects.push(of_kit(&format!("python/{script}"), launch)),
+            Err(skip) => skip.show(),
+        }
     }
     Ok(subjects)
 }

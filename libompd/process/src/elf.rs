@@ -6,6 +6,7 @@
 mod code;
 mod debug;
 mod debuginfod;
+mod placed;
 mod program;
 mod symbols;
 
@@ -32,6 +33,7 @@ pub use code::Reloc;
 pub(crate) use code::relative;
 pub(crate) use debug::DebugSearch;
 pub(crate) use debuginfod::Debuginfod;
+pub(crate) use placed::code_ranges;
 pub use program::SourceFile;
 use program::TlsSegment;
 use symbols::{Entry, SymbolTable};
@@ -98,6 +100,8 @@ pub struct ElfFile {
     expanded: OnceLock<u64>,
     companion: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
     supplement: OnceLock<(Option<Arc<ElfFile>>, Vec<String>)>,
+    /// See [`ElfFile::is_jit`].
+    jit: bool,
 }
 
 impl fmt::Debug for ElfFile {
@@ -142,6 +146,7 @@ impl ElfFile {
             expanded: OnceLock::new(),
             companion: OnceLock::new(),
             supplement: OnceLock::new(),
+            jit: false,
         };
         let ident = file.source().start(6);
         let parsed = match ident {
@@ -230,6 +235,11 @@ impl ElfFile {
         self.build_id.as_ref()
     }
 
+    /// True if it is no file, but what a JIT compiler has registered for code that it made.
+    pub fn is_jit(&self) -> bool {
+        self.jit
+    }
+
     /// `DT_SONAME`.
     pub fn soname(&self) -> Option<String> {
         by_class!(self, dynamic_strings, self.source(), object::elf::DT_SONAME).into_iter().next()
@@ -250,6 +260,12 @@ impl ElfFile {
         self.first_in_tables(|table| table.find(name))
     }
 
+    /// The address of a variable in `.dynsym` or `.symtab`. For a name that is asked for once: no table of all symbols is made.
+    pub(crate) fn variable(&self, name: &str) -> Option<Addr> {
+        let find = |dynamic| by_class!(self, SymbolTable::value_of, self.source(), dynamic, name);
+        find(true).or_else(|| find(false)).map(Addr)
+    }
+
     /// True if `.dynsym` defines `name` for others.
     pub fn exports(&self, name: &str) -> bool {
         self.dynsym().find(name).is_some_and(|e| e.global)
@@ -262,13 +278,8 @@ impl ElfFile {
 
     /// Symbols of `.symtab` whose names begin with `prefix`, in the order of the table; addresses are the file's.
     pub fn symbols_with_prefix(&self, prefix: &str) -> impl Iterator<Item = Symbol> {
-        self.symtab().entries().iter().filter(move |e| e.name.starts_with(prefix)).map(|e| Symbol {
-            name: e.name.to_string(),
-            addr: Addr(e.addr),
-            size: e.size,
-            tls: e.tls,
-            origin: SymbolOrigin::Symtab,
-        })
+        let wanted = self.symtab().entries().iter().filter(move |e| e.name.starts_with(prefix));
+        wanted.map(|entry| named(entry, SymbolOrigin::Symtab))
     }
 
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
@@ -285,13 +296,7 @@ impl ElfFile {
             let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
             ask(file.symtab()).map(|e| (e, SymbolOrigin::DebugFile))
         })
-        .map(|(e, origin)| Symbol {
-            name: e.name.to_string(),
-            addr: Addr(e.addr),
-            size: e.size,
-            tls: e.tls,
-            origin,
-        })
+        .map(|(entry, origin)| named(entry, origin))
     }
 
     fn first_in_own_tables<'a>(
@@ -425,6 +430,10 @@ impl ElfFile {
     fn separate_debug_file(&self) -> Option<&Arc<ElfFile>> {
         self.companion.get_or_init(|| debug::find(self, &self.search)).0.as_ref()
     }
+}
+
+fn named(entry: &Entry, origin: SymbolOrigin) -> Symbol {
+    Symbol { name: entry.name.to_string(), addr: Addr(entry.addr), size: entry.size, tls: entry.tls, origin }
 }
 
 /// How much may be made of a file's tables. Each entry refers to a name anywhere in the file: without a bound they could

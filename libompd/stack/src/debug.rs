@@ -59,6 +59,7 @@ impl DebugInfo {
         let (context, lacking) = match described.has_dwarf().then(|| open(described, &meter)) {
             Some(Ok(opened)) => (Some(opened), file.missing_supplement()),
             Some(Err(error)) => (None, Some(format!("its debug information cannot be used: {error}"))),
+            None if file.is_jit() => (None, Some("it was compiled without debug information".to_owned())),
             None => (None, Some("it has no debug information, and no separate debug file was found".to_owned())),
         };
         DebugInfo { context, lacking, meter, counts, texts: RefCell::default() }

@@ -94,8 +94,8 @@ pub enum End {
     /// The outermost frame, where the thread began.
     #[error("the thread began here")]
     Root,
-    /// No file is mapped at the address.
-    #[error("no mapped file has code at {0}")]
+    /// No file is mapped at the address, and no object of a JIT compiler that can be used is there.
+    #[error("no mapped file has code at {0}, and no usable object of a JIT compiler has")]
     NoModule(Addr),
     /// The file behind the address is not at hand.
     #[error("the file mapped at {0} is not at hand")]

@@ -1,11 +1,14 @@
 //! The files behind a process's code, each with what was made of it: kept by build-id, so that nothing is parsed twice.
+//!
+//! Code that lies in no file is looked for among what JIT compilers have registered, once a stack has such an address.
 
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_process::{Addr, BuildId, ElfFile, Module, Target};
+use ompd_process::{Addr, BuildId, ElfFile, JitObjects, Module, Target};
 
 use crate::call_sites::CallSites;
 use crate::cfi::CallFrames;
@@ -86,7 +89,7 @@ impl FileInfo {
 /// One mapped image.
 #[derive(Debug)]
 pub(crate) struct Image<'t> {
-    pub(crate) module: &'t Module,
+    pub(crate) module: Cow<'t, Module>,
     /// What it is called.
     pub(crate) name: Arc<str>,
     /// Target address minus file address.
@@ -95,17 +98,55 @@ pub(crate) struct Image<'t> {
 }
 
 /// All images of a process, found by address.
-#[derive(Debug)]
 pub(crate) struct Images<'t> {
+    target: &'t dyn Target,
     images: Vec<Image<'t>>,
     /// Start and end of every mapped range with the index of its image, sorted.
     ranges: Vec<(u64, u64, usize)>,
+    counts: Rc<Counts>,
+    jit: OnceCell<Jit>,
+}
+
+impl std::fmt::Debug for Images<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Images").field("images", &self.images).finish_non_exhaustive()
+    }
+}
+
+/// What JIT compilers have registered.
+struct Jit {
+    objects: JitObjects,
+    /// By index of the object, each made when code of it is first asked for.
+    images: Vec<OnceCell<Option<Image<'static>>>>,
+}
+
+impl Jit {
+    fn of(target: &dyn Target) -> Jit {
+        let objects = JitObjects::read(target);
+        let images = (0..objects.len()).map(|_| OnceCell::new()).collect();
+        Jit { objects, images }
+    }
+
+    fn at(&self, target: &dyn Target, counts: &Rc<Counts>, addr: Addr) -> Option<&Image<'static>> {
+        let index = self.objects.at(addr)?;
+        let make = || {
+            let module = self.objects.module(target, index)?;
+            let file = Arc::clone(module.file.as_ref().ok()?);
+            Some(Image {
+                name: module.name().into(),
+                bias: module.bias,
+                info: Some(Rc::new(FileInfo::new(file, Rc::clone(counts)))),
+                module: Cow::Owned(module),
+            })
+        };
+        self.images.get(index)?.get_or_init(make).as_ref()
+    }
 }
 
 impl<'t> Images<'t> {
     pub(crate) fn of(target: &'t dyn Target, cache: &Cache) -> Images<'t> {
         let image = |module: &'t Module| Image {
-            module,
+            module: Cow::Borrowed(module),
             name: if module.path.is_empty() { "[vdso]" } else { module.name() }.into(),
             bias: module.bias,
             info: module.file.as_ref().ok().map(|file| cache.file(file)),
@@ -117,15 +158,18 @@ impl<'t> Images<'t> {
         };
         let mut ranges: Vec<_> = images.iter().enumerate().flat_map(of).collect();
         ranges.sort_unstable();
-        Images { images, ranges }
+        Images { target, images, ranges, counts: Rc::clone(&cache.counts), jit: OnceCell::new() }
     }
 
-    /// The image that contains `addr`.
+    /// The image that contains `addr`: a mapped file, or an object that a JIT compiler has registered.
     pub(crate) fn at(&self, addr: Addr) -> Option<&Image<'t>> {
-        self.index_at(addr).map(|index| &self.images[index])
+        match self.index_at(addr) {
+            Some(index) => self.images.get(index),
+            None => self.jit.get_or_init(|| Jit::of(self.target)).at(self.target, &self.counts, addr),
+        }
     }
 
-    /// Its index.
+    /// The index of the module that contains it.
     pub(crate) fn index_at(&self, addr: Addr) -> Option<usize> {
         let place = self.ranges.partition_point(|(start, ..)| *start <= addr.0).checked_sub(1)?;
         self.ranges.get(place).filter(|(_, end, _)| addr.0 < *end).map(|(.., index)| *index)

@@ -8,14 +8,29 @@ use ompd_runtime::names::demangle;
 const CLONES: &[&str] = &[".isra.", ".constprop.", ".part.", ".cold", ".lto_priv.", ".llvm.", ".clone."];
 
 /// The name `raw` of a symbol table or of debug information as the source has it: C++ and Rust names demangled (without
-/// arguments), Fortran's freed of what its compilers add, marks of clones left out.
+/// arguments and ABI tags), Fortran's freed of what its compilers add, marks of clones left out.
 pub fn source_name(raw: &str, language: Option<DwLang>) -> String {
     let plain = without_clones(raw);
     let demangled = demangle(plain);
     if demangled != plain {
-        return demangled;
+        return without_tags(demangled);
     }
     fortran_name(plain, is_fortran(language)).unwrap_or_else(|| plain.to_owned())
+}
+
+/// A demangled name without ABI tags, which its source has elsewhere. Numba's are a hundred letters long.
+fn without_tags(name: String) -> String {
+    const TAG: &str = "[abi:";
+    let mut parts = name.split(TAG);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Without its end it is no tag.
+        match part.split_once(']') {
+            Some((_, rest)) => plain.push_str(rest),
+            None => return name,
+        }
+    }
+    plain
 }
 
 fn is_fortran(language: Option<DwLang>) -> bool {
@@ -95,6 +110,8 @@ mod tests {
         assert_eq!(plain("_ZN6solver4GridIdE5relaxEi"), "solver::Grid<double>::relax");
         assert_eq!(plain("_ZN6solver4GridIdE5relaxEi.constprop.0"), "solver::Grid<double>::relax");
         assert_eq!(plain("solve.isra.0.part.1"), "solve");
+        assert_eq!(plain("_ZN8__main__5totalB2v1B4c8tJE5ArrayIdLi1EE"), "__main__::total");
+        assert_eq!(plain("_Z4nameB5cxx11v"), "name");
         assert_eq!(plain("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
         assert_eq!(plain("__physics_MOD_step"), "physics::step");
         assert_eq!(plain("_QMphysicsPstep"), "physics::step");

@@ -141,7 +141,9 @@ impl<'t> Process<'t> {
     /// Of the file with the code at `addr`: what it is called, and why it has no source lines. `None` for the C library,
     /// whose functions are shown by name alone, and where there is nothing wrong with the file.
     pub(crate) fn without_lines(&self, addr: Addr) -> Option<(Arc<str>, String)> {
-        self.images.index_at(addr).filter(|index| !self.system[*index])?;
+        if self.images.index_at(addr).is_some_and(|index| self.system[index]) {
+            return None;
+        }
         let image = self.images.at(addr)?;
         let why = match &image.info {
             Some(info) => info.debug().lacking()?.to_owned(),

@@ -4,7 +4,9 @@
 use crate::common;
 use std::io::Write as _;
 
-use test_programs::{Env, Opt, Running, Runtime, Toolchain, Truth, build, can_build, combinations, compare_stacks};
+use test_programs::{
+    Env, Launch, Opt, Running, Runtime, Toolchain, Truth, build, can_build, combinations, compare_stacks,
+};
 
 fn check(what: &str, truth: &Truth, runtime: Runtime, opt: Opt, target: &str) -> Vec<String> {
     let (report, _) = common::json(&[target]);
@@ -64,6 +66,7 @@ programs!(
     stacks_jump,
     stacks_regions,
     stacks_shared,
+    stacks_jit,
     stacks_pthread,
     stacks_orphan,
     stacks_teams,
@@ -187,4 +190,40 @@ fn idle_threads() {
         running.release().expect("the program goes on to its end");
     }
     assert!(compared > 0, "no idle thread was looked at");
+}
+
+/// Whatever Numba's threads do, their stacks lead through its code to where they began.
+#[test]
+fn stacks_through_code_that_numba_made() {
+    /// Looks at the process; in most of them all threads are in the region.
+    const LOOKS: usize = 5;
+    let launch = match Launch::python("jit_loop", Env::Stock) {
+        Ok(launch) => launch,
+        Err(skip) => return skip.show(),
+    };
+    let running = launch.start_healthy().expect("the script starts");
+    let check = |target: &str| {
+        let (report, _) = common::json(&["stacks", target]);
+        let stacks = report["stacks"].as_array().expect("a list of stacks");
+        let ends: Vec<&str> = stacks.iter().filter_map(|stack| stack["end"].as_str()).collect();
+        assert!(!ends.iter().any(|end| end.contains("no mapped file")), "{target}: {ends:?}");
+        let made = |frame: &serde_json::Value| frame["module"] == "[JIT code]";
+        let through = |stack: &serde_json::Value| stack["frames"].as_array().is_some_and(|all| all.iter().any(made));
+        let region = &report["runtimes"][0]["teams"][0];
+        region["function"]["value"]["name"] == "parallel_for._omp_fn.0"
+            && stacks.iter().filter(|stack| through(stack)).count() == 3
+            && stacks.iter().any(|stack| {
+                let names = stack["frames"].as_array().into_iter().flatten().filter_map(|f| f["function"].as_str());
+                names.filter(|name| *name == "__main__::total").count() == 1
+            })
+    };
+    let pid = running.pid.to_string();
+    assert!((0..LOOKS).filter(|_| check(&pid)).count() > 0, "never were all threads in the region");
+    let directory = tempfile::tempdir().expect("a directory for the core");
+    match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => {
+            check(core.to_str().expect("a plain path"));
+        }
+        Err(skip) => skip.show(),
+    }
 }

@@ -126,6 +126,26 @@ impl SymbolTable {
         Ok(SymbolTable { entries, files, ..SymbolTable::default() })
     }
 
+    /// The `st_value` of the symbol called `name`, which is no TLS symbol, without reading the others into a table.
+    pub fn value_of<E: FileHeader<Endian = Endianness>>(data: &Source, dynamic: bool, name: &str) -> Option<u64> {
+        let header = E::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        let kind = if dynamic { raw::SHT_DYNSYM } else { raw::SHT_SYMTAB };
+        let symbols = sections.symbols(endian, data, kind).ok()?;
+        let mut left = Allowance::of(data);
+        for symbol in symbols.iter() {
+            let place = symbol.st_shndx(endian);
+            if place == raw::SHN_UNDEF || place == raw::SHN_ABS || symbol.st_type() != raw::STT_OBJECT {
+                continue;
+            }
+            if left.name(symbols.symbol_name(endian, symbol), data)? == Some(name.as_bytes()) {
+                return Some(symbol.st_value(endian).into());
+            }
+        }
+        None
+    }
+
     fn count(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }

@@ -5,6 +5,7 @@ mod debugger;
 mod debuginfod;
 mod elf;
 mod hostile;
+mod jit;
 mod live;
 mod needed;
 mod pthread;

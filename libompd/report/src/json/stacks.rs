@@ -86,7 +86,7 @@ pub struct Frame {
     /// Address it executes at, or its callee returns to; where its code begins, if it is on no stack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// File mapped at the address.
+    /// File mapped at the address; `[JIT code]` if a JIT compiler made the code there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Address in that file.
