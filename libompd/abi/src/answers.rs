@@ -308,15 +308,18 @@ impl<'a> Answers<'a> {
         task.thread.or(task.stack).or_else(member).or_else(primary)
     }
 
-    /// The frames of a task that the runtime has noted for an OMPT tool. Runtimes that were built without frame pointers note
-    /// whatever was in the register: what is no address is not believed.
-    pub(crate) fn noted_frames(self, key: TaskKey) -> Option<OmptFrames> {
-        let noted = self.task(key).ok()?.1.ompt_frames.get()?;
+    /// The frames of a task that the runtime has noted for OMPT tools; `None` if it has noted none. Runtimes that were built
+    /// without frame pointers note whatever was in the register: what is not on a stack is not believed.
+    pub(crate) fn noted_frames(self, key: TaskKey) -> Answer<Option<OmptFrames>> {
+        let Some(noted) = self.task(key)?.1.ompt_frames.get() else { return Ok(None) };
         let mut word = [0; 8];
-        let mut is_place =
-            |of: OmptFrame| of.address.0.is_multiple_of(8) && self.target.read(of.address, &mut word).is_ok();
+        let mut is_place = |of: OmptFrame| {
+            let may_be = of.address.0.is_multiple_of(8) && self.target.may_be_on_stack(of.address);
+            may_be && self.target.read(of.address, &mut word).is_ok()
+        };
         let both = [noted.exit, noted.enter];
-        (both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place)).then_some(noted)
+        let is_any = both.iter().any(Option::is_some) && both.into_iter().flatten().all(&mut is_place);
+        Ok(is_any.then_some(noted))
     }
 }
 

@@ -31,13 +31,11 @@ const FRAME_RUNTIME: Word = 0x00;
 const FRAME_APPLICATION: Word = 0x01;
 const FRAME_CFA: Word = 0x10;
 
-/// Fixes the version of the interface, and the callbacks. The table is copied.
+/// Fixes the version of the interface, and the callbacks. The table is copied. A second call replaces both: address spaces that are
+/// open keep the callbacks they were opened with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_initialize(api_version: Word, callbacks: *const Callbacks) -> Rc {
     with_place(|place| {
-        if place.is_some() {
-            return Err(Rc::ERROR);
-        }
         if callbacks.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -54,7 +52,10 @@ pub unsafe extern "C" fn ompd_initialize(api_version: Word, callbacks: *const Ca
         if !usable {
             return Err(Rc::BAD_INPUT);
         }
-        *place = Some(Library::new(api_version, table));
+        match place {
+            Some(library) => library.begin_again(api_version, table),
+            None => *place = Some(Library::new(api_version, table)),
+        }
         Ok(())
     })
 }
@@ -246,13 +247,17 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
             Ok(answers.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
         };
-        let thread = match find(space) {
+        let found = match find(space) {
             Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
             None => {
                 space.look();
                 answer(space.answers()).map_err(Rc::from)
             }
-        }?;
+        };
+        let thread = match (found, find(space)) {
+            (Err(Rc::UNAVAILABLE), Some(native)) => space.beginning_thread(native).ok_or(Rc::UNAVAILABLE)?,
+            (found, _) => found?,
+        };
         // SAFETY: it is not NULL, and a place for a handle then.
         unsafe { library.give(Handle::Thread(id, thread), thread_handle) }
     })
@@ -526,7 +531,8 @@ fn address(addr: Addr) -> Address {
     Address { segment: 0, address: addr.0 }
 }
 
-/// The frames in which a task meets the runtime: where that called the task, and where the task has called it.
+/// The frames in which a task meets the runtime: where that called the task, and where the task has called it. They are those that
+/// the runtime keeps for OMPT (OpenMP 5.2, 20.5.7.7), and where it keeps none, those that the stack shows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_task_frame(
     task_handle: *mut TaskHandle,
@@ -538,19 +544,16 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         if exit_frame.is_null() || enter_frame.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let frames = match space.frames(key) {
-            Ok(frames) => frames,
-            Err(why) => {
-                let noted = space.answers().noted_frames(key).ok_or(why)?;
-                let frame =
-                    |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
-                // SAFETY: they are not NULL, and places for these then.
-                return unsafe {
-                    put(exit_frame, noted.exit.map(frame).unwrap_or_default())?;
-                    put(enter_frame, noted.enter.map(frame).unwrap_or_default())
-                };
-            }
-        };
+        let noted = space.ask(Subject::Task(key), Aspect::Itself, |answers| answers.noted_frames(key))?;
+        if let Some(noted) = noted {
+            let frame = |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
+            // SAFETY: they are not NULL, and places for these then.
+            return unsafe {
+                put(exit_frame, noted.exit.map(frame).unwrap_or_default())?;
+                put(enter_frame, noted.enter.map(frame).unwrap_or_default())
+            };
+        }
+        let frames = space.frames(key)?;
         let frame = |addr: Addr, flag| FrameInfo { frame_address: address(addr), frame_flag: flag | FRAME_CFA };
         // An initial task was called by nobody.
         let exit = frames.caller.map(|addr| frame(addr, FRAME_RUNTIME)).unwrap_or_default();

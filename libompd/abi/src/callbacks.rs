@@ -85,6 +85,8 @@ impl Asked {
         // SAFETY: the debugger gave the function for this context; `sizes` is a live value of the type it fills.
         match unsafe { ask(self.context, &raw mut sizes) } {
             Rc::OK => Ok(sizes),
+            // The context is all that the callback was given.
+            Rc::BAD_INPUT | Rc::STALE_HANDLE => Err(Rc::BAD_INPUT),
             _ => Err(Rc::CALLBACK_ERROR),
         }
     }
@@ -231,6 +233,10 @@ impl Debugger for Asked {
         let found = Addr(self.look_up(name, ptr::null_mut())?);
         self.symbols.borrow_mut().insert(name.to_owned(), found);
         Some(found)
+    }
+
+    fn thread_local(&self, native: NativeThread, name: &str) -> Option<Addr> {
+        self.look_up(name, self.thread(native)?).map(Addr)
     }
 
     fn offers_registers(&self) -> bool {

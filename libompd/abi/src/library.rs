@@ -84,6 +84,11 @@ impl Library {
         Library { version, callbacks, spaces: BTreeMap::new(), handles: BTreeMap::new(), vectors: BTreeMap::new() }
     }
 
+    /// Takes another version and other callbacks for what is opened from now on.
+    pub(crate) fn begin_again(&mut self, version: Word, callbacks: Callbacks) {
+        (self.version, self.callbacks) = (version, callbacks);
+    }
+
     /// Files something under a number that no handle had before. As pointers the numbers are aligned and lead nowhere.
     fn file(&mut self, handle: Handle) -> u64 {
         let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;

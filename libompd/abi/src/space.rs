@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held};
-use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target};
+use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target, TargetExt};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::icvs::of_tasks;
@@ -228,6 +228,21 @@ impl Space {
                 self.stops.asked.insert(lwp);
             }
         }
+    }
+
+    /// A thread that its runtime has made and not filed under its kernel thread id yet, by the number that the thread itself has. What
+    /// is known has to be of now.
+    pub(crate) fn beginning_thread(&self, native: NativeThread) -> Option<ThreadKey> {
+        let Seen::Whole(snapshots) = &self.now.seen else { return None };
+        self.runtimes.iter().zip(snapshots).find_map(|(runtime, snapshot)| {
+            let mut unfiled = snapshot.threads.iter().filter(|thread| thread.lwp.is_none()).peekable();
+            // No debugger is asked without need: to look into a thread, LLVM's plugin for gdb selects it.
+            unfiled.peek()?;
+            let name = runtime.number_variable(&self.target)?;
+            let number = self.target.read_u32(self.target.debugger().thread_local(native, name)?).ok()?;
+            let thread = unfiled.find(|thread| thread.gtid == Some(number))?;
+            Some(ThreadKey { runtime: runtime.info().base, descriptor: thread.descriptor, lwp: Some(native.lwp) })
+        })
     }
 
     /// True for an instruction of OMPD's own symbols, through which a runtime passes.

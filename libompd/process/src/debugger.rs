@@ -285,7 +285,7 @@ impl<D: Debugger> Debugged<D> {
             };
             let Some(low) = at.checked_sub(length) else { break };
             bytes.resize(length as usize, 0);
-            if self.memory.debugger().read(Addr(low), &mut bytes).is_ok() {
+            if self.memory.ask(Addr(low), &mut bytes).is_ok() {
                 // Most of a stack was never used.
                 let used = bytes.chunks_exact(PAGE as usize).map(|page| page.iter().any(|byte| *byte != 0));
                 let first = used.take_while(|used| !used).count() * PAGE as usize;
@@ -305,6 +305,14 @@ impl<D: Debugger> Debugged<D> {
             earlier = None;
         }
         Err("the stack is too large to look at all of it".to_owned())
+    }
+
+    /// True for an address that may lie on the stack of a thread, as far as that shows without a read.
+    pub fn may_be_on_stack(&self, addr: Addr) -> bool {
+        /// Stacks are larger only where somebody has asked for that.
+        const LARGEST: u64 = 64 << 20;
+        let ends = self.natives.iter().map(|native| native.pthread).chain(self.info.main_stack);
+        ends.map(|end| end.0).any(|end| addr.0 < end && end - addr.0 <= LARGEST)
     }
 
     /// The part in use of each thread's stack, as far as registers are known: from the stack pointer to what lies at the stack's other

@@ -142,6 +142,12 @@ pub trait Runtime: fmt::Debug {
         None
     }
 
+    /// Name of the thread-local variable in which a thread has its number ([`RawThread::gtid`](crate::model::RawThread::gtid)), an
+    /// `int`; `None` if the runtime has none that a debugger could find.
+    fn number_variable(&self, _target: &dyn Target) -> Option<&'static str> {
+        None
+    }
+
     /// False if this thread of the runtime, whose record is there, is not at one of them: it waits.
     fn may_be_at_own_symbol(&self, _target: &dyn Target, _thread: Addr) -> bool {
         true

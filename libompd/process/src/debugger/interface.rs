@@ -17,6 +17,12 @@ pub trait Debugger {
     /// Where the variable or function called `name` lies, exported or not; `None` if the debugger knows none.
     fn symbol(&self, name: &str) -> Option<Addr>;
 
+    /// Where a thread has its copy of the thread-local variable called `name`; `None` if the debugger knows none. A debugger may
+    /// not survive being asked for one that there is not.
+    fn thread_local(&self, _thread: NativeThread, _name: &str) -> Option<Addr> {
+        None
+    }
+
     /// True if registers cost no more than memory: then those of all threads are asked for.
     fn offers_registers(&self) -> bool;
 

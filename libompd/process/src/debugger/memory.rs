@@ -19,6 +19,14 @@ const PIECE: u64 = 64 << 10;
 /// Bytes that are read in one call.
 const BATCH: u64 = 1 << 20;
 
+/// Linux maps nothing below, whatever `vm.mmap_min_addr` says.
+const LOWEST: u64 = 4096;
+
+/// False for bytes that no process has: on the first page, or past the end of the address space.
+fn may_be_mapped(addr: u64, len: u64) -> bool {
+    addr >= LOWEST && addr.checked_add(len).is_some()
+}
+
 pub(super) struct Memory<D> {
     debugger: D,
     kept: RefCell<Kept>,
@@ -67,9 +75,18 @@ impl<D: Debugger> Memory<D> {
         if self.known(addr, buf) {
             return Ok(());
         }
-        self.debugger.read(addr, buf)?;
+        self.ask(addr, buf)?;
         self.keep(addr, buf);
         Ok(())
+    }
+
+    /// Reads from the debugger, and keeps nothing. Nothing is asked of it that no process has: LLVM's plugin for gdb ends
+    /// gdb when a read fails.
+    pub(super) fn ask(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadFault> {
+        if !may_be_mapped(addr.0, buf.len() as u64) {
+            return Err(ReadFault::Unmapped);
+        }
+        self.debugger.read(addr, buf)
     }
 
     /// Reads what lies close together in one piece.
@@ -86,7 +103,9 @@ impl<D: Debugger> Memory<D> {
                 _ => pieces.push((start, end)),
             }
         }
-        pieces.retain(|(start, end)| end - start <= BATCH && !self.covers(*start, *end));
+        pieces.retain(|(start, end)| {
+            end - start <= BATCH && may_be_mapped(*start, end - start) && !self.covers(*start, *end)
+        });
         let mut rest = &pieces[..];
         while !rest.is_empty() {
             // As many as go into one call.

@@ -88,7 +88,7 @@ fn loaded<D: Debugger>(memory: &Memory<D>, image: &Image, headers: &Headers) -> 
         let place = &mut bytes[segment.p_offset as usize..(segment.p_offset + segment.p_filesz) as usize];
         let mut at = Addr(image.bias.wrapping_add(segment.p_vaddr));
         for part in place.chunks_mut(STEP) {
-            memory.debugger().read(at, part).map_err(|why| format!("{} bytes at {at}: {why}", part.len()))?;
+            memory.ask(at, part).map_err(|why| format!("{} bytes at {at}: {why}", part.len()))?;
             at = at.offset(part.len() as u64);
         }
     }

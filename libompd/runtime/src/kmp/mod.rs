@@ -23,7 +23,6 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Registers, Target, TargetExt};
 
-use crate::bind::StructData;
 use crate::entry::{self, Entry};
 use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
@@ -192,6 +191,18 @@ pub(crate) fn origins() -> FamilyOrigins {
 }
 
 impl Kmp {
+    /// True if the process was started with `OMP_DEBUG=enabled`: the runtime sets a bit in `ompd_state`, passes through OMPD's
+    /// symbols, and keeps what OMPT tells tools (ompd-specific.cpp). `None` where that variable is not known.
+    fn is_debugged(&self, target: &dyn Target) -> Option<bool> {
+        // What was set is not taken back.
+        if !self.passes_own.load(Ordering::Relaxed) {
+            let (addr, _) = self.global(schema::OMPD_STATE)?;
+            let is_set = target.read_uint(addr, 8).ok()? & 1 == 1;
+            self.passes_own.store(is_set, Ordering::Relaxed);
+        }
+        Some(self.passes_own.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
@@ -348,31 +359,28 @@ impl Runtime for Kmp {
         Kmp::not_counted_at(excerpt, point)
     }
 
-    /// `OMP_DEBUG=enabled` sets a bit in `ompd_state` by which the runtime goes to pass through them (ompd-specific.h).
     fn own_symbols(&self, target: &dyn Target) -> Option<&OwnSymbols> {
         let own = self.own.get_or_init(|| {
             let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
             Some(OwnSymbols::find(|name| module.symbol(name))).filter(|own| !own.symbols.is_empty())
         });
         let own = own.as_ref()?;
-        // What was set is not taken back.
-        if !self.passes_own.load(Ordering::Relaxed) {
-            let passes = self.global(schema::OMPD_STATE).map(|(addr, _)| target.read_uint(addr, 8));
-            if matches!(passes, Some(Ok(state)) if state & 1 == 0) {
-                return None;
-            }
-            self.passes_own.store(matches!(passes, Some(Ok(_))), Ordering::Relaxed);
-        }
-        Some(own)
+        (self.is_debugged(target) != Some(false)).then_some(own)
+    }
+
+    fn number_variable(&self, target: &dyn Target) -> Option<&'static str> {
+        const NAME: &str = "__kmp_gtid";
+        let module = target.modules().iter().find(|module| module.base() == self.info.base)?;
+        module.symbol(NAME).filter(|symbol| symbol.tls).map(|_| NAME)
     }
 
     /// With `OMP_DEBUG=enabled` the runtime keeps the OMPT state of its threads. It is one of working or overhead where tasks and
     /// regions begin and end; from 0x010 to 0x100 are those of waiting.
     fn may_be_at_own_symbol(&self, target: &dyn Target, thread: Addr) -> bool {
         const WAITS: std::ops::RangeInclusive<u32> = 0x010..=0x100;
-        let s = &self.structs.info;
-        let state = StructData::read(target, thread, s.size).and_then(|view| view.count(&s.ompt_state));
-        !state.is_ok_and(|state| WAITS.contains(&state))
+        // That field alone: each byte costs a debugger in Python microseconds.
+        let state = self.structs.info.ompt_state.offset().ok().and_then(|at| target.read_u32(thread.offset(at)).ok());
+        !state.is_some_and(|state| WAITS.contains(&state))
     }
 
     fn own_calls(&self, target: &dyn Target) -> Result<&[OwnCall], String> {

@@ -136,6 +136,11 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// True if the runtime is known to keep what OMPT tells tools, whether or not there is a tool.
+    fn keeps_for_tools(&self) -> bool {
+        self.kmp.is_debugged(self.target) == Some(true)
+    }
+
     fn global(&self, name: &'static str) -> Result<Addr, Reason> {
         self.kmp.global(name).map(|(addr, _)| addr).ok_or(Reason::NoLayout(name))
     }

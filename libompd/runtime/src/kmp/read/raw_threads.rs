@@ -9,7 +9,6 @@ use super::threads::{Idle, KmpThread, Threads};
 use crate::bind::StructData;
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
-use crate::kmp::schema::KmpInfo;
 use crate::model::*;
 
 /// Makes a `RawThread` of each thread and its wait.
@@ -80,7 +79,7 @@ fn raw_one(
     RawThread {
         tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
         outermost_tool_data: outermost_tool_data(context, raw),
-        ompt_state: ompt_state(&s.info, &raw.view),
+        ompt_state: ompt_state(context, &raw.view),
         placement,
         lwp: raw.lwp,
         descriptor: raw.view.addr(),
@@ -110,10 +109,12 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
 }
 
 /// What the runtime keeps of the thread's state. Without a tool it keeps none, although there is one: zero, which is the number of a state
-/// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something.
-fn ompt_state(s: &KmpInfo, thread: &StructData) -> Fact<OmptState> {
+/// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something, or
+/// under `OMP_DEBUG=enabled`.
+fn ompt_state(context: &Context<'_>, thread: &StructData) -> Fact<OmptState> {
+    let s = &context.kmp.structs.info;
     let read = || {
-        if thread.uint(&s.thread_tool_data)? == 0 {
+        if thread.uint(&s.thread_tool_data)? == 0 && !context.keeps_for_tools() {
             return Ok(None);
         }
         let (number, wait_id) = (thread.count(&s.ompt_state)?, thread.uint(&s.ompt_wait_id)?);

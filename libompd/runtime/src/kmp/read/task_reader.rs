@@ -188,7 +188,11 @@ impl TaskReader<'_> {
                 true => Fact::unknown(Own::NoTool),
                 false => s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
             },
-            ompt_frames: s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
+            // The same holds of the frames, which the runtime also notes for debuggers.
+            ompt_frames: match explicit && !self.threads.have_tool_data(self.context) && !self.context.keeps_for_tools() {
+                true => Fact::unknown(Own::NoTool),
+                false => s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
+            },
             ..RawTask::unknown(addr, Common::NotRead)
         };
         self.found.list.push(task);
