@@ -6,7 +6,7 @@
 )]
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use ompd_process::{Addr, NativeThread};
 use ompd_runtime::family::families;
@@ -52,10 +52,11 @@ pub unsafe extern "C" fn ompd_initialize(api_version: Word, callbacks: *const Ca
         if !usable {
             return Err(Rc::BAD_INPUT);
         }
-        match place {
+        let library = match place {
             Some(library) => library.begin_again(api_version, table),
-            None => *place = Some(Library::new(api_version, table)),
-        }
+            None => Library::new(api_version, table),
+        };
+        *place = Some(Arc::new(library));
         Ok(())
     })
 }
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn ompd_device_initialize(
     device_handle: *mut *mut AddressSpaceHandle,
 ) -> Rc {
     with(|library| {
-        library.unread_space(host_handle)?;
+        library.space(host_handle)?;
         if id.is_null() || device_handle.is_null() { Err(Rc::BAD_INPUT) } else { Err(Rc::UNSUPPORTED) }
     })
 }
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
     count: *mut c_int,
 ) -> Rc {
     with(|library| {
-        library.unread_space(device_handle)?;
+        library.space(device_handle)?;
         if kinds.is_null() || thread_id_sizes.is_null() || count.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -168,7 +169,7 @@ pub unsafe extern "C" fn ompd_get_device_thread_id_kinds(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_omp_version(address_space: *mut AddressSpaceHandle, omp_version: *mut Word) -> Rc {
     with(|library| {
-        let version = runtime_version(library.space(address_space)?)?;
+        let version = runtime_version(&mut *library.space(address_space)?)?;
         // SAFETY: the debugger gives a place for a word, or NULL.
         unsafe { put(omp_version, version) }
     })
@@ -181,7 +182,7 @@ pub unsafe extern "C" fn ompd_get_omp_version_string(
     string: *mut *const c_char,
 ) -> Rc {
     with(|library| {
-        let version = runtime_version(library.space(address_space)?)?;
+        let version = runtime_version(&mut *library.space(address_space)?)?;
         let name = match version {
             201_107 => "OpenMP 3.1",
             201_307 => "OpenMP 4.0",
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn ompd_get_thread_in_parallel(
     thread_handle: *mut *mut ThreadHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, region) = library.region(parallel_handle)?;
+        let (mut space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
         let thread =
             space.ask(Subject::Member(region, number), Aspect::Itself, |answers| answers.member(region, number))?;
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
 ) -> Rc {
     with(|library| {
         let id = crate::library::number(handle);
-        let space = library.space(handle)?;
+        let mut space = library.space(handle)?;
         if thread_id.is_null() || thread_handle.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -247,14 +248,14 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
             Ok(answers.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
         };
-        let found = match find(space) {
+        let found = match find(&space) {
             Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
             None => {
                 space.look();
                 answer(space.answers()).map_err(Rc::from)
             }
         };
-        let thread = match (found, find(space)) {
+        let thread = match (found, find(&space)) {
             (Err(Rc::UNAVAILABLE), Some(native)) => space.beginning_thread(native).ok_or(Rc::UNAVAILABLE)?,
             (found, _) => found?,
         };
@@ -311,7 +312,7 @@ pub unsafe extern "C" fn ompd_get_thread_id(
     thread_id: *mut c_void,
 ) -> Rc {
     with(|library| {
-        let (space, _, key) = library.thread(thread_handle)?;
+        let (mut space, _, key) = library.thread(thread_handle)?;
         if thread_id.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -342,7 +343,7 @@ pub unsafe extern "C" fn ompd_get_device_from_thread(
     device: *mut *mut AddressSpaceHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, key) = library.thread(thread_handle)?;
+        let (mut space, id, key) = library.thread(thread_handle)?;
         space.ask(Subject::Thread(key), Aspect::Existence, |answers| answers.thread(key).map(|_| ()))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { put(device, crate::library::pointer(id)) }
@@ -356,7 +357,7 @@ pub unsafe extern "C" fn ompd_get_curr_parallel_handle(
     parallel_handle: *mut *mut ParallelHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, thread) = library.thread(thread_handle)?;
+        let (mut space, id, thread) = library.thread(thread_handle)?;
         let region = space.ask(Subject::Thread(thread), Aspect::Itself, |answers| answers.current_region(thread))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), parallel_handle) }
@@ -370,7 +371,7 @@ pub unsafe extern "C" fn ompd_get_enclosing_parallel_handle(
     enclosing_parallel_handle: *mut *mut ParallelHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, region) = library.region(parallel_handle)?;
+        let (mut space, id, region) = library.region(parallel_handle)?;
         let enclosing = space.ask(Subject::Region(region), Aspect::Around, |answers| answers.enclosing(region))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, enclosing), enclosing_parallel_handle) }
@@ -384,7 +385,7 @@ pub unsafe extern "C" fn ompd_get_task_parallel_handle(
     task_parallel_handle: *mut *mut ParallelHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, task) = library.task(task_handle)?;
+        let (mut space, id, task) = library.task(task_handle)?;
         let region = space.ask(Subject::Task(task), Aspect::Itself, |answers| answers.region_of(task))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Region(id, region), task_parallel_handle) }
@@ -422,7 +423,7 @@ pub unsafe extern "C" fn ompd_get_curr_task_handle(
     task_handle: *mut *mut TaskHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, key) = library.thread(thread_handle)?;
+        let (mut space, id, key) = library.thread(thread_handle)?;
         let task = space.ask(Subject::Thread(key), Aspect::Task, |answers| answers.current_task(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, task), task_handle) }
@@ -436,7 +437,7 @@ pub unsafe extern "C" fn ompd_get_generating_task_handle(
     generating_task_handle: *mut *mut TaskHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, key) = library.task(task_handle)?;
+        let (mut space, id, key) = library.task(task_handle)?;
         let generating = space.ask(Subject::Task(key), Aspect::Generating, |answers| answers.generating(key))?;
         // SAFETY: the debugger gives a place for a handle, or NULL.
         unsafe { library.give(Handle::Task(id, generating), generating_task_handle) }
@@ -451,7 +452,7 @@ pub unsafe extern "C" fn ompd_get_scheduling_task_handle(
     scheduling_task_handle: *mut *mut TaskHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, key) = library.task(task_handle)?;
+        let (mut space, id, key) = library.task(task_handle)?;
         let scheduling =
             space.ask(Subject::Task(key), Aspect::Generating, |answers| match answers.task(key)?.1.kind.get() {
                 Some(TaskKind::Undeferred) => answers.generating(key),
@@ -471,7 +472,7 @@ pub unsafe extern "C" fn ompd_get_task_in_parallel(
     task_handle: *mut *mut TaskHandle,
 ) -> Rc {
     with(|library| {
-        let (space, id, region) = library.region(parallel_handle)?;
+        let (mut space, id, region) = library.region(parallel_handle)?;
         let number = usize::try_from(thread_num).map_err(|_| Rc::BAD_INPUT)?;
         let subject = Subject::ImplicitTask(region, number);
         let task = space.ask(subject, Aspect::Task, |answers| answers.implicit_task(region, number))?;
@@ -508,7 +509,7 @@ pub unsafe extern "C" fn ompd_task_handle_compare(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
     with(|library| {
-        let (space, _, key) = library.task(task_handle)?;
+        let (mut space, _, key) = library.task(task_handle)?;
         let mut function = space.ask(Subject::Task(key), Aspect::Itself, |answers| function(answers, key))?;
         if function.is_none() {
             space.enrich();
@@ -540,7 +541,7 @@ pub unsafe extern "C" fn ompd_get_task_frame(
     enter_frame: *mut FrameInfo,
 ) -> Rc {
     with(|library| {
-        let (space, _, key) = library.task(task_handle)?;
+        let (mut space, _, key) = library.task(task_handle)?;
         if exit_frame.is_null() || enter_frame.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -576,7 +577,7 @@ pub unsafe extern "C" fn ompd_enumerate_states(
     more_enums: *mut Word,
 ) -> Rc {
     with(|library| {
-        library.unread_space(address_space_handle)?;
+        library.space(address_space_handle)?;
         if next_state.is_null() || next_state_name.is_null() || more_enums.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -600,7 +601,7 @@ pub unsafe extern "C" fn ompd_get_state(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        let (space, _, key) = library.thread(thread_handle)?;
+        let (mut space, _, key) = library.thread(thread_handle)?;
         let known = |answers: Answers<'_>| {
             let (reading, thread) = answers.thread(key)?;
             Ok(thread.state(reading.teams).get().is_some())
@@ -652,7 +653,7 @@ pub unsafe extern "C" fn ompd_get_display_control_vars(
         if control_vars.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let lines = crate::environment::lines(space)?;
+        let lines = crate::environment::lines(&space)?;
         let vector = library.vector(&lines)?;
         // SAFETY: it is not NULL, and a place for a pointer then.
         unsafe { put(control_vars, vector) }
@@ -668,7 +669,7 @@ pub unsafe extern "C" fn ompd_rel_display_control_vars(control_vars: *mut *const
         }
         // SAFETY: it is not NULL, and a place with a pointer then.
         let vector = unsafe { control_vars.read_unaligned() };
-        let strings = library.vectors.remove(&vector.addr()).ok_or(Rc::BAD_INPUT)?;
+        let strings = library.forget_vector(vector).ok_or(Rc::BAD_INPUT)?;
         for (n, _) in strings.iter().enumerate() {
             // SAFETY: the vector was made here, with so many strings, and is given back for the first time.
             library.free(unsafe { vector.add(n).read_unaligned() }.cast_mut().cast());
@@ -691,11 +692,11 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        let space = library.unread_space(handle)?;
+        let space = library.space(handle)?;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let all = icvs::enumerated(space, version);
+        let all = icvs::enumerated(&space, version);
         let next = match current {
             0 => 0,
             _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,
@@ -743,11 +744,11 @@ pub unsafe extern "C" fn ompd_get_icv_string_from_scope(
     })
 }
 
-fn icv(library: &mut Library, handle: *const c_void, scope: ScopeNumber, id: IcvId) -> Result<Value, Rc> {
+fn icv(library: &Library, handle: *const c_void, scope: ScopeNumber, id: IcvId) -> Result<Value, Rc> {
     let version = library.version;
-    let (space, handle) = library.any(handle)?;
+    let (mut space, handle) = library.any(handle)?;
     let icv = icvs::offered(version).find(|icv| icv.id == id).ok_or(Rc::BAD_INPUT)?;
-    icvs::value(space, handle, scope, icv, version)
+    icvs::value(&mut space, handle, scope, icv, version)
 }
 
 /// What an OMPT tool has filed with a thread, region or task: the value, and the same as an address. Not every runtime has
@@ -760,7 +761,7 @@ pub unsafe extern "C" fn ompd_get_tool_data(
     ptr: *mut Address,
 ) -> Rc {
     with(|library| {
-        let (space, found) = library.any(handle)?;
+        let (mut space, found) = library.any(handle)?;
         if value.is_null() || ptr.is_null() {
             return Err(Rc::BAD_INPUT);
         }

@@ -170,7 +170,7 @@ pub unsafe extern "C" fn ompdx_stop_points(
     count: *mut Size,
 ) -> Rc {
     with(|library| {
-        library.unread_space(address_space)?;
+        library.space(address_space)?;
         if points.is_null() || count.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn ompdx_set_stop(
     register_count: Size,
 ) -> Rc {
     with(|library| {
-        let (space, _, thread) = library.thread(thread_handle)?;
+        let (mut space, _, thread) = library.thread(thread_handle)?;
         let count = usize::try_from(register_count).ok().filter(|count| *count <= REGISTERS).ok_or(Rc::BAD_INPUT)?;
         if count > 0 && registers.is_null() {
             return Err(Rc::BAD_INPUT);
@@ -275,7 +275,7 @@ pub unsafe extern "C" fn ompdx_get_stop(
     counts: *mut c_int,
 ) -> Rc {
     with(|library| {
-        let (space, _, thread) = library.thread(thread_handle)?;
+        let (mut space, _, thread) = library.thread(thread_handle)?;
         if point.is_null() || event.is_null() || counts.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn ompdx_get_parallel_function(
     entry_point: *mut Address,
 ) -> Rc {
     with(|library| {
-        let (space, _, region) = library.region(parallel_handle)?;
+        let (mut space, _, region) = library.region(parallel_handle)?;
         if entry_point.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -344,7 +344,7 @@ pub unsafe extern "C" fn ompdx_get_origin(
     text: *mut *const c_char,
 ) -> Rc {
     with(|library| {
-        let (space, found) = library.any(handle)?;
+        let (mut space, found) = library.any(handle)?;
         if origin.is_null() || text.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn ompdx_get_origin(
             Handle::Space => return Err(Rc::INCOMPATIBLE),
         };
         let (number, words) = match known {
-            Ok(known) => (known.into(), detail(space, runtime, known)),
+            Ok(known) => (known.into(), detail(&space, runtime, known)),
             Err(why) => (Origin::Unknown, why),
         };
         let words = library.string(&words)?;
@@ -449,7 +449,7 @@ fn detail(space: &Space, runtime: ompd_process::Addr, origin: ompd_runtime::Orig
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_report_json(address_space: *mut AddressSpaceHandle, json: *mut *const c_char) -> Rc {
     with(|library| {
-        library.unread_space(address_space)?;
+        library.space(address_space)?;
         if json.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -498,7 +498,7 @@ pub unsafe extern "C" fn ompdx_report_text(
     text: *mut *const c_char,
 ) -> Rc {
     with(|library| {
-        library.unread_space(address_space)?;
+        library.space(address_space)?;
         if view.is_null() || text.is_null() {
             return Err(Rc::BAD_INPUT);
         }

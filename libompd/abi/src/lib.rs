@@ -7,7 +7,8 @@
 //!
 //! - **Ownership.** Strings and arrays that are handed out lie in memory got from `alloc_memory`; the debugger frees them. Handles are
 //!   numbers that are never used twice, given back by the `ompd_rel_*` functions. The string of `ompd_get_version_string` is the library's.
-//! - **Threads.** One at a time. A second one, and a callback that calls the library, get `ompd_rc_error`.
+//! - **Threads.** Any number. Calls about one address space wait for each other, calls about two do not. A callback that calls the
+//!   library gets `ompd_rc_error`.
 //! - **NULL.** A handle that is NULL, was given back, or never given out, is `ompd_rc_stale_handle`; another pointer that is NULL and must
 //!   not be is `ompd_rc_bad_input`. Pointers that are not NULL must lead to what their type says: that is what callers owe, and all
 //!   that makes these functions `unsafe`.

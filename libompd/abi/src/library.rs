@@ -1,11 +1,13 @@
 //! The one library a debugger has loaded: its version, its callbacks, and every handle it has given out.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::keys::{RegionKey, TaskKey, ThreadKey};
 use crate::space::Space;
@@ -23,55 +25,66 @@ pub(crate) enum Handle {
     Task(u64, TaskKey),
 }
 
-/// Everything between `ompd_initialize` and `ompd_finalize`.
+/// Everything between `ompd_initialize` and `ompd_finalize`. Several threads of the debugger may use it at once.
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) version: Word,
     pub(crate) callbacks: Callbacks,
-    spaces: BTreeMap<u64, Space>,
+    tables: Arc<Mutex<Tables>>,
+}
+
+/// What it has given out. Held for moments only: no callback is called meanwhile.
+#[derive(Debug, Default)]
+struct Tables {
+    spaces: BTreeMap<u64, Arc<Slot>>,
     handles: BTreeMap<u64, Handle>,
-    /// Vectors of strings given out by `ompd_get_display_control_vars`, with their length.
-    pub(crate) vectors: BTreeMap<usize, Vec<usize>>,
+    /// Vectors of strings given out by `ompd_get_display_control_vars`, with their strings.
+    vectors: BTreeMap<usize, Vec<usize>>,
 }
 
 /// The last number of a handle. It outlives the library: a handle from before `ompd_finalize` is none after it.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// The library together with the permission to move it from one thread of the debugger to another.
-struct Guarded(Option<Library>);
+static LIBRARY: Mutex<Option<Arc<Library>>> = Mutex::new(None);
 
-// SAFETY: the library is only used by the thread that holds the lock around it, wholly: nothing of it (a reference count, a
-// cell) is kept anywhere else. The debugger's contexts in it are numbers to us.
-unsafe impl Send for Guarded {}
+thread_local! {
+    /// This thread is in a function of the library.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
 
-static LIBRARY: Mutex<Guarded> = Mutex::new(Guarded(None));
+/// What a panic left half done is dropped, or found by whoever is next.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(|poisoned| {
+        of.clear_poison();
+        poisoned.into_inner()
+    })
+}
 
-/// Does something with the library, or with the place where it will be. Nothing unwinds out of here.
-///
-/// A callback that calls the library gets an error, and so does a second thread: OMPD libraries need not be reentrant
-/// (OpenMP 5.2, section 20.5).
-pub(crate) fn with_place(act: impl FnOnce(&mut Option<Library>) -> Result<(), Rc>) -> Rc {
-    let mut place = match LIBRARY.try_lock() {
-        Ok(place) => place,
-        // What a panic left half done is dropped by whoever finds it.
-        Err(TryLockError::Poisoned(poisoned)) => {
-            LIBRARY.clear_poison();
-            poisoned.into_inner()
-        }
-        Err(TryLockError::WouldBlock) => return Rc::ERROR,
-    };
-    match catch_unwind(AssertUnwindSafe(|| act(&mut place.0))) {
+/// Does something as a function of the library. Nothing unwinds out of here. A callback that calls the library gets an error: what
+/// called it has the address space.
+pub(crate) fn enter(act: impl FnOnce() -> Result<(), Rc>) -> Rc {
+    if INSIDE.replace(true) {
+        return Rc::ERROR;
+    }
+    let done = catch_unwind(AssertUnwindSafe(act));
+    INSIDE.set(false);
+    match done {
         Ok(Ok(())) => Rc::OK,
         Ok(Err(rc)) => rc,
         Err(_) => Rc::ERROR,
     }
 }
 
+/// Does something with the place where the library will be.
+pub(crate) fn with_place(act: impl FnOnce(&mut Option<Arc<Library>>) -> Result<(), Rc>) -> Rc {
+    enter(|| act(&mut lock(&LIBRARY)))
+}
+
 /// Does something with the library; an error before `ompd_initialize`.
-pub(crate) fn with(act: impl FnOnce(&mut Library) -> Result<(), Rc>) -> Rc {
-    with_place(|place| {
-        let library = place.as_mut().ok_or(Rc::ERROR)?;
-        act(library).map_err(|rc| match rc {
+pub(crate) fn with(act: impl FnOnce(&Library) -> Result<(), Rc>) -> Rc {
+    enter(|| {
+        let library = lock(&LIBRARY).clone().ok_or(Rc::ERROR)?;
+        act(&library).map_err(|rc| match rc {
             // OpenMP 5.0 has no code for this.
             Rc::CALLBACK_ERROR if library.version < VERSIONS[1] => Rc::ERROR,
             rc => rc,
@@ -79,27 +92,103 @@ pub(crate) fn with(act: impl FnOnce(&mut Library) -> Result<(), Rc>) -> Rc {
     })
 }
 
-impl Library {
-    pub(crate) fn new(version: Word, callbacks: Callbacks) -> Library {
-        Library { version, callbacks, spaces: BTreeMap::new(), handles: BTreeMap::new(), vectors: BTreeMap::new() }
+/// Where an address space is while nobody uses it.
+#[derive(Debug)]
+struct Slot {
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+enum State {
+    Free(Box<Space>),
+    InUse,
+    Released,
+}
+
+// SAFETY: a space is only used by the thread that has taken it out of its slot, wholly: nothing of it (a reference count, a cell) is
+// kept anywhere else. The debugger's contexts in it are numbers to us.
+unsafe impl Send for State {}
+
+/// An address space, as long as one thread uses it.
+pub(crate) struct InUse {
+    slot: Arc<Slot>,
+    /// Only [`InUse::drop`] takes it.
+    space: Option<Box<Space>>,
+}
+
+impl InUse {
+    /// Waits until no other thread uses the space. `None` if it was released.
+    fn take(slot: Arc<Slot>) -> Option<InUse> {
+        let mut state = lock(&slot.state);
+        loop {
+            match std::mem::replace(&mut *state, State::InUse) {
+                State::Free(space) => {
+                    drop(state);
+                    return Some(InUse { slot, space: Some(space) });
+                }
+                State::Released => {
+                    *state = State::Released;
+                    return None;
+                }
+                State::InUse => state = slot.freed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
     }
 
-    /// Takes another version and other callbacks for what is opened from now on.
-    pub(crate) fn begin_again(&mut self, version: Word, callbacks: Callbacks) {
-        (self.version, self.callbacks) = (version, callbacks);
+    /// Nobody gets it any more.
+    fn release(mut self) {
+        let space = self.space.take();
+        *lock(&self.slot.state) = State::Released;
+        self.slot.freed.notify_all();
+        drop(space);
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let Some(space) = self.space.take() else { return };
+        *lock(&self.slot.state) = State::Free(space);
+        self.slot.freed.notify_one();
+    }
+}
+
+impl Deref for InUse {
+    type Target = Space;
+
+    fn deref(&self) -> &Space {
+        self.space.as_deref().expect("it is taken out at the end only")
+    }
+}
+
+impl DerefMut for InUse {
+    fn deref_mut(&mut self) -> &mut Space {
+        self.space.as_deref_mut().expect("it is taken out at the end only")
+    }
+}
+
+impl Library {
+    pub(crate) fn new(version: Word, callbacks: Callbacks) -> Library {
+        Library { version, callbacks, tables: Arc::default() }
+    }
+
+    /// With another version and table; what is open stays open.
+    pub(crate) fn begin_again(&self, version: Word, callbacks: Callbacks) -> Library {
+        Library { version, callbacks, tables: Arc::clone(&self.tables) }
     }
 
     /// Files something under a number that no handle had before. As pointers the numbers are aligned and lead nowhere.
-    fn file(&mut self, handle: Handle) -> u64 {
+    fn file(&self, handle: Handle) -> u64 {
         let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
-        self.handles.insert(id, handle);
+        lock(&self.tables).handles.insert(id, handle);
         id
     }
 
-    pub(crate) fn open(&mut self, context: *mut AddressSpaceContext) -> Result<u64, Rc> {
-        let space = Space::open(self.callbacks, context)?;
+    pub(crate) fn open(&self, context: *mut AddressSpaceContext) -> Result<u64, Rc> {
+        let space = Box::new(Space::open(self.callbacks, context)?);
         let id = self.file(Handle::Space);
-        self.spaces.insert(id, space);
+        let slot = Slot { state: Mutex::new(State::Free(space)), freed: Condvar::new() };
+        lock(&self.tables).spaces.insert(id, Arc::new(slot));
         Ok(id)
     }
 
@@ -107,7 +196,7 @@ impl Library {
     ///
     /// # Safety
     /// `out` is NULL or may be written.
-    pub(crate) unsafe fn give<T>(&mut self, handle: Handle, out: *mut *mut T) -> Result<(), Rc> {
+    pub(crate) unsafe fn give<T>(&self, handle: Handle, out: *mut *mut T) -> Result<(), Rc> {
         if out.is_null() {
             return Err(Rc::BAD_INPUT);
         }
@@ -118,7 +207,7 @@ impl Library {
 
     /// The handle a pointer of the debugger is.
     fn handle<T>(&self, handle: *const T) -> Result<Handle, Rc> {
-        self.handles.get(&number(handle)).copied().ok_or(Rc::STALE_HANDLE)
+        lock(&self.tables).handles.get(&number(handle)).copied().ok_or(Rc::STALE_HANDLE)
     }
 
     /// What is wrong with a handle of another kind.
@@ -127,7 +216,7 @@ impl Library {
     }
 
     /// The address space behind a handle.
-    pub(crate) fn space<T>(&mut self, handle: *const T) -> Result<&mut Space, Rc> {
+    pub(crate) fn space<T>(&self, handle: *const T) -> Result<InUse, Rc> {
         match self.handle(handle)? {
             Handle::Space => self.numbered(number(handle)),
             _ => Err(self.other_kind()),
@@ -135,40 +224,34 @@ impl Library {
     }
 
     /// The address space behind a handle, brought up to date.
-    pub(crate) fn looked_at_space<T>(&mut self, handle: *const T) -> Result<&mut Space, Rc> {
-        let space = self.space(handle)?;
+    pub(crate) fn looked_at_space<T>(&self, handle: *const T) -> Result<InUse, Rc> {
+        let mut space = self.space(handle)?;
         space.look();
         Ok(space)
     }
 
-    /// The address space behind a handle, for questions to which all stops of a process give the same answer.
-    pub(crate) fn unread_space<T>(&self, handle: *const T) -> Result<&Space, Rc> {
-        match self.handle(handle)? {
-            Handle::Space => self.spaces.get(&number(handle)).ok_or(Rc::STALE_HANDLE),
-            _ => Err(self.other_kind()),
-        }
-    }
-
-    fn numbered(&mut self, id: u64) -> Result<&mut Space, Rc> {
-        self.spaces.get_mut(&id).ok_or(Rc::STALE_HANDLE)
+    fn numbered(&self, id: u64) -> Result<InUse, Rc> {
+        // Not while the tables are held: another thread may be using it.
+        let slot = lock(&self.tables).spaces.get(&id).cloned().ok_or(Rc::STALE_HANDLE)?;
+        InUse::take(slot).ok_or(Rc::STALE_HANDLE)
     }
 
     /// A thread, with its address space and that's number.
-    pub(crate) fn thread<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, ThreadKey), Rc> {
+    pub(crate) fn thread<T>(&self, handle: *const T) -> Result<(InUse, u64, ThreadKey), Rc> {
         match self.handle(handle)? {
             Handle::Thread(space, key) => Ok((self.numbered(space)?, space, key)),
             _ => Err(self.other_kind()),
         }
     }
 
-    pub(crate) fn region<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, RegionKey), Rc> {
+    pub(crate) fn region<T>(&self, handle: *const T) -> Result<(InUse, u64, RegionKey), Rc> {
         match self.handle(handle)? {
             Handle::Region(space, key) => Ok((self.numbered(space)?, space, key)),
             _ => Err(self.other_kind()),
         }
     }
 
-    pub(crate) fn task<T>(&mut self, handle: *const T) -> Result<(&mut Space, u64, TaskKey), Rc> {
+    pub(crate) fn task<T>(&self, handle: *const T) -> Result<(InUse, u64, TaskKey), Rc> {
         match self.handle(handle)? {
             Handle::Task(space, key) => Ok((self.numbered(space)?, space, key)),
             _ => Err(self.other_kind()),
@@ -176,7 +259,7 @@ impl Library {
     }
 
     /// What a handle of any kind stands for.
-    pub(crate) fn any<T>(&mut self, handle: *const T) -> Result<(&mut Space, Handle), Rc> {
+    pub(crate) fn any<T>(&self, handle: *const T) -> Result<(InUse, Handle), Rc> {
         let found = self.handle(handle)?;
         let space = match found {
             Handle::Space => number(handle),
@@ -192,18 +275,23 @@ impl Library {
     }
 
     /// Takes a handle back, if it is of the kind that is expected.
-    pub(crate) fn release<T>(&mut self, handle: *const T, kind: impl Fn(Handle) -> bool) -> Result<(), Rc> {
+    pub(crate) fn release<T>(&self, handle: *const T, kind: impl Fn(Handle) -> bool) -> Result<(), Rc> {
         if !kind(self.handle(handle)?) {
             return Err(self.other_kind());
         }
         let id = number(handle);
-        self.handles.remove(&id);
-        if self.spaces.remove(&id).is_some() {
+        let mut tables = lock(&self.tables);
+        tables.handles.remove(&id);
+        if let Some(slot) = tables.spaces.remove(&id) {
             // Nothing can be asked about what was in it any more.
-            self.handles.retain(|_, handle| match handle {
+            tables.handles.retain(|_, handle| match handle {
                 Handle::Space => true,
                 Handle::Thread(space, _) | Handle::Region(space, _) | Handle::Task(space, _) => *space != id,
             });
+            drop(tables);
+            if let Some(space) = InUse::take(slot) {
+                space.release();
+            }
         }
         Ok(())
     }
@@ -230,7 +318,7 @@ impl Library {
     }
 
     /// A vector of C strings in the debugger's memory, with NULL behind the last.
-    pub(crate) fn vector(&mut self, lines: &[String]) -> Result<*const *const c_char, Rc> {
+    pub(crate) fn vector(&self, lines: &[String]) -> Result<*const *const c_char, Rc> {
         let mut strings: Vec<*const c_char> = Vec::new();
         let made = lines.iter().try_for_each(|line| self.string(line).map(|string| strings.push(string)));
         let vector = made.and_then(|()| self.allocate(size_of::<*const c_char>() * (strings.len() + 1)));
@@ -245,8 +333,13 @@ impl Library {
             // SAFETY: there is room for one more than there are strings.
             unsafe { vector.add(n).write_unaligned(string) };
         }
-        self.vectors.insert(vector.addr(), strings.iter().map(|string| string.addr()).collect());
+        lock(&self.tables).vectors.insert(vector.addr(), strings.iter().map(|string| string.addr()).collect());
         Ok(vector)
+    }
+
+    /// The strings of a vector that was given out, which is forgotten.
+    pub(crate) fn forget_vector(&self, vector: *const *const c_char) -> Option<Vec<usize>> {
+        lock(&self.tables).vectors.remove(&vector.addr())
     }
 
     /// A C string in the debugger's memory. What would end it early is left out.
@@ -321,7 +414,7 @@ mod tests {
             get_thread_context_for_thread_id: None,
         };
         let before = Library::new(VERSIONS[0], callbacks).file(Handle::Space);
-        let mut library = Library::new(VERSIONS[0], callbacks);
+        let library = Library::new(VERSIONS[0], callbacks);
         assert!(library.file(Handle::Space) > before);
         assert_eq!(library.handle(pointer::<u8>(before)), Err(Rc::STALE_HANDLE));
     }

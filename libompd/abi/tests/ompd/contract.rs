@@ -32,7 +32,7 @@ fn versions_and_the_life_of_the_library() {
         assert_eq!(ompd_initialize(201_811, &raw const poor), Rc::BAD_INPUT);
         for version in [201_811, 202_011, 202_111, 202_411] {
             assert_eq!(ompd_initialize(version, &raw const table), Rc::OK);
-            assert_eq!(ompd_initialize(version, &raw const table), Rc::ERROR);
+            assert_eq!(ompd_initialize(version, &raw const table), Rc::OK, "another table");
             assert_eq!(ompd_process_initialize(ptr::null_mut(), &raw mut space), Rc::BAD_INPUT);
             assert_eq!(ompd_finalize(), Rc::OK);
         }
@@ -239,6 +239,81 @@ fn two_processes_at_once_do_not_mix() {
     assert_eq!(ask(second, &one), Err(Rc::UNAVAILABLE), "a thread of the other process");
     unsafe { assert_eq!(ompd_rel_address_space_handle(second), Rc::OK) };
     assert_eq!(ask(session.space, &one), Ok(truth(&one)));
+}
+
+/// An address space as its number, which threads may pass to each other.
+#[derive(Clone, Copy)]
+struct Sent(*mut AddressSpaceHandle);
+
+// SAFETY: the library takes its handles from any thread.
+unsafe impl Send for Sent {}
+
+impl Sent {
+    /// The state of a thread, and whether it has a region, as often as it is asked.
+    fn ask(self, lwp: i32) -> (Result<Word, Rc>, bool) {
+        let (id, mut wait) = (lwp as u64, 0);
+        unsafe {
+            let thread =
+                out(|thread| ompd_get_thread_handle(self.0, thread_id::LWP, 8, (&raw const id).cast(), thread));
+            let Ok(thread) = thread else { return (Err(Rc::ERROR), false) };
+            let state = out(|state| ompd_get_state(thread, state, &raw mut wait));
+            let region = out(|region| ompd_get_curr_parallel_handle(thread, region));
+            if let Ok(region) = region {
+                assert_eq!(ompd_rel_parallel_handle(region), Rc::OK);
+            }
+            assert_eq!(ompd_rel_thread_handle(thread), Rc::OK);
+            (state, region.is_ok())
+        }
+    }
+}
+
+#[test]
+fn threads_of_a_debugger_ask_at_once() {
+    const ROUNDS: usize = 20;
+    let (one, other) = (nested(), nested());
+    let session = Session::new(201_811, Held::live(one.pid, false));
+    let mut held = Box::new(Held::live(other.pid, false));
+    let context: *mut Held = &raw mut *held;
+    let second = out(|space| unsafe { ompd_process_initialize(context.cast(), space) }).expect("a second process");
+    let spaces = [(Sent(session.space), &one.truth), (Sent(second), &other.truth)];
+    let alone = spaces.map(|(space, truth)| truth.threads.iter().map(|t| space.ask(t.lwp)).collect::<Vec<_>>());
+    // Each is in a callback when the other is.
+    let (here, there) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let meet = |say: std::sync::mpsc::Sender<()>, hear: std::sync::mpsc::Receiver<()>| {
+        Box::new(move || {
+            say.send(()).expect("the other thread");
+            hear.recv_timeout(std::time::Duration::from_secs(60)).expect("the other thread is in a callback too");
+        })
+    };
+    session.held.at_read.replace(Some(meet(here.0, there.1)));
+    held.at_read.replace(Some(meet(there.0, here.1)));
+    std::thread::scope(|scope| {
+        // Two threads for each process: these take turns.
+        for ((space, truth), alone) in spaces.iter().zip(&alone).flat_map(|of| [of, of]) {
+            let (space, lwps) = (*space, truth.threads.iter().map(|t| t.lwp).collect::<Vec<_>>());
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    assert_eq!(lwps.iter().map(|lwp| space.ask(*lwp)).collect::<Vec<_>>(), *alone);
+                }
+            });
+        }
+    });
+    unsafe { assert_eq!(ompd_rel_address_space_handle(second), Rc::OK) };
+}
+
+/// What a callback asks for would have to wait for the callback.
+#[test]
+fn a_callback_that_calls_the_library_gets_an_error() {
+    let running = nested();
+    let session = Session::new(201_811, Held::live(running.pid, false));
+    let space = session.space;
+    let answer = std::rc::Rc::new(std::cell::Cell::new(Rc::OK));
+    let told = std::rc::Rc::clone(&answer);
+    session.held.at_read.replace(Some(Box::new(move || {
+        told.set(out(|version| unsafe { ompd_get_omp_version(space, version) }).expect_err("no answer"));
+    })));
+    assert!(session.thread(thread_id::LWP, running.pid as u64).is_ok());
+    assert_eq!(answer.get(), Rc::ERROR);
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct Held {
     pub reads: RefCell<BTreeMap<(u64, u64), u32>>,
     /// How often it was let run.
     pub stops: Cell<u64>,
+    /// What is to happen at the next read.
+    pub at_read: RefCell<Option<Box<dyn FnOnce()>>>,
 }
 
 impl Held {
@@ -44,8 +46,8 @@ impl Held {
     }
 
     pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
-        let (reads, stops) = (RefCell::default(), Cell::new(1));
-        Held { target, generous, stops_alone: false, expressions: false, hidden: &[], reads, stops }
+        let (reads, stops, at_read) = (RefCell::default(), Cell::new(1), RefCell::default());
+        Held { target, generous, stops_alone: false, expressions: false, hidden: &[], reads, stops, at_read }
     }
 }
 
@@ -126,6 +128,9 @@ unsafe extern "C" fn read_memory(
 ) -> Rc {
     let held = unsafe { &*context.cast::<Held>() };
     let address = unsafe { address.read() };
+    if let Some(happens) = held.at_read.take() {
+        happens();
+    }
     let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), nbytes as usize) };
     match (address.segment, held.generous) {
         (0, _) => {
