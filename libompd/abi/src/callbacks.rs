@@ -42,6 +42,9 @@ pub mod extra {
 pub(crate) struct Asked {
     table: Callbacks,
     context: *mut AddressSpaceContext,
+    /// Contexts of threads, by kernel thread id and `pthread_t`, until a handle of the thread is asked for anew. To find one costs
+    /// LLVM's plugin for gdb a list of all threads.
+    threads: RefCell<HashMap<(i32, u64), *mut ThreadContext>>,
     /// Symbols that were found: they stay where they are as long as the modules do.
     symbols: RefCell<HashMap<String, Addr>>,
     /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
@@ -66,6 +69,7 @@ impl Asked {
         Asked {
             table,
             context,
+            threads: RefCell::default(),
             symbols: RefCell::default(),
             offers: OnceCell::new(),
             offers_bulk: OnceCell::new(),
@@ -93,6 +97,21 @@ impl Asked {
 
     /// The debugger's context of a thread.
     pub(crate) fn thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
+        let key = (native.lwp, native.pthread.0);
+        if let Some(known) = self.threads.borrow().get(&key) {
+            return Some(*known);
+        }
+        let found = self.find_thread(native)?;
+        self.threads.borrow_mut().insert(key, found);
+        Some(found)
+    }
+
+    /// A handle of the thread is asked for: its ids may be those of another one by now.
+    pub(crate) fn forget_thread(&self, native: NativeThread) {
+        self.threads.borrow_mut().remove(&(native.lwp, native.pthread.0));
+    }
+
+    fn find_thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
         let ask = self.table.get_thread_context_for_thread_id?;
         let ids = [(thread_id::LWP, native.lwp as u64), (thread_id::PTHREAD, native.pthread.0)];
         ids.into_iter().find_map(|(kind, id)| {
