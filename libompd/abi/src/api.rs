@@ -242,10 +242,8 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             thread_id::LWP => native.lwp as u64 == wanted,
             _ => native.pthread.0 == wanted,
         };
-        let find = |space: &Space| {
-            let found = space.target().natives().iter().find(is).copied();
-            found.inspect(|native| space.target().debugger().forget_thread(*native))
-        };
+        space.target().debugger().forget_thread();
+        let find = |space: &Space| space.target().natives().iter().find(is).copied();
         let answer = |answers: Answers<'_>| -> Answer<_> {
             let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
             Ok(answers.thread_of(native).ok_or(Rc::UNAVAILABLE)?)

@@ -42,9 +42,9 @@ pub mod extra {
 pub(crate) struct Asked {
     table: Callbacks,
     context: *mut AddressSpaceContext,
-    /// Contexts of threads, by kernel thread id and `pthread_t`, until a handle of the thread is asked for anew. To find one costs
-    /// LLVM's plugin for gdb a list of all threads.
-    threads: RefCell<HashMap<(i32, u64), *mut ThreadContext>>,
+    /// The context that was found last, by kernel thread id and `pthread_t`. To find one costs LLVM's plugin for gdb a list of all
+    /// threads, and moves all that it has given before.
+    thread: Cell<Option<((i32, u64), *mut ThreadContext)>>,
     /// Symbols that were found: they stay where they are as long as the modules do.
     symbols: RefCell<HashMap<String, Addr>>,
     /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
@@ -52,8 +52,8 @@ pub(crate) struct Asked {
     offers: OnceCell<bool>,
     /// Whether it takes questions about many things at once.
     offers_bulk: OnceCell<bool>,
-    /// It takes names of symbols for nothing else.
-    no_expressions: Cell<bool>,
+    /// Whether it takes names of symbols for expressions; `None` before it was asked.
+    expressions: Cell<Option<bool>>,
 }
 
 /// Gives a debugger a line for its user, if it takes any.
@@ -69,11 +69,11 @@ impl Asked {
         Asked {
             table,
             context,
-            threads: RefCell::default(),
+            thread: Cell::new(None),
             symbols: RefCell::default(),
             offers: OnceCell::new(),
             offers_bulk: OnceCell::new(),
-            no_expressions: Cell::new(false),
+            expressions: Cell::new(None),
         }
     }
 
@@ -98,17 +98,17 @@ impl Asked {
     /// The debugger's context of a thread.
     pub(crate) fn thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
         let key = (native.lwp, native.pthread.0);
-        if let Some(known) = self.threads.borrow().get(&key) {
-            return Some(*known);
+        if let Some((_, known)) = self.thread.get().filter(|(of, _)| *of == key) {
+            return Some(known);
         }
-        let found = self.find_thread(native)?;
-        self.threads.borrow_mut().insert(key, found);
-        Some(found)
+        let found = self.find_thread(native);
+        self.thread.set(found.map(|found| (key, found)));
+        found
     }
 
-    /// A handle of the thread is asked for: its ids may be those of another one by now.
-    pub(crate) fn forget_thread(&self, native: NativeThread) {
-        self.threads.borrow_mut().remove(&(native.lwp, native.pthread.0));
+    /// A handle of a thread is asked for: ids may be those of another one by now.
+    pub(crate) fn forget_thread(&self) {
+        self.thread.set(None);
     }
 
     fn find_thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
@@ -211,12 +211,18 @@ impl Asked {
     /// The program counter in this way. That it is one, and not a symbol that was not found, shows whether the debugger takes
     /// expressions at all; one that does not is not asked again.
     fn expression(&self, thread: *mut ThreadContext, program_counter: &str) -> Option<Addr> {
-        if self.no_expressions.get() || program_counter.is_empty() {
+        if self.expressions.get() == Some(false) || program_counter.is_empty() {
             return None;
         }
         let found = self.value(thread, program_counter).filter(|pc| *pc != 0 && *pc != u64::MAX);
-        self.no_expressions.set(found.is_none());
+        // One that takes them may know no registers of a thread.
+        self.expressions.set(Some(found.is_some() || self.takes_expressions()));
         found.map(Addr)
+    }
+
+    /// True if it was found to take names of symbols for expressions.
+    pub(crate) fn takes_expressions(&self) -> bool {
+        self.expressions.get() == Some(true)
     }
 
     /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins

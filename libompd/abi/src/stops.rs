@@ -176,6 +176,11 @@ impl Space {
             }
             return is_there;
         }
+        if debugger.takes_expressions() {
+            // A search ends where nothing is mapped any more, and such a debugger may not survive that.
+            self.stops.searched.insert(thread, Err("the debugger does not tell the thread's registers".to_owned()));
+            return true;
+        }
         let calls = runtime.own_calls(&self.target).and_then(|calls| {
             let by_return: HashMap<u64, usize> =
                 calls.iter().enumerate().map(|(index, call)| (call.returns.0, index)).collect();

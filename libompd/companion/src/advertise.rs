@@ -45,20 +45,14 @@ pub fn library() {
     }
 }
 
-/// Says it when the companion is loaded, where no runtime with OMPT will: on libgomp nothing else begins the companion, and LLVM's
-/// plugin for gdb waits for names that are null.
+/// Says it when the companion is loaded. On libgomp nothing else begins the companion, and a runtime may have begun another tool;
+/// LLVM's plugin for gdb waits for ever for names that stay null.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
-    let is_there = |name: &CStr| {
-        // SAFETY: a name; what it stands for is not called.
-        !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()
-    };
-    if is_there(c"GOMP_parallel") && !is_there(c"__kmpc_fork_call") {
-        library();
-    }
+    library();
 }
 
 /// The file this code is in, by the name under which it was loaded.
