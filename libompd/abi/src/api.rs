@@ -243,6 +243,7 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
             thread_id::LWP => native.lwp as u64 == wanted,
             _ => native.pthread.0 == wanted,
         };
+        space.target().debugger().forget_thread();
         let find = |space: &Space| space.target().natives().iter().find(is).copied();
         let answer = |answers: Answers<'_>| -> Answer<_> {
             let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;

@@ -1,7 +1,7 @@
 //! The debugger, as its callbacks show it.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CString, c_void};
 use std::ptr;
 
@@ -42,6 +42,9 @@ pub mod extra {
 pub(crate) struct Asked {
     table: Callbacks,
     context: *mut AddressSpaceContext,
+    /// The context that was found last, by kernel thread id and `pthread_t`. To find one costs LLVM's plugin for gdb a list of all
+    /// threads, and moves all that it has given before.
+    thread: Cell<Option<((i32, u64), *mut ThreadContext)>>,
     /// Symbols that were found: they stay where they are as long as the modules do.
     symbols: RefCell<HashMap<String, Addr>>,
     /// Whether the debugger offers segments of its own; `None` before it was asked. One that does not may not survive being asked
@@ -49,8 +52,10 @@ pub(crate) struct Asked {
     offers: OnceCell<bool>,
     /// Whether it takes questions about many things at once.
     offers_bulk: OnceCell<bool>,
-    /// It takes names of symbols for nothing else.
-    no_expressions: Cell<bool>,
+    /// Whether it takes names of symbols for expressions; `None` before it was asked.
+    expressions: Cell<Option<bool>>,
+    /// Threads that the debugger was asked about: see [`Asked::introduce`].
+    introduced: RefCell<HashSet<i32>>,
 }
 
 /// Gives a debugger a line for its user, if it takes any.
@@ -66,11 +71,28 @@ impl Asked {
         Asked {
             table,
             context,
+            thread: Cell::new(None),
             symbols: RefCell::default(),
             offers: OnceCell::new(),
             offers_bulk: OnceCell::new(),
-            no_expressions: Cell::new(false),
+            expressions: Cell::new(None),
+            introduced: RefCell::default(),
         }
+    }
+
+    /// Has the debugger meet all threads it has not met, the oldest first. The contexts of LLVM's plugin for gdb are wrong for a thread
+    /// whose number is more than sixteen above the highest it was asked for.
+    pub(crate) fn introduce(&self, natives: &[NativeThread]) {
+        /// Their order here need not be the plugin's.
+        const STEP: usize = 8;
+        let mut introduced = self.introduced.borrow_mut();
+        if natives.len() <= STEP || natives.iter().all(|native| introduced.contains(&native.lwp)) {
+            return;
+        }
+        let mut by_age: Vec<NativeThread> = natives.to_vec();
+        by_age.sort_unstable_by_key(|native| native.lwp);
+        by_age.iter().skip(STEP - 1).step_by(STEP).for_each(|native| _ = self.thread(*native));
+        introduced.extend(by_age.iter().map(|native| native.lwp));
     }
 
     /// What the debugger knows must be asked again: modules have come or gone.
@@ -93,6 +115,21 @@ impl Asked {
 
     /// The debugger's context of a thread.
     pub(crate) fn thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
+        let key = (native.lwp, native.pthread.0);
+        if let Some((_, known)) = self.thread.get().filter(|(of, _)| *of == key) {
+            return Some(known);
+        }
+        let found = self.find_thread(native);
+        self.thread.set(found.map(|found| (key, found)));
+        found
+    }
+
+    /// A handle of a thread is asked for: ids may be those of another one by now.
+    pub(crate) fn forget_thread(&self) {
+        self.thread.set(None);
+    }
+
+    fn find_thread(&self, native: NativeThread) -> Option<*mut ThreadContext> {
         let ask = self.table.get_thread_context_for_thread_id?;
         let ids = [(thread_id::LWP, native.lwp as u64), (thread_id::PTHREAD, native.pthread.0)];
         ids.into_iter().find_map(|(kind, id)| {
@@ -192,12 +229,18 @@ impl Asked {
     /// The program counter in this way. That it is one, and not a symbol that was not found, shows whether the debugger takes
     /// expressions at all; one that does not is not asked again.
     fn expression(&self, thread: *mut ThreadContext, program_counter: &str) -> Option<Addr> {
-        if self.no_expressions.get() || program_counter.is_empty() {
+        if self.expressions.get() == Some(false) || program_counter.is_empty() {
             return None;
         }
         let found = self.value(thread, program_counter).filter(|pc| *pc != 0 && *pc != u64::MAX);
-        self.no_expressions.set(found.is_none());
+        // One that takes them may know no registers of a thread.
+        self.expressions.set(Some(found.is_some() || self.takes_expressions()));
         found.map(Addr)
+    }
+
+    /// True if it was found to take names of symbols for expressions.
+    pub(crate) fn takes_expressions(&self) -> bool {
+        self.expressions.get() == Some(true)
     }
 
     /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins

@@ -177,12 +177,20 @@ impl Space {
             self.stops.searched.insert(thread, Ok(Vec::new()));
             return false;
         }
+        if offered.is_none() {
+            debugger.introduce(self.target.natives());
+        }
         if let Some(pc) = offered.or_else(|| debugger.program_counter(native?, arch)) {
             let is_there = own.at(pc).is_some();
             if is_there && offered.is_none() {
                 self.stops.asked.insert(lwp);
             }
             return is_there;
+        }
+        if debugger.takes_expressions() {
+            // A search ends where nothing is mapped any more, and such a debugger may not survive that.
+            self.stops.searched.insert(thread, Err("the debugger does not tell the thread's registers".to_owned()));
+            return true;
         }
         let calls = runtime.own_calls(&self.target).and_then(|calls| {
             let by_return: HashMap<u64, usize> =

@@ -45,6 +45,16 @@ pub fn library() {
     }
 }
 
+/// Says it when the companion is loaded. On libgomp nothing else begins the companion, and a runtime may have begun another tool;
+/// LLVM's plugin for gdb waits for ever for names that stay null.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = at_load;
+
+extern "C" fn at_load() {
+    library();
+}
+
 /// The file this code is in, by the name under which it was loaded.
 pub fn own_file() -> Option<&'static CStr> {
     // SAFETY: all of it is plain numbers, of which zero is one.

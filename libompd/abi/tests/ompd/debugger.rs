@@ -22,6 +22,8 @@ pub struct Held {
     pub stops_alone: bool,
     /// Names of symbols are taken for expressions, as LLVM's plugin for gdb does.
     pub expressions: bool,
+    /// It does not survive a read that fails, as LLVM's plugin for gdb does not: the test ends.
+    pub fragile: bool,
     /// Symbols that it does not know, by how they begin.
     pub hidden: &'static [&'static str],
     /// Reads since the counter was last set to nothing, by address and length.
@@ -47,7 +49,8 @@ impl Held {
 
     pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops, at_read) = (RefCell::default(), Cell::new(1), RefCell::default());
-        Held { target, generous, stops_alone: false, expressions: false, hidden: &[], reads, stops, at_read }
+        let [stops_alone, expressions, fragile] = [false; 3];
+        Held { target, generous, stops_alone, expressions, fragile, hidden: &[], reads, stops, at_read }
     }
 }
 
@@ -134,8 +137,12 @@ unsafe extern "C" fn read_memory(
     let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.cast::<u8>(), nbytes as usize) };
     match (address.segment, held.generous) {
         (0, _) => {
+            // A panic in a callback ends the test at once.
+            assert!(address.address >= 4096, "{:#x} is on the first page", address.address);
             *held.reads.borrow_mut().entry((address.address, nbytes)).or_default() += 1;
-            if held.target.read(Addr(address.address), buffer).is_ok() { Rc::OK } else { Rc::ERROR }
+            let read = held.target.read(Addr(address.address), buffer);
+            assert!(read.is_ok() || !held.fragile, "{read:?}");
+            if read.is_ok() { Rc::OK } else { Rc::ERROR }
         }
         (extra::REGISTERS, true) if held.stops_alone => Rc::ERROR,
         (extra::STOP, true) => {
@@ -152,6 +159,7 @@ unsafe extern "C" fn read_memory(
             let question: Vec<u64> = numbers(&buffer[..16 * count]);
             let mut from = 0;
             for piece in question.chunks_exact(2) {
+                assert!(piece[0] >= 4096, "{:#x} is on the first page", piece[0]);
                 *held.reads.borrow_mut().entry((piece[0], piece[1])).or_default() += 1;
                 let (known, bytes) = buffer[from..][..8 + piece[1] as usize].split_at_mut(8);
                 let read = held.target.read(Addr(piece[0]), bytes).is_ok();

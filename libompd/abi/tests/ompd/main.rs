@@ -12,6 +12,7 @@ mod contract;
 mod debugger;
 mod defects;
 mod extension;
+mod fragile;
 mod lists;
 mod oracle;
 mod own_stops;
