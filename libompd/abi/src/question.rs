@@ -48,6 +48,8 @@ pub(crate) struct Start {
     task: Option<Addr>,
     /// The kernel thread id of the thread is wanted.
     lwp: bool,
+    /// Who the members of its region are is wanted.
+    members: bool,
 }
 
 impl Subject {
@@ -81,7 +83,8 @@ impl Subject {
             Subject::Member(..) => hints.has_no_lists(),
             Subject::Region(_) | Subject::ImplicitTask(..) | Subject::Task(_) => false,
         };
-        Some(Start { thread, team, task, lwp })
+        let members = matches!(self, Subject::Member(..) | Subject::ImplicitTask(..) | Subject::Region(_));
+        Some(Start { thread, team, task, lwp, members })
     }
 }
 
@@ -106,6 +109,8 @@ impl Start {
                 _ => Tasks::None,
             },
             enclosing: aspect == Aspect::Around || beyond_own_team,
+            // One of them may have what the thread waits for.
+            members: self.members || aspect == Aspect::State,
             wait: aspect == Aspect::State,
             alive,
         })

@@ -156,7 +156,7 @@ impl Hints {
             let around = team.parent.flat().and_then(|id| excerpt.teams.get(id.0)).map(|team| team.descriptor);
             let around = around.filter(|around| *around != team.descriptor);
             let known = self.teams.entry(team.descriptor).or_default();
-            self.unlisted |= members.is_none() && self.innermost.get(&thread) == Some(&team.descriptor);
+            self.unlisted |= !excerpt.lists_members;
             if let Some(members) = members {
                 known.0 = members.iter().copied().map(Some).collect();
             }

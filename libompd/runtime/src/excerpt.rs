@@ -21,6 +21,8 @@ pub struct Focus<'a> {
     pub tasks: Tasks,
     /// The teams around the thread's own are wanted too, each with its members.
     pub enclosing: bool,
+    /// Who the members of its team are is wanted too.
+    pub members: bool,
     /// What the thread waits for is wanted too.
     pub wait: bool,
     /// Tells whether a thread is still the same one as when it was met.
@@ -81,22 +83,26 @@ pub struct Excerpt {
     /// Its innermost team, and those around that if they were asked for; parents before children. They have no kernel thread ids:
     /// see [`Excerpt::members`].
     pub teams: Vec<Team>,
-    /// Of each of those teams, where they were read: the descriptors of its members by number.
+    /// Of each of those teams, where they were asked for and read: the descriptors of its members by number.
     pub members: Vec<Option<Vec<Addr>>>,
+    /// The runtime lists the members of its teams.
+    pub lists_members: bool,
     /// The tasks asked for.
     pub tasks: Vec<Task>,
 }
 
 impl Excerpt {
-    /// What was read, with no other evidence.
+    /// What was read, with no other evidence; `members` where the runtime lists them.
     pub(crate) fn of(
         thread: RawThread,
-        members: Vec<Option<Vec<Addr>>>,
+        members: Option<Vec<Option<Vec<Addr>>>>,
         teams: Vec<RawTeam>,
         tasks: Vec<RawTask>,
     ) -> Excerpt {
+        let lists_members = members.is_some();
+        let members = members.unwrap_or_else(|| vec![None; teams.len()]);
         let (teams, tasks) = (teams.into_iter().map(Team::from), tasks.into_iter().map(Task::from));
-        Excerpt { thread: thread.into(), teams: teams.collect(), members, tasks: tasks.collect() }
+        Excerpt { thread: thread.into(), teams: teams.collect(), members, lists_members, tasks: tasks.collect() }
     }
 }
 

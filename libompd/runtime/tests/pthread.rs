@@ -49,6 +49,7 @@ fn threads_of_libomp_are_found_where_the_thread_pointer_is_another() {
                     team: true,
                     tasks: Tasks::None,
                     enclosing: false,
+                    members: false,
                     wait: false,
                     alive: &|_| true,
                 };

@@ -40,7 +40,7 @@ pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'
     threads.truncate(1);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads, &waits.at_work).pop()?;
-    notes.is_clean().then(|| Excerpt::of(thread, vec![None; raw_teams.len()], raw_teams, tasks.list))
+    notes.is_clean().then(|| Excerpt::of(thread, None, raw_teams, tasks.list))
 }
 
 /// The threads to start from, if each is still the same one.

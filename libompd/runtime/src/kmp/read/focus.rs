@@ -75,14 +75,14 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     // The task may belong to a team further out.
     let beyond = focus.tasks.last().is_some_and(|task| task != current);
     context.reach = Reach::Thread { enclosing: focus.enclosing || beyond, tasks: focus.tasks, wait: focus.wait };
-    let threads = enter(&context, view, lwp, os.registers.clone(), focus.team).ok()?;
+    let threads = enter(&context, view, lwp, os.registers.clone(), focus).ok()?;
     let teams = teams::read(&context, &threads, &mut notes);
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, Locks::default(), &mut notes);
     let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
     let members = raw_teams.iter().map(|team| listed(&context, &threads, &teams, team, focus.enclosing)).collect();
-    notes.is_clean().then(|| Excerpt::of(thread, members, raw_teams, tasks.list))
+    notes.is_clean().then(|| Excerpt::of(thread, Some(members), raw_teams, tasks.list))
 }
 
 /// The thread, with the members of its team. An error if it is no thread, or if nothing tells whether it is idle.
@@ -91,13 +91,13 @@ fn enter(
     view: StructData,
     lwp: Option<i32>,
     registers: Result<Registers, String>,
-    in_team: bool,
+    focus: &Focus<'_>,
 ) -> Result<Threads, Reason> {
     let s = &context.kmp.structs;
     let (own, team, root) = (view.addr(), view.ptr(&s.info.team)?, view.ptr(&s.info.root)?);
     let is_uber = || uber_of(context, root).map(|uber| uber == own);
     let mut threads = Threads::default();
-    let (is_idle, uber) = if !in_team {
+    let (is_idle, uber) = if !focus.team {
         is_in_table(context, &view)?;
         (Idle::Unsure(NOT_LOOKED_FOR.into()), None)
     } else if view.flag(&s.info.in_pool)? {
@@ -105,13 +105,18 @@ fn enter(
         (idle(s.info.in_pool, &view), Some(is_uber()?))
     } else {
         let read = context.team(team)?;
-        let members = members(context, &read)?;
-        let (number, primary) = (view.count(&s.info.ds_tid)?, members.first().copied());
-        if members.get(number as usize) != Some(&own) {
+        let number = u64::from(view.count(&s.info.ds_tid)?);
+        let listed = if focus.members { Some(members(context, &read)?) } else { None };
+        let member_at = |number: u64| match &listed {
+            Some(listed) => Ok(listed.get(number as usize).copied()),
+            None => member(context, &read, number),
+        };
+        if member_at(number)? != Some(own) {
             return Err(Reason::from(Own::NotWhereListed));
         }
+        let primary = if number == 0 { Some(own) } else { member_at(0)? };
         let member = leads(context, primary.unwrap_or(Addr::NULL), &view, team)?;
-        threads.members = members;
+        threads.members = listed;
         // A region lives only with its threads. What is in none may be left over from a thread that is gone.
         match member && read.count(&s.team.level)? > 0 {
             true => (Idle::No, None),
@@ -156,6 +161,19 @@ fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason>
     }
 }
 
+/// The member of a team with this number, as the team lists it.
+fn member(context: &Context<'_>, team: &StructData, number: u64) -> Result<Option<Addr>, Reason> {
+    let s = &context.kmp.structs.team;
+    let size = u64::from(team.count(&s.nproc)?);
+    if !(1..=limits::TEAM_SIZE).contains(&size) {
+        return Err(Reason::from(Common::ImplausibleTeamSize));
+    }
+    if number >= size {
+        return Ok(None);
+    }
+    Ok(context.read_pointers(team.ptr(&s.threads)?, number, 1)?.first().copied())
+}
+
 /// The members of a team, as it lists them.
 fn members(context: &Context<'_>, team: &StructData) -> Result<Vec<Addr>, Reason> {
     let s = &context.kmp.structs.team;
@@ -185,6 +203,6 @@ fn leads(context: &Context<'_>, primary: Addr, thread: &StructData, team: Addr) 
 /// Members of a team by number; of those around the thread's own only if they are wanted.
 fn listed(context: &Context<'_>, threads: &Threads, teams: &Teams, team: &RawTeam, wanted: bool) -> Option<Vec<Addr>> {
     let own = threads.list.first().is_some_and(|thread| thread.team == team.descriptor);
-    let known = own.then(|| threads.members.clone());
+    let known = threads.members.clone().filter(|_| own);
     known.or_else(|| members(context, teams.found.get(&team.descriptor).filter(|_| wanted)?).ok())
 }

@@ -40,7 +40,7 @@ pub(super) struct Threads {
     /// Every thread of the runtime, and of the process, was found.
     complete: bool,
     /// Members of the team of a single thread, as that lists them.
-    pub(super) members: Vec<Addr>,
+    pub(super) members: Option<Vec<Addr>>,
 }
 
 impl Threads {
@@ -65,7 +65,7 @@ impl Threads {
     pub(super) fn around(&self, context: &Context<'_>, word: Addr) -> Option<Addr> {
         let size = context.kmp.structs.info.size.get().ok()?;
         let known = self.by_addr.range(..=word).next_back().map(|(addr, _)| *addr);
-        let members = self.members.iter().copied();
+        let members = self.members.iter().flatten().copied();
         known.into_iter().chain(members).find(|addr| word.0.checked_sub(addr.0).is_some_and(|at| at < size))
     }
 }
