@@ -189,7 +189,8 @@ impl TaskReader<'_> {
                 false => s.taskdata.task_tool_data.fact(view.uint(&s.taskdata.task_tool_data)),
             },
             // The same holds of the frames, which the runtime also notes for debuggers.
-            ompt_frames: match explicit && !self.threads.have_tool_data(self.context) && !self.context.keeps_for_tools() {
+            ompt_frames: match explicit && !self.threads.have_tool_data(self.context) && !self.context.keeps_for_tools()
+            {
                 true => Fact::unknown(Own::NoTool),
                 false => s.taskdata.exit_frame.fact(self.ompt_frames(&view)),
             },
