@@ -1,11 +1,13 @@
 //! Blocks that can be opened, and which of their rings are threads'.
 
+use std::cell::Cell;
 use std::mem::offset_of;
 
 use ompt_record::block::{
-    Creation, CreationValues, DEVICE_RING, Header, Held, MAGIC, RUNTIME_NAME, Ring, RingState, Shape, State, VERSION,
-    in_ring,
+    Creation, CreationValues, DEVICE_RING, EVENT_WORDS, Header, Held, MAGIC, RUNTIME_NAME, Ring, RingState, Shape,
+    State, VERSION, in_ring,
 };
+use ompt_record::event::Event;
 use ompt_record::read::{Block, Memory};
 
 const AT: u64 = 0x7000_0000;
@@ -142,4 +144,100 @@ fn what_is_remembered_of_tasks_regions_and_locks_is_found_by_its_number() {
     let mut paused = opened.clone();
     paused.header.state = State::Paused as u64;
     assert!(locks(&paused).is_empty());
+}
+
+#[test]
+fn the_last_events_are_read_in_their_order_where_the_ring_begins_anew() {
+    /// One more than a ring and a half.
+    const WRITTEN: u64 = 97;
+    let mut block = with(offset_of!(Header, rings_used), 2);
+    let ring = usize::try_from(shape().ring_at(1) / 8).expect("it is small");
+    let events = ring + usize::try_from(in_ring::EVENTS_AT / 8).expect("it is small");
+    block.0[ring + offset_of!(Ring, state) / 8] = RingState::Used as u64;
+    block.0[ring + offset_of!(Ring, head) / 8] = WRITTEN;
+    let place = |position: u64| events + usize::try_from(position % 64).expect("it is small") * EVENT_WORDS;
+    for position in 0..WRITTEN {
+        let event = Event { position, time: 1000 + position, ..Event::default() };
+        block.0[place(position)..place(position) + EVENT_WORDS].copy_from_slice(&event.words());
+    }
+    // Being written, and not written over by the one whose place it is.
+    block.0[place(40)] = 0;
+    let old = Event { position: 36, ..Event::default() };
+    block.0[place(WRITTEN + 3)..place(WRITTEN + 3) + EVENT_WORDS].copy_from_slice(&old.words());
+    block.0[ring + offset_of!(Ring, head) / 8] = WRITTEN + 4;
+    let opened = Block::open(&block, AT).expect("a block");
+    let of_thread = |first: u64, most: u64| {
+        let mut began = Words(block.0.clone());
+        began.0[ring + offset_of!(Ring, first) / 8] = first;
+        let ring = *opened.rings(&began).0.iter().find(|ring| ring.index == 1).expect("the ring");
+        let found = opened.events(&began, ring, most).expect("they can be read");
+        assert!(found.events.iter().all(|event| event.time == 1000 + event.position || event.position == 36));
+        (found.events.iter().map(|event| event.position).collect::<Vec<_>>(), found.torn, found.overwritten)
+    };
+    let whole = |from: u64| (from..WRITTEN).filter(|position| *position != 40).collect::<Vec<_>>();
+    // 37 to 100 are still there, three of which were never written in these places: 97 to 99 have those of 33 to 35.
+    assert_eq!(of_thread(0, u64::MAX), (whole(37), 1, 37 + 4));
+    assert_eq!(of_thread(0, 10), (whole(91), 0, 37 + 4));
+    assert_eq!(of_thread(0, 0), (Vec::new(), 0, 37));
+    // The ring was another thread's up to here.
+    assert_eq!(of_thread(50, u64::MAX), (whole(50), 0, 4));
+    assert_eq!(of_thread(WRITTEN + 4, u64::MAX), (Vec::new(), 0, 0));
+}
+
+/// A block whose second ring goes from thread to thread: so many times it says something else when it is read.
+struct Changing {
+    block: Words,
+    word: usize,
+    left: Cell<u64>,
+}
+
+impl Memory for Changing {
+    type Error = ();
+
+    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, ()> {
+        let mut words = self.block.words(at, count)?;
+        if at == AT + shape().ring_at(1) {
+            words[self.word] += self.left.get();
+            self.left.set(self.left.get().saturating_sub(1));
+        }
+        Ok(words)
+    }
+}
+
+#[test]
+fn a_ring_counts_if_it_says_twice_whose_it_is() {
+    let fields = [
+        offset_of!(Ring, id),
+        offset_of!(Ring, lwp),
+        offset_of!(Ring, pthread),
+        offset_of!(Ring, began),
+        offset_of!(Ring, first),
+    ];
+    for field in fields {
+        let read = |times: u64| {
+            let mut block = with(offset_of!(Header, rings_used), 2);
+            let ring = usize::try_from(shape().ring_at(1) / 8).expect("it is small");
+            block.0[ring + offset_of!(Ring, state) / 8] = RingState::Used as u64;
+            let opened = Block::open(&block, AT).expect("a block");
+            let changing = Changing { block, word: field / 8, left: Cell::new(times) };
+            let (rings, unreadable) = opened.rings(&changing);
+            assert_eq!(unreadable, 0, "{field}");
+            rings.iter().filter(|ring| ring.index == 1).count()
+        };
+        assert_eq!([read(0), read(1), read(7)], [1, 1, 1], "{field}");
+        assert_eq!([read(20), read(1000)], [0, 0], "{field}: it changes hands all the time");
+    }
+}
+
+#[test]
+fn a_thread_that_has_ended_holds_nothing() {
+    let mut block = with(offset_of!(Header, rings_used), 1);
+    let ring = usize::try_from(shape().ring_at(0) / 8).expect("it is small");
+    block.0[ring + usize::try_from(in_ring::HELD_AT / 8).expect("it is small") + offset_of!(Held, wait_id) / 8] = 0x20;
+    for (state, locks) in [(RingState::Used, 1), (RingState::Ended, 0)] {
+        block.0[ring + offset_of!(Ring, state) / 8] = state as u64;
+        let opened = Block::open(&block, AT).expect("a block");
+        let (rings, _) = opened.rings(&block);
+        assert_eq!(opened.held(&block, rings[0]).expect("it can be read").len(), locks, "{state:?}");
+    }
 }
