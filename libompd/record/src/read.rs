@@ -175,7 +175,7 @@ impl Block {
     pub fn events<M: Memory>(&self, memory: &M, ring: RingAt, most: u64) -> Result<Events, M::Error> {
         let size = self.shape.events;
         // `first` is the thread's own word for where it began, and may be damaged as anything else.
-        let begun = ring.values.head.saturating_sub(ring.values.first.min(ring.values.head));
+        let begun = ring.values.head.saturating_sub(ring.values.first);
         let there = begun.min(size);
         let wanted = there.min(most);
         let mut all = Events { overwritten: begun - there, ..Events::default() };
