@@ -82,8 +82,8 @@ pub struct Report {
     pub stops: Option<u32>,
     /// True if there was too much to read for the last pause, and it was read after that. All threads slept meanwhile where the
     /// pause had met them: what was read is of that moment.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub read_asleep: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_asleep: Option<bool>,
     /// Every thread of the operating system.
     pub os_threads: Vec<ProcessThread>,
     /// Every OpenMP runtime in the process.
@@ -426,7 +426,7 @@ pub fn report(inspection: &Inspection) -> Report {
         },
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
         stops: inspection.pause.map(|_| inspection.stops),
-        read_asleep: inspection.read_asleep,
+        read_asleep: inspection.read_asleep.then_some(true),
         os_threads: inspection
             .threads
             .iter()
