@@ -1,14 +1,12 @@
 /* The regions are in a library, which calls back. */
-#include "truth_stack.h"
+#include "stacks_visit.h"
 
 #include <omp.h>
 
 enum { THREADS = 5 };
 
-typedef void visitor(truth_mark outer, int number);
-
 /* In stacks_shared_library.c. */
-void library_visit(truth_mark outer, int threads, visitor *visit);
+visit_function library_visit;
 void library_visit_in_task(truth_mark outer, visitor *visit);
 
 FRAME static void hold(truth_mark outer, const char *role) {

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 /// Longer than any thread of a sound program needs to go to sleep, on a machine as busy as can be.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// CPU time, in clock ticks of 10 ms, that only a thread in an endless spin loop uses up in a program that computes for
-/// much less than that.
-const SPIN_TICKS: u64 = 3;
+/// In so many looks the CPU time of a thread has grown when it is said to spin: its time is counted in clock ticks of 10 ms,
+/// and a sound program computes for much less than that. Looks, not ticks: a processor that its host takes away for a while
+/// adds that while to the time of whoever ran there.
+const SPIN_LOOKS: u32 = 3;
 
 /// Between looks at threads that spin they are left alone. To look without pause, or to yield only, keeps threads that
 /// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it
@@ -98,31 +99,31 @@ pub fn await_all_blocked(pid: i32, threads: usize, spins: bool) -> Result<()> {
 /// As [`await_all_blocked`], with an answer for each LWP whether it may be spinning.
 pub(crate) fn await_blocked(pid: i32, threads: usize, spins: impl Fn(i32) -> bool) -> Result<()> {
     let give_up = Instant::now() + PATIENCE;
-    let mut first_ticks: BTreeMap<i32, u64> = BTreeMap::new();
-    let mut before = BTreeMap::new();
+    let mut looks_that_ran: BTreeMap<i32, u32> = BTreeMap::new();
+    let mut before: BTreeMap<i32, ThreadState> = BTreeMap::new();
     loop {
         let now = thread_states(pid)?;
+        if now.len() < threads {
+            // Still starting up: the runtime's own initialisation is no spinning.
+            looks_that_ran.clear();
+        }
+        for (lwp, thread) in &now {
+            let ran = before.get(lwp).is_some_and(|before| thread.ticks > before.ticks);
+            *looks_that_ran.entry(*lwp).or_default() += u32::from(ran);
+        }
         let blocked = |lwp: &i32, thread: &ThreadState| {
             // Asleep in both looks and not awake between: the kernel counts each time it goes to sleep.
             let slept = thread.state == 'S'
-                && before.get(lwp).is_some_and(|before: &ThreadState| {
+                && before.get(lwp).is_some_and(|before| {
                     before.state == 'S' && before.voluntary_switches == thread.voluntary_switches
                 });
-            let spun = first_ticks.get(lwp).is_some_and(|first| thread.ticks.saturating_sub(*first) >= SPIN_TICKS);
-            slept || (spins(*lwp) && spun)
+            slept || (spins(*lwp) && looks_that_ran.get(lwp).is_some_and(|looks| *looks >= SPIN_LOOKS))
         };
         if now.len() >= threads && now.iter().all(|(lwp, thread)| blocked(lwp, thread)) {
             return Ok(());
         }
         if Instant::now() > give_up {
             bail!("process {pid} never came to rest: {now:?}");
-        }
-        if now.len() < threads {
-            // Still starting up: the runtime's own initialisation is no spinning.
-            first_ticks.clear();
-        }
-        for (lwp, thread) in &now {
-            first_ticks.entry(*lwp).or_insert(thread.ticks);
         }
         before = now;
         std::thread::sleep(BETWEEN_LOOKS);

@@ -52,7 +52,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a panic left half done is dropped, or found by whoever is next.
+/// Locks also after a panic of another holder: what it left half done stays as it is, and whoever is next works with it.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(|poisoned| {
         of.clear_poison();
