@@ -511,7 +511,7 @@ pub unsafe extern "C" fn ompd_task_handle_compare(
 pub unsafe extern "C" fn ompd_get_task_function(task_handle: *mut TaskHandle, entry_point: *mut Address) -> Rc {
     with(|library| {
         let (mut space, _, key) = library.task(task_handle)?;
-        let mut function = space.ask(Subject::Task(key), Aspect::Itself, |answers| function(answers, key))?;
+        let mut function = space.ask(Subject::Task(key), Aspect::Function, |answers| function(answers, key))?;
         if function.is_none() {
             space.enrich();
             function = self::function(space.answers(), key)?;
@@ -546,7 +546,7 @@ pub unsafe extern "C" fn ompd_get_task_frame(
         if exit_frame.is_null() || enter_frame.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let noted = space.ask(Subject::Task(key), Aspect::Itself, |answers| answers.noted_frames(key))?;
+        let noted = space.ask(Subject::Task(key), Aspect::Tool, |answers| answers.noted_frames(key))?;
         if let Some(noted) = noted {
             let frame = |of: OmptFrame| FrameInfo { frame_address: address(of.address), frame_flag: of.flags.into() };
             // SAFETY: they are not NULL, and places for these then.
@@ -788,18 +788,18 @@ pub unsafe extern "C" fn ompd_get_tool_data(
         let known = |filed: &Fact<u64>| filed.get().ok_or(NoAnswer::NeedsMore(Rc::UNAVAILABLE));
         let filed = match found {
             Handle::Thread(_, key) => {
-                space.ask(Subject::Thread(key), Aspect::Itself, |answers| known(&answers.thread(key)?.1.tool_data))
+                space.ask(Subject::Thread(key), Aspect::Tool, |answers| known(&answers.thread(key)?.1.tool_data))
             }
             Handle::Region(_, key @ RegionKey::Outermost(thread)) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |answers| {
+                space.ask(Subject::Region(key), Aspect::Tool, |answers| {
                     known(&answers.thread(thread)?.1.outermost_tool_data)
                 })
             }
             Handle::Region(_, key) => {
-                space.ask(Subject::Region(key), Aspect::Itself, |answers| known(&answers.team(key)?.2.tool_data))
+                space.ask(Subject::Region(key), Aspect::Tool, |answers| known(&answers.team(key)?.2.tool_data))
             }
             Handle::Task(_, key) => {
-                space.ask(Subject::Task(key), Aspect::Itself, |answers| known(&answers.task(key)?.1.tool_data))
+                space.ask(Subject::Task(key), Aspect::Tool, |answers| known(&answers.task(key)?.1.tool_data))
             }
             Handle::Space => Err(Rc::INCOMPATIBLE),
         }?;

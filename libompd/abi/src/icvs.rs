@@ -179,16 +179,16 @@ pub(crate) fn value(
             _ => Err(Rc::INCOMPATIBLE),
         },
         (THREAD, Handle::Thread(_, key)) => {
-            let aspect = if matches!(entry.holder, Holder::Thread { .. }) { Aspect::Itself } else { Aspect::Task };
+            let aspect = if matches!(entry.holder, Holder::Thread { .. }) { Aspect::Icvs } else { Aspect::TaskIcvs };
             space.ask(Subject::Thread(key), aspect, |answers| of_thread(answers, key, entry))
         }
         (PARALLEL, Handle::Region(_, key)) => {
-            space.ask(Subject::Region(key), Aspect::Itself, |answers| of_region(answers, key, entry))
+            space.ask(Subject::Region(key), Aspect::Icvs, |answers| of_region(answers, key, entry))
         }
         (TASK, Handle::Task(_, key)) => {
-            space.ask(Subject::Task(key), Aspect::Itself, |answers| of_task(answers, key, entry))
+            space.ask(Subject::Task(key), Aspect::Icvs, |answers| of_task(answers, key, entry))
         }
-        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Itself, |answers| {
+        (IMPLICIT_TASK, Handle::Task(_, key)) => space.ask(Subject::Task(key), Aspect::Icvs, |answers| {
             let implicit = answers.task(key)?.1.kind.get().is_some_and(|kind| !kind.is_explicit());
             if implicit { of_task(answers, key, entry) } else { Err(Rc::INCOMPATIBLE.into()) }
         }),

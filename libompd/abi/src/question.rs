@@ -1,7 +1,7 @@
 //! What questions are about.
 
 use ompd_process::{Addr, NativeThread};
-use ompd_runtime::excerpt::{Focus, Known, Tasks};
+use ompd_runtime::excerpt::{Focus, Known, Tasks, Wanted};
 
 use crate::keys::{RegionKey, TaskKey, ThreadKey};
 use crate::reading::Hints;
@@ -29,11 +29,19 @@ pub(crate) enum Aspect {
     Native,
     /// What it is and which region it is in.
     Itself,
-    /// That, and the region around it.
+    /// That, and its control variables.
+    Icvs,
+    /// What it is, and what is kept of it for OMPT tools.
+    Tool,
+    /// What it is, and its function.
+    Function,
+    /// What it is, and the region around it.
     Around,
     /// What it is, and the task it executes.
     Task,
-    /// That, and what it waits for.
+    /// That, and the control variables of the task.
+    TaskIcvs,
+    /// What it is, the task it executes, and what it waits for.
     State,
     /// What has generated the task.
     Generating,
@@ -48,8 +56,8 @@ pub(crate) struct Start {
     task: Option<Addr>,
     /// The kernel thread id of the thread is wanted.
     lwp: bool,
-    /// Who the members of its region are is wanted.
-    members: bool,
+    /// Which members of its region are wanted.
+    members: Wanted,
 }
 
 impl Subject {
@@ -83,7 +91,12 @@ impl Subject {
             Subject::Member(..) => hints.has_no_lists(),
             Subject::Region(_) | Subject::ImplicitTask(..) | Subject::Task(_) => false,
         };
-        let members = matches!(self, Subject::Member(..) | Subject::ImplicitTask(..) | Subject::Region(_));
+        let members = match self {
+            Subject::Member(_, number) => Wanted::One(number as u64),
+            // The thread looked at is the member asked about, or the first.
+            Subject::ImplicitTask(..) | Subject::Region(_) => Wanted::One(0),
+            Subject::Native(_) | Subject::Thread(_) | Subject::Task(_) => Wanted::None,
+        };
         Some(Start { thread, team, task, lwp, members })
     }
 }
@@ -104,14 +117,17 @@ impl Start {
             tasks: match (aspect, self.task) {
                 (Aspect::Generating, Some(task)) => Tasks::Beyond(task),
                 (_, Some(task)) => Tasks::UpTo(task),
-                (Aspect::Task, None) => self.team.map_or(Tasks::Current, Tasks::ImplicitIn),
+                (Aspect::Task | Aspect::TaskIcvs, None) => self.team.map_or(Tasks::Current, Tasks::ImplicitIn),
                 (Aspect::State, None) => Tasks::Current,
                 _ => Tasks::None,
             },
             enclosing: aspect == Aspect::Around || beyond_own_team,
-            // One of them may have what the thread waits for.
-            members: self.members || aspect == Aspect::State,
+            members: self.members,
             wait: aspect == Aspect::State,
+            icvs: matches!(aspect, Aspect::Icvs | Aspect::TaskIcvs),
+            // The state of a thread is kept for tools.
+            tool: matches!(aspect, Aspect::Tool | Aspect::State),
+            function: aspect == Aspect::Function,
             alive,
         })
     }

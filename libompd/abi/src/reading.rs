@@ -1,6 +1,6 @@
 //! What a look at a process has shown of one runtime, whether at all of it or at a single thread; and where things were then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
@@ -24,7 +24,7 @@ pub(crate) struct Reading<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum Members<'a> {
     /// As the runtime lists them, by team.
-    Listed(&'a [Option<Vec<Addr>>]),
+    Listed(&'a [BTreeMap<usize, Addr>]),
     /// By their kernel thread ids.
     Of(&'a RuntimeSnapshot),
 }
@@ -45,8 +45,8 @@ impl<'a> Reading<'a> {
     /// The descriptor of a member of a team.
     pub(crate) fn member(&self, team: TeamId, number: usize) -> Option<Addr> {
         match self.members {
-            Members::Listed(lists) => match lists.get(team.0)? {
-                Some(list) => list.get(number).copied(),
+            Members::Listed(lists) => match lists.get(team.0)?.get(&number) {
+                Some(member) => Some(*member),
                 // The one that was looked at may be the one.
                 None => {
                     let is = |thread: &&Thread| {
@@ -157,8 +157,11 @@ impl Hints {
             let around = around.filter(|around| *around != team.descriptor);
             let known = self.teams.entry(team.descriptor).or_default();
             self.unlisted |= !excerpt.lists_members;
-            if let Some(members) = members {
-                known.0 = members.iter().copied().map(Some).collect();
+            for (number, member) in members {
+                if known.0.len() <= *number {
+                    known.0.resize(*number + 1, None);
+                }
+                known.0[*number] = Some(*member);
             }
             known.1 = around.or(known.1);
         }

@@ -155,7 +155,8 @@ impl Space {
         if !up_to_date {
             self.now.seen = Seen::Nothing;
         }
-        if let (Subject::Thread(thread), Aspect::Itself | Aspect::Task) = (subject, aspect)
+        if let Subject::Thread(thread) = subject
+            && !matches!(aspect, Aspect::Existence | Aspect::Native | Aspect::State)
             && !self.stops.has(thread)
             && self.may_be_at_own(thread, up_to_date)
         {

@@ -1,5 +1,7 @@
 //! One struct of the target, read in one go.
 
+use std::ops::Range;
+
 use ompd_process::{Addr, ByteOrder, ReadError, ReadFault, Target, TargetExt};
 
 use crate::facts::Field;
@@ -11,7 +13,16 @@ pub struct Record {
     pub addr: Addr,
     bytes: Vec<u8>,
     order: ByteOrder,
+    /// What of it was read, in bytes from its start; empty if all was.
+    parts: Vec<Range<u64>>,
 }
+
+/// Two parts of a struct are read together where no more bytes than this lie between them. To ask a debugger in C once more costs
+/// more than so many bytes do; LLVM's plugin for gdb pays for each byte, and would take fewer.
+const ONE_READ: u64 = 72;
+
+/// No struct of a runtime has so many bytes.
+const LARGEST: usize = 1 << 20;
 
 impl Record {
     /// Reads `size` bytes at `addr`.
@@ -19,17 +30,48 @@ impl Record {
     /// # Errors
     /// As [`Target::read`].
     pub fn read(target: &dyn Target, addr: Addr, size: u64) -> Result<Record, ReadError> {
-        Ok(Record { addr, bytes: target.read_vec(addr, size)?, order: target.arch().byte_order })
+        Ok(Record::new(addr, target.read_vec(addr, size)?, target.arch().byte_order))
+    }
+
+    /// Reads these parts of a struct of `size` bytes at `addr`, in bytes from its start, for whoever pays for each byte. What lies
+    /// outside of them cannot be decoded, but for what lies between two that were read together.
+    ///
+    /// # Errors
+    /// As [`Target::read`]; [`ReadFault::BadLength`] if a part does not lie within the struct.
+    pub fn read_parts(
+        target: &dyn Target,
+        addr: Addr,
+        size: u64,
+        mut parts: Vec<Range<u64>>,
+    ) -> Result<Record, ReadError> {
+        let fault = ReadError { addr, len: size, why: ReadFault::BadLength };
+        let mut bytes = vec![0; usize::try_from(size).ok().filter(|size| *size <= LARGEST).ok_or(fault)?];
+        parts.sort_unstable_by_key(|part| part.start);
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            match joined.last_mut() {
+                Some(last) if part.start <= last.end.saturating_add(ONE_READ) => last.end = last.end.max(part.end),
+                _ => joined.push(part),
+            }
+        }
+        for part in &joined {
+            let into = bytes.get_mut(part.start as usize..part.end as usize).ok_or(fault)?;
+            target.read(addr.offset(part.start), into)?;
+        }
+        if joined.is_empty() {
+            bytes.clear();
+        }
+        Ok(Record { parts: joined, ..Record::new(addr, bytes, target.arch().byte_order) })
     }
 
     /// A struct that was read together with others ([`Target::read_ranges`]).
     pub fn new(addr: Addr, bytes: Vec<u8>, order: ByteOrder) -> Record {
-        Record { addr, bytes, order }
+        Record { addr, bytes, order, parts: Vec::new() }
     }
 
     /// The struct without owning its bytes.
     pub fn borrowed(&self) -> RecordRef<'_> {
-        RecordRef { addr: self.addr, bytes: &self.bytes, order: self.order }
+        RecordRef { addr: self.addr, bytes: &self.bytes, order: self.order, parts: &self.parts }
     }
 
     /// As [`RecordRef::uint`].
@@ -61,7 +103,7 @@ impl Record {
         self.addr.offset(field.offset)
     }
 
-    /// The raw bytes of the whole record.
+    /// The raw bytes of the whole record; zero where they were not read.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -73,12 +115,13 @@ pub struct RecordRef<'a> {
     addr: Addr,
     bytes: &'a [u8],
     order: ByteOrder,
+    parts: &'a [Range<u64>],
 }
 
 impl<'a> RecordRef<'a> {
     /// The struct at `addr`, of which `bytes` were read.
     pub fn new(addr: Addr, bytes: &'a [u8], order: ByteOrder) -> RecordRef<'a> {
-        RecordRef { addr, bytes, order }
+        RecordRef { addr, bytes, order, parts: &[] }
     }
 
     /// Address of the struct in the target.
@@ -93,14 +136,14 @@ impl<'a> RecordRef<'a> {
 
     /// A copy that owns its bytes.
     pub fn to_record(self) -> Record {
-        Record::new(self.addr, self.bytes.to_vec(), self.order)
+        Record { parts: self.parts.to_vec(), ..Record::new(self.addr, self.bytes.to_vec(), self.order) }
     }
 
     /// The value of an integer or pointer field, zero-extended; bit-fields are shifted down.
     ///
     /// # Errors
-    /// [`ReadFault::BadLength`] if the field does not lie within the record or is wider than eight bytes: the layout
-    /// is wrong, and a wrong value must not come of it.
+    /// [`ReadFault::BadLength`] if the field does not lie within what was read of the record or is wider than eight bytes: the
+    /// layout is wrong, and a wrong value must not come of it.
     pub fn uint(&self, field: Field) -> Result<u64, ReadError> {
         let raw = self.order.uint(self.slice(field)?);
         Ok(match field.bits {
@@ -129,6 +172,10 @@ impl<'a> RecordRef<'a> {
             return Err(fault);
         }
         let end = field.offset.checked_add(field.size).ok_or(fault)?;
+        let lies_in = |part: &Range<u64>| part.start <= field.offset && end <= part.end;
+        if !self.parts.is_empty() && !self.parts.iter().any(lies_in) {
+            return Err(fault);
+        }
         self.bytes.get(field.offset as usize..end as usize).ok_or(fault)
     }
 }

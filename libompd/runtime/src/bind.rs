@@ -3,6 +3,7 @@
 //! Each runtime family declares its structs once, with the `structs!` macro. That one declaration is both the
 //! schema the origins answer and the set of [`Slot`]s the reader decodes with, so the two cannot drift apart.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use ompd_layout::{Field, Layout, Origin, Record, RecordRef};
@@ -43,6 +44,14 @@ impl Slot {
         self.at.map(|(_, o)| o)
     }
 
+    /// Where it lies in a struct that begins at `from` and ends at `end`; to the end if its width is not known.
+    fn part(&self, from: u64, end: u64) -> Option<Range<u64>> {
+        let field = self.field().ok()?;
+        let start = from.saturating_add(field.offset);
+        let width = if field.size == 0 { end } else { field.size };
+        Some(start..start.saturating_add(width).min(end))
+    }
+
     /// A fact read through this slot, or the reason why not.
     pub(crate) fn fact<T>(&self, value: Result<T, Reason>) -> Fact<T> {
         match (value, self.origin()) {
@@ -81,6 +90,13 @@ impl SizeOf {
     }
 }
 
+/// A struct with its fields, whichever it is.
+pub(crate) trait Fields {
+    fn size(&self) -> SizeOf;
+
+    fn slots(&self) -> Vec<&Slot>;
+}
+
 /// A struct of the target, read once; fields are decoded through [`Slot`]s. Clones share the bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct StructData {
@@ -94,22 +110,25 @@ impl StructData {
         Ok(StructData { record: Rc::new(Record::read(target, addr, size.bytes_to_read()?)?), at: 0 })
     }
 
-    /// The same, no further than these fields: the others of the struct cannot be decoded then.
-    pub(crate) fn read_to(
+    /// The same of these fields alone, and of those that elements of embedded arrays have: the others cannot be decoded then.
+    pub(crate) fn read_fields(
         target: &dyn Target,
         addr: Addr,
         size: SizeOf,
         fields: &[&Slot],
+        embedded: &[(&Slot, u64, &dyn Fields)],
     ) -> Result<StructData, Reason> {
         let whole = size.bytes_to_read()?;
-        // A field whose width is not known may reach to the end.
-        let end = |slot: &&Slot| match slot.at {
-            Some((field, _)) if field.size == 0 => whole,
-            Some((field, _)) => field.offset.saturating_add(field.size),
-            None => 0,
-        };
-        let bytes = fields.iter().map(end).max().unwrap_or(whole).min(whole);
-        Ok(StructData { record: Rc::new(Record::read(target, addr, bytes)?), at: 0 })
+        let mut parts: Vec<Range<u64>> = fields.iter().filter_map(|slot| slot.part(0, whole)).collect();
+        for (base, index, element) in embedded {
+            let Ok(base) = base.offset() else { continue };
+            let stride = if *index == 0 { Ok(0) } else { element.size().get() };
+            let (Ok(stride), Ok(size)) = (stride, element.size().bytes_to_read()) else { continue };
+            let from = base.saturating_add(stride.saturating_mul(*index));
+            let end = from.saturating_add(size).min(whole);
+            parts.extend(element.slots().into_iter().filter_map(|slot| slot.part(from, end)));
+        }
+        Ok(StructData { record: Rc::new(Record::read_parts(target, addr, whole, parts)?), at: 0 })
     }
 
     /// Announces that structs of this size will be read at all of these addresses.
@@ -265,6 +284,16 @@ macro_rules! structs {
             pub(crate) struct $ty {
                 pub(crate) size: $crate::bind::SizeOf,
                 $( #[doc = $what] pub(crate) $field: $crate::bind::Slot, )*
+            }
+
+            impl $crate::bind::Fields for $ty {
+                fn size(&self) -> $crate::bind::SizeOf {
+                    self.size
+                }
+
+                fn slots(&self) -> Vec<&$crate::bind::Slot> {
+                    vec![$( &self.$field ),*]
+                }
             }
 
             impl $ty {

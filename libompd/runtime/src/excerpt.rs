@@ -1,5 +1,6 @@
 //! A look at a single thread, for those who ask one thing at a time and pay for each read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use ompd_process::Addr;
@@ -19,12 +20,18 @@ pub struct Focus<'a> {
     pub team: bool,
     /// Tasks to be read.
     pub tasks: Tasks,
-    /// The teams around the thread's own are wanted too, each with its members.
+    /// The teams around the thread's own are wanted too.
     pub enclosing: bool,
-    /// Who the members of its team are is wanted too.
-    pub members: bool,
+    /// Who the members of its team, and of those around it, are is wanted too.
+    pub members: Wanted,
     /// What the thread waits for is wanted too.
     pub wait: bool,
+    /// Control variables are wanted too: of the task asked about, or, if there is none, of the thread and its team.
+    pub icvs: bool,
+    /// What is kept for OMPT tools is wanted too, of the same.
+    pub tool: bool,
+    /// Functions of regions and tasks are wanted too.
+    pub function: bool,
     /// Tells whether a thread is still the same one as when it was met.
     pub alive: &'a dyn Fn(Known) -> bool,
 }
@@ -44,6 +51,15 @@ pub struct Known {
     pub lwp: i32,
     /// What `pthread_self` returns in it.
     pub pthread: Addr,
+}
+
+/// Which members of a team are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// None but whom it takes to say anything of the thread.
+    None,
+    /// The one of this number, and the first.
+    One(u64),
 }
 
 /// Which tasks of a thread are wanted.
@@ -83,8 +99,8 @@ pub struct Excerpt {
     /// Its innermost team, and those around that if they were asked for; parents before children. They have no kernel thread ids:
     /// see [`Excerpt::members`].
     pub teams: Vec<Team>,
-    /// Of each of those teams, where they were asked for and read: the descriptors of its members by number.
-    pub members: Vec<Option<Vec<Addr>>>,
+    /// Of each of those teams the descriptors of its members by number, of those that were asked for and read.
+    pub members: Vec<BTreeMap<usize, Addr>>,
     /// The runtime lists the members of its teams.
     pub lists_members: bool,
     /// The tasks asked for.
@@ -95,12 +111,12 @@ impl Excerpt {
     /// What was read, with no other evidence; `members` where the runtime lists them.
     pub(crate) fn of(
         thread: RawThread,
-        members: Option<Vec<Option<Vec<Addr>>>>,
+        members: Option<Vec<BTreeMap<usize, Addr>>>,
         teams: Vec<RawTeam>,
         tasks: Vec<RawTask>,
     ) -> Excerpt {
         let lists_members = members.is_some();
-        let members = members.unwrap_or_else(|| vec![None; teams.len()]);
+        let members = members.unwrap_or_else(|| vec![BTreeMap::new(); teams.len()]);
         let (teams, tasks) = (teams.into_iter().map(Team::from), tasks.into_iter().map(Task::from));
         Excerpt { thread: thread.into(), teams: teams.collect(), members, lists_members, tasks: tasks.collect() }
     }

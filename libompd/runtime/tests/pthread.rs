@@ -2,7 +2,7 @@
 
 use ompd_process::{Addr, Live, OpenOptions, Target};
 use ompd_runtime::discover;
-use ompd_runtime::excerpt::{Focus, Known, Tasks};
+use ompd_runtime::excerpt::{Focus, Known, Tasks, Wanted};
 use test_programs::{ChangedTarget, Env, Launch, Opt, Runtime, Toolchain, build};
 
 /// The thread pointer lies so far above the C library's descriptor.
@@ -49,7 +49,10 @@ fn threads_of_libomp_are_found_where_the_thread_pointer_is_another() {
                     team: true,
                     tasks: Tasks::None,
                     enclosing: false,
-                    members: false,
+                    members: Wanted::None,
+                    icvs: true,
+                    tool: true,
+                    function: true,
                     wait: false,
                     alive: &|_| true,
                 };

@@ -161,17 +161,20 @@ impl Asked {
     }
 }
 
-/// Fewer callbacks for every question but the first, and the total.
+/// At most so many callbacks for one of Intel's library: fields are read one by one, as there, and then confirmed.
+const FOR_ONE: f64 = 1.4;
+
+/// The callbacks for every question but the first, and the total.
 pub fn limits(all: &[Asked]) -> Vec<Limit> {
     let mut limits = Vec::new();
     for asked in all {
         let part = |name: &str| asked.callbacks(1, name) / asked.callbacks(0, name);
         let most = ROWS[1..].iter().map(|(name, _)| part(name)).fold(0.0, f64::max);
         let what = format!(
-            "callbacks of a debugger at {} threads for any question, less than for Intel's library",
+            "callbacks of a debugger at {} threads for any question, at most {FOR_ONE} × those for Intel's library",
             asked.threads
         );
-        limits.push(Limit { what, measured: most, unit: "×", kept: most < 1.0 });
+        limits.push(Limit { what, measured: most, unit: "×", kept: most <= FOR_ONE });
     }
     if let Some(last) = all.last() {
         let total = |contestant| TOTAL.iter().map(|name| last.callbacks(contestant, name)).sum::<f64>();
@@ -228,8 +231,8 @@ mod tests {
     #[test]
     fn limits_hold_by_row_and_in_total() {
         let kept = |callbacks| limits(&[asked(callbacks)]).iter().map(|limit| limit.kept).collect::<Vec<_>>();
-        assert_eq!(kept([100, 99, 20]), [true, true]);
-        assert_eq!(kept([100, 100, 21]), [false, false]);
+        assert_eq!(kept([100, 140, 20]), [true, true]);
+        assert_eq!(kept([100, 141, 21]), [false, false]);
         assert!(limits(&[]).is_empty());
     }
 

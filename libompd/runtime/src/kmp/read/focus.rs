@@ -1,7 +1,7 @@
 //! How much is read. A look at one thread runs the same phases from that thread. Its descriptor is believed where its team
 //! confirms it, and looked up in the table of threads where not.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use ompd_process::{Addr, Registers, Target, TargetExt};
 
@@ -9,9 +9,9 @@ use super::idle::{idle, uber_of};
 use super::locks::Locks;
 use super::teams::Teams;
 use super::threads::{Idle, KmpThread, Threads};
-use super::{Context, Notes, raw_threads, tasks, teams, waits};
+use super::{Context, Notes, each_barrier, raw_threads, tasks, teams, waits};
 use crate::bind::{Slot, StructData};
-use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks};
+use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks, Wanted};
 use crate::kmp::reason::Own;
 use crate::kmp::{Kmp, schema};
 use crate::limits;
@@ -30,6 +30,12 @@ pub(super) enum Reach {
         tasks: Tasks,
         /// What it waits for is wanted.
         wait: bool,
+        /// Control variables are wanted.
+        icvs: bool,
+        /// What is kept for OMPT tools is wanted.
+        tool: bool,
+        /// Functions of regions and tasks are wanted.
+        function: bool,
     },
 }
 
@@ -55,7 +61,22 @@ impl Reach {
     pub(super) fn wants_waits(self) -> bool {
         !matches!(self, Reach::Thread { wait: false, .. })
     }
+
+    pub(super) fn wants_icvs(self) -> bool {
+        !matches!(self, Reach::Thread { icvs: false, .. })
+    }
+
+    pub(super) fn wants_tool(self) -> bool {
+        !matches!(self, Reach::Thread { tool: false, .. })
+    }
+
+    pub(super) fn wants_functions(self) -> bool {
+        !matches!(self, Reach::Thread { function: false, .. })
+    }
 }
+
+/// Members of so small numbers are read together with that of number 0.
+const CLOSE: u64 = 8;
 
 /// See [`Runtime::excerpt`](crate::Runtime::excerpt).
 pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
@@ -74,14 +95,21 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     let current = if focus.team { view.ptr(&s.info.current_task).ok()? } else { Addr::NULL };
     // The task may belong to a team further out.
     let beyond = focus.tasks.last().is_some_and(|task| task != current);
-    context.reach = Reach::Thread { enclosing: focus.enclosing || beyond, tasks: focus.tasks, wait: focus.wait };
+    context.reach = Reach::Thread {
+        enclosing: focus.enclosing || beyond,
+        tasks: focus.tasks,
+        wait: focus.wait,
+        icvs: focus.icvs,
+        tool: focus.tool,
+        function: focus.function,
+    };
     let threads = enter(&context, view, lwp, os.registers.clone(), focus).ok()?;
     let teams = teams::read(&context, &threads, &mut notes);
     let tasks = tasks::read(&context, &threads, &teams, &mut notes);
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, Locks::default(), &mut notes);
     let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
-    let members = raw_teams.iter().map(|team| listed(&context, &threads, &teams, team, focus.enclosing)).collect();
+    let members = raw_teams.iter().map(|team| listed(&context, &teams, team, focus)).collect();
     notes.is_clean().then(|| Excerpt::of(thread, Some(members), raw_teams, tasks.list))
 }
 
@@ -106,17 +134,12 @@ fn enter(
     } else {
         let read = context.team(team)?;
         let number = u64::from(view.count(&s.info.ds_tid)?);
-        let listed = if focus.members { Some(members(context, &read)?) } else { None };
-        let member_at = |number: u64| match &listed {
-            Some(listed) => Ok(listed.get(number as usize).copied()),
-            None => member(context, &read, number),
-        };
-        if member_at(number)? != Some(own) {
+        let (primary, listed) = first_and(context, &read, number)?;
+        if listed != own {
             return Err(Reason::from(Own::NotWhereListed));
         }
-        let primary = if number == 0 { Some(own) } else { member_at(0)? };
-        let member = leads(context, primary.unwrap_or(Addr::NULL), &view, team)?;
-        threads.members = listed;
+        let member = leads(context, primary, &view, team)?;
+        threads.team_of_one = Some(read.clone());
         // A region lives only with its threads. What is in none may be left over from a thread that is gone.
         match member && read.count(&s.team.level)? > 0 {
             true => (Idle::No, None),
@@ -134,17 +157,26 @@ fn enter(
     Ok(threads)
 }
 
-/// A thread's descriptor, as far as it is needed: at its end is what it waits for.
+/// A thread's descriptor, as far as it is needed.
 fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<StructData, Reason> {
     let s = &context.kmp.structs.info;
-    if focus.wait {
-        return StructData::read(context.target, addr, s.size);
+    let mut fields: Vec<&Slot> = vec![&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
+    if focus.team {
+        fields.push(&s.current_task);
     }
-    let own = [&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
-    let more = [&s.current_task, &s.place, &s.first_place, &s.last_place, &s.ident];
-    let more = more.into_iter().chain([&s.def_allocator, &s.thread_tool_data, &s.ompt_state, &s.ompt_wait_id]);
-    let fields: Vec<&Slot> = own.into_iter().chain(more.filter(|_| focus.team)).collect();
-    StructData::read_to(context.target, addr, s.size, &fields)
+    // Of a thread some are kept here, whoever they belong to by the specification.
+    if focus.icvs && focus.tasks.last().is_none() {
+        fields.extend([&s.place, &s.first_place, &s.last_place, &s.def_allocator]);
+    }
+    if focus.tool {
+        fields.push(&s.thread_tool_data);
+    }
+    if focus.wait {
+        fields.extend([&s.ompt_state, &s.ompt_wait_id]);
+        fields.extend([&s.task_team, &s.ident, &s.sleep_loc, &s.sleep_loc_type, &s.spin_here, &s.next_waiting]);
+    }
+    let barriers = if focus.wait { each_barrier(&s.bar, &context.kmp.structs.bstate) } else { Vec::new() };
+    StructData::read_fields(context.target, addr, s.size, &fields, &barriers)
 }
 
 /// An error unless the table of threads has it under its number.
@@ -161,27 +193,23 @@ fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason>
     }
 }
 
-/// The member of a team with this number, as the team lists it.
-fn member(context: &Context<'_>, team: &StructData, number: u64) -> Result<Option<Addr>, Reason> {
+/// The members of a team with number 0 and with this one, as the team lists them.
+fn first_and(context: &Context<'_>, team: &StructData, number: u64) -> Result<(Addr, Addr), Reason> {
     let s = &context.kmp.structs.team;
     let size = u64::from(team.count(&s.nproc)?);
     if !(1..=limits::TEAM_SIZE).contains(&size) {
         return Err(Reason::from(Common::ImplausibleTeamSize));
     }
     if number >= size {
-        return Ok(None);
+        return Err(Reason::from(Own::NotWhereListed));
     }
-    Ok(context.read_pointers(team.ptr(&s.threads)?, number, 1)?.first().copied())
-}
-
-/// The members of a team, as it lists them.
-fn members(context: &Context<'_>, team: &StructData) -> Result<Vec<Addr>, Reason> {
-    let s = &context.kmp.structs.team;
-    let size = u64::from(team.count(&s.nproc)?);
-    if !(1..=limits::TEAM_SIZE).contains(&size) {
-        return Err(Reason::from(Common::ImplausibleTeamSize));
-    }
-    context.read_pointers(team.ptr(&s.threads)?, 0, size)
+    let array = team.ptr(&s.threads)?;
+    // One read where they lie close together.
+    let read = match number < CLOSE {
+        true => context.read_pointers(array, 0, number + 1)?,
+        false => [context.read_pointers(array, 0, 1)?, context.read_pointers(array, number, 1)?].concat(),
+    };
+    read.first().copied().zip(read.last().copied()).ok_or(Own::NotWhereListed.into())
 }
 
 /// True if the team is that of its thread 0, or one around that.
@@ -200,9 +228,17 @@ fn leads(context: &Context<'_>, primary: Addr, thread: &StructData, team: Addr) 
     Ok(true)
 }
 
-/// Members of a team by number; of those around the thread's own only if they are wanted.
-fn listed(context: &Context<'_>, threads: &Threads, teams: &Teams, team: &RawTeam, wanted: bool) -> Option<Vec<Addr>> {
-    let own = threads.list.first().is_some_and(|thread| thread.team == team.descriptor);
-    let known = threads.members.clone().filter(|_| own);
-    known.or_else(|| members(context, teams.found.get(&team.descriptor).filter(|_| wanted)?).ok())
+/// Members of a team by number, as far as they are wanted; of one around the thread's own only the first, by which it is found.
+fn listed(context: &Context<'_>, teams: &Teams, team: &RawTeam, focus: &Focus<'_>) -> BTreeMap<usize, Addr> {
+    let Some(view) = teams.found.get(&team.descriptor) else { return BTreeMap::new() };
+    let with_first = |number: u64| {
+        let (first, other) = first_and(context, view, number).ok()?;
+        Some(BTreeMap::from([(0, first), (number as usize, other)]))
+    };
+    let wanted = match focus.members {
+        Wanted::None if !focus.enclosing => None,
+        Wanted::None => with_first(0),
+        Wanted::One(number) => with_first(number),
+    };
+    wanted.unwrap_or_default()
 }

@@ -113,7 +113,7 @@ fn teams_of(context: &Context<'_>, thread: Addr) -> Result<HashSet<Addr>, Reason
 /// The initial thread of a root: the only member of its root team (`__kmp_initialize_root`).
 pub(super) fn uber_of(context: &Context<'_>, root: Addr) -> Result<Addr, Reason> {
     let s = &context.kmp.structs;
-    let team = StructData::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+    let team = context.target.read_ptr(root.offset(s.root.root_team.offset()?))?;
     let threads = context.target.read_ptr(team.offset(s.team.threads.offset()?))?;
     Ok(context.target.read_ptr(threads)?)
 }

@@ -35,7 +35,7 @@ use self::focus::Reach;
 pub(super) use self::focus::excerpt;
 use self::task_reader::Tasks;
 use super::Kmp;
-use crate::bind::{Slot, StructData};
+use crate::bind::{Fields, Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::family;
 use crate::instance::SelfCheck;
@@ -48,6 +48,17 @@ enum Barriers {
     Plain = 0,
     ForkJoin = 1,
     Reduction = 2,
+}
+
+/// All kinds of barriers.
+const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
+
+/// An element of an array in a struct: the array, the number of the element, and what is known of it.
+type Element<'a> = (&'a Slot, u64, &'a dyn Fields);
+
+/// Each kind of barrier in an array, and what is known of one.
+fn each_barrier<'a>(array: &'a Slot, one: &'a dyn Fields) -> Vec<Element<'a>> {
+    BARRIERS.into_iter().map(|which| (array, which as u64, one)).collect()
 }
 
 /// What every phase needs: where to read, and how much of it.

@@ -70,10 +70,12 @@ fn raw_one(
     };
     let icvs = match &why_none {
         Some(why) => Icvs::unknown(why),
+        None if !context.reach.wants_icvs() => Icvs::unknown(NOT_LOOKED_FOR),
         None => context.icvs_of(&raw.view, task.get().and_then(|id| tasks.views.get(id.0)), teams.found.get(&raw.team)),
     };
     let placement = match &why_none {
         Some(why) => Placement::unknown(why),
+        None if !context.reach.wants_icvs() => Placement::unknown(NOT_LOOKED_FOR),
         None => context.placement_of(&raw.view),
     };
     RawThread {
@@ -100,9 +102,12 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
     if raw.uber != Some(true) {
         return Fact::unknown(Own::NotInitial);
     }
+    if !context.reach.wants_tool() {
+        return Fact::unknown(NOT_LOOKED_FOR);
+    }
     let read = || {
         let root = raw.view.ptr(&s.info.root)?;
-        let team = StructData::read(context.target, root, s.root.size)?.ptr(&s.root.root_team)?;
+        let team = context.target.read_ptr(root.offset(s.root.root_team.offset()?))?;
         Ok(context.target.read_u64(team.offset(s.team.parallel_tool_data.offset()?))?)
     };
     s.team.parallel_tool_data.fact(read())
@@ -113,6 +118,9 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
 /// under `OMP_DEBUG=enabled`.
 fn ompt_state(context: &Context<'_>, thread: &StructData) -> Fact<OmptState> {
     let s = &context.kmp.structs.info;
+    if !context.reach.wants_waits() {
+        return Fact::unknown(NOT_LOOKED_FOR);
+    }
     let read = || {
         if thread.uint(&s.thread_tool_data)? == 0 && !context.keeps_for_tools() {
             return Ok(None);

@@ -7,7 +7,8 @@ use ompd_process::{Addr, TargetExt};
 use super::teams::Teams;
 use super::threads::Threads;
 use super::{Context, Notes};
-use crate::bind::{Part, Slot, StructData};
+use crate::bind::{Fields, Part, Slot, StructData};
+use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -87,7 +88,25 @@ pub(super) struct Queued {
 impl TaskReader<'_> {
     /// Reads one task and files it.
     pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Reason> {
-        let view = StructData::read(self.context.target, addr, self.context.kmp.structs.taskdata.size)?;
+        let s = &self.context.kmp.structs;
+        let (task, reach) = (&s.taskdata, self.context.reach);
+        if reach.is_whole() {
+            return self.add_view(StructData::read(self.context.target, addr, task.size)?);
+        }
+        let mut fields = vec![&task.team, &task.parent];
+        if reach.wants_waits() {
+            let counts = [&task.incomplete_children, &task.taskgroup, &task.depnode, &task.event, &task.event_type];
+            fields.extend([&task.taskwait_thread, &task.taskwait_ident, &task.ident].into_iter().chain(counts));
+        }
+        let mut embedded: Vec<(&Slot, u64, &dyn Fields)> = vec![(&task.flags, 0, &s.flags)];
+        if reach.wants_icvs() {
+            embedded.push((&task.icvs, 0, &s.icvs));
+        }
+        if reach.wants_tool() {
+            let frames = [&task.exit_frame, &task.exit_frame_flags, &task.enter_frame, &task.enter_frame_flags];
+            fields.extend(frames.into_iter().chain([&task.task_tool_data]));
+        }
+        let view = StructData::read_fields(self.context.target, addr, task.size, &fields, &embedded)?;
         self.add_view(view)
     }
 
@@ -99,6 +118,13 @@ impl TaskReader<'_> {
             Some(part) => Ok(part),
             None => StructData::read(self.context.target, view.addr().offset(distance), s.task.size),
         }
+    }
+
+    /// As much of it as says what the task executes.
+    fn routine_part(&self, task: Addr) -> Result<StructData, Reason> {
+        let s = &self.context.kmp.structs;
+        let at = task.offset(s.taskdata.size.get()?);
+        StructData::read_fields(self.context.target, at, s.task.size, &[&s.task.routine], &[])
     }
 
     /// A bit of a task's flags.
@@ -131,14 +157,21 @@ impl TaskReader<'_> {
             (false, false) => TaskKind::Implicit,
         };
         let state = self.state_of(&view, explicit)?;
-        let part = if explicit { Some(self.task_part(&view)) } else { None };
+        let whole = self.context.reach.wants_waits();
+        let part = match explicit {
+            true if whole => Some(self.task_part(&view)),
+            true if self.context.reach.wants_functions() => Some(self.routine_part(addr)),
+            true => Some(Err(NOT_LOOKED_FOR.into())),
+            false => None,
+        };
         let function = match &part {
             Some(part) => {
                 let routine = part.as_ref().map_err(Clone::clone).and_then(|task| task.ptr(&s.task.routine));
                 s.task.routine.fact(routine)
             }
             None if kind == TaskKind::Initial => Fact::unknown(Common::InitialTaskWithoutFunction),
-            None => self.teams.region_function(self.context, team),
+            None if self.context.reach.wants_functions() => self.teams.region_function(self.context, team),
+            None => Fact::unknown(NOT_LOOKED_FOR),
         };
         let priority = match &part {
             None => s.flags.tasktype.fact(Ok(0)),

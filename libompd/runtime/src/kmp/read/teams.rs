@@ -6,9 +6,9 @@ use ompd_process::{Addr, TargetExt};
 
 use super::threads::Idle;
 use super::threads::Threads;
-use super::{Barriers, Context, Notes};
+use super::{Barriers, Context, Notes, each_barrier};
 use crate::bind::{Slot, StructData};
-use crate::excerpt::NOT_LOOKED_FOR;
+use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::kmp::reason::Own;
 use crate::limits;
 use crate::model::*;
@@ -58,15 +58,12 @@ fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BT
                 notes.check.judge(&identities)?;
                 // Needed to tell how many regions the team stands for.
                 view.count(&s.serialized)?;
-                let parent = view.ptr(&s.parent)?;
+                let parent = if context.reach.stays_inside() { Addr::NULL } else { view.ptr(&s.parent)? };
                 Ok((view, parent))
             });
             match read {
                 Ok((view, parent)) => {
                     found.insert(at, view);
-                    if context.reach.stays_inside() {
-                        break;
-                    }
                     at = parent;
                 }
                 Err(why) => {
@@ -92,10 +89,11 @@ fn identities(
         ("the number of threads of a team is implausible", sized),
         ("the nesting levels of a team contradict each other", level >= 0 && (0..=level).contains(&active)),
     ];
-    if sized {
+    // Of the team of a thread that is looked at by itself, that one was followed.
+    if sized && context.reach.is_whole() {
         let first = context.target.read_ptr(view.ptr(&s.threads)?)?;
-        // Of a single thread's team that one was followed, and is thread 0 of it.
-        let ours = nproc == 1 || threads.by_addr.contains_key(&first) || !context.reach.is_whole();
+        // A team of one may be led by a thread that is in none.
+        let ours = nproc == 1 || threads.by_addr.contains_key(&first);
         found.push(("thread 0 of a team is no thread of the runtime", ours));
     }
     Ok(found)
@@ -120,7 +118,7 @@ impl Teams {
     /// one, and one of a league by one less, since a `teams` region is no level (`__kmp_fork_call`).
     fn fits(&self, context: &Context<'_>, team: Addr) -> Result<(), Reason> {
         let s = &context.kmp.structs.team;
-        let Some(view) = self.found.get(&team) else { return Ok(()) };
+        let Some(view) = self.found.get(&team).filter(|_| !context.reach.stays_inside()) else { return Ok(()) };
         let Some(parent) = self.found.get(&view.ptr(&s.parent)?) else { return Ok(()) };
         let (own, outer) = (view.count(&s.level)?, parent.count(&s.level)?);
         let by = view.count(&s.serialized)?.max(1);
@@ -195,9 +193,7 @@ impl Teams {
             let size = view.count(&s.nproc);
             let parent = if outermost {
                 match view.ptr(&s.parent) {
-                    Ok(parent) if context.reach.stays_inside() && !self.found.contains_key(&parent) => {
-                        Fact::unknown(NOT_LOOKED_FOR)
-                    }
+                    _ if context.reach.stays_inside() => Fact::unknown(NOT_LOOKED_FOR),
                     Ok(parent) => self.team_at(parent, &s.parent),
                     Err(why) => why.into(),
                 }
@@ -265,16 +261,38 @@ fn barrier_of(context: &Context<'_>, team: &StructData) -> Fact<Barrier> {
 }
 
 impl Context<'_> {
+    /// The members of a team, as it lists them.
+    pub(super) fn members(&self, team: &StructData) -> Result<Vec<Addr>, Reason> {
+        let s = &self.kmp.structs.team;
+        let size = u64::from(team.count(&s.nproc)?);
+        if !(1..=limits::TEAM_SIZE).contains(&size) {
+            return Err(Reason::from(Common::ImplausibleTeamSize));
+        }
+        self.read_pointers(team.ptr(&s.threads)?, 0, size)
+    }
+
     /// A team, as far as anything of it is known.
     pub(super) fn team(&self, addr: Addr) -> Result<StructData, Reason> {
         let s = &self.kmp.structs.team;
         if self.reach.is_whole() {
             return StructData::read(self.target, addr, s.size);
         }
-        let numbers = [&s.nproc, &s.level, &s.active_level, &s.serialized, &s.master_tid, &s.argc];
-        let pointers =
-            [&s.threads, &s.parent, &s.pkfn, &s.argv, &s.ident, &s.task_team, &s.dispatch, &s.bar, &s.implicit_tasks];
-        let fields: Vec<&Slot> = numbers.into_iter().chain(pointers).chain([&s.parallel_tool_data]).collect();
-        StructData::read_to(self.target, addr, s.size, &fields)
+        let mut fields: Vec<&Slot> = vec![&s.nproc, &s.level, &s.active_level, &s.serialized, &s.threads];
+        if !self.reach.stays_inside() {
+            fields.push(&s.parent);
+        }
+        let of_task = self.reach.tasks() != Some(Tasks::None);
+        if of_task {
+            fields.push(&s.implicit_tasks);
+        }
+        if self.reach.wants_functions() {
+            fields.extend([&s.pkfn, &s.argc, &s.argv]);
+        }
+        if self.reach.wants_tool() && !of_task {
+            fields.push(&s.parallel_tool_data);
+        }
+        let waits = self.reach.wants_waits();
+        let barriers = if waits { each_barrier(&s.bar, &self.kmp.structs.balign) } else { Vec::new() };
+        StructData::read_fields(self.target, addr, s.size, &fields, &barriers)
     }
 }

@@ -1,5 +1,6 @@
 //! Threads: those in the table of the runtime.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, Registers, TargetExt};
@@ -39,8 +40,9 @@ pub(super) struct Threads {
     pub(super) by_gtid: HashMap<u32, usize>,
     /// Every thread of the runtime, and of the process, was found.
     complete: bool,
-    /// Members of the team of a single thread, as that lists them.
-    pub(super) members: Option<Vec<Addr>>,
+    /// The team of a single thread, and its members, which are read when they are asked for.
+    pub(super) team_of_one: Option<StructData>,
+    members: OnceCell<Vec<Addr>>,
 }
 
 impl Threads {
@@ -65,8 +67,12 @@ impl Threads {
     pub(super) fn around(&self, context: &Context<'_>, word: Addr) -> Option<Addr> {
         let size = context.kmp.structs.info.size.get().ok()?;
         let known = self.by_addr.range(..=word).next_back().map(|(addr, _)| *addr);
-        let members = self.members.iter().flatten().copied();
-        known.into_iter().chain(members).find(|addr| word.0.checked_sub(addr.0).is_some_and(|at| at < size))
+        let is_in = |addr: &Addr| word.0.checked_sub(addr.0).is_some_and(|at| at < size);
+        known.filter(is_in).or_else(|| {
+            let team = self.team_of_one.as_ref()?;
+            let members = self.members.get_or_init(|| context.members(team).unwrap_or_default());
+            members.iter().copied().find(is_in)
+        })
     }
 }
 

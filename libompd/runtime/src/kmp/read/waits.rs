@@ -8,7 +8,7 @@ use super::task_reader::Tasks;
 use super::teams::Teams;
 use super::threads::Idle;
 use super::threads::{KmpThread, Threads};
-use super::{Barriers, Context, Notes};
+use super::{BARRIERS, Barriers, Context, Notes};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::NOT_LOOKED_FOR;
 use crate::kmp::reason::Own;
@@ -16,8 +16,6 @@ use crate::limits;
 use crate::model::*;
 use crate::os::is_futex_wait;
 
-/// All kinds of barriers.
-const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
 /// The two low bits of a barrier word are flags (`KMP_BARRIER_SLEEP_STATE`, `KMP_BARRIER_UNUSED_STATE`).
 const BARRIER_FLAGS: u64 = 3;
 /// `flag_type` of a sleeper's flag object: a 32-bit word.
