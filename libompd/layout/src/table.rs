@@ -6,7 +6,7 @@
 //! The variables are zero in the file and filled by `ompd_init` when the runtime starts, so they are read from the
 //! target. Fields that are bits of several are not in any of those lists.
 
-use ompd_process::{Module, ReadError, Target};
+use ompd_process::{Addr, Module, ReadError, Target};
 
 use crate::facts::{BitRange, Facts, Field};
 use crate::schema::{Schema, StructSchema};
@@ -20,7 +20,7 @@ const MAX_SIZE: u64 = 1 << 20;
 /// A member counts only if the table also gives it a size: while the table is not filled in yet (the runtime has not
 /// started) all of it reads as zero, and no facts come of that. Reads that failed are returned beside the facts.
 pub fn read(target: &dyn Target, module: &Module, schema: &Schema) -> (Facts, Vec<ReadError>) {
-    let mut reader = Reader { target, module, failed: Vec::new() };
+    let mut reader = Reader { target, module, failed: Vec::new(), block: None };
     let mut facts = Facts::default();
     for wanted in schema.structs {
         for name in type_names(wanted) {
@@ -44,7 +44,12 @@ struct Reader<'t> {
     target: &'t dyn Target,
     module: &'t Module,
     failed: Vec<ReadError>,
+    /// The block of memory that was announced last.
+    block: Option<u64>,
 }
+
+/// Bytes of memory, from a multiple of so many, that are announced at once: the variables lie side by side. A page has several.
+const BLOCK: u64 = 1024;
 
 impl Reader<'_> {
     /// The bytes of one table variable, if the module has it.
@@ -52,6 +57,11 @@ impl Reader<'_> {
         let symbol = self.module.symbol(symbol)?;
         if symbol.tls || (symbol.size != 0 && symbol.size != 8) {
             return None;
+        }
+        let block = symbol.addr.0 / BLOCK;
+        if self.block != Some(block) {
+            self.target.prefetch(&[(Addr(block * BLOCK), BLOCK)]);
+            self.block = Some(block);
         }
         let mut bytes = [0u8; 8];
         match self.target.read(symbol.addr, &mut bytes) {

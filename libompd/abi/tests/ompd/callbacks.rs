@@ -93,15 +93,13 @@ fn hardly_more_callbacks_than_intels_library() {
         report(threads, &counts);
         for name in QUESTIONS {
             let (ours, theirs) = (counts.ours[name].total(), counts.theirs[name].total());
-            // With OMP_DEBUG, the stack of one that works is searched where there are no registers: once, in 10 MB of 256 kB each.
+            // With OMP_DEBUG, the stack of one that works is searched where there are no registers, a megabyte at a time.
             let search = 40;
             assert!(ours * 5 <= theirs * 7 + search * 5, "{threads} threads, {name}: {ours}, theirs {theirs}");
             // Fields are read, and not what lies around them.
             let (bytes, reads) = (counts.ours[name].bytes, counts.ours[name].reads);
-            assert!(
-                name == "tasks" || bytes <= 80 * reads,
-                "{threads} threads, {name}: {bytes} bytes in {reads} reads"
-            );
+            let searched = bytes >= 1 << 20;
+            assert!(searched || bytes <= 80 * reads, "{threads} threads, {name}: {bytes} bytes in {reads} reads");
             // How many there are for each call does not depend on how many threads there are.
             let (ours, calls) = (counts.ours[name].reads, counts.ours[name].calls);
             assert!(ours <= 12 * calls, "{threads} threads, {name}: {ours} reads for {calls} calls");

@@ -273,9 +273,19 @@ pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Opti
     let symbol = |name: &str| memory.debugger().symbol(name);
     let left = Cell::new(MOST_PAGES);
     let around = |name: &&str| image_around(memory, symbol(name)?, &left);
-    let found = ["__libc_stack_end", "_r_debug"].iter().find_map(around);
+    let found = linker(memory).or_else(|| ["__libc_stack_end", "_r_debug"].iter().find_map(around));
     let found = found.or_else(|| HEADER_NAMES.iter().find_map(|name| image_at(memory, symbol(name)?.0)));
     found.or_else(|| anchors.iter().find_map(around))?.image.arch
+}
+
+/// The dynamic linker, where `_r_debug` says that it begins (`r_ldbase`). Its bytes may be of any order, so what they say counts
+/// only if the image there has `_r_debug`.
+fn linker<D: Debugger>(memory: &Memory<D>) -> Option<Found> {
+    let debug = memory.debugger().symbol("_r_debug")?;
+    // Behind r_version (an int), r_map, r_brk and r_state (an int), each as wide as a pointer.
+    let base = memory.bytes(debug.offset(4 * 8), 8)?;
+    let found = image_at(memory, u64::from_le_bytes(base.try_into().ok()?))?;
+    found.image.ranges.iter().any(|range| range.contains(&debug.0)).then_some(found)
 }
 
 struct Found {

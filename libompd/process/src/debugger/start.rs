@@ -19,6 +19,8 @@ pub(super) const AT_PHDR: u64 = 3;
 pub(super) const AT_ENTRY: u64 = 9;
 const AT_EXECFN: u64 = 31;
 pub(super) const AT_SYSINFO_EHDR: u64 = 33;
+/// Bytes that are read at once, from a multiple of so many: a page has several such blocks, and is mapped whole.
+const BLOCK: u64 = 512;
 /// Longest path that is believed.
 const MAX_PATH: u64 = 4096;
 
@@ -27,6 +29,13 @@ pub(super) struct Start {
     /// Where the number of arguments lies: the first stack as the program got it (psABI, "Initial Stack").
     pub(super) stack: Addr,
     vector: Vec<(u64, u64)>,
+}
+
+/// Has the blocks read that so many bytes lie in.
+fn announce<D: Debugger>(memory: &Memory<D>, at: Addr, bytes: u64) {
+    let first = at.0 / BLOCK * BLOCK;
+    let end = at.0.saturating_add(bytes).div_ceil(BLOCK).saturating_mul(BLOCK);
+    memory.prefetch(&[(Addr(first), end.saturating_sub(first))]);
 }
 
 impl Start {
@@ -50,6 +59,7 @@ impl Start {
         let mut left = MAX_STRINGS;
         loop {
             // A few at a time: the vector behind them is longer than that.
+            announce(memory, at, 8 * width);
             let words = memory.words(at, 8, arch)?;
             left = left.checked_sub(8)?;
             let end = words.iter().position(|word| *word == 0);
@@ -60,6 +70,7 @@ impl Start {
         }
         let mut vector = Vec::new();
         for _ in 0..MAX_ENTRIES {
+            announce(memory, at, 2 * width);
             let pair = memory.words(at, 2, arch)?;
             if pair[0] == 0 {
                 let is_vector = vector.iter().any(|(kind, _)| *kind == AT_ENTRY);
