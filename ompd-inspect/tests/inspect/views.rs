@@ -140,7 +140,7 @@ fn a_reader_that_has_seen_enough() {
 /// The name of the file becomes that of the process, of its threads, of a mapping, and part of the command line.
 #[test]
 fn a_program_with_a_hostile_name() {
-    let built = build("churn", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let built = build("idle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("x\u{1b}[31m\n\u{202e}y");
     fs::copy(&built.path, &path).expect("a copy of the program");
