@@ -26,13 +26,19 @@ pub fn header() -> PathBuf {
 
 /// The client, by one compiler.
 pub fn client(directory: &Path, compiler: &str, header: &Path) -> Option<PathBuf> {
-    client_with(directory, compiler, header, &[]).inspect_err(|why| skip(why)).ok()
+    compiled("client", directory, compiler, header, &[]).inspect_err(|why| skip(why)).ok()
 }
 
-/// The client, by one compiler and with more flags; why there is none where the compiler or what the flags ask for is missing.
-fn client_with(directory: &Path, compiler: &str, header: &Path, flags: &[&str]) -> Result<PathBuf, String> {
-    let out = directory.join(format!("client-{compiler}{}", flags.len()));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/client.c");
+/// A client, by one compiler and with more flags; why there is none where the compiler or what the flags ask for is missing.
+pub fn compiled(
+    name: &str,
+    directory: &Path,
+    compiler: &str,
+    header: &Path,
+    flags: &[&str],
+) -> Result<PathBuf, String> {
+    let out = directory.join(format!("{name}-{compiler}{}", flags.len()));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/client/{name}.c"));
     let mut command = Command::new(compiler);
     command.args(["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-pedantic"]);
     command.args(flags);
@@ -46,6 +52,22 @@ fn client_with(directory: &Path, compiler: &str, header: &Path, flags: &[&str]) 
     }
     assert!(done.status.success(), "{command:?}: {said}");
     Ok(out)
+}
+
+/// A client that is checked for what it does with addresses, and for undefined behaviour.
+pub const SANITIZED: &[&str] =
+    &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+
+/// What a client and the library are run under, so that their use of memory is looked at.
+pub const VALGRIND: &[&str] =
+    &["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"];
+
+pub fn has_valgrind() -> bool {
+    let has = Command::new("valgrind").arg("--version").output().is_ok();
+    if !has {
+        skip("valgrind is not here: whether memory is used as it should be is not checked");
+    }
+    has
 }
 
 /// All symbols of a process, as lines of name and address.
@@ -140,10 +162,7 @@ fn every_function_from_c() {
     let directory = tempfile::tempdir().expect("a directory");
     let clients: Vec<PathBuf> =
         ["gcc", "clang-14"].iter().filter_map(|compiler| client(directory.path(), compiler, &header)).collect();
-    let mut valgrind = Command::new("valgrind").arg("--version").output().is_ok();
-    if !valgrind {
-        skip("valgrind is not here: whether memory is used as it should be is not checked");
-    }
+    let mut valgrind = has_valgrind();
     for (toolchain, runtime) in native_combinations() {
         let program = build("nested", toolchain, Opt::O0, &[]).expect("it builds");
         let running = Launch::new(&program, runtime, Env::Settled).start().expect("it starts");
@@ -154,9 +173,7 @@ fn every_function_from_c() {
         }
         // Once is enough: it is the library that is looked at.
         if std::mem::take(&mut valgrind) {
-            let under =
-                ["valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite"];
-            drive(&clients[0], &running, None, &list, &under);
+            drive(&clients[0], &running, None, &list, VALGRIND);
         }
     }
 }
@@ -167,11 +184,10 @@ fn every_function_from_c() {
 fn every_function_from_c_that_is_checked_for_addresses_and_undefined_behaviour() {
     let header = header();
     let directory = tempfile::tempdir().expect("a directory");
-    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
     let clients: Vec<PathBuf> = ["gcc", "clang-14"]
         .iter()
         .filter_map(|compiler| {
-            client_with(directory.path(), compiler, &header, &flags).inspect_err(|why| skip(why)).ok()
+            compiled("client", directory.path(), compiler, &header, SANITIZED).inspect_err(|why| skip(why)).ok()
         })
         .collect();
     for (toolchain, runtime) in native_combinations().into_iter().filter(|_| !clients.is_empty()) {

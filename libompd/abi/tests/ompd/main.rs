@@ -23,3 +23,4 @@ mod static_program;
 mod stops;
 mod tool;
 mod traced;
+mod wrong;
