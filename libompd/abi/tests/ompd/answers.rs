@@ -289,7 +289,7 @@ macro_rules! programs {
     )*};
 }
 
-programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread);
+programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread, stacks_cpp, stacks_fortran);
 
 #[test]
 fn display_control_vars_are_what_the_environment_said() {
