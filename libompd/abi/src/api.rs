@@ -607,8 +607,12 @@ pub unsafe extern "C" fn ompd_get_state(
             let (reading, thread) = answers.thread(key)?;
             Ok(thread.state(reading.teams).get().is_some())
         };
-        if !space.ask(Subject::Thread(key), Aspect::State, known)? {
-            space.enrich();
+        let is_known = space.ask(Subject::Thread(key), Aspect::State, known)?;
+        let (reading, thread) = space.answers().thread(key)?;
+        let is_coarse = thread.state(reading.teams).get() == Some(State::WaitMutex);
+        // Which of locks and critical sections it waits for, or that it is at work, its stack may tell.
+        if !is_known || is_coarse {
+            space.enrich_with_registers();
         }
         let (reading, thread) = space.answers().thread(key)?;
         let known = thread.state(reading.teams).get();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ompd_inspection::{Inspection, Wanted, inspect_held};
+use ompd_inspection::{Inspection, Wanted, inspect_held, is_in_program, is_outside};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target, TargetExt};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
@@ -11,7 +11,7 @@ use ompd_runtime::icvs::of_tasks;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Fact, Icv, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind};
 use ompd_runtime::{Runtime, discover};
-use ompd_stack::{Cache, Report, Stacks, TaskFrames};
+use ompd_stack::{Cache, LogicalStack, Report, Stacks, TaskFrames};
 
 use crate::answer::{Answer, NoAnswer};
 use crate::answers::{Answers, Seen};
@@ -90,10 +90,15 @@ impl Earlier {
         let is_known = |icv: &Icv| threads().any(|thread| thread.icvs.get(*icv).value().is_some());
         Earlier {
             hints: raw.iter().map(|read| (read.instance.base, Hints::of(read, natives))).collect(),
-            settings: raw.first().map(|snapshot| snapshot.settings.clone()).unwrap_or_default(),
+            settings: of_most(raw, |s| s.threads.len()).map(|snapshot| snapshot.settings.clone()).unwrap_or_default(),
             known: of_tasks().map(|(_, entry)| entry.icv).filter(is_known).collect(),
         }
     }
+}
+
+/// The first of those with the most of something.
+fn of_most<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Option<&T> {
+    all.iter().rev().max_by_key(|one| key(one))
 }
 
 impl std::fmt::Debug for Space {
@@ -267,12 +272,17 @@ impl Space {
     }
 
     fn inspect(&mut self) -> Inspection {
+        self.ask_all_registers();
+        let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
+        inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
+    }
+
+    /// Asks for the registers of every thread, where the debugger has them.
+    fn ask_all_registers(&mut self) {
         let threads: Vec<i32> = self.target.natives().iter().map(|native| native.lwp).collect();
         for lwp in threads {
             self.target.ask_registers(lwp);
         }
-        let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
-        inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
     }
 
     /// Everything is read anew, whatever the debugger says of stops.
@@ -386,13 +396,12 @@ impl Space {
         &self.target
     }
 
-    /// The runtime that questions about the whole process are about: that with the most threads in teams, and of several such
-    /// the first. Of the whole process, which has to be known.
+    /// The runtime that questions about the whole process are about: that with the most threads in teams, of several such that
+    /// with the most threads, and of several such the first. Of the whole process, which has to be known.
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
         let Seen::Whole(snapshots) = &self.now.seen else { return Err(Rc::ERROR) };
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();
-        let most = snapshots.iter().map(busy).max().unwrap_or(0);
-        snapshots.iter().find(|s| busy(s) == most).ok_or(Rc::UNAVAILABLE)
+        of_most(snapshots, |s| (busy(s), s.threads.len())).ok_or(Rc::UNAVAILABLE)
     }
 
     /// What runtime that is.
@@ -426,17 +435,33 @@ impl Space {
             let raw: Vec<_> = std::mem::take(snapshots).into_iter().map(RuntimeSnapshot::into_raw).collect();
             let stacks = Stacks::capture(&self.target);
             let report = Report::of(&self.target, &self.runtimes, &raw, &stacks, &self.cache);
-            let nobody = HashSet::new();
+            let of = |is: fn(&LogicalStack) -> bool| -> HashSet<i32> {
+                report.logical.iter().filter(|stack| is(stack)).map(|stack| stack.lwp).collect()
+            };
             let evidence = Evidence {
                 stacks: &report.evidence,
                 companion: None,
-                outside: &nobody,
-                in_program: &nobody,
+                outside: &of(is_outside),
+                in_program: &of(is_in_program),
                 names: None,
             };
             *snapshots = merge(raw, &evidence);
             self.now.stacks = Some(report);
         }
+    }
+
+    /// The same with the registers of every thread, where the debugger offers them: asked for once at a stop, they are there for all.
+    pub(crate) fn enrich_with_registers(&mut self) {
+        if self.target.debugger().offers_registers() {
+            let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
+            let before = known(&self.target);
+            self.ask_all_registers();
+            if known(&self.target) > before {
+                // They may tell what threads wait for.
+                self.read();
+            }
+        }
+        self.enrich();
     }
 
     /// The frames of a task, where the debugger offers registers.

@@ -29,6 +29,7 @@ use ompd_stack::{Cache, FrameVariables};
 use crate::progress::Progress;
 
 pub use leftovers::{Leftovers, leftovers};
+pub use look::{is_in_program, is_outside};
 pub use open::{nameless, open};
 
 /// A thread of the operating system.

@@ -37,13 +37,13 @@ pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], words: &[
 }
 
 /// Whether a thread is in no call of a runtime, as its whole stack shows.
-fn is_outside(stack: &LogicalStack) -> bool {
+pub fn is_outside(stack: &LogicalStack) -> bool {
     stack.in_call.is_none() && !stack.frames.is_empty() && stack.end.is_complete()
 }
 
 /// Whether it executes code of the program besides: its innermost frame is the program's, and its own. Of a worker that waits where
 /// it began, the first frame is that of another thread, or of a body that is gone.
-fn is_in_program(stack: &LogicalStack) -> bool {
+pub fn is_in_program(stack: &LogicalStack) -> bool {
     is_outside(stack) && stack.frames.first().is_some_and(|frame| frame.lwp == Some(stack.lwp))
 }
 

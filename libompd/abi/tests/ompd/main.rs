@@ -21,6 +21,7 @@ mod phases;
 mod plugin;
 mod static_program;
 mod stops;
+mod told;
 mod tool;
 mod traced;
 mod wrong;
