@@ -453,27 +453,28 @@ impl Space {
     /// The same with the registers of every thread, where the debugger offers them: asked for once at a stop, they are there for all.
     pub(crate) fn enrich_with_registers(&mut self) {
         if self.target.debugger().offers_registers() {
-            let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
-            let before = known(&self.target);
-            self.ask_all_registers();
-            if known(&self.target) > before {
-                // They may tell what threads wait for.
-                self.read();
-            }
+            self.read_again_if_more(Space::ask_all_registers);
         }
         self.enrich();
+    }
+
+    /// Asks for registers, and reads anew if there are more than before: they may tell what threads wait for.
+    fn read_again_if_more(&mut self, ask: impl FnOnce(&mut Space)) {
+        let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
+        let before = known(&self.target);
+        ask(self);
+        if known(&self.target) > before {
+            self.read();
+        }
     }
 
     /// The frames of a task, where the debugger offers registers.
     pub(crate) fn frames(&mut self, key: TaskKey) -> Result<TaskFrames, Rc> {
         self.look();
         let lwp = self.answers().lwp_of(key).ok_or(Rc::UNAVAILABLE)?;
-        let known = |target: &Debugged<Asked>| target.threads().iter().filter(|t| t.registers.is_ok()).count();
-        let before = known(&self.target);
-        if self.target.ask_registers(lwp) && known(&self.target) > before {
-            // They may tell what the thread waits for.
-            self.read();
-        }
+        self.read_again_if_more(|space| {
+            space.target.ask_registers(lwp);
+        });
         self.enrich();
         let report = self.now.stacks.as_ref().ok_or(Rc::UNAVAILABLE)?;
         if self.answers().task(key)?.1.kind.get() == Some(TaskKind::Initial) {

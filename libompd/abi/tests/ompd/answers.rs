@@ -280,15 +280,6 @@ fn report(program: &str, toolchain: Toolchain, runtime: Runtime, generous: bool,
     );
 }
 
-macro_rules! programs {
-    ($($name:ident),* $(,)?) => {$(
-        #[test]
-        fn $name() {
-            run(stringify!($name));
-        }
-    )*};
-}
-
 programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread, stacks_cpp, stacks_fortran);
 
 #[test]

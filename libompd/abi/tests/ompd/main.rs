@@ -5,6 +5,16 @@
     reason = "every call of the interface is unsafe, and what callers owe it stands at the head of the crate"
 )]
 
+/// A test of each program, by the `run` of the file.
+macro_rules! programs {
+    ($($name:ident),* $(,)?) => {$(
+        #[test]
+        fn $name() {
+            run(stringify!($name));
+        }
+    )*};
+}
+
 mod answers;
 mod callbacks;
 mod client;

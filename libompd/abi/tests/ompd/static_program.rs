@@ -24,15 +24,6 @@ fn run(program: &str) {
     }
 }
 
-macro_rules! programs {
-    ($($name:ident),* $(,)?) => {$(
-        #[test]
-        fn $name() {
-            run(stringify!($name));
-        }
-    )*};
-}
-
 programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread);
 
 /// A crash in the middle of a nested region, as the kernel wrote it down.

@@ -278,13 +278,15 @@ pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Opti
     found.or_else(|| anchors.iter().find_map(around))?.image.arch
 }
 
-/// The dynamic linker, where `_r_debug` says that it begins (`r_ldbase`). Its bytes may be of any order, so what they say counts
-/// only if the image there has `_r_debug`.
+/// The dynamic linker, where `_r_debug` says that it begins (`r_ldbase`). Its bytes may be of any order and width, so nothing is read
+/// that does not lie closely below, and what they say counts only if the image there has `_r_debug`.
 fn linker<D: Debugger>(memory: &Memory<D>) -> Option<Found> {
     let debug = memory.debugger().symbol("_r_debug")?;
     // Behind r_version (an int), r_map, r_brk and r_state (an int), each as wide as a pointer.
     let base = memory.bytes(debug.offset(4 * 8), 8)?;
-    let found = image_at(memory, u64::from_le_bytes(base.try_into().ok()?))?;
+    let base = u64::from_le_bytes(base.try_into().ok()?);
+    debug.0.checked_sub(base).filter(|below| below / PAGE < MOST_PAGES)?;
+    let found = image_at(memory, base)?;
     found.image.ranges.iter().any(|range| range.contains(&debug.0)).then_some(found)
 }
 
