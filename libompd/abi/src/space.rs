@@ -9,7 +9,7 @@ use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::icvs::of_tasks;
 use ompd_runtime::merge::merge;
-use ompd_runtime::model::{Fact, Icv, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind};
+use ompd_runtime::model::{Fact, Icv, IcvValue, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind};
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, LogicalStack, Report, Stacks, TaskFrames};
 
@@ -411,6 +411,12 @@ impl Space {
             return self.main().map(|main| &main.instance);
         }
         self.runtimes.first().map(|runtime| runtime.info()).ok_or(Rc::UNAVAILABLE)
+    }
+
+    /// Settings that a runtime alone has, by the variables of the environment that set them.
+    pub(crate) fn own_settings(&self, runtime: RuntimeKey) -> Vec<(&'static str, IcvValue)> {
+        let found = self.runtimes.iter().find(|of| of.info().base == runtime);
+        found.map_or_else(Vec::new, |of| of.own_settings(&self.target))
     }
 
     /// Which OpenMP a runtime says it implements.

@@ -12,8 +12,8 @@ use crate::entry::Entry;
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::model::{
-    Common, DeeperItems, Fact, FailedCheck, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport, RawSnapshot,
-    Reason, Setting, Trouble,
+    Common, DeeperItems, Fact, FailedCheck, IcvValue, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport,
+    RawSnapshot, Reason, Setting, Trouble,
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
@@ -42,6 +42,12 @@ pub trait Runtime: fmt::Debug {
     /// takes. `None` if there is none of this name, or where no snapshot has shown yet that the layout fits.
     fn setting(&self, _target: &dyn Target, _name: &str) -> Option<Setting> {
         None
+    }
+
+    /// Settings of the process that this runtime alone has, by the variables of the environment that set them, as far as they can
+    /// be read.
+    fn own_settings(&self, _target: &dyn Target) -> Vec<(&'static str, IcvValue)> {
+        Vec::new()
     }
 
     /// The control variables that a task has itself, also of one that no thread executes; those of its thread and team are unknown.

@@ -1,5 +1,6 @@
 //! What the library says of threads, regions, tasks and control variables is what the program says of itself.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use crate::debugger::{Held, Session, out, take};
@@ -303,6 +304,74 @@ fn display_control_vars_are_what_the_environment_said() {
         assert_eq!(ompd_rel_display_control_vars(&raw mut vector), Rc::OK);
         assert!(vector.is_null());
         assert_eq!(ompd_rel_display_control_vars(&raw mut vector), Rc::BAD_INPUT);
+    }
+}
+
+/// What the library lists, by name.
+fn listed(session: &Session) -> BTreeMap<String, String> {
+    let mut vector = out(|vector| unsafe { ompd_get_display_control_vars(session.space, vector) }).expect("variables");
+    let texts = (0..).map(|n| unsafe { *vector.add(n) }).take_while(|text| !text.is_null());
+    let texts = texts.map(|text| unsafe { std::ffi::CStr::from_ptr(text) }.to_str().expect("UTF-8").to_owned());
+    let lines: Vec<String> = texts.collect();
+    assert_eq!(unsafe { ompd_rel_display_control_vars(&raw mut vector) }, Rc::OK);
+    let pairs = lines.iter().map(|line| line.split_once('=').expect("a name and a value"));
+    let pairs: BTreeMap<String, String> = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    assert_eq!(pairs.len(), lines.len(), "each name once: {lines:?}");
+    pairs
+}
+
+/// What a runtime prints under `OMP_DISPLAY_ENV=verbose`, by name.
+fn displayed(said: &str) -> BTreeMap<String, String> {
+    let lines = said.lines().map(|line| line.trim().trim_start_matches("[host]").trim());
+    let pairs = lines.filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().trim_matches('\'').to_owned())).collect()
+}
+
+/// A value in one form: runtimes write switches large, and bytes with a unit, or with none.
+fn plain(value: &str) -> String {
+    let value = value.to_ascii_lowercase();
+    let size = |unit: char, by: u64| Some((value.strip_suffix(unit)?.parse::<u64>().ok()? * by).to_string());
+    let bytes = [('b', 1), ('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30)];
+    bytes.into_iter().find_map(|(unit, by)| size(unit, by)).unwrap_or(value)
+}
+
+/// Settings that the runtime prints itself, some of which the environment sets; beside those of OpenMP also its own.
+#[test]
+fn settings_are_those_that_the_runtime_prints() {
+    for (toolchain, runtime) in combinations().into_iter().filter(|(toolchain, runtime)| match runtime {
+        Runtime::Libgomp => *toolchain == Toolchain::Gcc,
+        _ => *toolchain == Toolchain::Clang,
+    }) {
+        let least = match runtime {
+            Runtime::Libiomp5 => 55,
+            Runtime::Libomp14 => 15,
+            Runtime::Libgomp => 8,
+        };
+        let program = build("barrier_missing", toolchain, Opt::O0, &[]).expect("it builds");
+        let set = [
+            ("OMP_DISPLAY_ENV", "verbose"),
+            ("OMP_STACKSIZE", "3000K"),
+            ("OMP_CANCELLATION", "true"),
+            ("OMP_MAX_TASK_PRIORITY", "7"),
+            ("KMP_BLOCKTIME", "150"),
+            ("KMP_PLAIN_BARRIER_PATTERN", "tree,hyper"),
+            ("KMP_DISP_NUM_BUFFERS", "9"),
+            ("KMP_USE_YIELD", "2"),
+            ("KMP_STACKPAD", "70"),
+        ];
+        let plain_launch = Launch::new(&program, runtime, Env::Settled);
+        let launch = set.iter().fold(plain_launch, |launch, (name, value)| launch.variable(name, value));
+        let running = launch.start().expect("it starts");
+        let session = Session::new(201_811, Held::live(running.pid, false));
+        let (ours, theirs) = (listed(&session), displayed(&running.said().expect("what it printed")));
+        let both = ours.iter().filter_map(|(name, value)| Some((name, plain(value), plain(theirs.get(name)?))));
+        let both: Vec<_> = both.collect();
+        let wrong: Vec<_> = both.iter().filter(|(_, ours, theirs)| ours != theirs).collect();
+        let lacking: Vec<&String> = theirs.keys().filter(|name| !ours.contains_key(*name)).collect();
+        let counts = (ours.len(), both.len());
+        let _ = writeln!(std::io::stderr(), "{runtime:?}: listed and compared: {counts:?}; not listed: {lacking:?}");
+        assert!(wrong.is_empty(), "{runtime:?}: {wrong:?}");
+        assert!(both.len() >= least, "{runtime:?}: {counts:?}");
     }
 }
 

@@ -7,6 +7,7 @@
 mod described;
 mod entries;
 pub(crate) mod named;
+mod own_settings;
 mod read;
 mod reason;
 mod recover;
@@ -31,7 +32,7 @@ use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::kmp::reason::Own;
-use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
+use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
 use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopPoint, Stops, Values};
 use crate::version_text;
@@ -270,6 +271,10 @@ impl Runtime for Kmp {
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
         self.fits.load(Ordering::Relaxed).then(|| read::Context::setting(self, target, name))?
+    }
+
+    fn own_settings(&self, target: &dyn Target) -> Vec<(&'static str, IcvValue)> {
+        own_settings::read(target, self.info.base)
     }
 
     fn icvs_of_task(&self, target: &dyn Target, task: Addr) -> Icvs {

@@ -1,0 +1,178 @@
+//! Settings that only libomp and libiomp5 have, by the variables of the environment that set them (kmp_settings.cpp,
+//! `__kmp_stg_table`). They are read where the runtime's variables have names; a stripped build has none.
+
+use ompd_process::{Addr, Module, Symbol, Target, TargetExt};
+
+use crate::limits;
+use crate::model::IcvValue;
+
+/// How the runtime keeps a setting.
+#[derive(Clone, Copy)]
+enum Form {
+    /// An `int` or a `kmp_uint64`.
+    Number,
+    /// An `int` that is 0 or not.
+    Switch,
+    /// Bytes, a `size_t`.
+    Size,
+    /// The threads that help in the background; one more is their primary (`__kmp_hidden_helper_threads_num`).
+    Helpers,
+    /// How long a waiting thread looks before it sleeps.
+    Blocktime,
+    /// A text, or NULL.
+    Text,
+    /// Two members of a struct of so many bytes, by their offsets.
+    Pair { size: u64, at: [u64; 2] },
+    /// Two arrays with an element for each kind of barrier, this one and another; which kind.
+    OfBarrier { releases: &'static str, barrier: u64, patterns: bool },
+}
+
+/// One setting: the variable of the environment, and that of the runtime.
+struct Own {
+    name: &'static str,
+    symbol: &'static str,
+    form: Form,
+}
+
+const fn own(name: &'static str, symbol: &'static str, form: Form) -> Own {
+    Own { name, symbol, form }
+}
+
+const fn bits(name: &'static str, barrier: u64) -> Own {
+    let releases = "__kmp_barrier_release_branch_bits";
+    own(name, "__kmp_barrier_gather_branch_bits", Form::OfBarrier { releases, barrier, patterns: false })
+}
+
+const fn patterns(name: &'static str, barrier: u64) -> Own {
+    let releases = "__kmp_barrier_release_pattern";
+    own(name, "__kmp_barrier_gather_pattern", Form::OfBarrier { releases, barrier, patterns: true })
+}
+
+/// `enum kmp_bar_pat_e`.
+const PATTERNS: [&str; 5] = ["linear", "tree", "hyper", "hierarchical", "dist"];
+/// `KMP_MAX_BLOCKTIME`: threads never sleep.
+const NEVER: i64 = i32::MAX as i64;
+
+/// The settings of which the runtime keeps nothing else that counts.
+const ALL: &[Own] = &[
+    own("KMP_ABORT_DELAY", "__kmp_abort_delay", Form::Number),
+    own("KMP_ADAPTIVE_LOCK_PROPS", "__kmp_adaptive_backoff_params", Form::Pair { size: 8, at: [0, 4] }),
+    own("KMP_ALIGN_ALLOC", "__kmp_align_alloc", Form::Size),
+    own("KMP_ALL_THREADPRIVATE", "__kmp_tp_capacity", Form::Number),
+    own("KMP_ATOMIC_MODE", "__kmp_atomic_mode", Form::Number),
+    own("KMP_BLOCKTIME", "__kmp_dflt_blocktime", Form::Blocktime),
+    own("KMP_CPUINFO_FILE", "__kmp_cpuinfo_file", Form::Text),
+    own("KMP_DEVICE_THREAD_LIMIT", "__kmp_max_nth", Form::Number),
+    own("KMP_DISP_NUM_BUFFERS", "__kmp_dispatch_num_buffers", Form::Number),
+    own("KMP_DUPLICATE_LIB_OK", "__kmp_duplicate_library_ok", Form::Switch),
+    own("KMP_ENABLE_TASK_THROTTLING", "__kmp_enable_task_throttling", Form::Switch),
+    own("KMP_FORCE_MONOTONIC_DYNAMIC_SCHEDULE", "__kmp_force_monotonic", Form::Switch),
+    own("KMP_FOREIGN_THREADS_THREADPRIVATE", "__kmp_foreign_tp", Form::Switch),
+    own("KMP_FORKJOIN_FRAMES", "__kmp_forkjoin_frames", Form::Switch),
+    own("KMP_FORKJOIN_FRAMES_MODE", "__kmp_forkjoin_frames_mode", Form::Number),
+    bits("KMP_FORKJOIN_BARRIER", 1),
+    patterns("KMP_FORKJOIN_BARRIER_PATTERN", 1),
+    own("KMP_HANDLE_SIGNALS", "__kmp_handle_signals", Form::Switch),
+    own("KMP_HOT_TEAMS_MAX_LEVEL", "__kmp_hot_teams_max_level", Form::Number),
+    own("KMP_HOT_TEAMS_MODE", "__kmp_hot_teams_mode", Form::Number),
+    own("KMP_INIT_AT_FORK", "__kmp_need_register_atfork_specified", Form::Switch),
+    own("KMP_ITT_PREPARE_DELAY", "__kmp_itt_prepare_delay", Form::Number),
+    own("KMP_MALLOC_POOL_INCR", "__kmp_malloc_pool_incr", Form::Size),
+    own("KMP_MWAIT_HINTS", "__kmp_mwait_hints", Form::Number),
+    own("KMP_NESTING_MODE", "__kmp_nesting_mode", Form::Number),
+    own("KMP_NUM_LOCKS_IN_BLOCK", "__kmp_num_locks_in_block", Form::Number),
+    bits("KMP_PLAIN_BARRIER", 0),
+    patterns("KMP_PLAIN_BARRIER_PATTERN", 0),
+    bits("KMP_REDUCTION_BARRIER", 2),
+    patterns("KMP_REDUCTION_BARRIER_PATTERN", 2),
+    own("KMP_SETTINGS", "__kmp_settings", Form::Switch),
+    own("KMP_SPIN_BACKOFF_PARAMS", "__kmp_spin_backoff_params", Form::Pair { size: 12, at: [4, 8] }),
+    own("KMP_STACKOFFSET", "__kmp_stkoffset", Form::Size),
+    own("KMP_STACKPAD", "__kmp_stkpadding", Form::Number),
+    own("KMP_STACKSIZE", "__kmp_stksize", Form::Size),
+    own("KMP_TASKING", "__kmp_tasking_mode", Form::Number),
+    own("KMP_TASKLOOP_MIN_TASKS", "__kmp_taskloop_min_tasks", Form::Number),
+    own("KMP_TASK_STEALING_CONSTRAINT", "__kmp_task_stealing_constraint", Form::Number),
+    own("KMP_TEAMS_THREAD_LIMIT", "__kmp_teams_max_nth", Form::Number),
+    own("KMP_TPAUSE", "__kmp_tpause_state", Form::Number),
+    own("KMP_USER_LEVEL_MWAIT", "__kmp_user_level_mwait", Form::Switch),
+    own("KMP_USE_YIELD", "__kmp_use_yield", Form::Number),
+    own("KMP_VERSION", "__kmp_version", Form::Switch),
+    own("KMP_WARNINGS", "__kmp_generate_warnings", Form::Switch),
+    own("LIBOMP_NUM_HIDDEN_HELPER_THREADS", "__kmp_hidden_helper_threads_num", Form::Helpers),
+    own("LIBOMP_USE_HIDDEN_HELPER_TASK", "__kmp_enable_hidden_helper", Form::Switch),
+];
+
+/// The settings of the runtime whose module begins at `base`.
+pub(super) fn read(target: &dyn Target, base: Addr) -> Vec<(&'static str, IcvValue)> {
+    let Some(module) = target.modules().iter().find(|module| module.base() == base) else { return Vec::new() };
+    let reader = Reader { target, module };
+    ALL.iter().filter_map(|own| Some((own.name, reader.value(own)?))).collect()
+}
+
+struct Reader<'a> {
+    target: &'a dyn Target,
+    module: &'a Module,
+}
+
+impl Reader<'_> {
+    fn symbol(&self, name: &str) -> Option<Symbol> {
+        self.module.symbol(name).filter(|symbol| !symbol.tls)
+    }
+
+    fn value(&self, own: &Own) -> Option<IcvValue> {
+        let symbol = self.symbol(own.symbol)?;
+        let text = |text: String| Some(IcvValue::Text(text));
+        match own.form {
+            Form::Number => self.number(&symbol).map(IcvValue::Number),
+            Form::Switch => self.number(&symbol).map(|value| IcvValue::Flag(value != 0)),
+            Form::Size => text(format!("{}B", self.number(&symbol)?)),
+            Form::Helpers => self.number(&symbol).map(|threads| IcvValue::Number((threads - 1).max(0))),
+            Form::Blocktime => text(self.blocktime(&symbol)?),
+            Form::Text => {
+                let at = self.target.read_ptr(symbol.addr).ok().filter(|at| !at.is_null())?;
+                text(self.target.read_cstr(at, limits::STRING).ok()?)
+            }
+            Form::Pair { size, at: [first, second] } => {
+                let member = |at| self.target.read_u32(symbol.addr.offset(at)).ok();
+                text(format!("{},{}", member(first)?, member(second)?)).filter(|_| symbol.size == size)
+            }
+            Form::OfBarrier { releases, barrier, patterns } => {
+                let element = |of: &Symbol| match of.size > barrier * 4 {
+                    true => self.target.read_u32(of.addr.offset(barrier * 4)).ok(),
+                    false => None,
+                };
+                let (gather, release) = (element(&symbol)?, element(&self.symbol(releases)?)?);
+                let word = |pattern: u32| PATTERNS.get(pattern as usize);
+                text(match patterns {
+                    true => format!("{},{}", word(gather)?, word(release)?),
+                    false => format!("{gather},{release}"),
+                })
+            }
+        }
+    }
+
+    /// A variable of as many bytes as its symbol says: `int`s and words of 8 bytes, none of which is negative.
+    fn number(&self, symbol: &Symbol) -> Option<i64> {
+        match symbol.size {
+            4 => self.target.read_u32(symbol.addr).ok().map(|value| i64::from(value.cast_signed())),
+            8 => self.target.read_u64(symbol.addr).ok().and_then(|value| i64::try_from(value).ok()),
+            _ => None,
+        }
+    }
+
+    /// Microseconds with the unit it was given in since LLVM 18, milliseconds before.
+    fn blocktime(&self, symbol: &Symbol) -> Option<String> {
+        let value = self.number(symbol)?;
+        let unit = match self.symbol("__kmp_blocktime_units") {
+            Some(unit) => Some(self.target.read_uint(unit.addr, 1).ok()?),
+            None => None,
+        };
+        Some(match unit.map(|unit| unit == u64::from(b'm')) {
+            _ if value == NEVER => "infinite".to_owned(),
+            Some(true) => format!("{}ms", value / 1000),
+            Some(false) => format!("{value}us"),
+            None => format!("{value}ms"),
+        })
+    }
+}
