@@ -344,7 +344,7 @@ fn settings_are_those_that_the_runtime_prints() {
     }) {
         let least = match runtime {
             Runtime::Libiomp5 => 55,
-            Runtime::Libomp14 => 15,
+            Runtime::Libomp14 => 45,
             Runtime::Libgomp => 8,
         };
         let program = build("barrier_missing", toolchain, Opt::O0, &[]).expect("it builds");
@@ -358,6 +358,25 @@ fn settings_are_those_that_the_runtime_prints() {
             ("KMP_DISP_NUM_BUFFERS", "9"),
             ("KMP_USE_YIELD", "2"),
             ("KMP_STACKPAD", "70"),
+            ("KMP_ABORT_DELAY", "3"),
+            ("KMP_HOT_TEAMS_MODE", "1"),
+            ("KMP_HOT_TEAMS_MAX_LEVEL", "4"),
+            ("KMP_TASKLOOP_MIN_TASKS", "11"),
+            ("KMP_NUM_LOCKS_IN_BLOCK", "5"),
+            ("KMP_MALLOC_POOL_INCR", "2M"),
+            ("KMP_STACKOFFSET", "128"),
+            ("KMP_TASK_STEALING_CONSTRAINT", "0"),
+            ("KMP_ENABLE_TASK_THROTTLING", "false"),
+            ("KMP_FOREIGN_THREADS_THREADPRIVATE", "false"),
+            ("KMP_DUPLICATE_LIB_OK", "true"),
+            ("KMP_FORKJOIN_FRAMES", "false"),
+            ("KMP_ATOMIC_MODE", "1"),
+            ("KMP_ALL_THREADPRIVATE", "200"),
+            ("KMP_ITT_PREPARE_DELAY", "13"),
+            ("KMP_ALIGN_ALLOC", "256"),
+            ("KMP_TEAMS_THREAD_LIMIT", "1"),
+            ("KMP_DEVICE_THREAD_LIMIT", "50"),
+            ("KMP_WARNINGS", "false"),
         ];
         let plain_launch = Launch::new(&program, runtime, Env::Settled);
         let launch = set.iter().fold(plain_launch, |launch, (name, value)| launch.variable(name, value));

@@ -12,6 +12,7 @@ mod read;
 mod reason;
 mod recover;
 mod schema;
+mod settings_table;
 pub(crate) mod stops;
 
 use std::cell::OnceCell;

@@ -1,8 +1,11 @@
 //! Settings that only libomp and libiomp5 have, by the variables of the environment that set them (kmp_settings.cpp,
-//! `__kmp_stg_table`). They are read where the runtime's variables have names; a stripped build has none.
+//! `__kmp_stg_table`). They are read where the runtime's variables have names, and in a stripped build where its code shows them.
 
-use ompd_process::{Addr, Module, Symbol, Target, TargetExt};
+use std::collections::BTreeMap;
 
+use ompd_process::{Addr, Module, Target, TargetExt};
+
+use super::settings_table::{self, Variable};
 use crate::limits;
 use crate::model::IcvValue;
 
@@ -106,43 +109,68 @@ const ALL: &[Own] = &[
 /// The settings of the runtime whose module begins at `base`.
 pub(super) fn read(target: &dyn Target, base: Addr) -> Vec<(&'static str, IcvValue)> {
     let Some(module) = target.modules().iter().find(|module| module.base() == base) else { return Vec::new() };
-    let reader = Reader { target, module };
+    let reader = Reader { target, module, by_code: by_code(module) };
     ALL.iter().filter_map(|own| Some((own.name, reader.value(own)?))).collect()
+}
+
+/// What the code of a build without names shows: of settings that are one number, whose functions do nothing but print it.
+fn by_code(module: &Module) -> BTreeMap<&'static str, Variable> {
+    let is_number = |own: &&Own| matches!(own.form, Form::Number | Form::Switch | Form::Size);
+    let names: Vec<&'static str> = ALL.iter().filter(is_number).map(|own| own.name).collect();
+    match &module.file {
+        Ok(file) if ALL.iter().all(|own| file.symbol(own.symbol).is_none()) => settings_table::variables(file, &names),
+        _ => BTreeMap::new(),
+    }
 }
 
 struct Reader<'a> {
     target: &'a dyn Target,
     module: &'a Module,
+    by_code: BTreeMap<&'static str, Variable>,
+}
+
+/// A variable of the runtime: where it is in the process, and its size in bytes.
+struct Place {
+    addr: Addr,
+    size: u64,
 }
 
 impl Reader<'_> {
-    fn symbol(&self, name: &str) -> Option<Symbol> {
-        self.module.symbol(name).filter(|symbol| !symbol.tls)
+    fn symbol(&self, name: &str) -> Option<Place> {
+        let symbol = self.module.symbol(name).filter(|symbol| !symbol.tls)?;
+        Some(Place { addr: symbol.addr, size: symbol.size })
+    }
+
+    fn place(&self, own: &Own) -> Option<Place> {
+        self.symbol(own.symbol).or_else(|| {
+            let found = self.by_code.get(own.name)?;
+            Some(Place { addr: Addr(found.svma).offset(self.module.bias), size: found.size })
+        })
     }
 
     fn value(&self, own: &Own) -> Option<IcvValue> {
-        let symbol = self.symbol(own.symbol)?;
+        let place = self.place(own)?;
         let text = |text: String| Some(IcvValue::Text(text));
         match own.form {
-            Form::Number => self.number(&symbol).map(IcvValue::Number),
-            Form::Switch => self.number(&symbol).map(|value| IcvValue::Flag(value != 0)),
-            Form::Size => text(format!("{}B", self.number(&symbol)?)),
-            Form::Helpers => self.number(&symbol).map(|threads| IcvValue::Number((threads - 1).max(0))),
-            Form::Blocktime => text(self.blocktime(&symbol)?),
+            Form::Number => self.number(&place).map(IcvValue::Number),
+            Form::Switch => self.number(&place).map(|value| IcvValue::Flag(value != 0)),
+            Form::Size => text(format!("{}B", self.number(&place)?)),
+            Form::Helpers => self.number(&place).map(|threads| IcvValue::Number((threads - 1).max(0))),
+            Form::Blocktime => text(self.blocktime(&place)?),
             Form::Text => {
-                let at = self.target.read_ptr(symbol.addr).ok().filter(|at| !at.is_null())?;
+                let at = self.target.read_ptr(place.addr).ok().filter(|at| !at.is_null())?;
                 text(self.target.read_cstr(at, limits::STRING).ok()?)
             }
             Form::Pair { size, at: [first, second] } => {
-                let member = |at| self.target.read_u32(symbol.addr.offset(at)).ok();
-                text(format!("{},{}", member(first)?, member(second)?)).filter(|_| symbol.size == size)
+                let member = |at| self.target.read_u32(place.addr.offset(at)).ok();
+                text(format!("{},{}", member(first)?, member(second)?)).filter(|_| place.size == size)
             }
             Form::OfBarrier { releases, barrier, patterns } => {
-                let element = |of: &Symbol| match of.size > barrier * 4 {
+                let element = |of: &Place| match of.size > barrier * 4 {
                     true => self.target.read_u32(of.addr.offset(barrier * 4)).ok(),
                     false => None,
                 };
-                let (gather, release) = (element(&symbol)?, element(&self.symbol(releases)?)?);
+                let (gather, release) = (element(&place)?, element(&self.symbol(releases)?)?);
                 let word = |pattern: u32| PATTERNS.get(pattern as usize);
                 text(match patterns {
                     true => format!("{},{}", word(gather)?, word(release)?),
@@ -152,18 +180,18 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable of as many bytes as its symbol says: `int`s and words of 8 bytes, none of which is negative.
-    fn number(&self, symbol: &Symbol) -> Option<i64> {
-        match symbol.size {
-            4 => self.target.read_u32(symbol.addr).ok().map(|value| i64::from(value.cast_signed())),
-            8 => self.target.read_u64(symbol.addr).ok().and_then(|value| i64::try_from(value).ok()),
+    /// A variable of as many bytes as its symbol or the code says: `int`s, and words of 8 bytes, none of which is negative.
+    fn number(&self, place: &Place) -> Option<i64> {
+        match place.size {
+            4 => self.target.read_u32(place.addr).ok().map(|value| i64::from(value.cast_signed())),
+            8 => self.target.read_u64(place.addr).ok().and_then(|value| i64::try_from(value).ok()),
             _ => None,
         }
     }
 
     /// Microseconds with the unit it was given in since LLVM 18, milliseconds before.
-    fn blocktime(&self, symbol: &Symbol) -> Option<String> {
-        let value = self.number(symbol)?;
+    fn blocktime(&self, place: &Place) -> Option<String> {
+        let value = self.number(place)?;
         let unit = match self.symbol("__kmp_blocktime_units") {
             Some(unit) => Some(self.target.read_uint(unit.addr, 1).ok()?),
             None => None,
