@@ -92,7 +92,8 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     }
     let lwp = focus.lwp.then_some(wanted.lwp);
     let os = target.threads().iter().find(|thread| thread.lwp == wanted.lwp)?;
-    let current = if focus.team { view.ptr(&s.info.current_task).ok()? } else { Addr::NULL };
+    let current =
+        if focus.team && focus.tasks != Tasks::None { view.ptr(&s.info.current_task).ok()? } else { Addr::NULL };
     // The task may belong to a team further out.
     let beyond = focus.tasks.last().is_some_and(|task| task != current);
     context.reach = Reach::Thread {
@@ -122,7 +123,11 @@ fn enter(
     focus: &Focus<'_>,
 ) -> Result<Threads, Reason> {
     let s = &context.kmp.structs;
-    let (own, team, root) = (view.addr(), view.ptr(&s.info.team)?, view.ptr(&s.info.root)?);
+    let own = view.addr();
+    let (team, root) = match focus.team {
+        true => (view.ptr(&s.info.team)?, view.ptr(&s.info.root)?),
+        false => (Addr::NULL, Addr::NULL),
+    };
     let is_uber = || uber_of(context, root).map(|uber| uber == own);
     let mut threads = Threads::default();
     let (is_idle, uber) = if !focus.team {
@@ -160,8 +165,11 @@ fn enter(
 /// A thread's descriptor, as far as it is needed.
 fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<StructData, Reason> {
     let s = &context.kmp.structs.info;
-    let mut fields: Vec<&Slot> = vec![&s.ds_gtid, &s.ds_thread, &s.ds_tid, &s.root, &s.team, &s.in_pool];
+    let mut fields: Vec<&Slot> = vec![&s.ds_gtid, &s.ds_thread];
     if focus.team {
+        fields.extend([&s.ds_tid, &s.root, &s.team, &s.in_pool]);
+    }
+    if focus.team && focus.tasks != Tasks::None {
         fields.push(&s.current_task);
     }
     // Of a thread some are kept here, whoever they belong to by the specification.

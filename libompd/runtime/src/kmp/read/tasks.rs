@@ -104,8 +104,7 @@ impl TaskReader<'_> {
         }
         // Entering and leaving a region, a thread changes its team and its task one after the other.
         if let Ok(own) = self.found.views[id.0].ptr(&self.context.kmp.structs.taskdata.team)
-            && !self.encloses(own, team)
-            && !self.encloses(team, own)
+            && (own == team || !self.encloses(own, team) && !self.encloses(team, own))
         {
             self.notes.check.note("a thread executes a task of a team it is not in", own == team);
         }

@@ -173,7 +173,9 @@ impl WaitReader<'_> {
             if team.is_null() {
                 return Ok(Addr::NULL);
             }
-            StructData::read(self.context.target, team, s.task_team.size)?.ptr(&s.task_team.threads_data)
+            let fields = [&s.task_team.threads_data];
+            let read = StructData::read_fields(self.context.target, team, s.task_team.size, &fields, &[])?;
+            read.ptr(&s.task_team.threads_data)
         };
         queues().is_ok_and(Addr::is_null)
     }
