@@ -27,10 +27,11 @@ const TOTAL: [&str; 3] = ["threads", "parallel", "tasks"];
 /// By a debugger that says when the process has run, the callbacks may be this part of the other library's.
 const MOST_PART: f64 = 0.2;
 
-/// Callbacks and processor time, in microseconds.
+/// Callbacks, bytes of memory that they read, and processor time, in microseconds.
 #[derive(Clone, Copy)]
 struct Cost {
     callbacks: u64,
+    bytes: u64,
     microseconds: f64,
 }
 
@@ -150,7 +151,10 @@ fn ask(client: &Path, mode: &str, library: &Path, team: &Running, list: &Path) -
         let numbers = numbers.split(' ').map(str::parse).collect::<Result<Vec<u64>, _>>()?;
         // Reading, symbols, thread contexts, conversions, memory; then bytes, calls and time.
         ensure!(numbers.len() == 8, "{line}");
-        rows.push((name.to_owned(), Cost { callbacks: numbers[..5].iter().sum(), microseconds: numbers[7] as f64 }));
+        rows.push((
+            name.to_owned(),
+            Cost { callbacks: numbers[..5].iter().sum(), bytes: numbers[5], microseconds: numbers[7] as f64 },
+        ));
     }
     Ok(rows)
 }
@@ -163,6 +167,9 @@ impl Asked {
 
 /// At most so many callbacks for one of Intel's library: fields are read one by one, as there, and then confirmed.
 const FOR_ONE: f64 = 1.4;
+
+/// The same for all questions together, after the process was opened.
+const WHOLE_WALK: f64 = 1.2;
 
 /// The callbacks for every question but the first, and the total.
 pub fn limits(all: &[Asked]) -> Vec<Limit> {
@@ -177,6 +184,16 @@ pub fn limits(all: &[Asked]) -> Vec<Limit> {
         limits.push(Limit { what, measured: most, unit: "×", kept: most <= FOR_ONE });
     }
     if let Some(last) = all.last() {
+        let [theirs, ours] = [0, 1].map(|contestant| {
+            let costs = &last.costs[contestant];
+            ROWS[1..].iter().filter_map(|(name, _)| costs.get(*name)).map(|cost| cost.callbacks as f64).sum::<f64>()
+        });
+        let part = ours / theirs;
+        let what = format!(
+            "callbacks of a debugger at {} threads for all questions, at most {WHOLE_WALK} × those for Intel's library",
+            last.threads
+        );
+        limits.push(Limit { what, measured: part, unit: "×", kept: part <= WHOLE_WALK });
         let total = |contestant| TOTAL.iter().map(|name| last.callbacks(contestant, name)).sum::<f64>();
         let part = total(2) / total(0);
         let what = format!(
@@ -187,6 +204,10 @@ pub fn limits(all: &[Asked]) -> Vec<Limit> {
         limits.push(Limit { what, measured: part, unit: "×", kept: part <= MOST_PART });
     }
     limits
+}
+
+fn size(bytes: u64) -> String {
+    format!("{:.1} kB", bytes as f64 / 1e3)
 }
 
 /// The rows of the document.
@@ -202,12 +223,13 @@ pub fn table(all: &[Asked]) -> String {
             };
             let cell = |cost: &Cost| {
                 let part = cost.callbacks as f64 / theirs.callbacks as f64;
-                format!("{} ({part:.2} ×), {:.2} ms", cost.callbacks, cost.microseconds / 1e3)
+                format!("{} ({part:.2} ×), {}, {:.2} ms", cost.callbacks, size(cost.bytes), cost.microseconds / 1e3)
             };
             text += &format!(
-                "| {} | {shown} | {}, {:.2} ms | {} | {} |\n",
+                "| {} | {shown} | {}, {}, {:.2} ms | {} | {} |\n",
                 asked.threads,
                 theirs.callbacks,
+                size(theirs.bytes),
                 theirs.microseconds / 1e3,
                 cell(ours),
                 cell(told)
@@ -223,7 +245,9 @@ mod tests {
 
     fn asked(callbacks: [u64; 3]) -> Asked {
         let rows = |callbacks| {
-            ROWS.iter().map(|(name, _)| ((*name).to_owned(), Cost { callbacks, microseconds: 1500.0 })).collect()
+            ROWS.iter()
+                .map(|(name, _)| ((*name).to_owned(), Cost { callbacks, bytes: 2500, microseconds: 1500.0 }))
+                .collect()
         };
         Asked { threads: 64, costs: callbacks.map(rows) }
     }
@@ -231,8 +255,9 @@ mod tests {
     #[test]
     fn limits_hold_by_row_and_in_total() {
         let kept = |callbacks| limits(&[asked(callbacks)]).iter().map(|limit| limit.kept).collect::<Vec<_>>();
-        assert_eq!(kept([100, 140, 20]), [true, true]);
-        assert_eq!(kept([100, 141, 21]), [false, false]);
+        assert_eq!(kept([100, 120, 20]), [true, true, true]);
+        assert_eq!(kept([100, 121, 20]), [true, false, true]);
+        assert_eq!(kept([100, 141, 21]), [false, false, false]);
         assert!(limits(&[]).is_empty());
     }
 
@@ -240,7 +265,7 @@ mod tests {
     fn the_table_has_a_row_for_each_question() {
         let text = table(&[asked([100, 50, 10])]);
         assert!(
-            text.contains("| 64 | control variables | 100, 1.50 ms | 50 (0.50 ×), 1.50 ms | 10 (0.10 ×), 1.50 ms |"),
+            text.contains("| 64 | control variables | 100, 2.5 kB, 1.50 ms | 50 (0.50 ×), 2.5 kB, 1.50 ms | 10 (0.10 ×), 2.5 kB, 1.50 ms |"),
             "{text}"
         );
         assert_eq!(text.lines().filter(|line| line.starts_with("| 64")).count(), ROWS.len());
