@@ -22,6 +22,8 @@ pub(crate) struct AtStops {
     pub(crate) at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
     /// Threads at OMPD's own symbols of which nobody has said so, or that may be there, with what differs from memory.
     pub(crate) own: BTreeMap<ThreadKey, Differs>,
+    /// Where a companion that calls stop points says where its block is; none without one.
+    pub(crate) companion: Vec<Addr>,
     /// Threads whose program counters, asked for as expressions, were at such a symbol.
     pub(crate) asked: BTreeSet<i32>,
     /// Threads without registers whose stacks were searched in this moment: the calls that may have led them to such a symbol, by

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, inspect_held, is_in_program, is_outside};
 use ompd_process::{Addr, Debugged, Debugger, NativeThread, OpenOptions, Target, TargetExt};
+use ompd_runtime::companion::AtStopPoint;
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::icvs::of_tasks;
 use ompd_runtime::merge::merge;
 use ompd_runtime::model::{Fact, Icv, IcvValue, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind};
+use ompd_runtime::stops::StopEvent;
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, LogicalStack, Report, Stacks, TaskFrames};
 
@@ -140,6 +142,7 @@ impl Space {
             cache: Cache::default(),
             stops: AtStops::default(),
         };
+        space.know_companion();
         // It shows whether layouts fit, and where things are.
         space.read();
         Ok(space)
@@ -219,6 +222,7 @@ impl Space {
         if self.target.look() {
             self.target.debugger().forget_symbols();
             self.runtimes = discover(&self.target, &[]);
+            self.know_companion();
         }
         self.ask_at_own();
         self.read();
@@ -240,6 +244,9 @@ impl Space {
     /// is known has to be of now.
     pub(crate) fn beginning_thread(&self, native: NativeThread) -> Option<ThreadKey> {
         let Seen::Whole(snapshots) = &self.now.seen else { return None };
+        if let Some(thread) = self.begins_at_companions(native, snapshots) {
+            return Some(thread);
+        }
         self.runtimes.iter().zip(snapshots).find_map(|(runtime, snapshot)| {
             let mut unfiled = snapshot.threads.iter().filter(|thread| thread.lwp.is_none()).peekable();
             // No debugger is asked without need: to look into a thread, LLVM's plugin for gdb selects it.
@@ -249,6 +256,16 @@ impl Space {
             let thread = unfiled.find(|thread| thread.gtid == Some(number))?;
             Some(ThreadKey { runtime: runtime.info().base, descriptor: thread.descriptor, lwp: Some(native.lwp) })
         })
+    }
+
+    /// The same of a thread that the companion has led to the stop point of its begin.
+    fn begins_at_companions(&self, native: NativeThread, snapshots: &[RuntimeSnapshot]) -> Option<ThreadKey> {
+        let at = self.companions_stops()?.ok()?;
+        let snapshot = snapshots.iter().find(|snapshot| Some(snapshot.instance.base) == at.runtime)?;
+        let begins = |stop: &&AtStopPoint| stop.event == StopEvent::ThreadBegin && stop.lwp == Some(native.lwp);
+        let id = at.threads.iter().find(begins)?.id;
+        let thread = snapshot.threads.iter().find(|t| t.lwp.is_none() && t.tool_data.get() == Some(id))?;
+        Some(ThreadKey { runtime: at.runtime?, descriptor: thread.descriptor, lwp: Some(native.lwp) })
     }
 
     /// True for an instruction of OMPD's own symbols, through which a runtime passes.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use ompd_process::{Debugger as _, Target};
 use ompd_runtime::Runtime;
+use ompd_runtime::companion::{self, AtStopPoints};
 use ompd_runtime::merge::with_stop;
-use ompd_runtime::model::{Fact, RawSnapshot};
-use ompd_runtime::stops::{self, AtStop, StopPoint};
+use ompd_runtime::model::{Fact, RawSnapshot, RawThread};
+use ompd_runtime::stops::{self, AtStop, StopEvent, StopPoint};
 
 use crate::at_stops::{Differs, PointId};
 use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
@@ -97,6 +98,7 @@ impl Space {
     pub(crate) fn find_stops(&mut self, snapshots: Vec<RawSnapshot>) -> Vec<RawSnapshot> {
         self.stops.at.clear();
         self.stops.own.clear();
+        let companions = self.companions_stops();
         let mut found = Vec::with_capacity(snapshots.len());
         for (runtime, mut snapshot) in self.runtimes.iter().zip(snapshots) {
             let base = runtime.info().base;
@@ -148,14 +150,36 @@ impl Space {
                     self.stops.own.insert(known, differs);
                 }
             }
+            if let Some(companions) = &companions {
+                let differ = at_companions(&self.target, &**runtime, &snapshot, companions);
+                self.stops.own.extend(differ.into_iter().filter(|(key, _)| !self.stops.at.contains_key(key)));
+            }
             found.push(snapshot);
         }
         found
     }
 
+    /// Looks for a companion that calls stop points.
+    pub(crate) fn know_companion(&mut self) {
+        let there = companion::has_stop_points(&self.target);
+        self.stops.companion = if there { companion::words(&self.target) } else { Vec::new() };
+    }
+
+    /// Which threads a companion has led to stop points, if one calls them; or why that cannot be read.
+    pub(crate) fn companions_stops(&self) -> Option<Result<AtStopPoints, String>> {
+        let read = companion::at_stop_points(&self.target, &self.stops.companion)?;
+        Some(read.map_err(|why| why.to_string()))
+    }
+
     /// True if a thread may be at one of OMPD's own symbols, of which nobody has said so: where the debugger tells its program counter,
     /// it is; else a call that leads there has left its return address on the thread's stack. `up_to_date`: the process was read in this moment.
     pub(crate) fn may_be_at_own(&mut self, thread: ThreadKey, up_to_date: bool) -> bool {
+        // Where the process was read in this moment, who is there was found.
+        if !up_to_date
+            && self.companions_stops().is_some_and(|found| found.is_err() || found.is_ok_and(|at| differs(&at)))
+        {
+            return true;
+        }
         let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == thread.runtime);
         let Some((runtime, lwp)) = runtime.zip(thread.lwp) else { return false };
         let Some(own) = runtime.own_symbols(&self.target) else { return false };
@@ -251,6 +275,40 @@ fn perhaps_at_own(
         }
     }
     differs
+}
+
+/// True if more holds than memory shows where one of these threads is.
+fn differs(at: &AtStopPoints) -> bool {
+    at.threads.iter().any(|thread| matches!(thread.event, StopEvent::ParallelBegin | StopEvent::ParallelEnd))
+}
+
+/// What is not as memory shows it at the stop points that the companion has led threads of a runtime to. If it cannot be said which
+/// thread is at one, it may be any.
+fn at_companions(
+    target: &dyn Target,
+    runtime: &dyn Runtime,
+    snapshot: &RawSnapshot,
+    found: &Result<AtStopPoints, String>,
+) -> Vec<(ThreadKey, Differs)> {
+    let base = runtime.info().base;
+    let key = |thread: &RawThread| ThreadKey { runtime: base, descriptor: thread.descriptor, lwp: thread.lwp };
+    let any = |why: &str| snapshot.threads.iter().map(|thread| (key(thread), Differs::unknown(why))).collect();
+    let at = match found {
+        Ok(at) if at.runtime == Some(base) => at,
+        Ok(_) => return Vec::new(),
+        Err(why) => return any(why),
+    };
+    let mut all = Vec::new();
+    for stop in at.threads.iter().filter(|stop| matches!(stop.event, StopEvent::ParallelBegin | StopEvent::ParallelEnd))
+    {
+        let thread = snapshot.threads.iter().find(|thread| thread.tool_data.get() == Some(stop.id));
+        let Some((thread, lwp)) = thread.and_then(|thread| Some((thread, thread.lwp?))) else {
+            return any("a thread is at one of OMPD's symbols, and which one is not known");
+        };
+        let holds = runtime.at_companions_stop(target, snapshot, lwp, stop.event);
+        all.push((key(thread), Differs::of(holds)));
+    }
+    all
 }
 
 /// The snapshot with what it lacks of a stop.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, fence};
 
 use ompt_record::block::{
     Creation, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, Held, MAGIC, PAGE, RUNTIME_NAME, Ring, RingState,
-    Shape, State, TASK_NUMBERS, VERSION, in_ring,
+    Shape, State, TASK_BEGUN, TASK_NUMBERS, VERSION, in_ring,
 };
 use ompt_record::event::Event;
 
@@ -244,6 +244,7 @@ impl Recorder {
             word.store(value, Relaxed);
         }
         let place = Recorder { ring };
+        place.stop().store(0, Relaxed);
         for held in place.held() {
             held.wait_id.store(0, Relaxed);
         }
@@ -271,6 +272,12 @@ impl Recorder {
     /// Where the ring is.
     pub fn ring(self) -> &'static Ring {
         self.ring
+    }
+
+    /// The word that says at which stop point the thread is.
+    pub fn stop(self) -> &'static AtomicU64 {
+        // SAFETY: within the first page of the ring, aligned, and mapped as long as the process is there.
+        unsafe { &*(&raw const *self.ring).cast::<u8>().add(in_ring::STOP_AT as usize).cast::<AtomicU64>() }
     }
 
     /// The thread's number.
@@ -578,6 +585,14 @@ pub fn region_ends(id: u64) {
     if let Some(shape) = shape() {
         forget(shape.regions_at(), shape.regions, id);
     }
+}
+
+/// True when an explicit task is executed for the first time. A runtime tells as well of a thread that comes back to a task, and of
+/// each part of an untied one.
+pub fn task_begins_first(id: u64) -> bool {
+    let table = shape().filter(|_| id != 0).and_then(|shape| entry(shape.tasks_at(), shape.tasks, id));
+    let own = table.filter(|entry| entry.id.load(Relaxed) == id);
+    own.is_some_and(|entry| entry.flags.fetch_or(TASK_BEGUN, Relaxed) & TASK_BEGUN == 0)
 }
 
 /// The task with this number is over.

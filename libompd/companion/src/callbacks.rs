@@ -4,6 +4,7 @@
 
 mod draft;
 mod list;
+mod stopping;
 mod target;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};

@@ -23,6 +23,7 @@ mod part;
 mod parts;
 mod settings;
 mod start;
+mod stop_points;
 mod tr2;
 
 pub use advertise::{ompd_dll_locations, ompd_dll_locations_valid};

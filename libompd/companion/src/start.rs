@@ -19,7 +19,7 @@ use crate::control;
 use crate::entries::Entries;
 use crate::ompt::{Data, Lookup, StartToolResult};
 use crate::settings::{Settings, say};
-use crate::{advertise, callbacks, exports, output, parts};
+use crate::{advertise, callbacks, exports, output, parts, stop_points};
 
 /// What the runtime said when it looked for tools.
 static OMP_VERSION: AtomicU32 = AtomicU32::new(0);
@@ -68,7 +68,10 @@ extern "C" fn initialize(lookup: Option<Lookup>, _initial_device: c_int, _tool: 
     }
     stay();
     advertise::library();
-    let answers = register(&entries, &callbacks::wanted(generation, exports::makes_older_target_callbacks(lookup)));
+    // The draft's runtimes are Intel's of 2018 and 2019: callbacks for it call no stop points.
+    let stops = generation != Generation::Draft2018 && stop_points::prepare(lookup);
+    let older = exports::makes_older_target_callbacks(lookup);
+    let answers = register(&entries, &callbacks::wanted(generation, older, stops));
     if let Some(header) = header() {
         header.entry_points.store(entries.found, Relaxed);
         for (n, word) in [&header.results_first, &header.results_second, &header.results_third].into_iter().enumerate()

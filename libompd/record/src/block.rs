@@ -1,5 +1,6 @@
 //! The block: what lies where.
 
+use std::ffi::CStr;
 use std::sync::atomic::AtomicU64;
 
 /// The data symbol that companions export: a word with the address of the block, zero as long as there is none.
@@ -146,6 +147,9 @@ impl State {
     }
 }
 
+/// In [`Creation::flags`]: a thread has begun to execute the task.
+pub const TASK_BEGUN: u64 = 1 << 63;
+
 words! {
     /// Where a region or a task that is not over comes from. It lies at the entry of its table that its number has, modulo the
     /// size of the table.
@@ -160,7 +164,7 @@ words! {
         time,
         /// For a region what was requested as its size; for a task 1 if it has dependences.
         detail,
-        /// `flags` of the callback.
+        /// `flags` of the callback; for a task [`TASK_BEGUN`] as well, where the companion calls stop points.
         flags,
         /// The thread that created it: its number in the block.
         thread,
@@ -234,6 +238,50 @@ pub enum RingState {
 /// Words of an event.
 pub const EVENT_WORDS: usize = 8;
 
+/// A stop point of OMPD (OpenMP 5.2, 20.6) that the companion calls. The numbers are those at [`in_ring::STOP_AT`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Stop {
+    /// `ompd_bp_parallel_begin`
+    ParallelBegin = 1,
+    /// `ompd_bp_parallel_end`
+    ParallelEnd = 2,
+    /// `ompd_bp_task_begin`
+    TaskBegin = 3,
+    /// `ompd_bp_task_end`
+    TaskEnd = 4,
+    /// `ompd_bp_thread_begin`
+    ThreadBegin = 5,
+    /// `ompd_bp_thread_end`
+    ThreadEnd = 6,
+}
+
+impl Stop {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Stop; 6] =
+        [Stop::ParallelBegin, Stop::ParallelEnd, Stop::TaskBegin, Stop::TaskEnd, Stop::ThreadBegin, Stop::ThreadEnd];
+
+    /// The stop point with this number.
+    pub fn from_number(number: u64) -> Option<Stop> {
+        Stop::ALL.into_iter().find(|stop| *stop as u64 == number)
+    }
+
+    /// Its symbol.
+    pub fn symbol(self) -> &'static CStr {
+        match self {
+            Stop::ParallelBegin => c"ompd_bp_parallel_begin",
+            Stop::ParallelEnd => c"ompd_bp_parallel_end",
+            Stop::TaskBegin => c"ompd_bp_task_begin",
+            Stop::TaskEnd => c"ompd_bp_task_end",
+            Stop::ThreadBegin => c"ompd_bp_thread_begin",
+            Stop::ThreadEnd => c"ompd_bp_thread_end",
+        }
+    }
+}
+
+/// The library that has these symbols, and that the companion loads where the runtime has none.
+pub const STOPS_LIBRARY: &str = "libompt_companion_stops.so";
+
 /// What lies where in a ring, in bytes from its beginning.
 pub mod in_ring {
     use super::{HELD, Held, PAGE, Ring};
@@ -242,10 +290,12 @@ pub mod in_ring {
     pub const HELD_AT: u64 = size_of::<Ring>() as u64;
     /// Free, up to the events. A library for tests writes a [`snapshot`](crate::snapshot) here.
     pub const SNAPSHOT_AT: u64 = HELD_AT + (HELD * size_of::<Held>()) as u64;
+    /// A word: the stop point ([`Stop`](super::Stop)) that the thread is at, or 0. Companions without stop points leave 0 there.
+    pub const STOP_AT: u64 = EVENTS_AT - size_of::<u64>() as u64;
     /// The events.
     pub const EVENTS_AT: u64 = PAGE;
 
-    const _: () = assert!(SNAPSHOT_AT <= EVENTS_AT);
+    const _: () = assert!(SNAPSHOT_AT <= STOP_AT);
 }
 
 const _: () = assert!(size_of::<Header>() + RUNTIME_NAME <= PAGE as usize);

@@ -5,7 +5,7 @@
 
 use crate::block::{
     Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,
-    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, VERSION, in_ring,
+    MAGIC, RUNTIME_NAME, Ring, RingState, RingValues, Shape, State, Stop, VERSION, in_ring,
 };
 use crate::event::{Event, Missing};
 
@@ -166,6 +166,15 @@ impl Block {
         }
         // It goes from hand to hand: whose it is cannot be said.
         Some(RingValues { state: RingState::Changing as u64, ..before })
+    }
+
+    /// The stop point that a ring's thread is at, if the companion has called one.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn stop<M: Memory>(&self, memory: &M, ring: RingAt) -> Result<Option<Stop>, M::Error> {
+        let words = memory.words(self.at + self.shape.ring_at(ring.index) + in_ring::STOP_AT, 1)?;
+        Ok(words.first().copied().and_then(Stop::from_number))
     }
 
     /// The last events of a ring's thread, at most `most` of them.

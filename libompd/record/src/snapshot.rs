@@ -11,7 +11,7 @@ pub const LEVELS: usize = 8;
 /// Where the levels begin, in bytes from the beginning of the ring. The [`Snapshot`] lies before them.
 pub const LEVELS_AT: u64 = in_ring::SNAPSHOT_AT + size_of::<Snapshot>() as u64;
 
-const _: () = assert!(LEVELS_AT + (LEVELS * size_of::<Level>()) as u64 <= in_ring::EVENTS_AT);
+const _: () = assert!(LEVELS_AT + (LEVELS * size_of::<Level>()) as u64 <= in_ring::STOP_AT);
 
 words! {
     /// One level of a [`Snapshot`]: what `ompt_get_task_info` and `ompt_get_parallel_info` answered.

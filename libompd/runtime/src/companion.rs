@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use ompd_process::{Addr, ByteOrder, Module, ReadError, Target, TargetExt, Thread, memory};
-use ompt_record::block::{CreationValues, RingState, RingValues, SYMBOL, in_ring};
+use ompt_record::block::{CreationValues, RingState, RingValues, SYMBOL, Stop, in_ring};
 use ompt_record::offload::{self, Unfinished};
 use ompt_record::read::{Block, Memory, NoBlock, RingAt};
 
 use crate::model::{RawSnapshot, Trouble};
+use crate::stops::StopEvent;
 
 /// The memory of a target as a companion's words.
 #[derive(Clone, Copy)]
@@ -101,6 +102,69 @@ pub fn find(target: &dyn Target, words: &[Addr]) -> Option<Result<Block, NoBlock
         Ok(at) => Some(Block::open(&Words::of(target), at)),
         Err(why) => Some(Err(NoBlock::Unreadable { at: word.0, why })),
     })
+}
+
+/// A thread that the companion has led to a stop point of OMPD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtStopPoint {
+    /// What begins or ends.
+    pub event: StopEvent,
+    /// The thread's number in the block, which it has as tool data.
+    pub id: u64,
+    /// What the companion takes for the kernel's id of it: in a PID namespace it is another one.
+    pub lwp: Option<i32>,
+}
+
+/// The threads of one runtime that the companion has led to stop points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AtStopPoints {
+    /// Where the runtime begins.
+    pub runtime: Option<Addr>,
+    /// The threads.
+    pub threads: Vec<AtStopPoint>,
+}
+
+/// Whether a library of the process has stop points for the companion to call.
+pub fn has_stop_points(target: &dyn Target) -> bool {
+    let name = Stop::ParallelBegin.symbol().to_string_lossy();
+    target.modules().iter().any(|module| module.exports(&name))
+}
+
+/// Which threads are at stop points that the companion calls: `None` if it has not begun. `words` is what [`words`] gave.
+///
+/// # Errors
+/// If what the companion says cannot be read.
+pub fn at_stop_points(target: &dyn Target, words: &[Addr]) -> Option<Result<AtStopPoints, NoBlock<ReadError>>> {
+    let block = match find(target, words)? {
+        Ok(block) => block,
+        Err(why) => return Some(Err(why)),
+    };
+    let words = Words::of(target);
+    let runtime = target.module_at(Addr(block.header.lookup)).map(Module::base);
+    let mut threads = Vec::new();
+    for ring in block.rings(&words).0.into_iter().filter(|ring| ring.values.state == RingState::Used as u64) {
+        match block.stop(&words, ring) {
+            Ok(None) => {}
+            Ok(Some(stop)) => threads.push(AtStopPoint {
+                event: event(stop),
+                id: ring.values.id,
+                lwp: i32::try_from(ring.values.lwp).ok(),
+            }),
+            Err(why) => return Some(Err(NoBlock::Unreadable { at: block.at, why })),
+        }
+    }
+    Some(Ok(AtStopPoints { runtime, threads }))
+}
+
+fn event(stop: Stop) -> StopEvent {
+    match stop {
+        Stop::ParallelBegin => StopEvent::ParallelBegin,
+        Stop::ParallelEnd => StopEvent::ParallelEnd,
+        Stop::TaskBegin => StopEvent::TaskBegin,
+        Stop::TaskEnd => StopEvent::TaskEnd,
+        Stop::ThreadBegin => StopEvent::ThreadBegin,
+        Stop::ThreadEnd => StopEvent::ThreadEnd,
+    }
 }
 
 /// Which thread of a target a ring is of.

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::owner::{BuiltIn, OwnNames};
 use crate::recover::Recovered;
-use crate::stops::{AtStop, OwnCall, OwnSymbols, StopPoint, Stops, Values};
+use crate::stops::{AtStop, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 
 /// One runtime of one process, ready to be read.
 ///
@@ -177,6 +177,20 @@ pub trait Runtime: fmt::Debug {
         _snapshot: &RawSnapshot,
         _lwp: i32,
         _registers: &Registers,
+    ) -> Result<AtStop, String> {
+        Err(NOT_READ.to_string())
+    }
+
+    /// What holds of a thread that the companion has led to a stop point of OMPD.
+    ///
+    /// # Errors
+    /// The reason why it is not known.
+    fn at_companions_stop(
+        &self,
+        _target: &dyn Target,
+        _snapshot: &RawSnapshot,
+        _lwp: i32,
+        _event: StopEvent,
     ) -> Result<AtStop, String> {
         Err(NOT_READ.to_string())
     }

@@ -18,6 +18,7 @@ macro_rules! programs {
 mod answers;
 mod callbacks;
 mod client;
+mod companions_stops;
 mod contract;
 mod debugger;
 mod defects;

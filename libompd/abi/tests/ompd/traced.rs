@@ -22,6 +22,9 @@ pub struct Traced {
     breakpoints: BTreeMap<u64, u8>,
     /// Threads that were seen to begin.
     pub begun: usize,
+    /// A thread that has made another one stands still until the next hit, before it can say so to anybody.
+    pub holds_makers: bool,
+    maker: Option<i32>,
 }
 
 /// What happened.
@@ -46,7 +49,14 @@ impl Traced {
         ptrace::interrupt(main).expect("interrupt");
         let status = waitpid(main, flags()).expect("it stops");
         assert!(matches!(status, WaitStatus::PtraceEvent(..)), "{status:?}");
-        Traced { pid, threads: BTreeMap::from([(pid, Some(None))]), breakpoints: BTreeMap::new(), begun: 0 }
+        Traced {
+            pid,
+            threads: BTreeMap::from([(pid, Some(None))]),
+            breakpoints: BTreeMap::new(),
+            begun: 0,
+            holds_makers: false,
+            maker: None,
+        }
     }
 
     fn byte(&self, addr: u64, byte: u8) -> u8 {
@@ -73,7 +83,7 @@ impl Traced {
         loop {
             let still: Vec<i32> =
                 self.threads.iter().filter(|(_, still)| still.is_some()).map(|(tid, _)| *tid).collect();
-            for tid in still {
+            for tid in still.into_iter().filter(|tid| Some(*tid) != self.maker) {
                 let signal = self.threads.insert(tid, None).flatten().flatten();
                 match ptrace::cont(Pid::from_raw(tid), signal) {
                     Ok(()) | Err(Errno::ESRCH) => {}
@@ -86,6 +96,7 @@ impl Traced {
             }
             let Some((tid, addr)) = self.hit(&status) else { continue };
             self.stop();
+            self.maker = None;
             return Happened::Hit(tid, addr);
         }
     }
@@ -108,7 +119,10 @@ impl Traced {
                 let signal = (*signal != Signal::SIGTRAP).then_some(*signal);
                 self.threads.insert(tid.as_raw(), Some(signal));
             }
-            WaitStatus::PtraceEvent(tid, ..) => {
+            WaitStatus::PtraceEvent(tid, _, event) => {
+                if self.holds_makers && *event == nix::libc::PTRACE_EVENT_CLONE {
+                    self.maker = Some(tid.as_raw());
+                }
                 self.begun += usize::from(!self.threads.contains_key(&tid.as_raw()));
                 self.threads.insert(tid.as_raw(), Some(None));
             }

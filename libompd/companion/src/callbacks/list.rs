@@ -7,8 +7,8 @@ use ompt_record::generation::Generation;
 use super::{
     MUTEX_ACQUIRED, Pair, callback, cancel, control_tool, dependences, dispatch, draft, error, flush, implicit_task,
     lock_destroy, lock_init, masked, mutex_acquire, mutex_acquired, mutex_released, nest_lock, parallel_begin,
-    parallel_end, reduction, sync_region, sync_region_wait, target, task_create, task_dependence, task_schedule,
-    thread_begin, thread_end, work,
+    parallel_end, reduction, stopping, sync_region, sync_region_wait, target, task_create, task_dependence,
+    task_schedule, thread_begin, thread_end, work,
 };
 use crate::ompt::{Callback, CodePtr, Data, Dependence, Frame};
 use crate::parts;
@@ -21,14 +21,17 @@ pub struct Wanted {
     pub generation: Generation,
 }
 
-/// What a runtime of this generation is asked to call: with `older`, of target constructs the older forms.
-pub fn wanted(generation: Generation, older: bool) -> Wanted {
+/// What a runtime of this generation is asked to call: with `older`, of target constructs the older forms; with `stops`, those that
+/// call the stop points of OMPD.
+pub fn wanted(generation: Generation, older: bool, stops: bool) -> Wanted {
     let mut callbacks = all();
     if older {
         callbacks = target::older(callbacks);
     }
     if generation == Generation::Draft2018 {
         callbacks = draft::of(callbacks);
+    } else if stops {
+        callbacks = stopping::of(callbacks);
     }
     callbacks.sort_by_key(|((number, _), _)| *number);
     Wanted { callbacks, generation }

@@ -8,3 +8,4 @@ mod hooks;
 mod offload;
 mod opencl;
 mod recording;
+mod stop_points;

@@ -35,7 +35,7 @@ use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
-use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopPoint, Stops, Values};
+use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 use crate::version_text;
 use schema::Structs;
 
@@ -411,6 +411,16 @@ impl Runtime for Kmp {
         registers: &Registers,
     ) -> Result<AtStop, String> {
         self.hold_at(target, snapshot, lwp, registers)
+    }
+
+    fn at_companions_stop(
+        &self,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        event: StopEvent,
+    ) -> Result<AtStop, String> {
+        self.hold_at_companions(target, snapshot, lwp, event)
     }
 
     fn at_own_call(

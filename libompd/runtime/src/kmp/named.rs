@@ -131,6 +131,41 @@ impl Kmp {
         }
     }
 
+    /// What holds at a stop point that the companion calls. It does so at the begin and end of the implicit task of a region's thread 0,
+    /// while the region is the thread's, and otherwise where memory shows what holds.
+    pub(super) fn hold_at_companions(
+        &self,
+        target: &dyn Target,
+        snapshot: &RawSnapshot,
+        lwp: i32,
+        event: StopEvent,
+    ) -> Result<AtStop, String> {
+        if !matches!(event, StopEvent::ParallelBegin | StopEvent::ParallelEnd) {
+            return Ok(AtStop::default());
+        }
+        let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
+        let region = snapshot.teams.iter().rposition(|team| team.descriptor == raw.team);
+        let region = TeamId(region.ok_or("the team was not read")?);
+        let serialized = snapshot.team(region).and_then(|team| team.serialized.get());
+        if serialized.ok_or("whether the team is serialized is not known")? {
+            return Ok(AtStop { task: Some(around_serialized(snapshot, lwp)?), ..AtStop::default() });
+        }
+        let task = self.parent_of_implicit(target, raw.team, raw.task)?;
+        Ok(AtStop { region: Some(region), task: Some(task_at(snapshot, task)), ..AtStop::default() })
+    }
+
+    /// The task that met the construct of a region, by the implicit task of the region's thread 0. Where the region ends, the thread is
+    /// on its way out of it, and that task is not in the snapshot.
+    fn parent_of_implicit(&self, target: &dyn Target, team: Addr, implicit: Addr) -> Result<Addr, String> {
+        let s = &self.structs.taskdata;
+        let read = || -> Result<(Addr, Addr), Reason> {
+            let view = StructData::read(target, implicit, s.size)?;
+            Ok((view.ptr(&s.team)?, view.ptr(&s.parent)?))
+        };
+        let (own, parent) = read().map_err(|why| why.to_string())?;
+        if own == team { Ok(parent) } else { Err("the thread's task is none of the team's".to_owned()) }
+    }
+
     fn raw(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<Raw, Reason> {
         let unknown = || Reason::from(Own::ThreadUnknown);
         let thread = snapshot.thread_by_lwp(lwp).ok_or_else(unknown)?;

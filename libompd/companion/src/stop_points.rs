@@ -1,0 +1,158 @@
+//! The stop points of OMPD (`ompd_bp_...`; OpenMP 5.2, 20.6), where the runtime has none.
+//!
+//! They are asked for by `OMP_DEBUG=enabled`. The functions are in a library of their own, which is loaded only then, and only if no
+//! symbol of the runtime has such a name: a debugger would stop twice, or at the wrong one.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use ompt_record::block::{STOPS_LIBRARY, Stop};
+
+use crate::block::Recorder;
+use crate::ompt::Lookup;
+use crate::settings::say;
+use crate::{advertise, modules, output};
+
+/// The functions, in the order of [`Stop::ALL`]; null until they are called.
+static FUNCTIONS: [AtomicPtr<libc::c_void>; 6] = [const { AtomicPtr::new(null_mut()) }; 6];
+
+/// Loads the stop points if the user asks for them and the runtime with this look-up function has none. Returns whether callbacks are
+/// to call them.
+pub fn prepare(lookup: Lookup) -> bool {
+    let is_wanted = output::variable("OMP_DEBUG")
+        .is_some_and(|value| value.to_string_lossy().trim().eq_ignore_ascii_case("enabled"));
+    if !is_wanted {
+        return false;
+    }
+    match has_own(lookup) {
+        Ok(true) => false,
+        Ok(false) => load(),
+        Err(why) => {
+            say(&format!("OMP_DEBUG=enabled: no stop points, since the runtime's symbols cannot be read: {why}"));
+            false
+        }
+    }
+}
+
+/// The calling thread passes through a stop point. The block says so meanwhile, for a debugger that does not tell registers.
+pub fn pass(stop: Stop) {
+    // Of a thread without a ring nobody could say what holds there.
+    let Some(place) = Recorder::own() else { return };
+    let index = stop as usize - 1;
+    let Some(function) = FUNCTIONS.get(index).map(|function| function.load(Acquire)).filter(|f| !f.is_null()) else {
+        return;
+    };
+    // SAFETY: what is not null was found by `load` under the name of a function without arguments, in a library that stays.
+    let function = unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(function) };
+    let word = place.stop();
+    // A signal handler may come to a stop point as well.
+    let before = word.load(Relaxed);
+    word.store(stop as u64, Release);
+    function();
+    word.store(before, Release);
+}
+
+/// Finds the functions in their library. It is beside the companion, or wherever libraries are.
+fn load() -> bool {
+    let beside = advertise::own_file().and_then(|own| {
+        let own = Path::new(OsStr::from_bytes(own.to_bytes())).canonicalize().ok()?;
+        Some(own.with_file_name(STOPS_LIBRARY)).filter(|file| file.is_file())
+    });
+    let name = beside.unwrap_or_else(|| PathBuf::from(STOPS_LIBRARY));
+    let Ok(name) = CString::new(name.into_os_string().into_vec()) else { return false };
+    // SAFETY: a string of C's. The library has no initialisers, and is never unloaded.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NODELETE) };
+    if library.is_null() {
+        say(&format!("OMP_DEBUG=enabled: no stop points, since {STOPS_LIBRARY} was not found"));
+        return false;
+    }
+    for (place, stop) in FUNCTIONS.iter().zip(Stop::ALL) {
+        // SAFETY: a handle of the loader, and a string of C's.
+        place.store(unsafe { libc::dlsym(library, stop.symbol().as_ptr()) }, Release);
+    }
+    true
+}
+
+/// Whether a symbol of the file with this function, or of its debug file on this machine, is a stop point. Those of libomp and libiomp5
+/// are local, so that the loader does not tell.
+fn has_own(lookup: Lookup) -> io::Result<bool> {
+    let at = lookup as usize as u64;
+    let mapped = modules::mapped().into_iter().find(|mapped| (mapped.first..mapped.last).contains(&at));
+    let mapped =
+        mapped.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the file of the runtime is not known"))?;
+    let file = if mapped.is_program { "/proc/self/exe" } else { &mapped.path };
+    if names_stop_points(Path::new(file))? {
+        return Ok(true);
+    }
+    let hex: String = mapped.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let debug_file =
+        hex.split_at_checked(2).map(|(folder, name)| format!("/usr/lib/debug/.build-id/{folder}/{name}.debug"));
+    // Where there is none, there are no more symbols.
+    Ok(debug_file.is_some_and(|file| names_stop_points(Path::new(&file)).unwrap_or(false)))
+}
+
+/// Whether a string table of an ELF file has the name of a stop point in it, as C's or as C++'s.
+fn names_stop_points(file: &Path) -> io::Result<bool> {
+    /// `SHT_STRTAB`
+    const STRINGS: u32 = 3;
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "it is no ELF file of this machine");
+    let file = File::open(file)?;
+    let mut head = [0; size_of::<libc::Elf64_Ehdr>()];
+    file.read_exact_at(&mut head, 0)?;
+    // SAFETY: as many bytes as the struct has, of plain numbers.
+    let head = unsafe { head.as_ptr().cast::<libc::Elf64_Ehdr>().read_unaligned() };
+    let (magic, class) = (&head.e_ident[..4], head.e_ident[4]);
+    if magic != b"\x7fELF"
+        || class != libc::ELFCLASS64
+        || usize::from(head.e_shentsize) != size_of::<libc::Elf64_Shdr>()
+    {
+        return Err(wrong());
+    }
+    let size = file.metadata()?.len();
+    for index in 0..u64::from(head.e_shnum) {
+        let mut section = [0; size_of::<libc::Elf64_Shdr>()];
+        let at =
+            index.checked_mul(section.len() as u64).and_then(|at| at.checked_add(head.e_shoff)).ok_or_else(wrong)?;
+        file.read_exact_at(&mut section, at)?;
+        // SAFETY: the same.
+        let section = unsafe { section.as_ptr().cast::<libc::Elf64_Shdr>().read_unaligned() };
+        if section.sh_type != STRINGS {
+            continue;
+        }
+        if section.sh_size > size {
+            return Err(wrong());
+        }
+        let mut names = vec![0; usize::try_from(section.sh_size).map_err(|_| wrong())?];
+        file.read_exact_at(&mut names, section.sh_offset)?;
+        if Stop::ALL.into_iter().any(|stop| contains(&names, stop.symbol())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn contains(names: &[u8], name: &CStr) -> bool {
+    let name = name.to_bytes();
+    names.windows(name.len()).any(|there| there == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_symbols_of_a_file_are_found() {
+        // The strings of this test are in its data, and not in a string table.
+        assert!(!names_stop_points(Path::new("/proc/self/exe")).expect("read"));
+        let own = std::env::current_exe().expect("its name");
+        assert!(names_stop_points(&own.with_file_name(STOPS_LIBRARY)).expect("read"));
+        assert_eq!(names_stop_points(Path::new("/dev/null")).expect_err("empty").kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
