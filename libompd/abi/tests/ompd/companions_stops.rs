@@ -6,11 +6,12 @@ use std::io::{BufRead as _, Read as _};
 use std::path::PathBuf;
 
 use ompd::api::*;
-use ompd::extension::{Event, StopPoint, ompdx_get_descriptor, ompdx_stop_points};
+use ompd::extension::{Event, StopPoint, ompdx_stop_points};
 use ompd::types::*;
 use ompd_process::{Addr, Target, TargetExt as _};
 use test_programs::{Env, Launch, Opt, Process, Runtime, Skip, Toolchain, build, built_by_cargo, can_build};
 
+use crate::current::{Answer, ask};
 use crate::debugger::{Held, Session, out};
 use crate::traced::{Happened, Traced};
 
@@ -23,40 +24,6 @@ const SYMBOLS: [(&str, Event); 6] = [
     ("ompd_bp_thread_begin", Event::ThreadBegin),
     ("ompd_bp_thread_end", Event::ThreadEnd),
 ];
-
-/// What the library answers of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Answer {
-    /// Its region by record, size and level.
-    region: Result<(u64, Word, Word), Rc>,
-    task: Result<u64, Rc>,
-}
-
-fn descriptor<T>(handle: *mut T) -> u64 {
-    out(|at: *mut Address| unsafe { ompdx_get_descriptor(handle.cast(), at) }).expect("a record").address
-}
-
-/// Asks in the address space of a debugger; `None` if the thread is unknown there.
-fn ask(session: &Session, space: *mut AddressSpaceHandle, tid: i32) -> Option<Answer> {
-    let id = tid as u64;
-    let thread =
-        out(|handle| unsafe { ompd_get_thread_handle(space, thread_id::LWP, 8, (&raw const id).cast(), handle) });
-    let thread = thread.ok()?;
-    let region = out(|region| unsafe { ompd_get_curr_parallel_handle(thread, region) }).map(|region| {
-        let size = session.icv(region, "team-size-var").expect("a size");
-        let level = session.icv(region, "levels-var").expect("a level");
-        let record = if level == 0 { 0 } else { descriptor(region) };
-        assert_eq!(unsafe { ompd_rel_parallel_handle(region) }, Rc::OK);
-        (record, size, level)
-    });
-    let task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) }).map(|task| {
-        let record = descriptor(task);
-        assert_eq!(unsafe { ompd_rel_task_handle(task) }, Rc::OK);
-        record
-    });
-    assert_eq!(unsafe { ompd_rel_thread_handle(thread) }, Rc::OK);
-    Some(Answer { region, task })
-}
 
 /// What the threads of one run got at one kind of places, in the order of each thread.
 type Got = BTreeMap<(i32, u32), Vec<Answer>>;

@@ -20,6 +20,7 @@ mod callbacks;
 mod client;
 mod companions_stops;
 mod contract;
+mod current;
 mod debugger;
 mod defects;
 mod extension;

@@ -74,6 +74,7 @@ fn hits(program: &Path, library: &Path, input: &Path) -> ([u32; 6], String) {
 #[test]
 fn gdb_stops_at_each_region_task_and_thread_by_the_names_of_ompd() {
     if !succeeds(Command::new("gdb").arg("--version")) {
+        Skip::because("there is no gdb: `apt-get install gdb`").show();
         return;
     }
     let Some(program) = program("stop_points", &["-fopenmp-version=50"]) else { return };

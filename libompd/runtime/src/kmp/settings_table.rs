@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ompd_layout::code::{self, Event, Limits, Run};
-use ompd_process::elf::ElfFile;
+use ompd_process::elf::{ElfFile, Reloc};
 
 /// A variable of the runtime's image: its address there, and its size in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,13 @@ const COMMON: usize = 3;
 
 /// The variables of the settings with these names, as far as the code shows them.
 pub(super) fn variables(image: &ElfFile, names: &[&'static str]) -> BTreeMap<&'static str, Variable> {
+    let printers = printers(image, names);
+    // What is common to fewer could not be told from what is one's own.
+    if printers.len() <= COMMON {
+        return BTreeMap::new();
+    }
     let read: BTreeMap<&'static str, Vec<Variable>> =
-        printers(image, names).into_iter().filter_map(|(name, entry)| Some((name, read_by(image, entry)?))).collect();
+        printers.into_iter().filter_map(|(name, entry)| Some((name, read_by(image, entry)?))).collect();
     let readers = |of: &Variable| read.values().filter(|all| all.iter().any(|one| one.svma == of.svma)).count();
     let own = read.iter().filter_map(|(name, all)| {
         let mut own = all.iter().filter(|one| readers(one) <= COMMON);
@@ -35,22 +40,28 @@ pub(super) fn variables(image: &ElfFile, names: &[&'static str]) -> BTreeMap<&'s
 }
 
 /// The functions that print these settings. An entry of the table is a pointer to the name with two to code behind it, in an image that
-/// has not been loaded yet: relocations.
-fn printers(image: &ElfFile, names: &[&'static str]) -> Vec<(&'static str, u64)> {
+/// has not been loaded yet: relocations. A name that is there twice is none: the table has each once, and what follows a function is paid
+/// for once a name.
+fn printers(image: &ElfFile, names: &[&'static str]) -> BTreeMap<&'static str, u64> {
     let relocations = image.relocations();
     let executable = image.executable_ranges();
+    let pointee = |of: &Reloc| if of.symbol.is_none() { u64::try_from(of.addend).ok() } else { None };
     let code = |slot: u64| {
-        let entry = u64::try_from(relocations.get(&slot).filter(|of| of.symbol.is_none())?.addend).ok()?;
+        let entry = pointee(relocations.get(&slot)?)?;
         executable.iter().any(|range| range.contains(&entry)).then_some(entry)
     };
-    let entry = |(slot, relocation): (&u64, &ompd_process::elf::Reloc)| {
+    let entry = |(slot, relocation): (&u64, &Reloc)| {
         let print = code(slot.checked_add(PRINT)?)?;
         code(slot.checked_add(PARSE)?)?;
-        let text = image.bytes_at(u64::try_from(relocation.addend).ok()?, NAME)?;
+        let text = image.bytes_at(pointee(relocation)?, NAME)?;
         let text = text.split(|byte| *byte == 0).next()?;
         Some((*names.iter().find(|name| name.as_bytes() == text)?, print))
     };
-    relocations.iter().filter_map(entry).collect()
+    let mut found: BTreeMap<&'static str, Option<u64>> = BTreeMap::new();
+    for (name, print) in relocations.iter().filter_map(entry) {
+        found.entry(name).and_modify(|one| *one = None).or_insert(Some(print));
+    }
+    found.into_iter().filter_map(|(name, print)| Some((name, print?))).collect()
 }
 
 /// The variables that a function reads, as numbers; `None` if not all of it could be followed.
