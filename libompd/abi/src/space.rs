@@ -464,6 +464,7 @@ impl Space {
             let evidence = Evidence {
                 stacks: &report.evidence,
                 companion: None,
+                awaited: &HashMap::new(),
                 outside: &of(is_outside),
                 in_program: &of(is_in_program),
                 names: None,

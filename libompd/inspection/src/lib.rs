@@ -24,7 +24,7 @@ use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::WaitsFor;
 use ompd_runtime::{Origin, Runtime, companion, discover};
-use ompd_stack::{Cache, FrameVariables};
+use ompd_stack::{Cache, FrameVariables, LockCall};
 
 use crate::progress::Progress;
 
@@ -64,6 +64,8 @@ pub struct Inspection {
     pub waits_for: WaitsFor,
     /// Every thread's stack.
     pub stacks: ompd_stack::Report,
+    /// Calls on the stacks that acquire locks, if some thread waits for one.
+    pub lock_calls: Vec<LockCall>,
     /// The variables of the frames of each of `stacks.logical`, if they were asked for.
     pub locals: Option<Vec<Vec<Arc<FrameVariables>>>>,
     /// Mapped files that could not be looked at (text of the target).
@@ -122,9 +124,17 @@ pub struct Wanted<'a> {
 /// The target could not be opened or stopped at all.
 pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     match open::process_id(target) {
-        Some(pid) => watch::inspect_live(pid?, options, wanted),
+        Some(pid) => Ok(waiting(watch::inspect_live(pid?, options, wanted)?, wanted)),
         None => inspect_core(Path::new(target), options, wanted),
     }
+}
+
+/// Adds what threads wait for that are no part of a hang.
+fn waiting(mut inspection: Inspection, wanted: Wanted<'_>) -> Inspection {
+    if wanted.verdicts {
+        inspection.waits_for.find_waiting(&inspection.runtimes, &inspection.os);
+    }
+    inspection
 }
 
 fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
@@ -148,5 +158,5 @@ pub fn inspect_held(
     cache: &Cache,
 ) -> Inspection {
     let read = look::read(target, runtimes, &companion::words(target));
-    look::finish(target, runtimes, read, wanted, cache)
+    waiting(look::finish(target, runtimes, read, wanted, cache), wanted)
 }

@@ -60,6 +60,11 @@ fn acquires_mutex(stack: &LogicalStack) -> bool {
         .any(|name| ACQUIRE_MUTEX.contains(&name))
 }
 
+/// True if some thread waits for a lock.
+fn waits_for_locks(snapshot: &RawSnapshot) -> bool {
+    snapshot.threads.iter().any(|thread| thread.wait.value().and_then(Option::as_ref).is_some_and(|w| w.kind.is_for_lock()))
+}
+
 /// Lines of calls, by debug information. Nothing is opened before the first is asked for.
 struct Lines<'t> {
     target: &'t dyn Target,
@@ -96,9 +101,17 @@ pub(crate) fn finish(
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
     let names = FileNames::of(target, runtimes, &line);
+    // The code of functions is decoded, which only waits for locks are worth.
+    let locks = if wanted.verdicts && snapshots.iter().any(waits_for_locks) {
+        report.lock_calls(target, runtimes, cache)
+    } else {
+        Vec::new()
+    };
+    let awaited = locks.iter().filter(|call| call.waits).map(|call| (call.lwp, call.variable)).collect();
     let evidence = Evidence {
         stacks: &report.evidence,
         companion: Some(&remembered),
+        awaited: &awaited,
         outside: &report.logical.iter().filter(|stack| is_outside(stack)).map(|stack| stack.lwp).collect(),
         in_program: &report.logical.iter().filter(|stack| is_in_program(stack)).map(|stack| stack.lwp).collect(),
         names: Some(&names),
@@ -149,6 +162,7 @@ pub(crate) fn finish(
         os,
         runtimes: snapshots,
         stacks: report,
+        lock_calls: locks,
         locals,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod crowding;
 pub mod escape;
 pub mod events;
@@ -12,4 +13,5 @@ pub mod json;
 pub mod remarks;
 pub mod tell;
 pub mod text;
+pub mod whereabouts;
 pub mod words;

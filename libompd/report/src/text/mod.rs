@@ -17,7 +17,6 @@ pub mod trace;
 pub mod tree;
 mod verdicts;
 mod view;
-mod waiting;
 mod waits;
 mod why;
 
@@ -253,14 +252,14 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         }
         _ => {}
     }
+    if view.has_verdicts() {
+        verdicts::render(&mut page, inspection, matches!(view, View::Waits(_)));
+    }
     head(&mut page, inspection);
     crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
-    }
-    if view.has_verdicts() {
-        verdicts::render(&mut page, inspection);
     }
     if matches!(view, View::Waits(_)) {
         remarks(&mut page, inspection);
