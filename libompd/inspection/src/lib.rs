@@ -10,6 +10,7 @@ pub mod history;
 mod leftovers;
 mod look;
 mod open;
+pub mod outside;
 pub mod progress;
 mod watch;
 
@@ -26,6 +27,7 @@ use ompd_runtime::waits_for::WaitsFor;
 use ompd_runtime::{Origin, Runtime, companion, discover};
 use ompd_stack::{Cache, FrameVariables, LockCall};
 
+use crate::outside::Outside;
 use crate::progress::Progress;
 
 pub use leftovers::{Leftovers, leftovers};
@@ -60,6 +62,8 @@ pub struct Inspection {
     pub runtimes: Vec<RuntimeSnapshot>,
     /// What the kernel kept each thread waiting for, and what may reach into the process from outside.
     pub os: os::OsState,
+    /// What each thread does that executes no wait of a runtime, in LWP order.
+    pub outside: Vec<Outside>,
     /// What waits for what, and the verdicts.
     pub waits_for: WaitsFor,
     /// Every thread's stack.
@@ -95,6 +99,12 @@ impl Inspection {
     pub fn all_issues(&self) -> impl Iterator<Item = &Issue> {
         let runtimes = self.runtimes.iter().flat_map(|r| r.instance.issues.iter().chain(&r.issues));
         self.issues.iter().chain(runtimes)
+    }
+
+    /// What a thread does outside of OpenMP; `None` if it waits in a runtime, or there is no such thread.
+    pub fn outside(&self, lwp: i32) -> Option<&Outside> {
+        let at = self.outside.binary_search_by_key(&lwp, |outside| outside.lwp).ok()?;
+        self.outside.get(at)
     }
 
     /// True if a runtime was found and nothing went wrong.

@@ -14,7 +14,7 @@ use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, LogicalStack, Stacks};
 
-use crate::{Inspection, ProcessThread, Wanted, nameless};
+use crate::{Inspection, ProcessThread, Wanted, nameless, outside};
 
 /// What was read in one stop.
 pub(crate) struct Read {
@@ -72,9 +72,13 @@ struct Lines<'t> {
     code: OnceCell<Code<'t>>,
 }
 
-impl Lines<'_> {
+impl<'t> Lines<'t> {
+    fn code(&self) -> &Code<'t> {
+        self.code.get_or_init(|| Code::of(self.target, self.cache))
+    }
+
     fn line(&self, returns_to: Addr) -> Option<SourceLine> {
-        let place = self.code.get_or_init(|| Code::of(self.target, self.cache)).of_return_address(returns_to);
+        let place = self.code().of_return_address(returns_to);
         let (file, line) = place.file.zip(place.line)?;
         let function = place.function.map(|name| name.to_string()).unwrap_or_default();
         Some(SourceLine { file: file.to_string(), function, line })
@@ -140,6 +144,7 @@ pub(crate) fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
+    let outside = outside::find(target, lines.code(), &report, &snapshots, &threads);
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();
     let nameless = nameless(target);
@@ -158,6 +163,7 @@ pub(crate) fn finish(
         process: target.process().clone(),
         tools: companion::tools(target, &bases),
         threads,
+        outside,
         waits_for,
         os,
         runtimes: snapshots,

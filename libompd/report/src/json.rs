@@ -16,6 +16,7 @@ mod devices;
 pub mod history;
 mod icvs;
 mod loops;
+mod outside;
 #[cfg(test)]
 mod page;
 mod progress;
@@ -148,6 +149,9 @@ pub struct ProcessThread {
     pub signal: Option<i32>,
     /// True if some OpenMP runtime knows it.
     pub openmp: bool,
+    /// What it does outside of OpenMP. Absent: it waits in a runtime, or is in no call and waits for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<outside::Outside>,
 }
 
 /// Something that went wrong without stopping the inspection.
@@ -331,6 +335,9 @@ pub struct Thread {
     pub state: Known<State>,
     /// What it waits for; `null` as value: it is not blocked in the runtime.
     pub wait: Known<Option<waits::Wait>>,
+    /// What it does outside of OpenMP, as in `os_threads`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<outside::Outside>,
     /// What it has begun on a device and not ended, as the companion recorded it. Absent: nothing, or no companion recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_device: Option<devices::OnDevice>,
@@ -438,6 +445,7 @@ pub fn report(inspection: &Inspection) -> Report {
                 blocked_in: t.blocked_in.clone(),
                 signal: t.signal,
                 openmp: !t.foreign,
+                outside: inspection.outside(t.lwp).and_then(outside::of),
             })
             .collect(),
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
@@ -555,6 +563,7 @@ fn thread(inspection: &Inspection, snapshot: &RuntimeSnapshot, thread: &model::T
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state(&snapshot.teams), |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
+        outside: thread.lwp.and_then(|lwp| inspection.outside(lwp)).and_then(outside::of),
         on_device: thread.on_device.as_ref().map(devices::on_device),
         icvs: icvs::of(&thread.icvs),
         icv_sources: icvs::sources(&thread.icvs.sources),

@@ -10,6 +10,7 @@ pub mod crowding;
 pub mod escape;
 pub mod events;
 pub mod json;
+pub mod outside;
 pub mod remarks;
 pub mod tell;
 pub mod text;

@@ -27,9 +27,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::escape::escape;
-use crate::remarks;
 use crate::words::{self, runtime_names};
+use crate::{outside, remarks};
 use ompd_inspection::Inspection;
+use ompd_inspection::outside::Outside;
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::family::{families, is_named_like_a_runtime};
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
@@ -61,12 +62,22 @@ pub struct Page {
     labels: HashMap<i32, String>,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
+    /// What threads do outside of OpenMP, by LWP: those that are in a call or wait.
+    outside: HashMap<i32, Doing>,
     /// The innermost code of the program's own source that threads are in, by LWP.
     places: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
     nested: Vec<Nested>,
     /// What each runtime is called where there are several, and where it begins: two files may be called the same.
     names: Vec<(Addr, String)>,
+}
+
+/// What a thread does outside of OpenMP, in words.
+#[derive(Debug)]
+struct Doing {
+    what: String,
+    /// With the place in the program, if the thread has called a library.
+    from: Option<String>,
 }
 
 /// What a thread is doing, and what it has begun on a device.
@@ -80,6 +91,13 @@ fn with_device(thread: &Thread, doing: String) -> String {
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
+        let outside = thread.lwp.and_then(|lwp| self.outside.get(&lwp));
+        if let Some(from) = outside.and_then(|doing| doing.from.as_ref())
+            && thread.in_runtime.is_none()
+            && matches!(thread.wait, Fact::Known { value: None, .. })
+        {
+            return with_device(thread, from.clone());
+        }
         let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
         let text = with_device(thread, words::doing(thread, call));
         // Of a thread that is in another runtime's region as well, that tells what it does.
@@ -92,7 +110,10 @@ impl Page {
 
     /// What a thread is doing that waits for nothing of a runtime's.
     fn running(&self, lwp: i32) -> String {
-        words::running(self.calls.get(&lwp).map(String::as_str))
+        match self.outside.get(&lwp) {
+            Some(doing) => doing.what.clone(),
+            None => words::running(self.calls.get(&lwp).map(String::as_str)),
+        }
     }
 
     /// In which teams of other runtimes a thread is, seen from its team in this one.
@@ -229,6 +250,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         verbose: how.verbose,
         labels: how.labels,
         calls,
+        outside: inspection.outside.iter().filter_map(doing_outside).collect(),
         places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),
@@ -288,6 +310,11 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     }
     issues(&mut page, inspection);
     page.out
+}
+
+fn doing_outside(outside: &Outside) -> Option<(i32, Doing)> {
+    let from = outside.call.as_ref().map(|_| outside::words(outside));
+    Some((outside.lwp, Doing { what: outside::what(outside)?, from }))
 }
 
 /// The same without colours.
