@@ -4,7 +4,7 @@ use ompd_inspection::Inspection;
 use ompd_runtime::model::SourceLine;
 
 use crate::escape::escape;
-use crate::words;
+use crate::outside;
 
 /// `hang.c:37, in sweep`: the innermost frame of the program's source. `recorded` is the line that the runtime has for what the
 /// thread does.
@@ -31,10 +31,11 @@ fn line(file: &str, line: u32) -> String {
 
 /// What a thread does that waits for nothing of OpenMP, and where.
 pub fn of(inspection: &Inspection, lwp: i32) -> String {
-    let call = inspection.threads.iter().find(|thread| thread.lwp == lwp).and_then(|thread| thread.blocked_in.as_deref());
-    let what = words::running(call);
-    match innermost(inspection, lwp, None) {
-        Some(place) => format!("{what}, {place}"),
-        None => what,
+    let called = inspection.outside(lwp).map(|outside| (outside::words(outside), outside.call.is_some()));
+    match (called, innermost(inspection, lwp, None)) {
+        (Some((words, true)), _) | (Some((words, _)), None) => words,
+        (Some((words, false)), Some(place)) => format!("{words}, {place}"),
+        (None, Some(place)) => format!("running, {place}"),
+        (None, None) => "running".to_owned(),
     }
 }

@@ -118,9 +118,10 @@ impl Teller<'_> {
             let Some(wait) = wait_of(self.inspection, lwps[0]) else { continue };
             let nameless = Wait { name: None, location: None, ..wait.clone() };
             let what = match wait.kind.is_for_lock() {
-                true => format!("wait for a {}", wait.kind.word()),
-                false => words::waiting(&nameless).replacen("waits", "wait", 1),
+                true => format!("waits for a {}", wait.kind.word()),
+                false => words::waiting(&nameless),
             };
+            let what = if lwps.len() == 1 { what } else { words::plural(&what) };
             let at = place(self, lwps[0], false).map_or_else(String::new, |place| format!(" ({place})"));
             let entry = teams.entry((runtime, team.0)).or_default();
             entry.0.push(format!("{} {what}{at}", words::count(lwps.len(), "thread")));

@@ -22,7 +22,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             format!("Unset {} before it is set again, or make it a nestable lock (omp_nest_lock_t).", lock())
         }
         Situation::OwnerGone => {
-            format!("Unset {} on every way out of the code that sets it, exceptions and returns included.", lock())
+            format!("Release {} on every way out of the code that acquires it, exceptions and returns included.", lock())
         }
         Situation::BarrierMismatch => {
             "Every thread of a team must reach the same barriers: move the barrier out of the branch.".to_owned()
@@ -35,7 +35,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::MissingMember if locks.is_empty() => {
             "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
         }
-        Situation::MissingMember => format!("Unset {} before the barrier, or set it after the barrier.", lock()),
+        Situation::MissingMember => format!("Release {} before the barrier, or acquire it after the barrier.", lock()),
         Situation::UnfulfilledEvent => {
             "Call omp_fulfill_event on every path, errors included, from a thread that does not wait for the task."
                 .to_owned()
@@ -68,11 +68,11 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             "One of these threads must continue by itself: see what each was to do next with `stacks`.".to_owned()
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
-            format!("Unset {} before the barrier, or set it after the barrier.", lock())
+            format!("Release {} before the barrier, or acquire it after the barrier.", lock())
         }
         Situation::ClosedWaits => {
             let names = words::and(&locks[..locks.len().min(3)]);
-            format!("Unset {names} on every path. A waiting thread holds it, or one that has ended: see `stacks`.")
+            format!("Release {names} on every path. A waiting thread holds it, or one that has ended: see `stacks`.")
         }
         Situation::BarrierNotReached | Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {
             moving(teller, verdict)

@@ -72,6 +72,16 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let waits = waits.map(|(lwp, lock)| format!("{} waits for {lock}", teller.whos(&[lwp])));
             format!("{}; each probably holds the lock that the other waits for", waits.join(", and "))
         }
+        Situation::ClosedWaits if teller.probable_holder(verdict).is_some() => {
+            let (holder, lock, waiters) = teller.probable_holder(verdict).unwrap_or_default();
+            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let numbers = teller.numbers(&waiters);
+            let who = teller.whos(&[holder]);
+            let more = alike(teller, verdict);
+            let at_end = matches!(teller.barrier(verdict), Some(Node::RegionEnd(..)));
+            let place = if at_end { "the end of the region" } else { "a barrier" };
+            format!("{who} waits at {place} and probably holds {lock}, which {numbers} {verb} for{more}")
+        }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => not_reached(teller, verdict),
         Situation::ClosedWaits if teller.turn(verdict).is_some() => {
             let turn = teller.turn(verdict).unwrap_or_default();
@@ -113,10 +123,10 @@ pub(super) fn cause(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
     let mut stands: Vec<(String, Vec<i32>)> = Vec::new();
     for lwp in &lwps {
         let stand = teller.stand(*lwp);
-        match stands.iter_mut().find(|(known, _)| *known == stand) {
-            Some((_, same)) => same.push(*lwp),
-            None if stands.len() < LOOKED_AT => stands.push((stand, vec![*lwp])),
-            None => {}
+        if let Some((_, same)) = stands.iter_mut().find(|(known, _)| *known == stand) {
+            same.push(*lwp);
+        } else if stands.len() < LOOKED_AT {
+            stands.push((stand, vec![*lwp]));
         }
     }
     let parts = stands.iter().take(CAUSES).map(|(stand, lwps)| match lwps.as_slice() {
@@ -147,6 +157,10 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
             || teller.waiting(verdict),
             |(reached, skipped)| skipped.iter().take(CAUSES - 1).chain(&reached[..1]).copied().collect(),
         ),
+        Situation::ClosedWaits if teller.probable_holder(verdict).is_some() => {
+            let (holder, _, waiters) = teller.probable_holder(verdict).unwrap_or_default();
+            [vec![holder], waiters].concat()
+        }
         Situation::MissingMember | Situation::BarrierNotReached | Situation::ClosedWaits if !absent.is_empty() => absent,
         Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {
             let held = threads(verdict);
@@ -213,7 +227,17 @@ fn not_reached(teller: &Teller<'_>, verdict: &Verdict) -> String {
         return format!("{} {verb} at {place} for threads that this process does not have", teller.whos(&here));
     }
     let has = if absent.len() == 1 { "has" } else { "have" };
-    format!("{} {has} not reached {place} that {} {verb} at", teller.whos(&absent), teller.numbers(&here))
+    let more = alike(teller, verdict);
+    format!("{} {has} not reached {place} that {} {verb} at{more}", teller.whos(&absent), teller.numbers(&here))
+}
+
+/// `; 3 more teams hang at barriers`.
+fn alike(teller: &Teller<'_>, verdict: &Verdict) -> String {
+    match teller.incomplete_teams(verdict) {
+        0 | 1 => String::new(),
+        2 => "; another team hangs at a barrier, too".to_owned(),
+        teams => format!("; {} more teams hang at barriers, too", teams - 1),
+    }
 }
 
 /// The first task of the verdict in this state.

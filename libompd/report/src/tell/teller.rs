@@ -100,7 +100,26 @@ impl Teller<'_> {
         let Some(wait) = wait_of(self.inspection, lwp) else { return self.running(lwp) };
         let what = words::waiting(&Wait { location: None, ..wait.clone() });
         let place = whereabouts::innermost(self.inspection, lwp, wait.location.as_ref());
-        place.map_or(what.clone(), |place| format!("{what}, {place}"))
+        let owner = wait.lock.and_then(|lock| self.owner(lwp, lock));
+        let parts = [Some(what), owner.map(|owner| format!("held by {owner}")), place];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The recorded owner of the lock that a thread waits for, and since where it has it.
+    fn owner(&self, waiter: i32, lock: LockId) -> Option<String> {
+        let mut runtimes = self.inspection.runtimes.iter().enumerate();
+        let (runtime, snapshot) = runtimes.find(|(_, snapshot)| {
+            let wait = snapshot.thread_by_lwp(waiter).and_then(|thread| thread.wait.value()?.as_ref());
+            wait.is_some_and(|wait| wait.lock == Some(lock))
+        })?;
+        let lock = snapshot.lock(lock)?;
+        let owner = match lock.owner.get()?? {
+            Owner::Thread(lwp) if lwp == waiter => "itself".to_owned(),
+            Owner::Thread(lwp) => self.whos(&[lwp]),
+            Owner::Task(task) => self.task(runtime, task),
+            Owner::Gone(_) => "a thread that has ended".to_owned(),
+        };
+        Some(format!("{owner}{}", words::acquired(lock)))
     }
 
     fn running(&self, lwp: i32) -> String {
@@ -254,17 +273,10 @@ impl Teller<'_> {
 
     /// Who holds the lock of a verdict, and since where, if that is recorded.
     pub(super) fn held_by(&self, verdict: &Verdict) -> Option<String> {
-        let lock = verdict.core.iter().find_map(|node| match node {
-            Node::Lock(runtime, id) => Some((*runtime, self.inspection.runtimes[*runtime].lock(*id)?)),
-            _ => None,
-        });
-        let (runtime, lock) = lock?;
-        let owner = match lock.owner.get()?? {
-            Owner::Thread(lwp) => self.whos(&[lwp]),
-            Owner::Task(task) => self.task(runtime, task),
-            Owner::Gone(_) => "a thread that has ended".to_owned(),
-        };
-        Some(format!("{owner}{}", words::acquired(lock)))
+        verdict.core.iter().find_map(|node| {
+            let Node::Lock(_, id) = *node else { return None };
+            verdict.held_up.iter().find_map(|lwp| self.owner(*lwp, id))
+        })
     }
 
     /// Threads that probably hold a lock whose owner is not recorded, with the reason: an inference.
@@ -331,6 +343,24 @@ impl Teller<'_> {
             let other = others.find(|other| waiters.contains(&other.1) && other.0.contains(owner))?;
             Some([(other.1, lock.clone()), (*owner, other.2.clone())])
         })
+    }
+
+    /// A thread that waits at a barrier, and the lock it probably holds, for which others (LWP) wait before they reach the barrier.
+    pub(super) fn probable_holder(&self, verdict: &Verdict) -> Option<(i32, String, Vec<i32>)> {
+        let barrier = self.barrier(verdict)?;
+        let (absent, arrived) = (self.absent(barrier), self.arrived(barrier));
+        verdict.core.iter().find_map(|node| {
+            let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
+            let waiters: Vec<i32> = self.waiters(verdict, *node).into_iter().filter(|lwp| absent.contains(lwp)).collect();
+            let holder = probable.lwps[0];
+            (arrived.contains(&holder) && !waiters.is_empty()).then_some((holder, self.lock(*node)?, waiters))
+        })
+    }
+
+    /// How many teams have members that have not reached a barrier of the verdict.
+    pub(super) fn incomplete_teams(&self, verdict: &Verdict) -> usize {
+        let barriers = verdict.core.iter().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        barriers.filter(|node| !self.arrived(**node).is_empty() && !self.absent(**node).is_empty()).count()
     }
 
     /// The thread (LWP) whose turn it is in an `ordered` region that a verdict is about.

@@ -10,6 +10,8 @@ use ompd_inspection::Inspection;
 
 /// Verdicts that the summary shows in full: `waits` shows all.
 const SHOWN: usize = 3;
+/// Inferences that are shown before the rest is counted.
+const INFERRED: usize = 3;
 /// Columns of the words that begin the lines of an answer.
 const LEAD: usize = 10;
 
@@ -70,7 +72,11 @@ pub fn block(page: &mut Page, verdict: &Verdict, told: &VerdictText) {
     for line in &told.evidence {
         page.wrapped("  - ", Style::new(), line, 4);
     }
-    for line in &told.inferred {
+    for line in told.inferred.iter().take(INFERRED) {
         page.wrapped("  Inferred  ", Style::new(), line, 4);
+    }
+    let more = told.inferred.len().saturating_sub(INFERRED);
+    if more > 0 {
+        page.line(format_args!("  Inferred  {more} more owners of locks (--json has all)"));
     }
 }
