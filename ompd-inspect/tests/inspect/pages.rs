@@ -28,9 +28,10 @@ fn on_terminal(columns: u16, view: &[&str], pid: i32) -> String {
 }
 
 fn words(text: &str) -> Vec<&str> {
-    let stopped = text.find("stopped for ").expect("how long it was stopped");
-    let rest = text[stopped..].split_once('\n').expect("the first line").1;
-    let mut words: Vec<&str> = rest.split_whitespace().collect();
+    // How long it was stopped differs from one look to the next.
+    let (before, rest) = text.split_once("stopped for ").expect("how long it was stopped");
+    let rest = rest.split_once('\n').expect("the line that says so").1;
+    let mut words: Vec<&str> = before.split_whitespace().chain(rest.split_whitespace()).collect();
     words.sort_unstable();
     words
 }

@@ -116,7 +116,11 @@ impl Teller<'_> {
         let owner = match lock.owner.get()?? {
             Owner::Thread(lwp) if lwp == waiter => "itself".to_owned(),
             Owner::Thread(lwp) => self.whos(&[lwp]),
-            Owner::Task(task) => self.task(runtime, task),
+            Owner::Task(id) => {
+                // An implicit task is its thread's.
+                let task = snapshot.task(id).filter(|task| task.kind.get() == Some(TaskKind::Implicit));
+                task.and_then(|task| task.thread).map_or_else(|| self.task(runtime, id), |lwp| self.whos(&[lwp]))
+            }
             Owner::Gone(_) => "a thread that has ended".to_owned(),
         };
         Some(format!("{owner}{}", words::acquired(lock)))
