@@ -62,9 +62,9 @@ const ON_NESTED: &[(&str, Wanted)] = &[
     ("openmp stacks -json", Json(|all| all["stacks"].as_array().is_some_and(|all| all.len() == 6))),
     ("openmp bt", Has(&["waits at a", "inner_body", "#pragma omp parallel in main", "main"])),
     ("openmp bt -v", Has(&["inner_body", "#pragma omp parallel in main"])),
-    ("openmp bt 1.1", Has(&["  read", "truth_", "#pragma omp parallel in outer_body"])),
+    ("openmp bt 1.1", Has(&["  read of ", "truth_", "#pragma omp parallel in outer_body"])),
     ("openmp why", Has(&["waits at a", "SUSPECT", "not reached by thread 1 of team 1"])),
-    ("openmp why 1.1", Has(&["thread 1 of 2 in team 1", "read, truth.h:", "SUSPECT"])),
+    ("openmp why 1.1", Has(&["thread 1 of 2 in team 1", "truth.h:", "SUSPECT"])),
     (
         "openmp why -json",
         Json(|why| why["threads"][0]["thread_num"]["value"] == 0 && why["verdicts"][0]["verdict"] == "suspect"),

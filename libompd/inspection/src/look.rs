@@ -144,7 +144,7 @@ pub(crate) fn finish(
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
-    let outside = outside::find(target, lines.code(), &report, &snapshots, &threads);
+    let outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();
     let nameless = nameless(target);

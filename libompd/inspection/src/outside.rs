@@ -2,38 +2,60 @@
 //! system call. No value here is a guess: what was not found is `None`.
 
 mod calls;
+mod ends;
 mod model;
 mod names;
+mod waits;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use ompd_process::Target;
+use ompd_process::{Registers, Target};
 use ompd_runtime::model::{Fact, RuntimeSnapshot};
-use ompd_stack::{Code, LogicalStack};
+use ompd_runtime::os::{Blocked, OsState};
+use ompd_stack::{Code, LogicalStack, Stacks};
 
 use crate::ProcessThread;
 use calls::Calls;
+use waits::{Waiter, Waits};
 
-pub use model::{Call, CallSite, Outside, OutsideWait};
+pub use model::{Call, CallSite, Described, Ends, ObjectKind, Outside, OutsideWait, Read};
 
-/// Of every thread that executes no wait of a runtime, in LWP order.
+/// Of every thread that executes no wait of a runtime, in LWP order. The target may run again.
 pub(crate) fn find(
     target: &dyn Target,
     code: &Code<'_>,
+    stacks: &Stacks,
     report: &ompd_stack::Report,
+    os: &OsState,
     runtimes: &[RuntimeSnapshot],
     threads: &[ProcessThread],
 ) -> Vec<Outside> {
     let waiting: HashSet<i32> = runtimes.iter().flat_map(|runtime| waiting(runtime, &report.logical)).collect();
+    let registers: HashMap<i32, &Registers> =
+        target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
+    let blocked: HashMap<i32, Blocked> = os.threads.iter().map(|thread| (thread.lwp, thread.blocked)).collect();
     let mut calls = Calls::new(target, code, report);
-    let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp));
-    outside
-        .map(|thread| Outside {
+    let waits = Waits { target, stacks, surroundings: target.surroundings() };
+    let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp)).map(|thread| {
+        let stack = calls.of(thread.lwp);
+        let waiter = Waiter {
             lwp: thread.lwp,
-            call: calls.of(thread.lwp),
-            wait: thread.blocked_in.clone().map(|name| OutsideWait::SystemCall { name }),
-        })
-        .collect()
+            call: thread.blocked_in.as_deref(),
+            registers: registers.get(&thread.lwp).copied(),
+            blocked: blocked.get(&thread.lwp).copied().unwrap_or(Blocked::No),
+            stack: &stack,
+        };
+        let mut wait = waits.of(&waiter);
+        if target.process().stopped {
+            wait = Some(OutsideWait::Stopped { within: wait.map(Box::new) });
+        }
+        Outside { lwp: thread.lwp, call: stack.call, wait }
+    });
+    let mut outside: Vec<Outside> = outside.collect();
+    if let Some(surroundings) = &waits.surroundings {
+        ends::find(surroundings, &mut outside);
+    }
+    outside
 }
 
 /// Threads that wait in a runtime, or may: their stacks show them in one of its calls.

@@ -34,14 +34,17 @@ impl Registers {
         Some(Registers { pc, sp, fp, thread_pointer, syscall, returned: None, general, known })
     }
 
-    /// Finds out whether the thread is in a system call, where that shows by the instruction it is at. `read` fills a buffer
-    /// from an address.
+    /// Finds out whether the thread is in a system call, where that shows by the instruction it is at, and which one it is if a stop has
+    /// interrupted it before. `read` fills a buffer from an address.
     pub fn find_call(&mut self, arch: Arch, read: &dyn Fn(Addr, &mut [u8]) -> bool) {
-        if let Some(rewound) = arch.machine.facts().and_then(|facts| facts.kernel_set.rewound.as_ref()) {
+        let Some(facts) = arch.machine.facts() else { return };
+        if let Some(rewound) = &facts.kernel_set.rewound {
             // A thread that was not stopped is in the call that the kernel shows.
             if self.known == Registers::ALL {
                 self.syscall = rewound.at(self, read);
             }
         }
+        let restarted = self.syscall.and_then(|call| facts.calls.restarted(call, self.pc, read));
+        self.syscall = restarted.or(self.syscall);
     }
 }

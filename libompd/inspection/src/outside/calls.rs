@@ -12,6 +12,14 @@ use super::names::{is_library_function, is_library_source, is_system_library, mp
 /// Frames of a thread that are looked at.
 const MOST_FRAMES: usize = 1024;
 
+/// The call that a thread is in, as far as it is known.
+pub(super) struct InCall {
+    /// `None` if it executes code of the program, or of libraries alone.
+    pub(super) call: Option<Call>,
+    /// The functions of libraries it is in, innermost first.
+    pub(super) functions: Vec<Arc<str>>,
+}
+
 /// The stacks of a process, and whose code was found at an address.
 pub(super) struct Calls<'a, 't> {
     target: &'a dyn Target,
@@ -39,25 +47,28 @@ impl<'a, 't> Calls<'a, 't> {
         Calls { target, code, report, stacks, owners: HashMap::new(), called: HashMap::new() }
     }
 
-    /// The call that a thread is in; `None` if it executes code of the program, or of libraries alone.
-    pub(super) fn of(&mut self, lwp: i32) -> Option<Call> {
-        let stack = *self.stacks.get(&lwp)?;
-        if stack.in_call.is_some() {
-            return None;
-        }
+    /// The call that a thread is in.
+    pub(super) fn of(&mut self, lwp: i32) -> InCall {
+        let none = InCall { call: None, functions: Vec::new() };
+        let Some(stack) = self.stacks.get(&lwp).copied().filter(|stack| stack.in_call.is_none()) else { return none };
         let own: Vec<&LogicalFrame> =
             stack.frames.iter().take_while(|frame| frame.lwp == Some(lwp)).take(MOST_FRAMES).collect();
-        let at = own.iter().position(|frame| self.is_program(frame))?;
+        let at = own.iter().position(|frame| self.is_program(frame)).unwrap_or(own.len());
         // A library that calls the program back has nothing to do with what that calls. But one that was built with debug information
         // outside of the system's directories looks like the program.
-        let outer = own.iter().rposition(|frame| self.is_entry(frame)).map_or(at, |entry| entry + 1);
-        let at = if self.in_executable(&own[..outer.max(at)]) { at } else { outer.max(at) };
+        let outer = own.iter().rposition(|frame| self.is_entry(frame)).map_or(at, |entry| at.max(entry + 1));
+        let at = if self.in_executable(&own[..outer]) { at } else { outer };
+        let functions = own[..at].iter().filter_map(|frame| frame.function.clone()).collect();
+        InCall { call: self.call(lwp, &own, at), functions }
+    }
+
+    /// The call of the frame with the index `at`, which is the program's.
+    fn call(&mut self, lwp: i32, own: &[&LogicalFrame], at: usize) -> Option<Call> {
         let (site, inner) = (*own.get(at)?, at.checked_sub(1)?);
         let inlined = own[inner].addr == site.addr;
         let called = if inlined { None } else { self.called(lwp, site.addr?) };
         let function = called.or_else(|| own[..at].iter().rev().find_map(|frame| frame.function.clone()))?;
-        let function = plain_name(&function).into();
-        let (file, line) = (site.file.clone(), site.line);
+        let (function, file, line) = (plain_name(&function).into(), site.file.clone(), site.line);
         Some(Call { function, site: Some(CallSite { file, line, function: site.function.clone() }) })
     }
 

@@ -56,6 +56,52 @@ pub(super) fn mpi_name(symbol: &str) -> Option<String> {
     Some(format!("MPI_{}{rest}", first.to_ascii_uppercase()))
 }
 
+/// True if a function of MPI, by its name in C, may wait for other processes.
+pub(super) fn mpi_waits(name: &str) -> bool {
+    const WAITING: [&str; 37] = [
+        "Send",
+        "Ssend",
+        "Rsend",
+        "Bsend",
+        "Recv",
+        "Mrecv",
+        "Probe",
+        "Mprobe",
+        "Wait",
+        "Barrier",
+        "Bcast",
+        "Gather",
+        "Scatter",
+        "Allgather",
+        "Alltoall",
+        "Reduce",
+        "Allreduce",
+        "Scan",
+        "Exscan",
+        "Neighbor_",
+        "Init",
+        "Finalize",
+        "Comm_accept",
+        "Comm_connect",
+        "Comm_spawn",
+        "Comm_dup",
+        "Comm_split",
+        "Comm_create",
+        "Comm_disconnect",
+        "Intercomm_",
+        "Cart_create",
+        "Graph_create",
+        "Dist_graph_create",
+        "Win_",
+        "File_",
+        "Abort",
+        "Buffer_detach",
+    ];
+    const QUICK: [&str; 5] = ["Initialized", "Send_init", "Ssend_init", "Rsend_init", "Recv_init"];
+    let Some(name) = name.strip_prefix("MPI_") else { return false };
+    !QUICK.contains(&name) && WAITING.iter().any(|prefix| name.starts_with(prefix))
+}
+
 fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
@@ -101,6 +147,14 @@ mod tests {
         assert!(
             ["mpi_", "MPI_", "mpi_helper", "MPIR_Wait", "pMPI_Recv", "mpi_Recv_"].iter().all(|n| mpi_name(n).is_none())
         );
+    }
+
+    #[test]
+    fn functions_of_mpi_that_wait() {
+        assert!(
+            ["MPI_Recv", "MPI_Sendrecv_replace", "MPI_Waitall", "MPI_Init_thread"].iter().all(|name| mpi_waits(name))
+        );
+        assert!(["MPI_Irecv", "MPI_Testall", "MPI_Comm_rank", "MPI_Initialized"].iter().all(|name| !mpi_waits(name)));
     }
 
     #[test]
