@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use ompd_process::{Addr, Registers, Target, TargetExt, TargetKind};
+use ompd_python::Snapshot;
 
 use crate::frame::End;
 
@@ -28,6 +29,8 @@ pub struct Stacks {
     bytes: Vec<u8>,
     /// The process does not change, so nothing was copied.
     readable: bool,
+    /// The frames of Python functions, which are not on these stacks.
+    pub(crate) python: Snapshot,
 }
 
 #[derive(Debug)]
@@ -45,7 +48,7 @@ impl Stacks {
     pub fn capture(target: &dyn Target) -> Stacks {
         // What a debugger holds does not run while it asks.
         if target.kind() != TargetKind::Live {
-            return Stacks { readable: true, ..Stacks::default() };
+            return Stacks { readable: true, python: Snapshot::read(target), ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
@@ -56,7 +59,7 @@ impl Stacks {
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         let (bytes, read) = target.read_ranges(&wanted);
-        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false };
+        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python: Snapshot::read(target) };
         let mut place = 0;
         for ((range, end), read) in ranges.into_iter().zip(read) {
             let next = place + length(&range) as usize;
