@@ -341,8 +341,9 @@ fn described(target: &dyn Target, version: Version, runtime: Addr) -> Result<Lay
         gil: GilPlace {
             at: word(112 + gil),
             in_runtime: false,
-            last_holder: word(144 + gil),
-            locked: word(136 + gil),
+            // Described as they lie in the interpreter's own GIL.
+            last_holder: word(144 + gil).wrapping_sub(word(120 + gil)),
+            locked: word(136 + gil).wrapping_sub(word(120 + gil)),
         },
     };
     let offsets = [
@@ -360,6 +361,9 @@ fn described(target: &dyn Target, version: Version, runtime: Addr) -> Result<Lay
         layout.bytes_data,
         layout.text_data,
         layout.object_type,
+        layout.gil.at,
+        layout.gil.last_holder,
+        layout.gil.locked,
     ];
     let inside = [layout.frame_previous, layout.frame_code, layout.frame_instruction, layout.frame_owner];
     let in_code = [layout.code_file, layout.code_name, layout.code_lines, layout.code_first_line];

@@ -52,9 +52,9 @@ impl Stacks {
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
-        let sizes = threads.iter().map(|(lwp, r)| length(&extent(target, *lwp, r.sp.0, MOST).0)).collect();
+        let sizes = threads.iter().map(|(lwp, r)| length(&extent(target, *lwp, r, MOST).0)).collect();
         let limit = fair_share(sizes);
-        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r.sp.0, limit));
+        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
@@ -155,12 +155,17 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// The used part of the stack at `sp`, as much of it as may be copied, and where its mapping ends.
-fn extent(target: &dyn Target, lwp: i32, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
+/// The used part of a thread's stack, as much of it as may be copied, and where the stack ends. That is where the mapping does, or
+/// before: since glibc 2.42 the stacks of many threads lie in one mapping, with guard pages between them that cannot be read
+/// (madvise(2), MADV_GUARD_INSTALL). What the thread pointer points to is at the end of a thread's stack, see [`interrupted`].
+fn extent(target: &dyn Target, lwp: i32, registers: &Registers, limit: u64) -> (Range<u64>, Option<u64>) {
+    let sp = registers.sp.0;
     match target.mapping(Addr(sp)) {
         Some(mapping) => {
             let start = sp.saturating_sub(RED_ZONE).max(mapping.start);
-            (start..mapping.end.min(start.saturating_add(limit)), Some(mapping.end))
+            let own = registers.thread_pointer.map(|pointer| pointer.0).filter(|end| (sp..mapping.end).contains(end));
+            let end = own.unwrap_or(mapping.end);
+            (start..end.min(start.saturating_add(limit)), Some(end))
         }
         None => match grown(target, lwp, sp) {
             Some(end) => (sp..end.min(sp.saturating_add(limit)), Some(end)),

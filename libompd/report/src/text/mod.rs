@@ -8,6 +8,7 @@ pub mod history;
 mod icvs;
 mod loops;
 mod progress;
+mod python;
 mod stacks;
 mod summary;
 mod tasks;
@@ -62,6 +63,8 @@ pub struct Page {
     labels: HashMap<i32, String>,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
+    /// What threads do that wait for Python's interpreter lock, by LWP.
+    gil: HashMap<i32, String>,
     /// The innermost code of the program's own source that threads are in, by LWP.
     places: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
@@ -81,6 +84,11 @@ fn with_device(thread: &Thread, doing: String) -> String {
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
+        if let Some(waits) = thread.lwp.and_then(|lwp| self.gil.get(&lwp))
+            && !matches!(thread.wait, Fact::Known { value: Some(_), .. })
+        {
+            return with_device(thread, waits.clone());
+        }
         let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
         let text = with_device(thread, words::doing(thread, call));
         // Of a thread that is in another runtime's region as well, that tells what it does.
@@ -93,7 +101,8 @@ impl Page {
 
     /// What a thread is doing that waits for nothing of a runtime's.
     fn running(&self, lwp: i32) -> String {
-        words::running(self.calls.get(&lwp).map(String::as_str))
+        let waits = self.gil.get(&lwp).cloned();
+        waits.unwrap_or_else(|| words::running(self.calls.get(&lwp).map(String::as_str)))
     }
 
     /// In which teams of other runtimes a thread is, seen from its team in this one.
@@ -230,6 +239,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         verbose: how.verbose,
         labels: how.labels,
         calls,
+        gil: python::waits(inspection),
         places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),

@@ -102,6 +102,7 @@ pub fn foreign(page: &mut Page, inspection: &Inspection) {
     for thread in foreign {
         let name = thread.name.as_deref().map(escape).unwrap_or_default();
         let label = page.labels.get(&thread.lwp).map(|label| format!("{}  ", escape(label))).unwrap_or_default();
-        page.line(format_args!("  {label}{}  {name}", thread.lwp));
+        let doing = page.gil.get(&thread.lwp).map(|doing| format!("  {doing}")).unwrap_or_default();
+        page.line(format_args!("  {label}{}  {name}{doing}", thread.lwp));
     }
 }

@@ -1,0 +1,47 @@
+"""A process whose main thread holds Python's interpreter lock in C code, while other threads want it.
+
+One line of JSON says which threads these are. Then the main thread reads its standard input without releasing the lock, and ends with
+it. Runs on CPython 3.8 and later, with what its smallest packages have.
+"""
+
+import ctypes
+import json
+import os
+import threading
+
+PR_SET_PTRACER = 0x59616D61
+PR_SET_PTRACER_ANY = -1
+WAITERS = 3
+
+
+def wait(pipe):
+    os.read(pipe, 1)
+    # Not reached while the main thread holds the lock.
+    os._exit(1)
+
+
+def reads(task):
+    """True if a thread is in read()."""
+    with open(f"/proc/self/task/{task}/syscall", encoding="ascii") as call:
+        return call.read().startswith("0 ")
+
+
+def main():
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
+    inward, outward = os.pipe()
+    threads = [threading.Thread(target=wait, args=(inward,), daemon=True) for _ in range(WAITERS)]
+    for thread in threads:
+        thread.start()
+    while not all(reads(thread.native_id) for thread in threads):
+        os.sched_yield()
+    line = {"pid": os.getpid(), "holder": threading.get_native_id(), "waiters": [thread.native_id for thread in threads]}
+    line = (json.dumps(line) + "\n").encode()
+    # Functions called by PyDLL keep the lock.
+    holding = ctypes.PyDLL(None)
+    holding.write(outward, b"x" * WAITERS, WAITERS)
+    holding.write(1, line, len(line))
+    holding.read(0, ctypes.create_string_buffer(1), 1)
+    holding._exit(0)
+
+
+main()
