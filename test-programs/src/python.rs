@@ -55,7 +55,8 @@ pub fn peer(name: &str) -> Result<PathBuf, Skip> {
 pub struct Script {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    /// Kept open: it may still write.
+    _stdout: BufReader<ChildStdout>,
     /// What it said.
     pub truth: Value,
     /// Its process id.
@@ -84,7 +85,7 @@ impl Script {
         stdout.read_line(&mut line).expect("a line from Python");
         let truth: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{line:?} is no truth: {e}"));
         let pid = truth["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a process id");
-        Script { child, stdin, stdout, truth, pid }
+        Script { child, stdin, _stdout: stdout, truth, pid }
     }
 
     /// Has it end by itself.

@@ -60,6 +60,8 @@ pub struct Layout {
     pub thread_frame: u64,
     /// `cframe`, for [`Chain::ObjectsInLoops`].
     pub thread_loop: u64,
+    /// `root_cframe`, which ends the list of a thread's loops.
+    pub thread_last_loop: u64,
     pub thread_size: u64,
     // _PyCFrame
     pub loop_frame: u64,
@@ -135,6 +137,7 @@ const V3_8: Layout = Layout {
     native_thread_id: None,
     thread_frame: 24,
     thread_loop: 0,
+    thread_last_loop: 0,
     thread_size: 184,
     loop_frame: 0,
     loop_previous: 0,
@@ -174,6 +177,7 @@ const V3_9: Layout = Layout {
 const V3_10: Layout = Layout {
     chain: Chain::ObjectsInLoops,
     thread_loop: 48,
+    thread_last_loop: 264,
     loop_previous: 8,
     loop_size: 16,
     frame_instruction: 96,
@@ -190,6 +194,7 @@ const V3_11: Layout = Layout {
     thread_id: 152,
     native_thread_id: Some(160),
     thread_frame: 56,
+    thread_last_loop: 336,
     thread_size: 168,
     loop_frame: 8,
     loop_previous: 16,
@@ -219,6 +224,7 @@ const V3_12: Layout = Layout {
     threads_head: 72,
     thread_id: 136,
     native_thread_id: Some(144),
+    thread_last_loop: 272,
     thread_size: 152,
     loop_frame: 0,
     loop_previous: 8,
@@ -309,6 +315,7 @@ fn described(target: &dyn Target, version: Version, runtime: Addr) -> Result<Lay
         thread_id: word(192 + thread),
         native_thread_id: Some(word(200 + thread)),
         thread_loop: 0,
+        thread_last_loop: 0,
         thread_size: word(152 + thread),
         loop_frame: 0,
         loop_previous: 0,

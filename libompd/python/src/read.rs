@@ -83,9 +83,10 @@ pub struct PythonFrame {
 }
 
 impl Snapshot {
-    /// Reads every CPython of a process that stands still.
-    pub fn read(target: &dyn Target) -> Snapshot {
-        Snapshot { runtimes: Interpreter::all(target).iter().map(|one| Runtime::read(target, one)).collect() }
+    /// Reads every CPython of a process that stands still. `interpreters` are those of [`Interpreter::all`], which may have been
+    /// asked before: it looks into the symbol tables of all files.
+    pub fn read(target: &dyn Target, interpreters: &[Interpreter]) -> Snapshot {
+        Snapshot { runtimes: interpreters.iter().map(|one| Runtime::read(target, one)).collect() }
     }
 }
 
@@ -225,16 +226,11 @@ impl Frames<'_> {
         let layout = self.layout;
         let mut anchors = Vec::new();
         let mut at = state.ptr(layout.thread_loop);
-        loop {
-            let own = Fields::read(self.target, at, layout.loop_size, "call of the interpreter loop")?;
-            let previous = own.ptr(layout.loop_previous);
-            // The last one is the thread's own.
-            if previous.is_null() {
-                break;
-            }
+        while at != state.at().offset(layout.thread_last_loop) {
             walk.step(self.target, at)?;
+            let own = Fields::read(self.target, at, layout.loop_size, "call of the interpreter loop")?;
             anchors.push(at);
-            at = previous;
+            at = own.ptr(layout.loop_previous);
         }
         if anchors.len() == calls.len() + 1 {
             calls.insert(0, Call { anchor: None, frames: Vec::new() });
@@ -250,13 +246,10 @@ impl Frames<'_> {
     fn loops(&mut self, state: &Fields, walk: &mut Walk, calls: &mut Vec<Call>) -> Result<(), Unknown> {
         let layout = self.layout;
         let mut anchor = state.ptr(layout.thread_frame);
-        loop {
+        while anchor != state.at().offset(layout.thread_last_loop) {
+            walk.step(self.target, anchor)?;
             let own = Fields::read(self.target, anchor, layout.loop_size, "call of the interpreter loop")?;
             let previous = own.ptr(layout.loop_previous);
-            if previous.is_null() {
-                return Ok(());
-            }
-            walk.step(self.target, anchor)?;
             let mut at = own.ptr(layout.loop_frame);
             let mut call = Call { anchor: Some(anchor), frames: Vec::new() };
             let outer = loop {
@@ -275,6 +268,7 @@ impl Frames<'_> {
             }
             anchor = previous;
         }
+        Ok(())
     }
 
     /// The frames of a call are followed by its entry frame.

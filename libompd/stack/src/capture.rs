@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use ompd_process::{Addr, Registers, Target, TargetExt, TargetKind};
-use ompd_python::Snapshot;
+use ompd_python::{Interpreter, Snapshot};
 
 use crate::frame::End;
 
@@ -43,12 +43,12 @@ struct Copied {
 }
 
 impl Stacks {
-    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began. Of a core
-    /// file nothing needs to be copied.
-    pub fn capture(target: &dyn Target) -> Stacks {
+    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began, and reads the
+    /// Python frames of `interpreters`. Of a core file no stack needs to be copied.
+    pub fn capture(target: &dyn Target, interpreters: &[Interpreter]) -> Stacks {
         // What a debugger holds does not run while it asks.
         if target.kind() != TargetKind::Live {
-            return Stacks { readable: true, python: Snapshot::read(target), ..Stacks::default() };
+            return Stacks { readable: true, python: Snapshot::read(target, interpreters), ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
@@ -59,7 +59,8 @@ impl Stacks {
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         let (bytes, read) = target.read_ranges(&wanted);
-        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python: Snapshot::read(target) };
+        let python = Snapshot::read(target, interpreters);
+        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python };
         let mut place = 0;
         for ((range, end), read) in ranges.into_iter().zip(read) {
             let next = place + length(&range) as usize;
@@ -269,7 +270,7 @@ mod tests {
     fn first_stack_that_has_grown_is_copied_to_its_end() {
         let sp = MAPPED - 0x8_0000;
         let target = grown(sp, sp);
-        let stacks = Stacks::capture(&target);
+        let stacks = Stacks::capture(&target, &[]);
         for at in [sp, MAPPED, END - 8] {
             assert_eq!(stacks.read_u64(&target, Addr(at)), Ok(0xabab_abab_abab_abab), "{at:#x}");
         }
@@ -280,7 +281,7 @@ mod tests {
         let sp = MAPPED - 0x8_0000;
         let mut target = grown(sp, MAPPED);
         target.0.memory.push((Addr(sp), vec![0xcd; 0x4_0000]));
-        let stacks = Stacks::capture(&target);
+        let stacks = Stacks::capture(&target, &[]);
         assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
         assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
     }

@@ -42,7 +42,7 @@ pub use image::Cache;
 pub use locals::{FrameVariables, Locals, Variable};
 pub use logical::{Construct, InCall, Language, LogicalFrame, LogicalStack, Via};
 pub use names::source_name;
-pub use ompd_python::LayoutOrigin;
+pub use ompd_python::{Interpreter, LayoutOrigin};
 pub use outlined::container;
 pub use python::{Gil, GilHolder, Python};
 pub use report::{Report, TaskFrames};
