@@ -114,9 +114,9 @@ WAITS = [
 
 
 def reads(task):
-    """True if a thread is in read()."""
+    """True if a thread is in read(), which has one number on x86-64 and another on aarch64."""
     with open(f"/proc/self/task/{task}/syscall", encoding="ascii") as call:
-        return call.read().startswith("0 ")
+        return call.read().split()[0] in ("0", "63")
 
 
 def main():
