@@ -24,7 +24,7 @@ use ompd_process::{OpenError, OpenOptions, ProcessInfo, Target, TargetKind};
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::WaitsFor;
-use ompd_runtime::{Origin, Runtime, companion, discover};
+use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, FrameVariables, LockCall};
 
 use crate::outside::Outside;
@@ -167,6 +167,6 @@ pub fn inspect_held(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let read = look::read(target, runtimes, &companion::words(target));
+    let read = look::read(target, runtimes, &look::Places::of(target));
     waiting(look::finish(target, runtimes, read, wanted, cache), wanted)
 }

@@ -12,7 +12,7 @@ use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
-use ompd_stack::{Cache, Code, LogicalStack, Stacks};
+use ompd_stack::{Cache, Code, Interpreter, LogicalStack, Stacks};
 
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside};
 
@@ -28,11 +28,24 @@ pub(crate) struct Read {
     pub(crate) cpu: HashMap<i32, Duration>,
 }
 
-/// Reads a target that stands still. `words` is what [`companion::words`] gave.
-pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], words: &[Addr]) -> Read {
-    let stacks = Stacks::capture(target);
+/// What is found in the files of a process before it is stopped.
+pub(crate) struct Places {
+    /// Where companions say where their blocks are.
+    companion: Vec<Addr>,
+    python: Vec<Interpreter>,
+}
+
+impl Places {
+    pub(crate) fn of(target: &dyn Target) -> Places {
+        Places { companion: companion::words(target), python: Interpreter::all(target) }
+    }
+}
+
+/// Reads a target that stands still.
+pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &Places) -> Read {
+    let stacks = Stacks::capture(target, &places.python);
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
-    let remembered = Remembered::read(target, words, &snapshots);
+    let remembered = Remembered::read(target, &places.companion, &snapshots);
     Read { snapshots, stacks, os: os::read(target), remembered, pause: None, cpu: HashMap::new() }
 }
 

@@ -20,6 +20,7 @@ mod outside;
 #[cfg(test)]
 mod page;
 mod progress;
+mod python;
 mod stacks;
 mod tasks;
 mod verdicts;
@@ -107,6 +108,9 @@ pub struct Report {
     /// Files with code of frames that have no source lines, each with the reason.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty", default)]
     pub without_lines: std::collections::BTreeMap<String, String>,
+    /// Every CPython in the process.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub python: Vec<python::Python>,
     /// Files that can start an OMPT tool, other than the runtimes: they export `ompt_start_tool`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<String>,
@@ -457,6 +461,7 @@ pub fn report(inspection: &Inspection) -> Report {
         remarks: verdicts::remarks(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
+        python: python::python(inspection),
         tools: inspection.tools.clone(),
         issues: inspection
             .all_issues()

@@ -15,6 +15,7 @@ mod pages;
 mod pictures;
 mod progress;
 mod python;
+mod python_frames;
 mod refusals;
 mod remarks;
 mod stacks;

@@ -122,6 +122,7 @@ impl Page {
             labels: Default::default(),
             calls: Default::default(),
             outside: Default::default(),
+            gil: Default::default(),
             places: Default::default(),
             nested: Vec::new(),
             names: Vec::new(),

@@ -8,6 +8,7 @@ pub mod history;
 mod icvs;
 mod loops;
 mod progress;
+mod python;
 mod stacks;
 mod summary;
 mod tasks;
@@ -64,6 +65,8 @@ pub struct Page {
     calls: HashMap<i32, String>,
     /// What threads do outside of OpenMP, by LWP: those that are in a call or wait.
     outside: HashMap<i32, Doing>,
+    /// What threads do that wait for Python's interpreter lock, by LWP.
+    gil: HashMap<i32, String>,
     /// The innermost code of the program's own source that threads are in, by LWP.
     places: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
@@ -91,6 +94,11 @@ fn with_device(thread: &Thread, doing: String) -> String {
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
+        if let Some(waits) = thread.lwp.and_then(|lwp| self.gil.get(&lwp))
+            && !matches!(thread.wait, Fact::Known { value: Some(_), .. })
+        {
+            return with_device(thread, waits.clone());
+        }
         let outside = thread.lwp.and_then(|lwp| self.outside.get(&lwp));
         if let Some(from) = outside.and_then(|doing| doing.from.as_ref())
             && thread.in_runtime.is_none()
@@ -110,6 +118,9 @@ impl Page {
 
     /// What a thread is doing that waits for nothing of a runtime's.
     fn running(&self, lwp: i32) -> String {
+        if let Some(waits) = self.gil.get(&lwp) {
+            return waits.clone();
+        }
         match self.outside.get(&lwp) {
             Some(doing) => doing.what.clone(),
             None => words::running(self.calls.get(&lwp).map(String::as_str)),
@@ -251,6 +262,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         labels: how.labels,
         calls,
         outside: inspection.outside.iter().filter_map(doing_outside).collect(),
+        gil: python::waits(inspection),
         places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),

@@ -103,7 +103,7 @@ pub fn foreign(page: &mut Page, inspection: &Inspection) {
     for thread in foreign {
         let name = thread.name.as_deref().map(escape).unwrap_or_default();
         let label = page.labels.get(&thread.lwp).map(|label| format!("{}  ", escape(label))).unwrap_or_default();
-        let doing = inspection.outside(thread.lwp).map(outside::words);
+        let doing = page.gil.get(&thread.lwp).cloned().or_else(|| inspection.outside(thread.lwp).map(outside::words));
         let doing = doing.map(|doing| format!("  {doing}")).unwrap_or_default();
         page.wrapped(&format!("  {label}{}  {name}", thread.lwp), Style::new(), &doing, 6);
     }
