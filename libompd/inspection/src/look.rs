@@ -144,6 +144,7 @@ pub(crate) fn finish(
         kind: target.kind(),
         process: target.process().clone(),
         tools: companion::tools(target, &bases),
+        children: Vec::new(),
         threads,
         waits_for,
         os,

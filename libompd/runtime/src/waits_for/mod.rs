@@ -23,8 +23,8 @@ pub use situation::{Situation, has_detached};
 use crate::model::RuntimeSnapshot;
 use crate::os::{Blocked, OsState, OsThread};
 
-/// How certain a verdict is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How certain a verdict is, in this order: the most certain is the least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
     /// Proven: nothing in the process can end these waits, and nothing from outside is waited for.
     Deadlock,
