@@ -1,27 +1,43 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ompd_report::text::{Form, Graph, StackView, View};
 use ompd_runtime::Origin;
+use ompd_runtime::waits_for::Certainty;
 
 const EXAMPLES: &str = "\
 Examples:
   ompd-inspect 4711                    why does process 4711 hang?
-  ompd-inspect core.4711               the same, from a core file
+  ompd-inspect core.4711               the same, from a core file, also compressed
+  ompd-inspect --children 4711         the same of its child processes too
+  ompd-inspect --name solver           of every process of that name
   ompd-inspect waits 4711              who waits for what: locks, barriers, tasks
   ompd-inspect --samples 2 4711        is it stuck, or just slow?
   ompd-inspect threads 4711            every thread: team, number, task, wait
   ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
   ompd-inspect history 4711            what each thread did last (with the companion)
-  ompd-inspect doctor 4711             how each value was found, and what is missing";
+  ompd-inspect doctor 4711             how each value was found, and what is missing
+  ompd-inspect run --timeout 60s -- ./solver in.dat   runs a program, reports when it hangs";
 
 const AFTER: &str = "\
 The process is stopped for a few milliseconds, only read, and goes on as before.
-Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing was inspected.";
+Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing was inspected;
+3 a verdict that --fail-on names. Of several processes the highest counts.";
+
+const AFTER_RUN: &str = "\
+The program has the standard input, output and error of ompd-inspect. Reports go to standard error. SIGINT,
+SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on. When the program hangs or its time is over, it and
+the processes that it has started get SIGTERM, and SIGKILL if they stay.
+A process that uses no processor time for --idle is inspected. It hangs if there is a DEADLOCK (--fail-on suspect:
+or SUSPECT).
+
+Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; 125 ompd-inspect
+failed; 126 the program cannot be executed; 127 there is no such program.";
 
 /// Says what every OpenMP thread, team and task of a process or core file is doing.
 #[derive(Debug, Parser)]
@@ -30,8 +46,9 @@ Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing
     max_term_width = 100,
     before_help = EXAMPLES,
     after_help = AFTER,
-    override_usage = "ompd-inspect [OPTIONS] <PID|CORE>\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>",
-    subcommand_negates_reqs = true,
+    override_usage = "ompd-inspect [OPTIONS] <PID|CORE>...\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>...\n       \
+                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]",
+    subcommand_precedence_over_arg = true,
     disable_help_flag = true,
     disable_help_subcommand = true
 )]
@@ -39,9 +56,9 @@ pub struct Cli {
     /// What to show; without a command, the summary.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Process id, or path of a core file (write ./123 for a core file named 123).
-    #[arg(value_name = "PID|CORE", required = true)]
-    pub target: Option<String>,
+    /// Process ids, or paths of core files, also compressed (write ./123 for a core file named 123, - for standard input).
+    #[arg(value_name = "PID|CORE")]
+    pub targets: Vec<String>,
     /// Options of every command.
     #[command(flatten)]
     pub options: Options,
@@ -70,6 +87,30 @@ pub enum Command {
     History(HistoryArgs),
     /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
     Doctor(TargetArg),
+    /// Runs a program, and reports when it hangs or exceeds its time: for CI. As its parent, ompd-inspect may inspect it where
+    /// kernel.yama.ptrace_scope is 1.
+    Run(RunArgs),
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Clone, Args)]
+#[command(override_usage = "ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]", after_help = AFTER_RUN)]
+pub struct RunArgs {
+    /// Longest time the program may take, in seconds (60, 60s), minutes (5m) or hours (2h); no limit unless given.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Write the report as JSON to this file when the program hangs or its time is over (schema: docs/report-list.schema.json).
+    #[arg(long, value_name = "FILE")]
+    pub on_hang: Option<PathBuf>,
+    /// How long a process uses no processor time before it is inspected.
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    pub idle: Duration,
+    /// Time between SIGTERM and SIGKILL.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub kill_after: Duration,
+    /// The program and its arguments.
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
 }
 
 /// Arguments of `stacks`.
@@ -179,9 +220,9 @@ pub struct StackForm {
 /// The positional argument.
 #[derive(Debug, Clone, Args)]
 pub struct TargetArg {
-    /// Process id, or path of a core file (write ./123 for a core file named 123).
+    /// Process ids, or paths of core files, also compressed (write ./123 for a core file named 123, - for standard input).
     #[arg(value_name = "PID|CORE")]
-    pub target: String,
+    pub targets: Vec<String>,
 }
 
 /// Options of every command.
@@ -217,6 +258,18 @@ pub struct Options {
     /// repeated.
     #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
     pub ignore_origin: Vec<OriginName>,
+    /// Inspect the child processes too, and their children: a report of each, the worst verdict first.
+    #[arg(long, global = true)]
+    pub children: bool,
+    /// Inspect every process of this name: that of its program file, or the one it has given itself.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Inspect every process of this user that has loaded an OpenMP runtime.
+    #[arg(long, global = true)]
+    pub user: bool,
+    /// Exit with status 3 if there is this verdict (deadlock, suspect or waiting) or a more certain one.
+    #[arg(long, global = true, value_enum, value_name = "VERDICT", hide_possible_values = true)]
+    pub fail_on: Option<FailOn>,
     /// Print one JSON document, with the origin of every value (schema: docs/report.schema.json).
     #[arg(long, global = true)]
     pub json: bool,
@@ -258,6 +311,29 @@ impl From<OriginName> for Origin {
     }
 }
 
+/// A verdict that makes the command fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// A proven hang.
+    Deadlock,
+    /// A hang that something from outside may end.
+    Suspect,
+    /// Threads that wait for one that may still let them continue.
+    Waiting,
+}
+
+impl FailOn {
+    /// Whether a verdict is as certain as this, or more.
+    pub fn includes(self, certainty: Certainty) -> bool {
+        certainty
+            <= match self {
+                FailOn::Deadlock => Certainty::Deadlock,
+                FailOn::Suspect => Certainty::Suspect,
+                FailOn::Waiting => Certainty::Waiting,
+            }
+    }
+}
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Color {
@@ -278,18 +354,26 @@ impl Cli {
     /// The history asked for, if one is.
     pub fn history(&self) -> Option<&HistoryArgs> {
         match &self.command {
-            Some(Command::History(args)) if self.target.is_none() && !args.target.is_empty() => Some(args),
+            Some(Command::History(args)) if self.targets.is_empty() && !args.target.is_empty() => Some(args),
             _ => None,
         }
     }
 
-    /// View and target asked for; `None` if there is no target or more than one, or if it is no view of an inspection.
-    pub fn request(&self) -> Option<(View, &str)> {
-        if self.command.is_some() && self.target.is_some() {
+    /// The program to run, if one is.
+    pub fn run(&self) -> Option<&RunArgs> {
+        match &self.command {
+            Some(Command::Run(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
+    /// View and targets asked for; `None` if there is no view of an inspection, or there are targets in front of the command.
+    pub fn request(&self) -> Option<(View, &[String])> {
+        if self.command.is_some() && !self.targets.is_empty() {
             return None;
         }
         let (view, arg) = match &self.command {
-            None => return self.target.as_deref().filter(|t| !t.is_empty()).map(|target| (View::Summary, target)),
+            None => return Some((View::Summary, &self.targets)),
             Some(Command::Threads(arg)) => (View::Threads, arg),
             Some(Command::Teams(arg)) => (View::Teams, arg),
             Some(Command::Tasks(args)) => {
@@ -300,7 +384,7 @@ impl Cli {
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
-            Some(Command::History(_)) => return None,
+            Some(Command::History(_) | Command::Run(_)) => return None,
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [
@@ -314,21 +398,19 @@ impl Cli {
                 (View::Stacks(view), &args.target)
             }
         };
-        Some((view, arg.target.as_str())).filter(|(_, target)| !target.is_empty())
+        Some((view, &arg.targets))
     }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-        (Some(number), _) => (number, 1e-3),
-        (_, Some(number)) => (number, 1.0),
-        _ => (text, 1.0),
-    };
+    const UNITS: [(&str, f64); 4] = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let with_unit = UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)));
+    let (number, unit) = with_unit.unwrap_or((text, 1.0));
     let seconds: Option<f64> = number.parse().ok().map(|n: f64| n * unit);
-    let seconds = seconds.filter(|s| (0.0..=86_400.0).contains(s));
+    let seconds = seconds.filter(|s| (0.0..=604_800.0).contains(s));
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "a time such as 1s, 0.5 or 200ms is wanted, at most a day".to_owned())
+        .ok_or_else(|| "a time such as 1s, 0.5, 200ms, 5m or 2h is wanted, at most a week".to_owned())
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {
@@ -350,25 +432,29 @@ mod tests {
         assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
         assert_eq!(duration("2s"), Ok(Duration::from_secs(2)));
         assert_eq!(duration("0.5"), Ok(Duration::from_millis(500)));
-        for wrong in ["", "s", "-1s", "nan", "1e9s", "1m"] {
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for wrong in ["", "s", "-1s", "nan", "1e9s", "1d", "m"] {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn view_and_target() {
+    fn view_and_targets() {
         let parse = |args: &[&str]| Cli::try_parse_from(args);
+        let request = |cli: &Cli| cli.request().map(|(view, targets)| (view, targets.to_vec()));
+        let of = |view, targets: &[&str]| Some((view, targets.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>()));
         let cli = parse(&["ompd-inspect", "--json", "4711"]).expect("summary of a pid");
-        assert_eq!(cli.request(), Some((View::Summary, "4711")));
+        assert_eq!(request(&cli), of(View::Summary, &["4711"]));
         assert!(cli.options.json && !cli.options.debuginfod);
         let cli = parse(&["ompd-inspect", "threads", "core", "-v"]).expect("threads of a core");
-        assert_eq!(cli.request(), Some((View::Threads, "core")));
+        assert_eq!(request(&cli), of(View::Threads, &["core"]));
         assert!(cli.options.verbose);
         let cli = parse(&["ompd-inspect", "-v", "--json", "icvs", "1"]).expect("options first");
-        assert_eq!(cli.request(), Some((View::Icvs, "1")));
+        assert_eq!(request(&cli), of(View::Icvs, &["1"]));
         assert!(cli.options.json && cli.options.verbose);
         let cli = parse(&["ompd-inspect", "stacks", "--locals", "1"]).expect("stacks with variables");
-        assert_eq!(cli.request(), Some((View::Stacks(StackView::All), "1")));
+        assert_eq!(request(&cli), of(View::Stacks(StackView::All), &["1"]));
         assert!(cli.locals());
         assert!(!parse(&["ompd-inspect", "stacks", "1"]).expect("stacks without").locals());
         assert!(parse(&["ompd-inspect", "stacks", "--locals", "--tree", "1"]).is_err());
@@ -378,7 +464,31 @@ mod tests {
         assert!(parse(&["ompd-inspect", "history", "--last", "0", "core"]).is_err());
         let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
         assert_eq!(both.request(), None);
-        assert!(parse(&["ompd-inspect"]).is_err());
-        assert!(parse(&["ompd-inspect", "teams"]).is_err());
+    }
+
+    #[test]
+    fn several_targets() {
+        let parse = |args: &[&str]| Cli::try_parse_from(args).expect("a command line");
+        let targets = |cli: &Cli| cli.request().map(|(_, targets)| targets.join(" "));
+        assert_eq!(targets(&parse(&["ompd-inspect", "1", "2", "core"])).as_deref(), Some("1 2 core"));
+        assert_eq!(targets(&parse(&["ompd-inspect", "waits", "1", "-"])).as_deref(), Some("1 -"));
+        let cli = parse(&["ompd-inspect", "threads", "--name", "solver", "--fail-on", "suspect"]);
+        assert_eq!((targets(&cli).as_deref(), cli.options.name.as_deref()), (Some(""), Some("solver")));
+        let fails = |certainty| cli.options.fail_on.is_some_and(|on| on.includes(certainty));
+        assert!(fails(Certainty::Deadlock) && fails(Certainty::Suspect));
+        assert!(!FailOn::Deadlock.includes(Certainty::Suspect) && !FailOn::Suspect.includes(Certainty::Waiting));
+        assert!(FailOn::Waiting.includes(Certainty::Waiting) && FailOn::Waiting.includes(Certainty::Deadlock));
+    }
+
+    #[test]
+    fn a_program_and_its_arguments() {
+        let parse = |args: &[&str]| Cli::try_parse_from([&["ompd-inspect", "run"], args].concat());
+        for args in [&["--timeout", "2m", "prog", "-v", "--json"][..], &["--timeout", "2m", "--", "prog", "-v", "--json"]] {
+            let cli = parse(args).expect("a program");
+            let run = cli.run().expect("a program");
+            assert_eq!((run.timeout, run.program.join(" ".as_ref())), (Some(Duration::from_secs(120)), "prog -v --json".into()));
+            assert!(!cli.options.verbose && !cli.options.json);
+        }
+        assert!(parse(&["--timeout", "2m"]).is_err());
     }
 }

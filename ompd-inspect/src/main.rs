@@ -7,28 +7,28 @@
 mod args;
 mod closed;
 mod graphviz;
+mod inputs;
+mod inspecting;
+mod many;
+mod output;
+mod run;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use ompd_inspection::history::NoHistory;
-use ompd_inspection::{Wanted, inspect};
-use ompd_process::{OpenError, OpenOptions};
-
-use ompd_report::escape::{escape, json as escape_json};
+use ompd_report::escape::escape;
+use ompd_report::json;
 use ompd_report::text::history::HistoryView;
-use ompd_report::{json, text};
+use ompd_report::text;
 
 use args::{Cli, Color};
-
-/// All was read.
-const COMPLETE: u8 = 0;
-/// Part of it was read, or there is no OpenMP runtime.
-const PARTIAL: u8 = 1;
-/// Nothing was inspected. Clap uses the same status for wrong usage.
-const NOT_INSPECTED: u8 = 2;
+use inputs::{Input, not_opened};
+use inspecting::{COMPLETE, Inspecting, NOT_INSPECTED, PARTIAL, open_options, status};
+use many::Form;
+use output::{Failure, terminal_width, unless_closed, write_all};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -37,7 +37,10 @@ fn main() -> ExitCode {
         Color::Always => ColorChoice::Always,
         Color::Never => ColorChoice::Never,
     };
-    match run(&cli, color) {
+    if let Some(args) = cli.run() {
+        return ExitCode::from(run::run(args, &cli.options, color));
+    }
+    match inspect(&cli, color) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             let mut err = AutoStream::new(io::stderr(), color);
@@ -48,96 +51,77 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why nothing was shown, and what to do about it, ready to print.
-#[derive(Debug)]
-struct Failure(String);
-
-impl std::fmt::Display for Failure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        let mut text = escape(&error.to_string());
-        if let Some(remedy) = error.remedy() {
-            text.push_str("\n  remedy: ");
-            text.push_str(&escape(&remedy));
-        }
-        Failure(text)
-    }
-}
-
-fn run(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
+fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     if closed::is_closed() {
-        return Err(Failure("standard output is closed: there is nowhere to write the report".to_owned()));
+        return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
     }
     if let Some(args) = cli.history() {
         return history(cli, args, color);
     }
-    let (view, target) =
-        cli.request().ok_or_else(|| Failure("name one process id or core file (see --help)".to_owned()))?;
+    let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
     let options = &cli.options;
-    let open = open_options(options);
-    let ignore: Vec<_> = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let wanted = Wanted {
-        ignore: &ignore,
-        locals: cli.locals(),
-        verdicts: options.json || view.has_verdicts(),
-        samples: options.samples,
-        interval: options.interval,
-    };
-    let inspection = inspect(target, &open, wanted).map_err(|error| not_opened(target, error))?;
-    let shown = if options.json {
-        let report = json::report(&inspection);
-        let text =
-            serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the report: {e}")))?;
-        write_all(&mut io::stdout().lock(), &escape_json(&(text + "\n")))
-    } else {
-        let width = terminal_width();
-        let mut text =
-            text::render(&inspection, view, text::How { width, verbose: options.verbose, ..text::How::default() });
-        if view.is_picture() {
-            text = graphviz::svg(&text).map_err(Failure)?;
+    if named.iter().any(String::is_empty) || named.is_empty() && options.name.is_none() && !options.user {
+        wrong_usage("name a process id or a core file");
+    }
+    let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
+    let form = Form { view, json: options.json, width: terminal_width() };
+    let (shown, status) = match (many::targets(options, named)?, named) {
+        (None, [target, ..]) => {
+            let inspection = inspecting.inspect(target)?;
+            let shown = if options.json { many::report(&inspection)? } else { rendered(&inspection, form, options.verbose)? };
+            (shown, status(&inspection, options.fail_on))
         }
-        write_all(&mut AutoStream::new(io::stdout(), color), &text)
+        (targets, _) => {
+            if !options.json && view.is_for_programs() {
+                return Err(Failure::with_remedy(
+                    "graphs and pictures are of one process",
+                    "name one process id or core file, without --children, --name and --user",
+                ));
+            }
+            let reports = many::reports(&targets.unwrap_or_default(), &inspecting, options, form)?;
+            (reports.shown, reports.status)
+        }
     };
-    shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;
-    Ok(if inspection.complete() { COMPLETE } else { PARTIAL })
+    let written = match options.json {
+        true => write_all(&mut io::stdout().lock(), &shown),
+        false => write_all(&mut AutoStream::new(io::stdout(), color), &shown),
+    };
+    written.map_err(|e| Failure::new(format!("cannot write to standard output: {e}")))?;
+    Ok(status)
 }
 
-fn open_options(options: &args::Options) -> OpenOptions {
-    OpenOptions {
-        exe: options.exe.clone(),
-        lib_root: options.lib_root.clone(),
-        debug_dirs: options.debug_dir.clone(),
-        debuginfod: options.debuginfod,
-        proc_root: options.proc_root.clone(),
-        max_pause: options.max_pause,
-        ..OpenOptions::default()
-    }
+/// Ends the program as it ends for all other wrong usage.
+fn wrong_usage(text: &str) -> ! {
+    Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, text).exit()
+}
+
+/// The text or picture of one inspection.
+fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool) -> Result<String, Failure> {
+    let how = text::How { width: form.width, verbose, ..text::How::default() };
+    let text = text::render(inspection, form.view, how);
+    if form.view.is_picture() { graphviz::svg(&text).map_err(Failure::new) } else { Ok(text) }
 }
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
-    let history = ompd_inspection::history::history(&args.target, &open_options(options), args.most(options.json));
+    let open = open_options(options);
+    let most = args.most(options.json);
+    let history = match inputs::open(&args.target, &open)? {
+        Input::Named => ompd_inspection::history::history(&args.target, &open, most),
+        Input::Core(core) => ompd_inspection::history::of_target(&*core, most),
+    };
     let history = history.map_err(|error| match error {
         NoHistory::Target(error) => not_opened(&args.target, error),
         other => {
-            let mut text = escape(&other.to_string());
-            if let Some(remedy) = other.remedy() {
-                text.push_str("\n  remedy: ");
-                text.push_str(&remedy);
+            let text = escape(&other.to_string());
+            match other.remedy() {
+                Some(remedy) => Failure::with_remedy(text, remedy),
+                None => Failure::new(text),
             }
-            Failure(text)
         }
     })?;
     let shown = if options.json {
-        let report = json::history::history(&history);
-        let text =
-            serde_json::to_string_pretty(&report).map_err(|e| Failure(format!("cannot write the history: {e}")))?;
-        write_all(&mut io::stdout().lock(), &escape_json(&(text + "\n")))
+        write_all(&mut io::stdout().lock(), &many::document(&json::history::history(&history))?)
     } else if args.trace {
         let mut out = io::BufWriter::new(io::stdout().lock());
         unless_closed(text::trace::write(&history, &mut out).and_then(|()| out.flush()))
@@ -146,34 +130,6 @@ fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8
         let text = text::history::render(&history, view, terminal_width());
         write_all(&mut AutoStream::new(io::stdout(), color), &text)
     };
-    shown.map_err(|e| Failure(format!("cannot write to standard output: {e}")))?;
+    shown.map_err(|e| Failure::new(format!("cannot write to standard output: {e}")))?;
     Ok(if history.complete() { COMPLETE } else { PARTIAL })
-}
-
-/// Why the target was not opened, with what may have been meant.
-fn not_opened(target: &str, error: OpenError) -> Failure {
-    let no_process = matches!(error, OpenError::NoSuchProcess { .. });
-    let mut failure = Failure::from(error);
-    if no_process && std::path::Path::new(target).exists() {
-        failure.0.push_str(&format!("\n  note: there is a file of that name; write ./{target} to inspect it"));
-    }
-    failure
-}
-
-/// Columns of standard output, if it is a terminal.
-fn terminal_width() -> Option<u16> {
-    io::stdout().is_terminal().then(terminal_size::terminal_size).flatten().map(|(width, _)| width.0)
-}
-
-/// A reader that has seen enough (`| head`) is no failure.
-fn write_all(out: &mut impl Write, text: &str) -> io::Result<()> {
-    unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// Whoever reads what is written may have seen enough.
-fn unless_closed(written: io::Result<()>) -> io::Result<()> {
-    match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
 }

@@ -542,7 +542,7 @@ unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
         }
     }
     let width = u16::try_from(options.width).ok().filter(|width| *width > 0);
-    Ok((How { width, verbose: options.verbose != 0, labels }, options.colour != 0))
+    Ok((How { width, verbose: options.verbose != 0, labels, ..How::default() }, options.colour != 0))
 }
 
 /// Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.

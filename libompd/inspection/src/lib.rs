@@ -20,10 +20,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ompd_process::core::Core;
+use ompd_process::live::listing::ProcessEntry;
 use ompd_process::{OpenError, OpenOptions, ProcessInfo, Target, TargetKind};
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
-use ompd_runtime::waits_for::WaitsFor;
+use ompd_runtime::waits_for::{Certainty, WaitsFor};
 use ompd_runtime::{Origin, Runtime, discover};
 use ompd_stack::{Cache, FrameVariables, LockCall};
 
@@ -56,6 +57,8 @@ pub struct Inspection {
     pub kind: TargetKind,
     /// The process.
     pub process: ProcessInfo,
+    /// Its child processes that live (live processes).
+    pub children: Vec<ProcessEntry>,
     /// Every thread, in LWP order.
     pub threads: Vec<ProcessThread>,
     /// Every OpenMP runtime.
@@ -107,6 +110,11 @@ impl Inspection {
         self.outside.get(at)
     }
 
+    /// The most certain of its verdicts.
+    pub fn worst(&self) -> Option<Certainty> {
+        self.waits_for.all().map(|verdict| verdict.certainty).min()
+    }
+
     /// True if a runtime was found and nothing went wrong.
     pub fn complete(&self) -> bool {
         !self.runtimes.is_empty() && self.all_issues().next().is_none()
@@ -135,7 +143,7 @@ pub struct Wanted<'a> {
 pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     match open::process_id(target) {
         Some(pid) => Ok(waiting(watch::inspect_live(pid?, options, wanted)?, wanted)),
-        None => inspect_core(Path::new(target), options, wanted),
+        None => inspect_core(&Core::open(Path::new(target), options)?, wanted),
     }
 }
 
@@ -147,16 +155,19 @@ fn waiting(mut inspection: Inspection, wanted: Wanted<'_>) -> Inspection {
     inspection
 }
 
-fn inspect_core(path: &Path, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
+/// Reads a core file that is open.
+///
+/// # Errors
+/// More than one look was asked for.
+pub fn inspect_core(core: &Core, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     if wanted.samples > 1 {
         return Err(OpenError::Io {
             what: "a core file does not change: --samples is for running processes".to_owned(),
             source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
         });
     }
-    let core = Core::open(path, options)?;
-    let runtimes = discover(&core, wanted.ignore);
-    Ok(inspect_held(&core, &runtimes, wanted, &Cache::default()))
+    let runtimes = discover(core, wanted.ignore);
+    Ok(inspect_held(core, &runtimes, wanted, &Cache::default()))
 }
 
 /// Reads a target that stands still by itself: a core, or what a debugger holds. The origins that `wanted` leaves out count for

@@ -175,6 +175,7 @@ pub(crate) fn finish(
         kind: target.kind(),
         process: target.process().clone(),
         tools: companion::tools(target, &bases),
+        children: Vec::new(),
         threads,
         outside,
         waits_for,

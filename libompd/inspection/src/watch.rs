@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use ompd_process::live::Live;
+use ompd_process::live::{Live, listing};
 use ompd_process::{OpenError, OpenOptions};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
@@ -35,7 +35,12 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
         match watch_process(pid, options, wanted) {
             // What was read of its files is of the program before.
             Err(OpenError::Executed { .. }) if tries < OPENED => tries += 1,
-            other => return other,
+            Err(error) => return Err(error),
+            Ok(mut inspection) => {
+                let pid = inspection.process.pid.unwrap_or(pid);
+                inspection.children = listing::children(&options.proc_root, pid);
+                return Ok(inspection);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ mod notes;
 mod space;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +67,24 @@ impl Core {
     /// [`OpenError::NotCore`] says what the file is instead; [`OpenError::Truncated`] if not even the notes are left;
     /// [`OpenError::MalformedCore`]; [`OpenError::Io`].
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Core, OpenError> {
-        let source = open_core(path)?;
+        Core::of_source(Source::open(path), path, options)
+    }
+
+    /// Opens the core that an open file holds, such as one without a name; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`Core::open`].
+    pub fn of_file(file: File, path: &Path, options: &OpenOptions) -> Result<Core, OpenError> {
+        Core::of_source(Source::of_file(file, path), path, options)
+    }
+
+    /// Adds something that is wrong with the core as a whole.
+    pub fn add_issue(&mut self, issue: String) {
+        self.issues.push(issue);
+    }
+
+    fn of_source(source: Result<Source, ElfError>, path: &Path, options: &OpenOptions) -> Result<Core, OpenError> {
+        let source = check_source(source, path)?;
         let data = source.start(LOOKED_AT);
         let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
         if !data.starts_with(b"\x7fELF") {
@@ -328,9 +346,9 @@ fn clip(source: &Source, offset: u64, len: u64) -> &[u8] {
     source.at(offset, len.min(left) as usize).unwrap_or_default()
 }
 
-fn open_core(path: &Path) -> Result<Source, OpenError> {
+fn check_source(source: Result<Source, ElfError>, path: &Path) -> Result<Source, OpenError> {
     let not_core = |found: &str| OpenError::NotCore { path: path.to_owned(), found: found.to_owned() };
-    match Source::open(path) {
+    match source {
         Ok(source) if source.len() == 0 => Err(not_core("the file is empty")),
         Ok(source) => Ok(source),
         Err(ElfError::NotRegular { .. }) => Err(not_core("not a regular file")),
@@ -346,6 +364,9 @@ fn describe(data: &[u8]) -> &'static str {
         [0x1f, 0x8b, ..] => "this file is compressed with gzip: decompress it first (gunzip)",
         [0xfd, b'7', b'z', b'X', b'Z', ..] => "this file is compressed with xz: decompress it first (unxz)",
         [0x04, 0x22, 0x4d, 0x18, ..] => "this file is compressed with lz4: decompress it first (lz4 -d)",
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => "this file is compressed with bzip2: decompress it first (bunzip2)",
+        [b'P', b'K', 3, 4, ..] => "this is a zip archive: take the core file out of it first (unzip)",
+        _ if data.get(257..262) == Some(b"ustar") => "this is a tar archive: take the core file out of it first (tar -xf)",
         _ if data[..data.len().min(512)].iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) => {
             "this is a text file, not a core file"
         }

@@ -44,7 +44,7 @@ pub use machine::Machine;
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{Module, NeededBy, needed_by};
 pub use options::OpenOptions;
-pub use source::FilePart;
+pub use source::{FilePart, MAX_FILE};
 pub use symbol::{BuildId, Symbol, SymbolOrigin};
 pub use thread::{GENERAL, NativeThread, Registers, Syscall, Thread};
 

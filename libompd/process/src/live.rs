@@ -5,6 +5,7 @@
 //! such as `epoll_wait` (signal(7)): threads that sleep in one are left asleep, and read by what procfs shows of them.
 
 mod cpus;
+pub mod listing;
 mod memory;
 mod procdir;
 mod sleep;

@@ -18,8 +18,8 @@ use object::read::ReadRef;
 
 use crate::error::ElfError;
 
-/// Files larger than this are refused.
-const MAX_FILE: u64 = 64 << 30;
+/// Files larger than this are refused, in bytes.
+pub const MAX_FILE: u64 = 64 << 30;
 /// Bytes read at once at least.
 const STRETCH: usize = 16 << 10;
 
@@ -45,14 +45,19 @@ impl Source {
     /// descriptor (the name may have been exchanged); `O_NONBLOCK` keeps a pipe put there in between from blocking.
     pub fn open(path: &Path) -> Result<Source, ElfError> {
         let io = |source| ElfError::Io { path: path.to_owned(), source };
-        let not_regular = || ElfError::NotRegular { path: path.to_owned() };
         if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(not_regular());
+            return Err(ElfError::NotRegular { path: path.to_owned() });
         }
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(io)?;
+        Source::of_file(file, path)
+    }
+
+    /// The bytes of a regular file that is open; `path` names it in errors.
+    pub fn of_file(file: File, path: &Path) -> Result<Source, ElfError> {
+        let io = |source| ElfError::Io { path: path.to_owned(), source };
         let meta = file.metadata().map_err(io)?;
         if !meta.is_file() {
-            return Err(not_regular());
+            return Err(ElfError::NotRegular { path: path.to_owned() });
         }
         if meta.len() > MAX_FILE {
             return Err(ElfError::TooLarge { path: path.to_owned(), size: meta.len() });

@@ -15,6 +15,7 @@ use ompd_inspection::Inspection;
 mod devices;
 pub mod history;
 mod icvs;
+pub mod list;
 mod loops;
 mod outside;
 #[cfg(test)]
@@ -76,6 +77,9 @@ pub struct Report {
     pub complete: bool,
     /// The process.
     pub process: Process,
+    /// Its child processes that live, where it has some (live processes).
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub children: Vec<Child>,
     /// How long the process was stopped, in milliseconds, all stops together (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
@@ -135,6 +139,15 @@ pub struct Process {
     /// Signal that ended it (core files of crashes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+}
+
+/// A child process.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Child {
+    /// Process id.
+    pub pid: i32,
+    /// Name.
+    pub name: String,
 }
 
 /// A thread of the operating system.
@@ -437,6 +450,7 @@ pub fn report(inspection: &Inspection) -> Report {
             stopped: process.stopped,
             signal: process.signal,
         },
+        children: inspection.children.iter().map(|child| Child { pid: child.pid, name: child.name.clone() }).collect(),
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
         stops: inspection.pause.map(|_| inspection.stops),
         read_asleep: inspection.read_asleep.then_some(true),
@@ -603,6 +617,7 @@ mod tests {
     fn the_committed_schemas_are_current() {
         let schemas = [
             ("report", schemars::schema_for!(super::Report)),
+            ("report-list", schemars::schema_for!(super::list::List)),
             ("history", schemars::schema_for!(super::history::History)),
         ];
         for (name, schema) in schemas {
@@ -622,7 +637,8 @@ mod tests {
         let docs = format!("{}/../../docs", env!("CARGO_MANIFEST_DIR"));
         let schema = serde_json::to_value(schemars::schema_for!(super::Report)).expect("a schema is JSON");
         let examples = std::fs::read_to_string(format!("{docs}/json-examples.json")).expect("the examples");
-        let page = super::page::page(&schema, &serde_json::from_str(&examples).expect("they are an object"));
+        let list = serde_json::to_value(schemars::schema_for!(super::list::List)).expect("a schema is JSON");
+        let page = super::page::page(&schema, &list, &serde_json::from_str(&examples).expect("they are an object"));
         let path = format!("{docs}/json.md");
         if std::env::var_os("UPDATE_SCHEMA").is_some() {
             std::fs::write(&path, &page).expect("writing the page");

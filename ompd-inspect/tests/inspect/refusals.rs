@@ -150,7 +150,8 @@ fn files_that_are_no_cores() {
     refused(text(&file("text", b"no core\n")), &["this is a text file, not a core file"]);
     refused(text(&file("empty", b"")), &["the file is empty"]);
     refused(text(&file("noise", &[0xfe, 0, 1, 2, 3])), &["neither a core file nor any other ELF file"]);
-    refused(text(&file("packed", b"\x28\xb5\x2f\xfd and more")), &["compressed with zstd", "zstd -d"]);
+    refused(text(&file("packed", b"\x28\xb5\x2f\xfd and more")), &["compressed with zstd", "zstd -t"]);
+    refused(text(&file("bzip2", b"BZh91AY")), &["compressed with bzip2", "bunzip2"]);
     refused(text(&directory.path().join("missing")), &["missing: No such file or directory"]);
     refused(text(directory.path()), &["not a regular file"]);
     refused(env!("CARGO_BIN_EXE_ompd-inspect"), &["this is an executable or shared library, not a core file"]);
@@ -166,7 +167,7 @@ fn files_that_are_no_cores() {
 
 #[test]
 fn wrong_usage() {
-    for args in [&[][..], &["threads"], &["--bogus", "1"], &["1", "2"], &["--max-pause", "long", "1"], &["--exe"]] {
+    for args in [&[][..], &["threads"], &["--bogus", "1"], &["1", "threads", "2"], &["--max-pause", "long", "1"], &["--exe"]] {
         for json in [&[][..], &["--json"]] {
             let (out, err, status) = texts(&bounded(command().args(args).args(json)));
             assert_eq!((out.as_str(), status), ("", 2), "{args:?}: {err}");

@@ -38,7 +38,7 @@ fn the_tool_is_named() {
             let Some(running) = Held::start(&program.path, library.path(), &what, &variables, &[]) else { continue };
             let inspection = crate::common::inspection(&running.pid().to_string());
             assert_eq!(inspection.tools, [&*file], "{what}");
-            let how = text::How { width: Some(300), verbose: false, labels: Default::default() };
+            let how = text::How { width: Some(300), verbose: false, ..Default::default() };
             let told = text::plain(&text::render(&inspection, text::View::Doctor, how));
             assert!(told.contains(&format!("{file} exports ompt_start_tool")), "{what}: {told}");
             let states = inspection.runtimes[0].threads.iter().filter(|thread| thread.ompt_state.get().is_some());

@@ -386,7 +386,7 @@ fn a_thread_that_hangs_in_a_target_region_is_shown_with_its_device() {
     assert!(threads.iter().all(|thread| thread["lwp"] == pid || thread.get("on_device").is_none()), "{report:#}");
     let words = format!("in target on device 1 (offload_hang.c:{line}), kernel of 1 team: ");
     for view in [View::Summary, View::Threads, View::Stacks(StackView::Rows), View::Why(pid)] {
-        let how = How { width: Some(300), verbose: false, labels: Default::default() };
+        let how = How { width: Some(300), verbose: false, ..Default::default() };
         let shown = plain(&render(&inspection, view, how));
         assert!(shown.contains(&words), "{view:?}: {shown}");
     }

@@ -154,7 +154,9 @@ impl Drop for Tracer {
 fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, released: &Receiver<()>) -> Resumed {
     // SAFETY: takes plain numbers. Timers of this thread may by default be 50 microseconds late; more than a look takes.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
-    let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None };
+    let child = wanted.process.stat().ok().filter(|stat| u32::try_from(stat.ppid) == Ok(std::process::id()));
+    let child = child.map(|_| wanted.process.pid);
+    let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None, child };
     match held.catch_all(wanted) {
         Ok(()) => {
             let stopped = held.tasks.iter().map(Caught::of);
@@ -197,6 +199,8 @@ struct Held {
     sleepers: Vec<(i32, Sleep)>,
     /// When the first thread was about to be seized: listing the threads does not hold anyone yet.
     since: Option<Instant>,
+    /// The first thread of a child of this process. Its end is left for the code that started it to collect.
+    child: Option<i32>,
 }
 
 /// What a look at a thread showed.
@@ -243,7 +247,7 @@ impl Held {
                 let _ = ptrace::interrupt(Pid::from_raw(task.tid));
             }
             for task in &mut self.tasks[first..] {
-                await_stop(process, task, deadline, *max_wait)?;
+                await_stop(process, task, self.child, deadline, *max_wait)?;
             }
             if Instant::now() > deadline {
                 break;
@@ -270,7 +274,7 @@ impl Held {
         for task in self.tasks.drain(..) {
             let mut signal = task.signal;
             if !task.stopped {
-                match look(task.tid) {
+                match look(task.tid, self.child) {
                     // It stopped after all, too late.
                     Seen::Stopped { signal: late } => signal = late,
                     // Only the end of this thread lets it go.
@@ -308,11 +312,17 @@ fn ended(process: &ProcDir, tid: i32) -> bool {
     process.task_stat(tid).map_or(true, |s| matches!(s.state, 'Z' | 'X' | 'x'))
 }
 
-fn await_stop(process: &ProcDir, task: &mut Task, deadline: Instant, max_wait: Duration) -> Result<(), StopError> {
+fn await_stop(
+    process: &ProcDir,
+    task: &mut Task,
+    child: Option<i32>,
+    deadline: Instant,
+    max_wait: Duration,
+) -> Result<(), StopError> {
     let mut looks = 0u32;
     let began = Instant::now();
     loop {
-        match look(task.tid) {
+        match look(task.tid, child) {
             Seen::Stopped { signal } => {
                 (task.stopped, task.signal) = (true, signal);
                 return Ok(());
@@ -341,8 +351,11 @@ fn await_stop(process: &ProcDir, task: &mut Task, deadline: Instant, max_wait: D
     }
 }
 
-/// Asks, without waiting, whether a traced thread has stopped.
-fn look(tid: i32) -> Seen {
+/// Asks, without waiting, whether a traced thread has stopped. The end of `child` is not collected.
+fn look(tid: i32, child: Option<i32>) -> Seen {
+    if child == Some(tid) {
+        return look_for_stop(tid);
+    }
     let mut status = 0;
     // SAFETY: `status` is a valid place for the result and nothing else is written. Not the nix wrapper: it fails on
     // stops for real-time signals, and the stop would be lost.
@@ -357,5 +370,23 @@ fn look(tid: i32) -> Seen {
         }
         _ if got < 0 && Errno::last() == Errno::EINTR => Seen::Running,
         _ => Seen::Ended,
+    }
+}
+
+/// As [`look`], but the thread counts as running when it has ended: a wait that shows ends would collect this one.
+fn look_for_stop(tid: i32) -> Seen {
+    let Ok(id) = libc::id_t::try_from(tid) else { return Seen::Ended };
+    let options = libc::WSTOPPED | libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+    // SAFETY: a `siginfo_t` is numbers and unions of numbers, of which zeros are valid values.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` is a valid place for the result and nothing else is written.
+    if unsafe { libc::waitid(libc::P_PID, id, &mut info, options) } < 0 {
+        return if Errno::last() == Errno::EINTR { Seen::Running } else { Seen::Ended };
+    }
+    // SAFETY: the kernel has filled in the fields of a child, or left the zeros if nothing has happened (waitid(2)).
+    let (stopped, status) = unsafe { (info.si_pid() != 0, info.si_status()) };
+    match stopped {
+        true => Seen::Stopped { signal: if status >> 8 == 0 { status } else { 0 } },
+        false => Seen::Running,
     }
 }

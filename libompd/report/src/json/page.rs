@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 /// Where the schema keeps its types.
 const TYPES: &str = "$defs";
 
-/// The page. `examples` has a value for `Type.key`, as it was in some report.
-pub fn page(schema: &Value, examples: &Map<String, Value>) -> String {
+/// The page. `list` is the schema for several processes. `examples` has a value for `Type.key`, as it was in some report.
+pub fn page(schema: &Value, list: &Value, examples: &Map<String, Value>) -> String {
     let mut out = String::from(
         "# The JSON report\n\n\
          <!-- Generated from docs/report.schema.json by the tests of ompd-report (UPDATE_SCHEMA=1). -->\n\n\
@@ -18,8 +18,15 @@ pub fn page(schema: &Value, examples: &Map<String, Value>) -> String {
          [`report.schema.json`](report.schema.json). Keys are only ever added. A key without a value may be absent or\n\
          `null`. Addresses are texts in hexadecimal, of fixed width. Kinds, states and codes may become more.\n\n\
          A value that was read is `{\"value\": …, \"origin\": …}`. One that was not is `{\"unknown\": …, \"code\": …}`: the reason\n\
-         in words, which may change, and its [code](#codes), which stays. Below, such a value is *read* `type`.\n",
+         in words, which may change, and its [code](#codes), which stays. Below, such a value is *read* `type`.\n\n\
+         Several processes or cores, `--children`, `--name`, `--user` and `run --on-hang` give one document of type\n\
+         [List](#list) instead, also if only one process was found. Its schema is\n\
+         [`report-list.schema.json`](report-list.schema.json).\n",
     );
+    section(&mut out, "List", list, examples);
+    for (name, of) in list.get(TYPES).and_then(Value::as_object).into_iter().flatten() {
+        section(&mut out, name, of, examples);
+    }
     section(&mut out, "Report", schema, examples);
     let types = schema.get(TYPES).and_then(Value::as_object);
     for (name, of) in types.into_iter().flatten().filter(|(name, _)| !name.starts_with("Known_")) {
@@ -60,6 +67,8 @@ fn text(of: &Value) -> String {
 /// The type of a key.
 fn kind(of: &Value) -> String {
     if let Some(name) = of.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next()) {
+        // A schema in a file of its own.
+        let name = if name == "report.schema.json" { "Report" } else { name };
         return match name.strip_prefix("Known_") {
             Some(read) => format!("*read* {}", read.replace("Nullable_", "optional ").replace("Array_of_", "list of ")),
             None => format!("[{name}](#{})", name.to_lowercase()),

@@ -1,5 +1,6 @@
 //! The report for people. Unspecified on purpose: programs read `--json`.
 
+mod children;
 pub(crate) mod devices;
 mod doctor;
 mod flame;
@@ -7,6 +8,7 @@ mod graph;
 pub mod history;
 mod icvs;
 mod loops;
+pub mod overview;
 mod progress;
 mod python;
 mod stacks;
@@ -250,6 +252,8 @@ pub struct How {
     /// What whoever asks calls threads, by LWP: a debugger has numbers of its own for them. One that begins with `*` is marked so in
     /// tables.
     pub labels: HashMap<i32, String>,
+    /// The reports of its children follow.
+    pub with_children: bool,
 }
 
 /// Renders one view, with colours as terminals take them.
@@ -290,6 +294,9 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         verdicts::render(&mut page, inspection, matches!(view, View::Waits(_)));
     }
     head(&mut page, inspection);
+    if view == View::Summary {
+        children::render(&mut page, inspection, how.with_children);
+    }
     crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
         page.blank();

@@ -97,6 +97,14 @@ impl View {
         matches!(self, View::Summary | View::Waits(_))
     }
 
+    /// What is rendered is for another program to read: it has no title.
+    pub fn is_for_programs(self) -> bool {
+        matches!(
+            self,
+            View::Tasks(Form::Dot | Form::Svg) | View::Waits(Form::Dot | Form::Svg) | View::Stacks(StackView::Graph(_))
+        )
+    }
+
     /// What is rendered is to be drawn by Graphviz.
     pub fn is_picture(self) -> bool {
         matches!(self, View::Tasks(Form::Svg) | View::Waits(Form::Svg))

@@ -26,15 +26,15 @@ pub use standing::{Standing, member, standing};
 use crate::model::RuntimeSnapshot;
 use crate::os::{Blocked, OsState, OsThread};
 
-/// How certain a verdict is: the least certain first.
+/// How certain a verdict is: the most certain is the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// No hang: threads wait for one that may still let them continue, or for one that is unknown.
-    Waiting,
-    /// Everything waits for something that may come from outside of the process, and may not.
-    Suspect,
     /// Proven: nothing in the process can end these waits, and nothing from outside is waited for.
     Deadlock,
+    /// Everything waits for something that may come from outside of the process, and may not.
+    Suspect,
+    /// No hang: threads wait for one that may still let them continue, or for one that is unknown.
+    Waiting,
 }
 
 impl Certainty {

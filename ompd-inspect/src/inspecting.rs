@@ -1,0 +1,85 @@
+//! What the options say about an inspection, and one inspection by them.
+
+use ompd_inspection::{Inspection, Wanted, inspect, inspect_core};
+use ompd_process::OpenOptions;
+use ompd_runtime::Origin;
+
+use crate::args::{FailOn, Options};
+use crate::inputs::{self, Input};
+use crate::output::Failure;
+
+/// All was read.
+pub const COMPLETE: u8 = 0;
+/// Part of it was read, or there is no OpenMP runtime.
+pub const PARTIAL: u8 = 1;
+/// Nothing was inspected. Clap uses the same status for wrong usage.
+pub const NOT_INSPECTED: u8 = 2;
+/// There is a verdict that the user takes for a failure.
+pub const FAILED: u8 = 3;
+
+/// How targets are opened.
+pub fn open_options(options: &Options) -> OpenOptions {
+    OpenOptions {
+        exe: options.exe.clone(),
+        lib_root: options.lib_root.clone(),
+        debug_dirs: options.debug_dir.clone(),
+        debuginfod: options.debuginfod,
+        proc_root: options.proc_root.clone(),
+        max_pause: options.max_pause,
+        ..OpenOptions::default()
+    }
+}
+
+/// Inspections by the same options.
+#[derive(Debug)]
+pub struct Inspecting<'a> {
+    options: &'a Options,
+    open: OpenOptions,
+    ignore: Vec<Origin>,
+    /// Read the variables of the program.
+    locals: bool,
+    /// Find out whether it hangs.
+    verdicts: bool,
+}
+
+impl<'a> Inspecting<'a> {
+    /// With these options. `locals`: variables are read; `verdicts`: they are shown.
+    pub fn new(options: &'a Options, locals: bool, verdicts: bool) -> Inspecting<'a> {
+        Inspecting {
+            options,
+            open: open_options(options),
+            ignore: options.ignore_origin.iter().copied().map(Into::into).collect(),
+            locals,
+            verdicts: verdicts || options.json || options.fail_on.is_some(),
+        }
+    }
+
+    /// Inspects a process or core.
+    ///
+    /// # Errors
+    /// It cannot be opened, and why.
+    pub fn inspect(&self, target: &str) -> Result<Inspection, Failure> {
+        let wanted = Wanted {
+            ignore: &self.ignore,
+            locals: self.locals,
+            verdicts: self.verdicts,
+            samples: self.options.samples,
+            interval: self.options.interval,
+        };
+        let inspection = match inputs::open(target, &self.open)? {
+            Input::Named => inspect(target, &self.open, wanted),
+            Input::Core(core) => inspect_core(&core, wanted),
+        };
+        inspection.map_err(|error| inputs::not_opened(target, error))
+    }
+}
+
+/// The exit status that tells of an inspection.
+pub fn status(inspection: &Inspection, fail_on: Option<FailOn>) -> u8 {
+    let fails = fail_on.zip(inspection.worst()).is_some_and(|(on, worst)| on.includes(worst));
+    match (fails, inspection.complete()) {
+        (true, _) => FAILED,
+        (false, true) => COMPLETE,
+        (false, false) => PARTIAL,
+    }
+}
