@@ -154,7 +154,7 @@ mod tests {
         let root = Path::new("/proc");
         // The shell says the id of its child, and both end with its standard input.
         let mut shell = Command::new("sh")
-            .args(["-c", "cat <&0 & echo $!; wait"])
+            .args(["-c", "exec 3<&0; cat <&3 & echo $!; wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
