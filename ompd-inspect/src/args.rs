@@ -483,10 +483,15 @@ mod tests {
     #[test]
     fn a_program_and_its_arguments() {
         let parse = |args: &[&str]| Cli::try_parse_from([&["ompd-inspect", "run"], args].concat());
-        for args in [&["--timeout", "2m", "prog", "-v", "--json"][..], &["--timeout", "2m", "--", "prog", "-v", "--json"]] {
+        for args in
+            [&["--timeout", "2m", "prog", "-v", "--json"][..], &["--timeout", "2m", "--", "prog", "-v", "--json"]]
+        {
             let cli = parse(args).expect("a program");
             let run = cli.run().expect("a program");
-            assert_eq!((run.timeout, run.program.join(" ".as_ref())), (Some(Duration::from_secs(120)), "prog -v --json".into()));
+            assert_eq!(
+                (run.timeout, run.program.join(" ".as_ref())),
+                (Some(Duration::from_secs(120)), "prog -v --json".into())
+            );
             assert!(!cli.options.verbose && !cli.options.json);
         }
         assert!(parse(&["--timeout", "2m"]).is_err());

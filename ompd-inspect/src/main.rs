@@ -21,8 +21,8 @@ use clap::{CommandFactory, Parser};
 use ompd_inspection::history::NoHistory;
 use ompd_report::escape::escape;
 use ompd_report::json;
-use ompd_report::text::history::HistoryView;
 use ompd_report::text;
+use ompd_report::text::history::HistoryView;
 
 use args::{Cli, Color};
 use inputs::{Input, not_opened};
@@ -68,7 +68,8 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
             let inspection = inspecting.inspect(target)?;
-            let shown = if options.json { many::report(&inspection)? } else { rendered(&inspection, form, options.verbose)? };
+            let shown =
+                if options.json { many::report(&inspection)? } else { rendered(&inspection, form, options.verbose)? };
             (shown, status(&inspection, options.fail_on))
         }
         (targets, _) => {

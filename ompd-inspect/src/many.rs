@@ -51,14 +51,16 @@ pub fn targets(options: &Options, named: &[String]) -> Result<Option<Vec<Target>
 fn found(options: &Options) -> Result<Vec<Target>, Failure> {
     let all = listing::processes(&options.proc_root).map_err(|error| {
         let root = escape(&options.proc_root.display().to_string());
-        Failure::with_remedy(format_args!("processes cannot be listed: {root}: {error}"), "name process ids, or mount procfs")
+        Failure::with_remedy(
+            format_args!("processes cannot be listed: {root}: {error}"),
+            "name process ids, or mount procfs",
+        )
     })?;
     let own = i32::try_from(std::process::id()).ok();
     let us = rustix::process::geteuid().as_raw();
     let is_named = |process: &ProcessEntry| options.name.as_ref().is_none_or(|name| has_name(process, name));
-    let is_ours = |process: &ProcessEntry| {
-        !options.user || process.user() == Some(us) && process.maps(is_named_like_a_runtime)
-    };
+    let is_ours =
+        |process: &ProcessEntry| !options.user || process.user() == Some(us) && process.maps(is_named_like_a_runtime);
     let wanted = |process: &&ProcessEntry| {
         Some(process.pid) != own && !process.has_ended() && is_named(process) && is_ours(process)
     };

@@ -366,7 +366,9 @@ fn describe(data: &[u8]) -> &'static str {
         [0x04, 0x22, 0x4d, 0x18, ..] => "this file is compressed with lz4: decompress it first (lz4 -d)",
         [b'B', b'Z', b'h', b'1'..=b'9', ..] => "this file is compressed with bzip2: decompress it first (bunzip2)",
         [b'P', b'K', 3, 4, ..] => "this is a zip archive: take the core file out of it first (unzip)",
-        _ if data.get(257..262) == Some(b"ustar") => "this is a tar archive: take the core file out of it first (tar -xf)",
+        _ if data.get(257..262) == Some(b"ustar") => {
+            "this is a tar archive: take the core file out of it first (tar -xf)"
+        }
         _ if data[..data.len().min(512)].iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..)) => {
             "this is a text file, not a core file"
         }

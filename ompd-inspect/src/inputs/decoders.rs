@@ -96,7 +96,9 @@ impl Packing {
                 match Packing::of(&start) {
                     Some(Packing::CrashReport) | None => return Err(crash_report::unknown()),
                     // As one type: a report would otherwise be read by a reader of a reader, without end.
-                    Some(packing) => packing.reader(Box::new(io::Cursor::new(start).chain(core)) as Box<dyn Read + 'a>)?,
+                    Some(packing) => {
+                        packing.reader(Box::new(io::Cursor::new(start).chain(core)) as Box<dyn Read + 'a>)?
+                    }
                 }
             }
         })

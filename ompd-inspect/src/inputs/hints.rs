@@ -41,9 +41,8 @@ pub fn not_opened(target: &str, error: OpenError) -> Failure {
     // Only looked for, never run.
     if system && programs::find("coredumpctl").is_some() {
         let which = process_of_core(target).map_or_else(String::new, |pid| format!(" {pid}"));
-        failure = failure.noting(format_args!(
-            "if it crashed, systemd may have kept its core: coredumpctl dump{which} -o core"
-        ));
+        failure = failure
+            .noting(format_args!("if it crashed, systemd may have kept its core: coredumpctl dump{which} -o core"));
     }
     failure
 }
@@ -112,7 +111,8 @@ mod tests {
 
     #[test]
     fn names_of_cores_hold_the_process() {
-        let systemd = "/var/lib/systemd/coredump/core.a\\x2eb.1000.0123456789abcdef0123456789abcdef.4711.1700000000000000.zst";
+        let systemd =
+            "/var/lib/systemd/coredump/core.a\\x2eb.1000.0123456789abcdef0123456789abcdef.4711.1700000000000000.zst";
         for (target, pid) in
             [("4711", Some(4711)), ("core.4711", Some(4711)), (systemd, Some(4711)), ("core", None), ("a.1.2.3", None)]
         {

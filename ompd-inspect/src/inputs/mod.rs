@@ -56,9 +56,7 @@ pub fn open(target: &str, options: &OpenOptions) -> Result<Input, Failure> {
     }
     // Not blocked by a pipe that took the place of the file.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
-    let file = file.map_err(|source| {
-        not_opened(target, OpenError::Io { what: target.to_owned(), source })
-    })?;
+    let file = file.map_err(|source| not_opened(target, OpenError::Io { what: target.to_owned(), source }))?;
     match Packing::of(&start(&file)) {
         None => Ok(Input::Named),
         Some(packing) => unpack(Some(packing), &file, target, options),

@@ -54,7 +54,9 @@ impl fmt::Display for Damage {
 impl From<Damage> for Failure {
     fn from(damage: Damage) -> Failure {
         let remedy = match damage.packing {
-            Packing::CrashReport => "copy the report again, or take the core out of it (apport-unpack FILE DIR)".to_owned(),
+            Packing::CrashReport => {
+                "copy the report again, or take the core out of it (apport-unpack FILE DIR)".to_owned()
+            }
             packing => format!("copy the file again, and check the copy ({})", packing.check()),
         };
         Failure::with_remedy(escape(&damage.to_string()), remedy)
@@ -109,9 +111,11 @@ impl<'a> Unpacking<'a> {
             if length + read as u64 > self.limit {
                 return Err(self.too_large());
             }
-            write_sparse(&file, &bytes[..read], length, &|| self.has_room(&file)).map_err(|error| match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.no_room(length),
-                _ => Failure::new(format!("{name} cannot be unpacked to {place}: {error}")),
+            write_sparse(&file, &bytes[..read], length, &|| self.has_room(&file)).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.no_room(length),
+                    _ => Failure::new(format!("{name} cannot be unpacked to {place}: {error}")),
+                }
             })?;
             length += read as u64;
             progress(length);
@@ -142,7 +146,11 @@ impl<'a> Unpacking<'a> {
     fn too_large(&self) -> Failure {
         let Unpacking { name, limit, .. } = self;
         Failure::with_remedy(
-            format_args!("{}: the core in it is larger than {} GiB, the largest that is read", escape(name), limit >> 30),
+            format_args!(
+                "{}: the core in it is larger than {} GiB, the largest that is read",
+                escape(name),
+                limit >> 30
+            ),
             "inspect the process while it runs, or have it leave a smaller core (coredump_filter, core(5))",
         )
     }
@@ -238,9 +246,9 @@ mod tests {
             state ^= state << 17;
             state as u8
         };
-        let mut bytes = vec![0; 300_000];
-        bytes[100_000..150_000].fill_with(&mut noise);
-        bytes[200_000..220_000].fill(7);
+        let mut bytes = vec![0; 100_000];
+        bytes[40_000..50_000].fill_with(&mut noise);
+        bytes[60_000..70_000].fill(7);
         bytes
     }
 
@@ -302,7 +310,7 @@ mod tests {
         let mut damaged = 0;
         for (packing, bytes) in packed(&core) {
             let mut tried = 0;
-            for at in (0..64).chain((64..bytes.len()).step_by(bytes.len() / 150)).chain(bytes.len() - 40..bytes.len()) {
+            for at in (0..64).chain((64..bytes.len()).step_by(bytes.len() / 40)).chain(bytes.len() - 16..bytes.len()) {
                 for change in [0x01, 0x80, 0xff] {
                     let mut changed = bytes.clone();
                     changed[at] ^= change;
@@ -311,12 +319,12 @@ mod tests {
                     tried += 1;
                 }
                 let found = unpack(packing, &bytes[..at], 1 << 20);
-                // A cut of lz4 between two blocks is not seen there; the core that is too short shows it.
-                let seen = found.map_or(true, |(unpacked, read)| unpacked.damage.is_some() || read.len() < core.len());
-                assert!(seen || at == 0, "{packing:?}: cut at {at}");
+                // A cut of lz4 between two blocks is not seen there. The core that is too short shows it.
+                let fits = |(unpacked, read): (Unpacked, Vec<u8>)| unpacked.damage.is_some() || core.starts_with(&read);
+                assert!(found.map_or(true, fits), "{packing:?}: cut at {at}");
                 tried += 1;
             }
-            assert!(tried > 900, "{packing:?}: {tried}");
+            assert!(tried > 400, "{packing:?}: {tried}");
         }
         assert!(damaged > 100, "{damaged}");
     }

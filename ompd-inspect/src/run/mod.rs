@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
         }
     };
     let started = Signals::take().map_err(NotStarted::Itself).and_then(|signals| {
-        let program = Program::start(&args.program)?;
+        let program = Program::start(&args.program, &signals)?;
         Ok((signals, program))
     });
     let (signals, mut program) = match started {
@@ -104,9 +104,7 @@ fn check(options: &Options) -> Result<(), Failure> {
         (options.user, "--user", "leave it out: the program is inspected with all its child processes"),
     ];
     match meaningless.into_iter().find(|(is_set, ..)| *is_set) {
-        Some((_, option, remedy)) => {
-            Err(Failure::with_remedy(format_args!("run has no option {option}"), remedy))
-        }
+        Some((_, option, remedy)) => Err(Failure::with_remedy(format_args!("run has no option {option}"), remedy)),
         None => Ok(()),
     }
 }

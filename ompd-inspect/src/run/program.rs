@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use ompd_process::live::listing;
@@ -60,6 +60,8 @@ impl fmt::Display for NotStarted {
 #[derive(Debug)]
 pub struct Signals {
     descriptor: SignalFd,
+    /// The signals that were blocked before.
+    before: SigSet,
 }
 
 impl Signals {
@@ -70,9 +72,9 @@ impl Signals {
     pub fn take() -> io::Result<Signals> {
         let mut set: SigSet = PASSED_ON.into_iter().collect();
         set.add(Signal::SIGCHLD);
-        set.thread_block()?;
+        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)? })
+        Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)?, before })
     }
 
     /// Waits for a signal, no longer than `time`, and passes on to the process `pid`, if it is not collected yet, what has
@@ -107,7 +109,7 @@ impl Program {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(command_line: &[OsString]) -> Result<Program, NotStarted> {
+    pub fn start(command_line: &[OsString], signals: &Signals) -> Result<Program, NotStarted> {
         let (name, arguments) = match command_line {
             [name, arguments @ ..] => (name, arguments),
             [] => return Err(NotStarted::NotFound(String::new())),
@@ -118,14 +120,17 @@ impl Program {
         let own = rustix::process::getpid();
         let mut command = Command::new(name);
         command.args(arguments);
+        let mask = signals.before;
         let before = move || {
+            // What is blocked here would stay blocked there.
+            mask.thread_set_mask()?;
             rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
             match rustix::process::getppid() {
                 Some(parent) if parent == own => Ok(()),
                 _ => Err(io::ErrorKind::BrokenPipe.into()),
             }
         };
-        // SAFETY: both calls are system calls that take numbers; nothing is allocated or locked (signal-safety(7)).
+        // SAFETY: all calls are system calls that take numbers and a set of signals; nothing is allocated or locked (signal-safety(7)).
         unsafe { command.pre_exec(before) };
         let began = Instant::now();
         let child = command.spawn().map_err(|error| {
@@ -201,7 +206,8 @@ impl Program {
 
 /// Sends signals to a process that is a descendant of ours, and to no other that got its id meanwhile.
 fn send(pid: i32, own: i32, proc_root: &Path, signals: &[rustix::process::Signal]) {
-    let Some(descriptor) = rustix::process::Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+    let Some(descriptor) =
+        rustix::process::Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {
         return;
     };

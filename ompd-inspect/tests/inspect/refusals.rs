@@ -167,7 +167,9 @@ fn files_that_are_no_cores() {
 
 #[test]
 fn wrong_usage() {
-    for args in [&[][..], &["threads"], &["--bogus", "1"], &["1", "threads", "2"], &["--max-pause", "long", "1"], &["--exe"]] {
+    for args in
+        [&[][..], &["threads"], &["--bogus", "1"], &["1", "threads", "2"], &["--max-pause", "long", "1"], &["--exe"]]
+    {
         for json in [&[][..], &["--json"]] {
             let (out, err, status) = texts(&bounded(command().args(args).args(json)));
             assert_eq!((out.as_str(), status), ("", 2), "{args:?}: {err}");

@@ -154,7 +154,7 @@ mod tests {
         let root = Path::new("/proc");
         // The shell says the id of its child, and both end with its standard input.
         let mut shell = Command::new("sh")
-            .args(["-c", "cat <&0 & echo $!; wait"])
+            .args(["-c", "exec 3<&0; cat <&3 & echo $!; wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -165,8 +165,7 @@ mod tests {
         let grandchild: i32 = line.trim().parse().expect("a number");
         let child = i32::try_from(shell.id()).expect("a process id");
         let own = i32::try_from(std::process::id()).expect("a process id");
-        let found: Vec<(i32, i32)> =
-            descendants(root, own).iter().map(|entry| (entry.pid, entry.parent)).collect();
+        let found: Vec<(i32, i32)> = descendants(root, own).iter().map(|entry| (entry.pid, entry.parent)).collect();
         let of_shell: Vec<i32> = children(root, child).iter().map(|entry| entry.pid).collect();
         drop(shell.stdin.take());
         shell.wait().expect("the end of the shell");

@@ -487,6 +487,33 @@ fn a_killed_holder_leaves_the_process_running() {
 
 /// A thread in uninterruptible sleep cannot be stopped, and cannot be detached from either: the others are read without
 /// it, and nothing may stay behind that stops it once it wakes up.
+/// Its parent is this process. It ends at some moment of the stop, and its exit status is not lost.
+#[test]
+fn the_end_of_a_child_is_left_for_its_parent_to_collect() {
+    let mut ended_while_stopped = 0;
+    for round in 0..400 {
+        let mut child = Command::new("sh")
+            .args(["-c", "echo; read line; exit 7"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut ready = [0];
+        child.stdout.take().expect("a pipe").read_exact(&mut ready).expect("it runs");
+        let mut live = open(child.id() as i32);
+        drop(child.stdin.take());
+        // From round to round a little more of its end has passed.
+        let began = std::time::Instant::now();
+        while began.elapsed() < Duration::from_micros(2 * round) {}
+        ended_while_stopped += usize::from(live.stop().is_err());
+        drop(live);
+        let status = child.wait().unwrap_or_else(|error| panic!("round {round}: no status of the child: {error}"));
+        assert_eq!(status.code(), Some(7), "round {round}");
+    }
+    // Else nothing was tried.
+    assert!(ended_while_stopped > 0);
+}
+
 #[test]
 fn a_thread_that_cannot_stop_is_left_alone() {
     let mut subject = Subject::start(&["stuck"]);

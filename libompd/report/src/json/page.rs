@@ -24,7 +24,8 @@ pub fn page(schema: &Value, list: &Value, examples: &Map<String, Value>) -> Stri
          [`report-list.schema.json`](report-list.schema.json).\n",
     );
     section(&mut out, "List", list, examples);
-    for (name, of) in list.get(TYPES).and_then(Value::as_object).into_iter().flatten() {
+    let types_of_list = list.get(TYPES).and_then(Value::as_object);
+    for (name, of) in types_of_list.into_iter().flatten().filter(|(name, _)| *name != "Report") {
         section(&mut out, name, of, examples);
     }
     section(&mut out, "Report", schema, examples);
