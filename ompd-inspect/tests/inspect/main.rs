@@ -11,6 +11,7 @@ mod leagues;
 mod lists;
 mod locals;
 mod many_tasks;
+mod outside;
 mod pages;
 mod pictures;
 mod progress;
