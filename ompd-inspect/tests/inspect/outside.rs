@@ -37,7 +37,7 @@ fn expected(role: &str, live: bool) -> String {
         }
         ("epoll_wait", [descriptor]) if live => format!("epoll_wait of eventfd {descriptor} (count 0)"),
         // The stop of gcore has ended the call.
-        ("epoll_wait", _) => "running in epoll_wait".to_owned(),
+        ("epoll_wait", _) => call.to_owned(),
         ("read" | "poll" | "recv", [descriptor, _]) => format!("{call} of descriptor {descriptor}"),
         ("waitpid", [child]) if live => format!("waitpid for process {child} (child, NAME)"),
         ("waitpid", [child]) => format!("waitpid for process {child}"),
