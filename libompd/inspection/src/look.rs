@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ompd_process::{Addr, Arch, Syscall, Target};
+use ompd_process::{Addr, Target};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
@@ -151,7 +151,7 @@ pub(crate) fn finish(
                 .ok()
                 .and_then(|r| r.syscall)
                 .filter(|call| call.begun)
-                .map(|call| name_call(call, target.arch())),
+                .map(|call| outside::name_call(call, target.arch())),
             signal: (t.signal != 0).then_some(t.signal),
             foreign: !known.contains(&t.lwp),
         })
@@ -193,16 +193,5 @@ pub(crate) fn finish(
         cpu,
         progress: None,
         unmoved: None,
-    }
-}
-
-/// Name of a system call in the table of the target's machine.
-fn name_call(call: Syscall, arch: Arch) -> String {
-    let name = arch.machine.call_name(call.number);
-    match name {
-        // What is left of a sleep or wait that a stop, ours or another's, has interrupted before.
-        Some("restart_syscall") => "restart_syscall (a sleep or wait interrupted before)".to_owned(),
-        Some(name) => name.to_owned(),
-        None => format!("number {}", call.number),
     }
 }

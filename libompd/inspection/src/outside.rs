@@ -9,7 +9,7 @@ mod waits;
 
 use std::collections::{HashMap, HashSet};
 
-use ompd_process::{Registers, Target};
+use ompd_process::{Arch, Registers, Syscall, Target, TargetKind};
 use ompd_runtime::model::{Fact, RuntimeSnapshot};
 use ompd_runtime::os::{Blocked, OsState};
 use ompd_stack::{Code, LogicalStack, Stacks};
@@ -38,10 +38,13 @@ pub(crate) fn find(
     let waits = Waits { target, stacks, surroundings: target.surroundings() };
     let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp)).map(|thread| {
         let stack = calls.of(thread.lwp);
+        let registers = registers.get(&thread.lwp).copied();
+        let call = registers.and_then(|of| of.syscall.filter(|call| call.begun).or_else(|| ended_call(target, of)));
+        let name = call.map(|call| name_call(call, target.arch()));
         let waiter = Waiter {
             lwp: thread.lwp,
-            call: thread.blocked_in.as_deref(),
-            registers: registers.get(&thread.lwp).copied(),
+            call: call.zip(name.as_deref()),
+            registers,
             blocked: blocked.get(&thread.lwp).copied().unwrap_or(Blocked::No),
             stack: &stack,
         };
@@ -56,6 +59,22 @@ pub(crate) fn find(
         ends::find(surroundings, &mut outside);
     }
     outside
+}
+
+/// The call that a thread was in when somebody stopped it to write a core.
+fn ended_call(target: &dyn Target, registers: &Registers) -> Option<Syscall> {
+    registers.ended_call(target.arch()).filter(|_| target.kind() == TargetKind::Core)
+}
+
+/// Name of a system call in the table of the target's machine.
+pub(crate) fn name_call(call: Syscall, arch: Arch) -> String {
+    let name = arch.machine.call_name(call.number);
+    match name {
+        // What is left of a sleep or wait that a stop, ours or another's, has interrupted before.
+        Some("restart_syscall") => "restart_syscall (a sleep or wait interrupted before)".to_owned(),
+        Some(name) => name.to_owned(),
+        None => format!("number {}", call.number),
+    }
 }
 
 /// Threads that wait in a runtime, or may: their stacks show them in one of its calls.

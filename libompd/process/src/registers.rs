@@ -19,6 +19,14 @@ impl Registers {
         (set.decode)(&words, words.get(set.words).copied())
     }
 
+    /// A system call that has just returned because a signal or stop has interrupted it (`EINTR`), as that of a debugger that makes a
+    /// core: the thread has slept in it until then.
+    pub fn ended_call(&self, arch: Arch) -> Option<Syscall> {
+        const EINTR: u64 = (-4_i64).cast_unsigned();
+        let result = arch.machine.facts()?.calls.result;
+        self.returned.filter(|_| self.get(result) == Some(EINTR))
+    }
+
     /// What the kernel shows of a thread that sleeps in a system call and is not stopped: `/proc/PID/syscall`. The thread pointer is
     /// not known. `None` for machines whose registers are not decoded.
     pub(crate) fn of_sleeper(arch: Arch, call: Syscall, pc: Addr, sp: Addr) -> Option<Registers> {

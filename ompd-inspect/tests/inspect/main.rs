@@ -12,6 +12,7 @@ mod lists;
 mod locals;
 mod many_tasks;
 mod packed;
+mod outside;
 mod pages;
 mod pictures;
 mod program_runs;

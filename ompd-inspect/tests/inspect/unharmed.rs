@@ -308,6 +308,8 @@ fn a_thread_in_vfork() {
         assert_eq!(own["thread_num"]["value"], 1, "{what}: {own}");
         assert_eq!(own["wait"]["value"], Value::Null, "{what}: {own}");
         assert!(own["wait"]["unknown"].is_null(), "{what}: {own}");
+        let text = own["outside"]["text"].as_str().unwrap_or_default();
+        assert!(text.starts_with("vfork for any child (process ") && text.contains("vforked.c:"), "{what}: {own}");
         let stack = report["stacks"].as_array().into_iter().flatten().find(|stack| stack["lwp"] == i64::from(in_vfork));
         let stack = stack.unwrap_or_else(|| panic!("{what}: no stack of {in_vfork}"));
         assert!(stack.to_string().contains("vforking_body"), "{what}: {stack}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ompd_process::live::{Descriptor, DescriptorKind, Surroundings};
 use ompd_process::{Addr, Registers, Syscall, Target};
 use ompd_runtime::Origin;
-use ompd_runtime::os::Blocked;
+use ompd_runtime::os::{Blocked, MUTEX_OWNER};
 use ompd_stack::Stacks;
 
 use super::calls::InCall;
@@ -70,8 +70,8 @@ pub(super) struct Waits<'a> {
 /// A thread whose wait is asked for.
 pub(super) struct Waiter<'a> {
     pub(super) lwp: i32,
-    /// The name of the system call it is in.
-    pub(super) call: Option<&'a str>,
+    /// The system call it is in, and its name.
+    pub(super) call: Option<(Syscall, &'a str)>,
     pub(super) registers: Option<&'a Registers>,
     pub(super) blocked: Blocked,
     pub(super) stack: &'a InCall,
@@ -83,9 +83,8 @@ impl Waits<'_> {
         if let Some(function) = waiter.mpi() {
             return Some(OutsideWait::Mpi { function });
         }
-        let name = waiter.call?;
-        let known = waiter.registers.and_then(|registers| Some((registers, registers.syscall?)));
-        let found = known.and_then(|(registers, call)| match name {
+        let (call, name) = waiter.call?;
+        let found = waiter.registers.and_then(|registers| match name {
             "futex" => Some(self.futex(waiter, call)),
             "nanosleep" => Some(self.sleep(registers, CLOCK_REALTIME, 0, call.args[0], call.args[1])),
             "clock_nanosleep" => {
@@ -224,7 +223,11 @@ impl Waits<'_> {
                 OutsideWait::Join { thread: Some(Read { value: thread, origin: Origin::Registers }) }
             }
             (_, Some(Object::Join)) => OutsideWait::Join { thread: None },
-            (_, Some(Object::Mutex)) => OutsideWait::Mutex { word, owner: None },
+            // One that other processes have as well is told by the same words (`struct __pthread_mutex_s` of glibc).
+            (_, Some(Object::Mutex)) => {
+                let owner = word.filter(|_| operation & FUTEX_PRIVATE == 0).and_then(|of| self.mutex_owner(of.value));
+                OutsideWait::Mutex { word, owner }
+            }
             (_, Some(Object::Condition)) => OutsideWait::Condition { word, left },
             (_, Some(Object::Other(kind))) => OutsideWait::Object { kind, word, left },
             (_, None) if operation & FUTEX_PRIVATE == 0 && self.target.is_shared(Addr(call.args[0])) == Some(true) => {
@@ -232,6 +235,13 @@ impl Waits<'_> {
             }
             (_, None) => OutsideWait::Object { kind: ObjectKind::Futex, word, left },
         }
+    }
+
+    /// Who holds a mutex of glibc, by the word on which threads wait for it.
+    fn mutex_owner(&self, word: Addr) -> Option<Read<i32>> {
+        let bytes = self.word(word.checked_add(MUTEX_OWNER)?)?;
+        let owner = i32::try_from(self.target.arch().byte_order.uint(&bytes.0[..4])).ok().filter(|owner| *owner > 0)?;
+        Some(Read { value: owner, origin: Origin::Os })
     }
 
     /// `struct timespec`.

@@ -61,6 +61,7 @@ pub(super) static FACTS: Facts = Facts {
         arguments: [0, 1, 2, 3, 4, 5],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
+        result: 0,
         code_before: 4,
         made_by,
     },

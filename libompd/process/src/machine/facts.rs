@@ -176,6 +176,8 @@ pub struct Calls {
     pub(crate) arguments: [u16; 6],
     pub(crate) name: fn(usize) -> Option<&'static str>,
     pub(crate) number: fn(&str) -> Option<u64>,
+    /// DWARF number of the register with the result, which is negative for an error.
+    pub(crate) result: u16,
     /// Bytes of code before the program counter of a thread in a system call that say which call it made.
     pub(crate) code_before: usize,
     /// The number of the call, by these bytes.

@@ -52,6 +52,7 @@ pub(super) static FACTS: Facts = Facts {
         arguments: [5, 4, 1, 10, 8, 9],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
+        result: 0,
         code_before: 7,
         made_by,
     },
@@ -141,6 +142,12 @@ mod tests {
         assert_eq!(returned(-11, 202), Some(202)); // EAGAIN: the word had changed.
         assert_eq!(returned(-512, 202), None); // It goes on.
         assert_eq!(returned(0, -1), None); // An interrupt.
+        let ended = |rax: i64| {
+            let mut words = [0; WORDS];
+            (words[10], words[15]) = (rax as u64, 232);
+            decode(&words).ended_call(Arch::X86_64).map(|call| call.number)
+        };
+        assert_eq!((ended(-4), ended(-11), ended(-512)), (Some(232), None, None));
     }
 
     #[test]
