@@ -85,19 +85,21 @@ impl PythonStack {
         self.shown.is_empty() && self.gap.is_none()
     }
 
-    /// The Python frames on the stack of `thread`.
+    /// The Python frames on the stack of the thread in which `pthread_self` returns `pthread`.
     pub(crate) fn of(
         process: &Process<'_>,
         python: &Snapshot,
         stacks: &Stacks,
-        thread: &Thread,
+        pthread: Addr,
         backtrace: &Backtrace,
     ) -> Option<PythonStack> {
-        let pthread = pthread(process.target, thread)?;
         let mut stack = PythonStack::default();
         for runtime in &python.runtimes {
             let search = Search { process, stacks, runtime, backtrace };
-            for state in runtime.threads.iter().filter(|state| state.pthread == pthread) {
+            // The newest comes first. One that fork left behind may have had the same stack before.
+            let mut seen = HashSet::new();
+            let own = runtime.threads.iter().filter(|state| state.pthread == pthread);
+            for state in own.filter(|state| seen.insert(state.interpreter)) {
                 search.place(state, &mut stack);
             }
         }
@@ -145,9 +147,11 @@ fn is_glue(name: &str) -> bool {
     name.contains("ectorcall") || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// What `pthread_self` returns in a thread.
-fn pthread(target: &dyn Target, thread: &Thread) -> Option<Addr> {
-    Some(thread.thread_pointer()?.back(target.pthread_distance()?))
+/// What `pthread_self` returns in each thread, as far as it is known. Nothing is looked up where there is no Python.
+pub(crate) fn pthreads(target: &dyn Target, python: &Snapshot) -> Vec<Option<Addr>> {
+    let distance = if python.runtimes.is_empty() { None } else { target.pthread_distance() };
+    let of = |thread: &Thread| Some(thread.thread_pointer()?.back(distance?));
+    target.threads().iter().map(of).collect()
 }
 
 /// Looks for the calls of a thread's loop on its stack.
@@ -194,7 +198,7 @@ impl Search<'_, '_> {
 
     fn why_not_found(&self, name: &str) -> String {
         match self.backtrace.end.is_complete() {
-            true => format!("where on the stack the Python function {name} and its callers are is not known"),
+            true => format!("the place of the Python function {name} and its callers on the stack is unknown"),
             false => self.backtrace.end.to_string(),
         }
     }
@@ -242,14 +246,15 @@ impl Search<'_, '_> {
     }
 }
 
-/// What is known of each CPython, with the threads of the process. `stacks` are those of `threads`, in the same order.
-pub(crate) fn report(process: &Process<'_>, python: &Snapshot, stacks: &[&Backtrace]) -> Vec<Python> {
-    if python.runtimes.is_empty() {
-        return Vec::new();
-    }
-    let target = process.target;
-    let threads: HashMap<Addr, i32> =
-        target.threads().iter().filter_map(|thread| Some((pthread(target, thread)?, thread.lwp))).collect();
+/// What is known of each CPython, with the threads of the process: `stacks` and `pthreads` are in their order.
+pub(crate) fn report(
+    process: &Process<'_>,
+    python: &Snapshot,
+    stacks: &[&Backtrace],
+    pthreads: &[Option<Addr>],
+) -> Vec<Python> {
+    let own = process.target.threads().iter().zip(pthreads);
+    let threads: HashMap<Addr, i32> = own.filter_map(|(thread, pthread)| Some(((*pthread)?, thread.lwp))).collect();
     python.runtimes.iter().map(|runtime| one(process, runtime, stacks, &threads)).collect()
 }
 
@@ -300,6 +305,5 @@ fn takes_gil(process: &Process<'_>, runtime: &Runtime, stack: &Backtrace) -> boo
     let Some(frame) = frames.next().filter(|frame| !frame.exact) else { return false };
     let module = process.images.index_at(frame.lookup()).and_then(|index| process.target.modules().get(index));
     let name = process.symbol(frame.lookup()).map(|symbol| crate::names::without_clones(&symbol.name).to_owned());
-    module.is_some_and(|module| module.base() == runtime.base)
-        && name.is_some_and(|name| TAKE_GIL.contains(&&*name))
+    module.is_some_and(|module| module.base() == runtime.base) && name.is_some_and(|name| TAKE_GIL.contains(&&*name))
 }
