@@ -91,7 +91,7 @@ impl Report {
             frames.filter(|f| f.line.is_none() && f.lwp.is_some()).filter_map(|f| f.addr).collect();
         let without_lines = places.into_iter().filter_map(|addr| process.without_lines(addr)).collect();
         let backtraces: Vec<&Backtrace> = threads.iter().map(|thread| &thread.backtrace).collect();
-        let python = python::report(&process, &stacks.python, &backtraces, &pthreads);
+        let python = python::report(&process, stacks, &backtraces, &pthreads);
         Report { logical, without_lines, evidence, python, threads, found }
     }
 
