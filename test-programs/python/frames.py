@@ -90,7 +90,7 @@ def wait_far_down(pipe):
     # Tables of lines have another form for long functions.
     exec("def long():\n" + "    value = 0\n" * 300 + "    os.read(pipe, 1)\n", globals())
     globals()["pipe"] = pipe
-    long()  # noqa: F821 # made above
+    long()
     return value
 
 
@@ -132,7 +132,7 @@ def main():
     own, version = threading.get_native_id(), list(sys.version_info[:3])
     del current
     # One line, so that it is the line of both calls.
-    print(json.dumps({"pid": os.getpid(), "version": version, "threads": {**told, own: stack(sys._getframe())}}), flush=True), os.read(0, 1)  # fmt: skip
+    print(json.dumps({"pid": os.getpid(), "version": version, "threads": {**told, own: stack(sys._getframe())}}), flush=True), os.read(0, 1)
     os._exit(0)
 
 

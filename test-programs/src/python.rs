@@ -98,7 +98,6 @@ impl Script {
         assert!(status.success(), "{status}");
     }
 
-
     /// Has it abort as it is, and gives the core that the kernel wrote to the working directory, which must be empty.
     ///
     /// # Errors

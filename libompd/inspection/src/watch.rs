@@ -11,8 +11,8 @@ use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::Cache;
 
-use crate::progress::{self, Moved, Progress};
 use crate::look::Places;
+use crate::progress::{self, Moved, Progress};
 use crate::{Inspection, Wanted, look};
 
 /// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls

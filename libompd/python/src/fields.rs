@@ -17,7 +17,7 @@ impl Fields {
     /// # Errors
     /// The process cannot be read there; `what` does not lie at such an address.
     pub(crate) fn read(target: &dyn Target, at: Addr, size: u64, what: &'static str) -> Result<Fields, Unknown> {
-        if at.is_null() || at.0 % 8 != 0 {
+        if at.is_null() || !at.0.is_multiple_of(8) {
             return Err(Unknown::Not { what, at });
         }
         Ok(Fields { at, bytes: target.read_vec(at, size)?, order: target.arch().byte_order })

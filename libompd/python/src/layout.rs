@@ -168,11 +168,7 @@ const V3_8: Layout = Layout {
     gil: GilPlace { at: 1152, in_runtime: true, last_holder: 8, locked: 16 },
 };
 
-const V3_9: Layout = Layout {
-    interpreter_id: 24,
-    gil: GilPlace { at: 352, ..V3_8.gil },
-    ..V3_8
-};
+const V3_9: Layout = Layout { interpreter_id: 24, gil: GilPlace { at: 352, ..V3_8.gil }, ..V3_8 };
 
 const V3_10: Layout = Layout {
     chain: Chain::ObjectsInLoops,

@@ -32,13 +32,13 @@ use ompd_process::{Addr, ReadError};
 #[non_exhaustive]
 pub enum Unknown {
     /// Neither the file's name nor what it exports says which version it is.
-    #[error("which version of CPython it is could not be found out")]
+    #[error("the version of CPython is unknown: neither the name of its file nor its memory says it")]
     Version,
     /// A version whose structs are not known.
-    #[error("the layout of CPython {0} is not known")]
+    #[error("the layout of CPython {0} is unknown")]
     Layout(Version),
     /// Structs are known for 64-bit processes only.
-    #[error("the layout of CPython in 32-bit processes is not known")]
+    #[error("the layout of CPython in 32-bit processes is unknown")]
     Width,
     /// The interpreter does not export the type that objects are recognised by.
     #[error("it does not export {0}")]
@@ -47,7 +47,7 @@ pub enum Unknown {
     #[error("{0}")]
     Read(#[from] ReadError),
     /// What lies there is not what has to.
-    #[error("at {at} is no {what}")]
+    #[error("there is no {what} at {at}")]
     Not {
         /// What has to be there.
         what: &'static str,

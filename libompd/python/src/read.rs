@@ -54,6 +54,8 @@ pub struct Runtime {
 pub struct PythonThread {
     /// Its `PyThreadState`.
     pub state: Addr,
+    /// The interpreter whose thread it is (`PyInterpreterState`).
+    pub interpreter: Addr,
     /// What `pthread_self` returns in it.
     pub pthread: Addr,
     /// Calls of the interpreter loop, the innermost first.
@@ -187,7 +189,8 @@ impl Frames<'_> {
         };
         self.left = self.left.saturating_sub(walk.seen.len());
         let pthread = state.ptr(self.layout.thread_id);
-        PythonThread { state: state.at(), pthread, calls, problem: problem.err() }
+        let interpreter = state.ptr(self.layout.thread_interpreter);
+        PythonThread { state: state.at(), interpreter, pthread, calls, problem: problem.err() }
     }
 
     /// Frame objects, each the only one of a call.

@@ -100,7 +100,8 @@ int main(void) {
 
 /// What the headers of an interpreter say.
 fn of_headers(interpreter: &Path, scratch: &Path) -> Result<BTreeMap<String, u64>, Skip> {
-    let asked = Command::new(interpreter).args(["-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]).output();
+    let asked =
+        Command::new(interpreter).args(["-c", "import sysconfig; print(sysconfig.get_paths()['include'])"]).output();
     let asked = asked.expect("the interpreter runs");
     let include = PathBuf::from(String::from_utf8(asked.stdout).expect("a path").trim_end());
     if !include.join("internal/pycore_pystate.h").is_file() {

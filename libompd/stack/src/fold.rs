@@ -28,7 +28,17 @@ impl Reading<'_> {
         // Without a name or line an address is all there is.
         let module = if frame.function.is_none() || frame.line.is_none() { frame.module.as_ref() } else { None };
         let addr = if frame.function.is_none() && frame.module.is_none() { frame.addr } else { None };
-        (&frame.function, &frame.construct, &frame.file, frame.line, frame.inlined, frame.via, frame.language, module, addr)
+        (
+            &frame.function,
+            &frame.construct,
+            &frame.file,
+            frame.line,
+            frame.inlined,
+            frame.via,
+            frame.language,
+            module,
+            addr,
+        )
     }
 }
 

@@ -234,7 +234,9 @@ impl Walker<'_, '_> {
             }
             position = self.step(&mut stack, at, &mut via);
         }
-        if let Some(gap) = physical.python.as_ref().and_then(|python| python.gap.as_ref()).filter(|_| stack.gap.is_none()) {
+        if let Some(gap) =
+            physical.python.as_ref().and_then(|python| python.gap.as_ref()).filter(|_| stack.gap.is_none())
+        {
             stack.gap = Some(gap.clone());
         }
         self.left.0.set(self.left.0.get().saturating_sub(stack.frames.len()));

@@ -10,12 +10,15 @@ use ompd_python::{Call, GilState, Interpreter, LayoutOrigin, PythonFrame, Python
 
 use crate::capture::Stacks;
 use crate::frame::{Backtrace, CodeOwner};
+use crate::names;
 use crate::process::Process;
 
 /// The function of CPython that executes Python code.
 const LOOP: &str = "_PyEval_EvalFrameDefault";
 /// Functions that acquire the GIL: the one that waits, and exported ones that it is inlined into.
 const TAKE_GIL: [&str; 3] = ["take_gil", "PyEval_RestoreThread", "PyEval_AcquireThread"];
+/// The function of the C library in which threads wait for the GIL.
+const TIMED_WAIT: &str = "pthread_cond_";
 /// Bytes of one stack frame in which the address of a Python frame is looked for.
 const SEARCHED: u64 = 16 << 10;
 
@@ -85,19 +88,21 @@ impl PythonStack {
         self.shown.is_empty() && self.gap.is_none()
     }
 
-    /// The Python frames on the stack of `thread`.
+    /// The Python frames on the stack of the thread in which `pthread_self` returns `pthread`.
     pub(crate) fn of(
         process: &Process<'_>,
         python: &Snapshot,
         stacks: &Stacks,
-        thread: &Thread,
+        pthread: Addr,
         backtrace: &Backtrace,
     ) -> Option<PythonStack> {
-        let pthread = pthread(process.target, thread)?;
         let mut stack = PythonStack::default();
         for runtime in &python.runtimes {
             let search = Search { process, stacks, runtime, backtrace };
-            for state in runtime.threads.iter().filter(|state| state.pthread == pthread) {
+            // The newest comes first. One that fork left behind may have had the same stack before.
+            let mut seen = HashSet::new();
+            let own = runtime.threads.iter().filter(|state| state.pthread == pthread);
+            for state in own.filter(|state| seen.insert(state.interpreter)) {
                 search.place(state, &mut stack);
             }
         }
@@ -145,9 +150,11 @@ fn is_glue(name: &str) -> bool {
     name.contains("ectorcall") || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// What `pthread_self` returns in a thread.
-fn pthread(target: &dyn Target, thread: &Thread) -> Option<Addr> {
-    Some(thread.thread_pointer()?.back(target.pthread_distance()?))
+/// What `pthread_self` returns in each thread, as far as it is known. Nothing is looked up where there is no Python.
+pub(crate) fn pthreads(target: &dyn Target, python: &Snapshot) -> Vec<Option<Addr>> {
+    let distance = if python.runtimes.is_empty() { None } else { target.pthread_distance() };
+    let of = |thread: &Thread| Some(thread.thread_pointer()?.back(distance?));
+    target.threads().iter().map(of).collect()
 }
 
 /// Looks for the calls of a thread's loop on its stack.
@@ -194,7 +201,7 @@ impl Search<'_, '_> {
 
     fn why_not_found(&self, name: &str) -> String {
         match self.backtrace.end.is_complete() {
-            true => format!("where on the stack the Python function {name} and its callers are is not known"),
+            true => format!("the place of the Python function {name} and its callers on the stack is unknown"),
             false => self.backtrace.end.to_string(),
         }
     }
@@ -213,47 +220,68 @@ impl Search<'_, '_> {
         name.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) && self.is_interpreters(frame)
     }
 
-    /// The part of the stack that belongs to a frame.
-    fn area(&self, frame: usize) -> Option<(u64, u64)> {
-        let frames = &self.backtrace.frames;
-        let stack_pointer = self.process.target.arch().machine.facts()?.registers.stack_pointer;
-        let start = match frame.checked_sub(1) {
-            Some(inner) if !frames[frame].exact => frames[inner].cfa?.0,
-            _ => frames[frame].registers.get(stack_pointer)?,
-        };
-        Some((start, frames[frame].cfa?.0)).filter(|(start, end)| start < end)
-    }
-
     fn holds_anchor(&self, frame: usize, anchor: Addr) -> bool {
-        self.area(frame).is_some_and(|(start, end)| start <= anchor.0 && anchor.0 < end) && self.is_interpreters(frame)
+        area(self.process, self.backtrace, frame).is_some_and(|(start, end)| start <= anchor.0 && anchor.0 < end)
+            && self.is_interpreters(frame)
     }
 
-    /// True if the address of the Python frame of `call` is in a register of a frame, or in its part of the stack.
+    /// True if a frame has the address of the Python frame of `call`.
     fn holds_frame(&self, frame: usize, call: &Call) -> bool {
-        let Some(wanted) = call.frames.first().map(|frame| frame.at.0) else { return false };
-        let registers = &self.backtrace.frames[frame].registers;
-        if (0..ompd_process::GENERAL as u16).any(|register| registers.get(register) == Some(wanted)) {
-            return true;
-        }
-        let Some((start, end)) = self.area(frame) else { return false };
-        let end = end.min(start.saturating_add(SEARCHED));
-        let mut words = (start.next_multiple_of(8)..end).step_by(8);
-        words.any(|at| self.stacks.read_u64(self.process.target, Addr(at)) == Ok(wanted))
+        let Some(wanted) = call.frames.first().map(|frame| frame.at) else { return false };
+        holds(self.process, self.stacks, self.backtrace, frame, &|word| word == wanted)
     }
 }
 
-/// What is known of each CPython, with the threads of the process. `stacks` are those of `threads`, in the same order.
-pub(crate) fn report(process: &Process<'_>, python: &Snapshot, stacks: &[&Backtrace]) -> Vec<Python> {
-    if python.runtimes.is_empty() {
-        return Vec::new();
-    }
-    let target = process.target;
-    let threads: HashMap<Addr, i32> =
-        target.threads().iter().filter_map(|thread| Some((pthread(target, thread)?, thread.lwp))).collect();
-    python.runtimes.iter().map(|runtime| one(process, runtime, stacks, &threads)).collect()
+/// The part of the stack that belongs to a frame.
+fn area(process: &Process<'_>, stack: &Backtrace, frame: usize) -> Option<(u64, u64)> {
+    let frames = &stack.frames;
+    let start = match frame.checked_sub(1) {
+        Some(inner) if !frames[frame].exact => frames[inner].cfa?.0,
+        _ => frames[frame].registers.get(process.target.arch().machine.facts()?.registers.stack_pointer)?,
+    };
+    Some((start, frames[frame].cfa?.0)).filter(|(start, end)| start < end)
 }
 
-fn one(process: &Process<'_>, runtime: &Runtime, stacks: &[&Backtrace], threads: &HashMap<Addr, i32>) -> Python {
+/// True if a register of a frame, or a word of its part of the stack, is what is wanted.
+fn holds(
+    process: &Process<'_>,
+    stacks: &Stacks,
+    stack: &Backtrace,
+    frame: usize,
+    wanted: &dyn Fn(Addr) -> bool,
+) -> bool {
+    let registers = &stack.frames[frame].registers;
+    if (0..ompd_process::GENERAL as u16)
+        .any(|register| registers.get(register).is_some_and(|value| wanted(Addr(value))))
+    {
+        return true;
+    }
+    let Some((start, end)) = area(process, stack, frame) else { return false };
+    let end = end.min(start.saturating_add(SEARCHED));
+    let mut words = (start.next_multiple_of(8)..end).step_by(8);
+    words.any(|at| stacks.read_u64(process.target, Addr(at)).is_ok_and(|word| wanted(Addr(word))))
+}
+
+/// What is known of each CPython, with the threads of the process: `backtraces` and `pthreads` are in their order.
+pub(crate) fn report(
+    process: &Process<'_>,
+    stacks: &Stacks,
+    backtraces: &[&Backtrace],
+    pthreads: &[Option<Addr>],
+) -> Vec<Python> {
+    let own = process.target.threads().iter().zip(pthreads);
+    let threads: HashMap<Addr, i32> = own.filter_map(|(thread, pthread)| Some(((*pthread)?, thread.lwp))).collect();
+    let runtimes = stacks.python.runtimes.iter();
+    runtimes.map(|runtime| one(process, runtime, stacks, backtraces, &threads)).collect()
+}
+
+fn one(
+    process: &Process<'_>,
+    runtime: &Runtime,
+    stacks: &Stacks,
+    backtraces: &[&Backtrace],
+    threads: &HashMap<Addr, i32>,
+) -> Python {
     let lwp = |state: &PythonThread| threads.get(&state.pthread).copied();
     let gil = |gil: &ompd_python::Gil| {
         let holder = match &gil.state {
@@ -264,11 +292,11 @@ fn one(process: &Process<'_>, runtime: &Runtime, stacks: &[&Backtrace], threads:
             }
             Err(why) => Err(why.to_string()),
         };
-        let own = process.target.threads().iter().zip(stacks);
+        let own = process.target.threads().iter().zip(backtraces);
         let waits = |thread: &Thread, stack: &Backtrace| match asleep_at(process.target, thread) {
             Some(futex) => gil.is_waited_for_at(futex),
             // What an interrupted sleep waited for, only the stack tells.
-            None => runtime.gils.len() == 1 && gil.state.is_ok() && takes_gil(process, runtime, stack),
+            None => gil.state.is_ok() && takes_gil(process, runtime, gil, stacks, stack),
         };
         let waiting = own.filter(|(thread, stack)| waits(thread, stack)).map(|(thread, _)| thread.lwp).collect();
         Gil { holder, waiting }
@@ -294,12 +322,27 @@ fn asleep_at(target: &dyn Target, thread: &Thread) -> Option<Addr> {
     (target.arch().machine.call_name(call.number) == Some("futex")).then_some(Addr(call.args[0]))
 }
 
-/// True if a thread is in a function that acquires the GIL, and there in the C library.
-fn takes_gil(process: &Process<'_>, runtime: &Runtime, stack: &Backtrace) -> bool {
-    let mut frames = stack.frames.iter().skip_while(|frame| process.owner(frame.lookup()) == CodeOwner::System);
-    let Some(frame) = frames.next().filter(|frame| !frame.exact) else { return false };
+/// True if a thread is in a function that acquires the GIL, and there in the C library: the function has that name, or the C library
+/// waits for the condition variable of this GIL.
+fn takes_gil(
+    process: &Process<'_>,
+    runtime: &Runtime,
+    gil: &ompd_python::Gil,
+    stacks: &Stacks,
+    stack: &Backtrace,
+) -> bool {
+    let is_library = |index: &usize| process.owner(stack.frames[*index].lookup()) == CodeOwner::System;
+    let inner = (0..stack.frames.len()).take_while(is_library).count();
+    let Some(frame) = stack.frames.get(inner).filter(|frame| inner > 0 && !frame.exact) else { return false };
     let module = process.images.index_at(frame.lookup()).and_then(|index| process.target.modules().get(index));
-    let name = process.symbol(frame.lookup()).map(|symbol| crate::names::without_clones(&symbol.name).to_owned());
-    module.is_some_and(|module| module.base() == runtime.base)
-        && name.is_some_and(|name| TAKE_GIL.contains(&&*name))
+    if module.is_none_or(|module| module.base() != runtime.base) {
+        return false;
+    }
+    let name = process.symbol(frame.lookup()).map(|symbol| names::without_clones(&symbol.name).to_owned());
+    if runtime.gils.len() == 1 && name.is_some_and(|name| TAKE_GIL.contains(&&*name)) {
+        return true;
+    }
+    let called = process.symbol(stack.frames[inner - 1].lookup());
+    called.is_some_and(|called| called.name.trim_start_matches('_').starts_with(TIMED_WAIT))
+        && (0..inner).any(|frame| holds(process, stacks, stack, frame, &|word| gil.is_waited_for_at(word)))
 }

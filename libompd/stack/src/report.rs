@@ -61,10 +61,12 @@ impl Report {
     ) -> Report {
         let process = Process::new(target, runtimes, cache);
         let mut left = FramesLeft::default();
+        let pthreads = python::pthreads(target, &stacks.python);
         let threads: Vec<Physical> = target
             .threads()
             .iter()
-            .map(|thread| {
+            .zip(&pthreads)
+            .map(|(thread, pthread)| {
                 let backtrace = match &thread.registers {
                     Ok(registers) => {
                         let read = |addr| stacks.read_u64(target, addr);
@@ -74,7 +76,7 @@ impl Report {
                 };
                 let mut physical = Physical::of(&process, thread.lwp, backtrace);
                 physical.python =
-                    PythonStack::of(&process, &stacks.python, stacks, thread, &physical.backtrace);
+                    pthread.and_then(|own| PythonStack::of(&process, &stacks.python, stacks, own, &physical.backtrace));
                 physical
             })
             .collect();
@@ -89,7 +91,7 @@ impl Report {
             frames.filter(|f| f.line.is_none() && f.lwp.is_some()).filter_map(|f| f.addr).collect();
         let without_lines = places.into_iter().filter_map(|addr| process.without_lines(addr)).collect();
         let backtraces: Vec<&Backtrace> = threads.iter().map(|thread| &thread.backtrace).collect();
-        let python = python::report(&process, &stacks.python, &backtraces);
+        let python = python::report(&process, stacks, &backtraces, &pthreads);
         Report { logical, without_lines, evidence, python, threads, found }
     }
 

@@ -37,7 +37,8 @@ fn shown(report: &Value) -> Stacks {
             let name = frame["function"].as_str().unwrap_or_default();
             assert!(!name.starts_with("_PyEval_EvalFrame"), "{stack}");
             let file = frame["file"].as_str().unwrap_or_default();
-            (frame["language"] == "python").then(|| (name.to_owned(), file.to_owned(), frame["line"].as_u64().unwrap_or(0)))
+            (frame["language"] == "python")
+                .then(|| (name.to_owned(), file.to_owned(), frame["line"].as_u64().unwrap_or(0)))
         });
         (stack["lwp"].to_string(), frames.collect())
     };
@@ -73,7 +74,8 @@ fn shows_all_functions(minor: u8) {
 
 fn check_python(report: &Value, script: &Script, interpreter: &Path) {
     let [python] = report["python"].as_array().expect("Python").as_slice() else { panic!("{}", report["python"]) };
-    let version: Vec<String> = script.truth["version"].as_array().expect("a version").iter().map(Value::to_string).collect();
+    let version: Vec<String> =
+        script.truth["version"].as_array().expect("a version").iter().map(Value::to_string).collect();
     let stated = python["version"].as_str().expect("a version");
     // Before 3.11 the process does not say which patch it is.
     assert!(version.join(".") == stated || version[..2].join(".") == stated, "{stated}, {}", interpreter.display());
@@ -226,6 +228,41 @@ fn who_waits_for_the_interpreter_lock_is_shown() {
         assert_eq!(text.matches(&line).count(), waiters.len(), "{}: {text}", interpreter.display());
         let (doctor, _, _) = common::texts(&common::run(&["doctor", &pid]));
         assert!(doctor.contains(&format!("held by LWP {holder}; {} threads wait for it", waiters.len())), "{doctor}");
+        script.finish();
+    }
+}
+
+/// Threads that call functions all the time are met where a frame is just made or left. What is shown of them is right all the same.
+#[test]
+fn functions_of_running_threads_are_shown() {
+    const LOOKS: usize = 8;
+    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).ok()).flatten() {
+        let script = Script::start(&interpreter, "busy.py", Path::new("/"));
+        let workers = script.truth["workers"].as_array().expect("threads");
+        let (mut gaps, mut functions) = (0, 0);
+        for _ in 0..LOOKS {
+            let (report, _) = common::json(&[&script.pid.to_string()]);
+            let stacks = report["stacks"].as_array().expect("stacks").iter();
+            for stack in stacks.filter(|stack| workers.contains(&stack["lwp"])) {
+                let frames = stack["frames"].as_array().expect("frames").iter();
+                let python: Vec<&Value> = frames.filter(|frame| frame["language"] == "python").collect();
+                gaps += usize::from(stack["gap"] != Value::Null);
+                for frame in python.iter().filter(|frame| frame["file"] == script.truth["file"]) {
+                    let lines = &script.truth["functions"][frame["function"].as_str().expect("a name")];
+                    let line = frame["line"].as_u64();
+                    assert!(lines[0].as_u64() <= line && line <= lines[1].as_u64(), "{frame}, {lines}: {stack}");
+                    functions += 1;
+                }
+                let own = python.iter().rev().map(|frame| frame["function"].as_str().unwrap_or_default());
+                let own: Vec<&str> = own.map(|name| name.rsplit('.').next().unwrap_or_default()).collect();
+                assert!(own.len() > 3 || stack["gap"] != Value::Null, "{stack}");
+                if stack["gap"] == Value::Null {
+                    assert_eq!(own[..4], ["_bootstrap", "_bootstrap_inner", "run", "work"], "{stack}");
+                }
+            }
+        }
+        let _ = writeln!(std::io::stderr(), "{}: {functions} functions, {gaps} gaps", interpreter.display());
+        assert!(functions >= LOOKS * workers.len() - gaps, "{}", interpreter.display());
         script.finish();
     }
 }

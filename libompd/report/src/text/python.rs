@@ -20,7 +20,7 @@ pub fn waits(inspection: &Inspection) -> HashMap<i32, String> {
 /// Who holds a lock.
 fn holder(gil: &Gil) -> String {
     match &gil.holder {
-        Ok(GilHolder::Nobody) => "which no thread holds now".to_owned(),
+        Ok(GilHolder::Nobody) => "free at this moment".to_owned(),
         Ok(GilHolder::Thread(lwp)) => format!("held by LWP {lwp}"),
         Ok(GilHolder::Gone) => "held by a thread that fork left behind".to_owned(),
         Err(why) => format!("holder unknown: {}", escape(why)),
@@ -47,9 +47,12 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
         for gil in &python.gils {
             let waiting = match gil.waiting.len() {
                 0 => String::new(),
-                count => format!("; {} for it", if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }),
+                count => format!(
+                    "; {} for it",
+                    if count == 1 { "1 thread waits".to_owned() } else { format!("{count} threads wait") }
+                ),
             };
-            item("GIL", &format!("{}{waiting}", holder(gil).trim_start_matches("which ")));
+            item("GIL", &format!("{}{waiting}", holder(gil)));
         }
         if let Some(why) = &python.problem {
             item("unknown", &escape(why));
