@@ -7,6 +7,7 @@ mod model;
 mod names;
 mod waits;
 
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use ompd_process::{Arch, Registers, Syscall, Target, TargetKind};
@@ -35,7 +36,8 @@ pub(crate) fn find(
         target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
     let blocked: HashMap<i32, Blocked> = os.threads.iter().map(|thread| (thread.lwp, thread.blocked)).collect();
     let mut calls = Calls::new(target, code, report);
-    let waits = Waits { target, stacks, surroundings: target.surroundings() };
+    let surroundings = target.surroundings();
+    let waits = Waits { target, stacks, surroundings, descriptors: RefCell::default(), children: OnceCell::new() };
     let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp)).map(|thread| {
         let stack = calls.of(thread.lwp);
         let registers = registers.get(&thread.lwp).copied();

@@ -45,6 +45,7 @@ fn pages(program: &str, running: &Running, views: &[&[&str]]) {
     let mut filters: Vec<(String, &str)> = numbers.iter().map(|lwp| (format!(r"\b{lwp}\b"), "[LWP]")).collect();
     let fixed = [
         // Numbers of descriptors, and other processes.
+        (r"truth\.h:\d+", "truth.h:[N]"),
         (r"of pipe \d+ \([^)]*\)", "of [PIPE]"),
         // How long numbers are decides where lines break and columns begin.
         (r"\n {4,}", " "),

@@ -1,9 +1,11 @@
 //! What a thread waits for, by its system call, the functions on its stack, memory, and what procfs shows.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ompd_process::live::{Descriptor, DescriptorKind, Surroundings};
+use ompd_process::live::{Child, Descriptor, DescriptorKind, Surroundings};
 use ompd_process::{Addr, Registers, Syscall, Target};
 use ompd_runtime::Origin;
 use ompd_runtime::os::{Blocked, MUTEX_OWNER};
@@ -17,6 +19,9 @@ use super::names::{mpi_name, mpi_waits, plain_name};
 const MOST_POLLED: usize = 16;
 /// Descriptors of one `poll` that are looked at.
 const MOST_LISTED: u64 = 4096;
+
+/// Descriptors that are looked at, of all threads together.
+const MOST_DESCRIPTORS: usize = 4096;
 
 /// System calls on the descriptor that is their first argument, in which threads wait for others.
 const ON_DESCRIPTOR: [&str; 27] = [
@@ -65,6 +70,9 @@ pub(super) struct Waits<'a> {
     pub(super) target: &'a dyn Target,
     pub(super) stacks: &'a Stacks,
     pub(super) surroundings: Option<Surroundings>,
+    /// What was found of descriptors, by number.
+    pub(super) descriptors: RefCell<BTreeMap<i32, Option<Descriptor>>>,
+    pub(super) children: OnceCell<Option<Vec<Child>>>,
 }
 
 /// A thread whose wait is asked for.
@@ -123,35 +131,36 @@ impl Waits<'_> {
     }
 
     fn described(&self, number: i32, answers: bool) -> Described {
-        let descriptor = self.surroundings.as_ref().and_then(|of| of.descriptor(number, answers));
+        let mut known = self.descriptors.borrow_mut();
+        let may_ask = known.len() < MOST_DESCRIPTORS;
+        let ask = || self.surroundings.as_ref().filter(|_| may_ask).and_then(|of| of.descriptor(number, answers));
+        let descriptor = known.entry(number).or_insert_with(ask).clone();
         Described { number, descriptor, socket: None, ends: None }
     }
 
     fn poll(&self, name: &str, call: Syscall) -> OutsideWait {
         // `struct pollfd`: the descriptor, which counts if it is not negative, and eight bytes in all.
-        let numbers = (0..call.args[1].min(MOST_LISTED)).map(|index| {
-            let word = self.word(Addr(call.args[0]).checked_add(index.checked_mul(8)?)?)?;
-            Some(self.target.arch().byte_order.uint(&word.0[..4]) as i32)
-        });
-        let numbers: Option<Vec<i32>> = numbers.collect();
+        let bytes = self.bytes(Addr(call.args[0]), 8 * call.args[1].min(MOST_LISTED));
+        let number = |one: &[u8]| self.target.arch().byte_order.uint(&one[..4]) as i32;
+        let numbers = bytes.map(|bytes| bytes.chunks_exact(8).map(number).collect());
         let limit = (name == "poll").then_some(call.args[2] as i32).and_then(|limit| u64::try_from(limit).ok());
         self.polled(name, numbers, call.args[1] > MOST_LISTED, limit.map(Duration::from_millis))
     }
 
     fn select(&self, name: &str, call: Syscall) -> OutsideWait {
         let most = call.args[0].min(MOST_LISTED);
-        let word = |set: u64, word: u64| match set {
-            0 => Some(0),
-            set => self.word(Addr(set).checked_add(word * 8)?).map(|word| self.target.arch().byte_order.uint(&word.0)),
+        // Each set is an array of words with a bit for each descriptor.
+        let words = |set: u64| {
+            let bytes = if set == 0 { Some(Vec::new()) } else { self.bytes(Addr(set), 8 * most.div_ceil(64)) };
+            let word = |bytes: &[u8]| self.target.arch().byte_order.uint(bytes);
+            bytes.map(|bytes| bytes.chunks_exact(8).map(word).collect::<Vec<u64>>())
         };
-        let words = (0..most.div_ceil(64)).map(|index| {
-            let of = |set: usize| word(call.args[set], index);
-            Some(of(1)? | of(2)? | of(3)?)
-        });
-        let words: Option<Vec<u64>> = words.collect();
-        let numbers = words.map(|words| {
-            let is_in =
-                |number: &u64| words.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1);
+        let sets: Option<Vec<Vec<u64>>> = call.args[1..4].iter().map(|set| words(*set)).collect();
+        let numbers = sets.map(|sets| {
+            let is_in = |number: &u64| {
+                let word = |set: &Vec<u64>| set.get((number / 64) as usize).copied().unwrap_or(0);
+                sets.iter().any(|set| word(set) >> (number % 64) & 1 == 1)
+            };
             (0..most).filter(is_in).filter_map(|number| i32::try_from(number).ok()).collect()
         });
         self.polled(name, numbers, call.args[0] > MOST_LISTED, None)
@@ -183,7 +192,7 @@ impl Waits<'_> {
         let surroundings = self.surroundings.as_ref();
         let children = match pid {
             Some(pid) => surroundings.and_then(|of| of.child(pid)).map(|child| vec![child]),
-            None => surroundings.and_then(Surroundings::children),
+            None => self.children.get_or_init(|| surroundings.and_then(Surroundings::children)).clone(),
         };
         OutsideWait::Child { call: name.into(), pid, children }
     }
@@ -239,28 +248,27 @@ impl Waits<'_> {
 
     /// Who holds a mutex of glibc, by the word on which threads wait for it.
     fn mutex_owner(&self, word: Addr) -> Option<Read<i32>> {
-        let bytes = self.word(word.checked_add(MUTEX_OWNER)?)?;
-        let owner = i32::try_from(self.target.arch().byte_order.uint(&bytes.0[..4])).ok().filter(|owner| *owner > 0)?;
+        let bytes = self.bytes(word.checked_add(MUTEX_OWNER)?, 4)?;
+        let owner = i32::try_from(self.target.arch().byte_order.uint(&bytes)).ok().filter(|owner| *owner > 0)?;
         Some(Read { value: owner, origin: Origin::Os })
     }
 
     /// `struct timespec`.
     fn time(&self, at: Addr) -> Option<Duration> {
-        let uint = |bytes: [u8; 8]| self.target.arch().byte_order.uint(&bytes);
-        let (seconds, nanoseconds) = (uint(self.word(at)?.0), uint(self.word(at.checked_add(8)?)?.0));
+        let bytes = self.bytes(at, 16)?;
+        let (seconds, nanoseconds) = bytes.split_at_checked(8)?;
+        let [seconds, nanoseconds] = [seconds, nanoseconds].map(|part| self.target.arch().byte_order.uint(part));
         let nanoseconds = u32::try_from(nanoseconds).ok().filter(|n| *n < 1_000_000_000)?;
         Some(Duration::new(i64::try_from(seconds).ok()?.try_into().ok()?, nanoseconds))
     }
 
-    /// Eight bytes of a stack as of the stop, or of other memory as it is now.
-    fn word(&self, at: Addr) -> Option<Word> {
-        let mut bytes = [0; 8];
+    /// Bytes of a stack as of the stop, or of other memory as it is now.
+    fn bytes(&self, at: Addr, length: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(length.min(8 * MOST_LISTED)).ok()?];
         let copied = self.stacks.read(self.target, at, &mut bytes).is_ok();
-        (copied || self.target.read(at, &mut bytes).is_ok()).then_some(Word(bytes))
+        (copied || self.target.read(at, &mut bytes).is_ok()).then_some(bytes)
     }
 }
-
-struct Word([u8; 8]);
 
 /// What the functions on a stack wait at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

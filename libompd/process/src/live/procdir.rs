@@ -49,9 +49,12 @@ impl ProcDir {
         Ok(String::from_utf8_lossy(&fs::read(self.path(name))?).into_owned())
     }
 
-    /// A file of it, if it can be read.
+    /// A file of it that may be long, or the beginning of it; `None` if it cannot be read.
     pub fn text_of(&self, name: &str) -> Option<String> {
-        self.text(name).ok()
+        const MOST: u64 = 1 << 20;
+        let mut bytes = Vec::new();
+        fs::File::open(self.path(name)).ok()?.take(MOST).read_to_end(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// `stat` of the process.

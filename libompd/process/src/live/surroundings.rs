@@ -249,7 +249,7 @@ impl Surroundings {
     /// A process by its id, if it is a child of this one.
     pub fn child(&self, pid: i32) -> Option<Child> {
         let stat = ProcDir::new(&self.process.root, pid).stat().ok()?;
-        (stat.ppid == self.process.pid).then(|| Child { pid, name: Some(stat.comm), state: Some(stat.state) })
+        (stat.ppid == self.process.pid).then_some(Child { pid, name: Some(stat.comm), state: Some(stat.state) })
     }
 
     /// All children; `None` if they cannot be listed.

@@ -116,7 +116,7 @@ pub(crate) fn of_thread(tid: i32) -> Result<Registers, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Syscall;
+    use crate::thread::Syscall;
 
     #[test]
     fn words_go_where_the_kernel_headers_put_them() {

@@ -25,6 +25,7 @@ pub struct Outside {
 
 /// A call of a library function.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OutsideCall")]
 pub struct Call {
     /// The function, as `usleep` or `MPI_Recv`.
     pub function: String,
@@ -41,6 +42,7 @@ pub struct Call {
 
 /// What a thread waits for outside of OpenMP. What was not found out is absent.
 #[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "OutsideWait")]
 pub struct Wait {
     /// `mutex`, `condition`, `future`, `semaphore`, `read-write lock`, `pthread barrier`, `initialization by another thread`, `futex`,
     /// `shared futex`, `join`, `mpi`, `descriptor`, `poll`, `child`, `sleep`, `kernel` (nothing interrupts it), `system call`, `stopped`.
