@@ -1,29 +1,10 @@
 //! Where in a process CPython is, and which version.
 
-use std::fmt;
-
 use ompd_process::{Addr, Module, Target, TargetExt};
 
 use crate::Unknown;
 use crate::layout::Layout;
-
-/// A version of CPython.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version {
-    /// 3.
-    pub major: u8,
-    /// 11 of 3.11.7.
-    pub minor: u8,
-    /// 7 of 3.11.7, where the process says so.
-    pub micro: Option<u8>,
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)?;
-        self.micro.map_or(Ok(()), |micro| write!(f, ".{micro}"))
-    }
-}
+use crate::version::Version;
 
 /// The variable that every CPython since 3.7 has, and nothing else.
 const RUNTIME: &str = "_PyRuntime";
@@ -106,7 +87,8 @@ fn named(path: &str) -> Option<Version> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Version, named};
+    use super::named;
+    use crate::version::Version;
 
     #[test]
     fn names_of_files_have_versions() {

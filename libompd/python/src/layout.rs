@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use ompd_process::{Addr, Target, TargetExt};
 
+use crate::Unknown;
 use crate::lines::Table;
-use crate::{Unknown, Version};
+use crate::version::Version;
 
 /// How a version keeps the frames of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,13 +17,15 @@ mod interpreter;
 mod layout;
 mod lines;
 mod read;
+mod version;
 
 pub use code::Code;
 pub use gil::{Gil, GilState};
-pub use interpreter::{Interpreter, Version};
+pub use interpreter::Interpreter;
 pub use layout::{Chain, GilPlace, Layout, LayoutOrigin};
 pub use lines::Table;
 pub use read::{Call, PythonFrame, PythonThread, Runtime, Snapshot};
+pub use version::Version;
 
 use ompd_process::{Addr, ReadError};
 

@@ -11,8 +11,9 @@ use crate::Unknown;
 use crate::code::{Code, Codes, Read};
 use crate::fields::Fields;
 use crate::gil::Gil;
-use crate::interpreter::{Interpreter, Types, Version};
+use crate::interpreter::{Interpreter, Types};
 use crate::layout::{Chain, Layout, LayoutOrigin};
+use crate::version::Version;
 
 /// Frames of all threads together.
 const FRAMES: usize = 4096;

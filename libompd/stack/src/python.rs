@@ -134,7 +134,7 @@ impl PythonStack {
             // In a program with the interpreter built into it, names tell which code is the interpreter's.
             let own = whole || name.is_some_and(|name| name.trim_start_matches('_').starts_with("Py"));
             // A loop whose Python function is unknown is shown as it is.
-            let known = !name.is_some_and(|name| name == LOOP) || index < first;
+            let known = name.is_none_or(|name| name != LOOP) || index < first;
             let inner = index < first && !led_out;
             if own && known && (!inner || name.is_none_or(is_glue)) {
                 self.hidden.insert(index);
