@@ -12,6 +12,7 @@ pub mod events;
 pub mod json;
 pub mod outside;
 pub mod remarks;
+pub mod short;
 pub mod tell;
 pub mod text;
 pub mod whereabouts;

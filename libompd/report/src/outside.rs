@@ -6,6 +6,7 @@ use ompd_inspection::outside::{CallSite, Described, Ends, Outside, OutsideWait};
 use ompd_process::live::{Child, DescriptorKind, Holder, Socket};
 
 use crate::escape::escape;
+use crate::short;
 
 /// Processes and descriptors that are named in one sentence.
 const NAMED: usize = 4;
@@ -20,7 +21,7 @@ pub fn words(outside: &Outside) -> String {
 
 /// The same without the place in the program, as `usleep`; `None` of a thread that is in no call and waits for nothing.
 pub fn what(outside: &Outside) -> Option<String> {
-    let call = outside.call.as_ref().map(|call| escape(&call.function));
+    let call = outside.call.as_ref().map(|call| escape(&short::name(&call.function)));
     match (&outside.wait, call) {
         (Some(wait), call) => Some(waiting(wait, call.as_deref())),
         (None, Some(call)) => Some(format!("running in {call}")),
@@ -52,7 +53,7 @@ pub fn remedy(outside: &Outside) -> Option<String> {
 fn place(site: &CallSite) -> Option<String> {
     let file = site.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));
     let line = file.zip(site.line).map(|(file, line)| format!("{}:{line}", escape(file)));
-    let function = site.function.as_deref().map(|function| format!("in {}", escape(function)));
+    let function = site.function.as_deref().map(|function| format!("in {}", escape(&short::name(function))));
     let parts: Vec<String> = line.into_iter().chain(function).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

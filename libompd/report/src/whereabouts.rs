@@ -4,7 +4,7 @@ use ompd_inspection::Inspection;
 use ompd_runtime::model::SourceLine;
 
 use crate::escape::escape;
-use crate::outside;
+use crate::{outside, short};
 
 /// `hang.c:37, in sweep`: the innermost frame of the program's source. `recorded` is the line that the runtime has for what the
 /// thread does.
@@ -20,7 +20,7 @@ pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine
         let name = construct.name.word();
         Some(if construct.begins { format!("{name} from {at}") } else { format!("{name} at {at}") })
     };
-    let function = frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(name)));
+    let function = frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(&short::name(name))));
     let parts: Vec<String> = exact.or(recorded).or_else(around).into_iter().chain(function).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

@@ -5,6 +5,7 @@ use ompd_runtime::model::*;
 use ompt_record::ompt;
 
 use crate::escape::escape;
+use crate::short;
 
 /// `1 thread`, `4 threads`.
 pub fn count(n: usize, what: &str) -> String {
@@ -215,6 +216,7 @@ pub fn code(function: &Fact<CodeRef>, location: &Fact<SourceLine>) -> Option<Str
             None => name,
         }
     });
+    let name = name.map(|name| short::name(&name));
     let line = location.value().map(|l| l.to_string());
     match (name, line) {
         (Some(name), Some(line)) => Some(escape(&format!("{name} ({line})"))),

@@ -118,6 +118,7 @@ impl Page {
         Page {
             out: String::new(),
             width: width.unwrap_or(super::DEFAULT_WIDTH),
+            is_terminal: width.is_some(),
             verbose: false,
             labels: Default::default(),
             calls: Default::default(),

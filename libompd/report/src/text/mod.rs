@@ -59,6 +59,8 @@ const DEFAULT_WIDTH: u16 = 80;
 pub struct Page {
     out: String,
     width: u16,
+    /// It is for a terminal of that width: no line may be longer.
+    is_terminal: bool,
     /// Show origins.
     verbose: bool,
     /// What else threads are called, by LWP.
@@ -177,6 +179,22 @@ impl Page {
         let _ = write!(self.out, "{style}{lead}{style:#}");
         for (i, word) in text.split(' ').enumerate() {
             let length = word.chars().count();
+            // A path stays whole, to be copied.
+            if indent + length > width && !word.contains('/') && self.is_terminal {
+                if i > 0 {
+                    self.out.push(' ');
+                    column += 1;
+                }
+                for letter in word.replace(TIE, " ").chars() {
+                    if column >= width {
+                        let _ = write!(self.out, "\n{:indent$}", "");
+                        column = indent;
+                    }
+                    self.out.push(letter);
+                    column += 1;
+                }
+                continue;
+            }
             if i > 0 && column + 1 + length > width {
                 let _ = write!(self.out, "\n{:indent$}", "");
                 column = indent;
@@ -201,7 +219,20 @@ impl Page {
         self.table(&[&["Id"], header].concat(), rows);
     }
 
+    /// The rows of a table one below the other, each cell with its column's name.
+    fn records(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+        for row in rows {
+            let mut cells = header.iter().zip(row).filter(|(_, cell)| !cell.is_empty() && cell != "-");
+            let Some((name, first)) = cells.next() else { continue };
+            let rest: Vec<String> = cells.map(|(name, cell)| format!("{name}{TIE}{cell}")).collect();
+            self.wrapped(&format!(" {name} {first}  "), Style::new(), &rest.join(", "), 4);
+        }
+    }
+
     fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
+        if usize::from(self.width) < NARROW_PAGE && is_too_wide(header, &rows, usize::from(self.width)) {
+            return self.records(header, rows);
+        }
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(self.width);
         table.set_header(header.iter().copied());
@@ -218,6 +249,19 @@ impl Page {
             self.line(line.trim_end());
         }
     }
+}
+
+/// Pages of fewer columns have records in place of tables that do not fit.
+const NARROW_PAGE: usize = 60;
+
+/// True if words of the table would be broken in so many columns.
+fn is_too_wide(header: &[&str], rows: &[Vec<String>], width: usize) -> bool {
+    let longest = |text: &str| text.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
+    let of_column = |column: usize| {
+        let cells = rows.iter().filter_map(move |row| row.get(column).map(String::as_str));
+        cells.chain([header[column]]).map(longest).max().unwrap_or(0) + 2
+    };
+    (0..header.len()).map(of_column).sum::<usize>() > width
 }
 
 /// Of each column the width at which no word in it is broken, as far as there is room: columns on the left come first.
@@ -262,6 +306,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     let mut page = Page {
         out: String::new(),
         width: how.width.unwrap_or(DEFAULT_WIDTH),
+        is_terminal: how.width.is_some(),
         verbose: how.verbose,
         labels: how.labels,
         calls,

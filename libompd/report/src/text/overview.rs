@@ -67,6 +67,7 @@ pub fn render(entries: &[Entry], how: How) -> String {
     let mut page = Page {
         out: String::new(),
         width: how.width.unwrap_or(DEFAULT_WIDTH),
+        is_terminal: how.width.is_some(),
         verbose: how.verbose,
         labels: how.labels,
         calls: Default::default(),

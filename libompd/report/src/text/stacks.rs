@@ -9,7 +9,7 @@ use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
 use super::tree::{self, Node, describe};
 use super::{FAINT, Graph, HEADING, Page, flame};
 use crate::escape::escape;
-use crate::words;
+use crate::{short, words};
 use ompd_inspection::Inspection;
 
 /// Frames of one stack that are shown before the middle is cut, without `-v`.
@@ -105,7 +105,7 @@ pub fn doing(page: &Page, inspection: &Inspection, stack: &LogicalStack) -> Stri
 /// function.
 pub fn innermost(stack: &LogicalStack) -> Option<(i32, String)> {
     let frame = stack.frames.iter().find(|frame| frame.lwp == Some(stack.lwp) && frame.line.is_some())?;
-    Some((stack.lwp, escape(&describe(frame).0)))
+    Some((stack.lwp, escape(&short::name(&describe(frame).0))))
 }
 
 fn is_waiting(inspection: &Inspection, lwp: i32) -> bool {
@@ -166,7 +166,8 @@ fn frames(page: &mut Page, stack: &LogicalStack, variables: Option<&[Arc<FrameVa
         .map(|(index, line)| match line {
             Line::Frame(frame) => {
                 let frame = &stack.frames[*frame];
-                let (what, place) = describe(frame);
+                let (whole, place) = describe(frame);
+                let what = if page.verbose { whole } else { short::name(&whole) };
                 (index, mark(frame, stack) + &escape(&what), escape(&place))
             }
             Line::Repeats(times, length) => {
