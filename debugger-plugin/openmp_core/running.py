@@ -226,7 +226,7 @@ class Catch(Command):
 
     @staticmethod
     def verdicts(process: Process) -> set[tuple[object, ...]]:
-        """The verdicts of this stop, each with the stacks of its threads; none without a runtime."""
+        """The hangs of this stop, each with the stacks of its threads; none without a runtime."""
         if not process.is_openmp():
             return set()
         report = process.report()
@@ -234,4 +234,5 @@ class Catch(Command):
         return {
             (verdict["verdict"], verdict["situation"], *((lwp, places.get(lwp)) for lwp in verdict["threads"]))
             for verdict in report["verdicts"]
+            if verdict["verdict"] != "waiting"
         }

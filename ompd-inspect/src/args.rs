@@ -267,7 +267,7 @@ pub struct Options {
     /// Inspect every process of this user that has loaded an OpenMP runtime.
     #[arg(long, global = true)]
     pub user: bool,
-    /// Exit with status 3 if there is this verdict (deadlock or suspect) or a more certain one.
+    /// Exit with status 3 if there is this verdict (deadlock, suspect or waiting) or a more certain one.
     #[arg(long, global = true, value_enum, value_name = "VERDICT", hide_possible_values = true)]
     pub fail_on: Option<FailOn>,
     /// Print one JSON document, with the origin of every value (schema: docs/report.schema.json).
@@ -318,6 +318,8 @@ pub enum FailOn {
     Deadlock,
     /// A hang that something from outside may end.
     Suspect,
+    /// Threads that wait for one that may still let them continue.
+    Waiting,
 }
 
 impl FailOn {
@@ -327,6 +329,7 @@ impl FailOn {
             <= match self {
                 FailOn::Deadlock => Certainty::Deadlock,
                 FailOn::Suspect => Certainty::Suspect,
+                FailOn::Waiting => Certainty::Waiting,
             }
     }
 }
@@ -473,7 +476,8 @@ mod tests {
         assert_eq!((targets(&cli).as_deref(), cli.options.name.as_deref()), (Some(""), Some("solver")));
         let fails = |certainty| cli.options.fail_on.is_some_and(|on| on.includes(certainty));
         assert!(fails(Certainty::Deadlock) && fails(Certainty::Suspect));
-        assert!(!FailOn::Deadlock.includes(Certainty::Suspect));
+        assert!(!FailOn::Deadlock.includes(Certainty::Suspect) && !FailOn::Suspect.includes(Certainty::Waiting));
+        assert!(FailOn::Waiting.includes(Certainty::Waiting) && FailOn::Waiting.includes(Certainty::Deadlock));
     }
 
     #[test]

@@ -59,6 +59,7 @@ enum truth_wait {
     TRUTH_YIELD, /* in a loop around sched_yield of the program's own */
     TRUTH_JOIN,  /* in pthread_join */
     TRUTH_MUTEX, /* in pthread_mutex_lock */
+    TRUTH_OTHER, /* in a system call, whichever */
 };
 
 enum truth_kind { TRUTH_INITIAL, TRUTH_IMPLICIT, TRUTH_EXPLICIT, TRUTH_NO_TASK };
@@ -286,6 +287,8 @@ static inline int truth_is_asleep(const struct truth_thread *thread) {
         return number == SYS_read;
     case TRUTH_SLEEP:
         return number == SYS_clock_nanosleep || number == SYS_nanosleep;
+    case TRUTH_OTHER:
+        return 1;
     default:
         return number == SYS_futex;
     }
@@ -335,7 +338,8 @@ static inline void truth_await_blocked(const struct truth_thread *thread) {
 
 static inline const char *truth_wait_name(enum truth_wait wait) {
     static const char *const names[] = {"lock",  "nest_lock", "critical", "barrier", "taskwait", "taskgroup",
-                                        "sleep", "pipe",      "idle",     "ordered", "yield",    "join",  "mutex"};
+                                        "sleep", "pipe",      "idle",     "ordered", "yield",    "join",  "mutex",
+                                        "other"};
     return names[wait];
 }
 

@@ -58,6 +58,8 @@ pub enum Wait {
     Join,
     /// `pthread_mutex_lock`.
     Mutex,
+    /// In a system call of the program's own, whichever it is.
+    Other,
 }
 
 impl Wait {
@@ -66,7 +68,7 @@ impl Wait {
     pub fn may_spin(self, kmp: bool) -> bool {
         match self {
             Wait::Yield => true,
-            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join | Wait::Mutex => false,
+            Wait::Sleep | Wait::Pipe | Wait::Idle | Wait::Join | Wait::Mutex | Wait::Other => false,
             Wait::Lock
             | Wait::NestLock
             | Wait::Critical

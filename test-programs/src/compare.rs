@@ -270,7 +270,7 @@ fn compare_wait(all: &mut Comparison, of: &str, thread: &Thread, found: &Value, 
         Wait::Taskgroup => ("taskgroup", "wait_taskgroup"),
         Wait::Idle => ("next region", "idle"),
         Wait::Ordered => ("ordered", "wait_ordered"),
-        Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join | Wait::Mutex => {
+        Wait::Pipe | Wait::Sleep | Wait::Yield | Wait::Join | Wait::Mutex | Wait::Other => {
             // It is in abort(), in the C library, through which libomp waits as well: unknown is right.
             if thread.role == "crasher" && kmp && found["wait"].get("unknown").is_some() {
                 return;

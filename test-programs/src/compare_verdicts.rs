@@ -29,7 +29,9 @@ pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) ->
                 .is_ok_and(|situation| accepted.contains(&situation))
     };
     let found = verdicts.iter().find(is_expected);
-    for verdict in verdicts.iter().filter(|verdict| found.is_none_or(|found| !std::ptr::eq(found, *verdict))) {
+    // What threads wait for that may still happen is no hang.
+    let others = verdicts.iter().filter(|verdict| verdict["verdict"] != "waiting");
+    for verdict in others.filter(|verdict| found.is_none_or(|found| !std::ptr::eq(found, *verdict))) {
         // Others may wait for those who hang, and are suspects.
         let harmless = found.is_some() && expected.verdict == Verdict::Deadlock && verdict["verdict"] == "suspect";
         all.holds(harmless, || format!("reported and not so: {}", in_words(verdict)));
@@ -52,7 +54,65 @@ pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) ->
         all.holds(said, || format!("the verdict has no {key}"));
     }
     all.holds(!list(&found["evidence"]).is_empty(), || "the verdict has no evidence".to_owned());
+    compare_answer(&mut all, truth, report);
     all
+}
+
+/// The answer has the verdict's word, names a thread of the hang, a place in the source and what to do; of a hang at a lock that has a
+/// name it has the name.
+fn compare_answer(all: &mut Comparison, truth: &Truth, report: &Value) {
+    let Some(expected) = &truth.expectation else { return };
+    let answer = &report["answer"];
+    let part = |key: &str| answer[key].as_str().unwrap_or_default();
+    let word = if expected.verdict == Verdict::Deadlock { "DEADLOCK" } else { "SUSPECT" };
+    all.equal("the first word of the answer", &part("word"), &word);
+    let cause = part("cause");
+    let roles = expected.threads.iter().chain(&expected.missing);
+    let lwps: Vec<i32> = roles.flat_map(|role| truth.with_role(role)).map(|thread| thread.lwp).collect();
+    let named = lwps.iter().any(|lwp| {
+        let number = threads(report).find(|(_, thread)| thread["lwp"] == *lwp).map(|(_, t)| &t["thread_num"]["value"]);
+        cause.contains(&format!("id {lwp})")) || number.and_then(Value::as_u64).is_some_and(|n| names_thread(cause, n))
+    });
+    all.holds(named || lwps.is_empty(), || format!("the cause names none of {lwps:?}: {cause}"));
+    all.holds(has_place(cause), || format!("the cause has no place: {cause}"));
+    all.holds(!part("fix").is_empty(), || "the answer does not say what to do".to_owned());
+    let locks: Vec<&str> = list(&report["runtimes"])
+        .iter()
+        .flat_map(|runtime| list(&runtime["locks"]))
+        .filter_map(|lock| lock["name"].as_str())
+        .filter(|name| expected.objects.iter().any(|object| object == name))
+        .collect();
+    let whole = format!("{} {cause} {}", part("text"), part("fix"));
+    let lock = locks.is_empty() || locks.iter().any(|name| whole.contains(name));
+    all.holds(lock, || format!("the answer names none of {locks:?}: {whole}"));
+}
+
+/// True if the text has `thread 3` or `threads 0-1,3`.
+fn names_thread(text: &str, number: u64) -> bool {
+    let mut words = text.split([' ', ':', ';']).peekable();
+    while let Some(word) = words.next() {
+        if !matches!(word, "thread" | "threads") {
+            continue;
+        }
+        let ranges = words.peek().copied().unwrap_or_default().split(',');
+        let mut bounds = ranges.filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some((first.parse::<u64>().ok()?, last.parse::<u64>().ok()?))
+        });
+        if bounds.any(|(first, last)| (first..=last).contains(&number)) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True if the text has a file of C, C++ or Fortran with a line: `app.c:12`.
+fn has_place(text: &str) -> bool {
+    let mut words = text.split([' ', ',', ';', '(', ')']);
+    words.any(|word| {
+        let Some((file, line)) = word.split_once(':') else { return false };
+        [".c", ".h", ".cc", ".f90"].iter().any(|end| file.ends_with(end)) && line.parse::<u32>().is_ok()
+    })
 }
 
 fn in_words(verdict: &Value) -> String {
@@ -178,6 +238,9 @@ mod tests {
                     { "descriptor": "0x300", "lwp": null },
                 ],
             }],
+            "answer": {
+                "word": "DEADLOCK", "text": "they wait", "cause": "thread 0 (id 7): waits for lock b, a.c:3", "fix": "do not",
+            },
             "verdicts": [{
                 "verdict": "deadlock", "situation": situation, "text": "they wait", "cure": "do not", "evidence": ["x"],
                 "threads": [7, 8], "objects": ["0xb0", "0xa123"], "tasks": ["0x300"],
@@ -237,6 +300,30 @@ mod tests {
         assert_eq!(differences(&cycle(), &none, true).len(), 1);
         none["verdicts"] = json!(null);
         assert_eq!(differences(&cycle(), &none, true).len(), 1);
+    }
+
+    #[test]
+    fn an_answer_without_thread_place_or_fix_is_a_difference() {
+        for (key, instead) in [
+            ("word", json!("SUSPECT")),
+            ("cause", json!("thread 1 (id 9): waits for lock b, a.c:3")),
+            ("cause", json!("thread 0 (id 7): waits for lock b")),
+            ("cause", json!(null)),
+            ("fix", json!("")),
+        ] {
+            let mut report = report("lock_cycle");
+            report["answer"][key] = instead;
+            let found = differences(&cycle(), &report, true);
+            assert!(!found.is_empty(), "{key}");
+        }
+    }
+
+    #[test]
+    fn threads_are_found_by_number_and_places_by_file_and_line() {
+        assert!(names_thread("threads 0-1,3: wait", 3) && names_thread("a; thread 12 (id 4)", 12));
+        assert!(!names_thread("threads 0-1,3: wait", 2) && !names_thread("3 threads", 3) && !names_thread("thread", 0));
+        assert!(has_place("usleep, a.c:10, in f") && has_place("(b.f90:7)"));
+        assert!(!has_place("a.c: 10") && !has_place("12:30") && !has_place("a.py:3"));
     }
 
     #[test]

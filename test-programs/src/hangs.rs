@@ -58,6 +58,7 @@ pub const HANGS: &[Case] = &[
     Case::of("hangs/mutex_and_lock"),
     Case::with("hangs/mutex_and_lock", &["-DNEST"]),
     Case::with("hangs/mutex_and_lock", &["-DCRITICAL"]),
+    Case::of("hangs/mutex_and_lock_cpp"),
     Case::of("hangs/self_lock"),
     Case::with("hangs/self_lock", &["-DCRITICAL"]),
     Case::of("hangs/owner_gone"),

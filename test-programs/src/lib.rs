@@ -38,6 +38,7 @@ mod launch;
 mod observe;
 mod offload;
 mod opencl;
+pub mod python;
 mod random;
 mod running;
 mod runtime;

@@ -371,7 +371,7 @@ pub fn crash_core(executable: &Executable, runtime: Runtime, env: Env, dir: &Pat
 }
 
 /// Do cores of our children land in their working directory? See core(5).
-fn kernel_writes_cores_here() -> Result<(), Skip> {
+pub(crate) fn kernel_writes_cores_here() -> Result<(), Skip> {
     let file = "/proc/sys/kernel/core_pattern";
     let pattern = fs::read_to_string(file).map_err(|error| Skip::because(format!("{file}: {error}")))?;
     let pattern = pattern.trim_end();

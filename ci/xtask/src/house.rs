@@ -16,7 +16,7 @@ const RUNTIMES: &[&str] = &["gomp", "kmp", "libomp", "libiomp"];
 const OPENMP: &[&str] = &["omp_", "ompt", "openmp"];
 
 /// Folders of sources left of `runtime`, which know no OpenMP.
-const LEFT: &[&str] = &["libompd/process/src", "libompd/layout/src"];
+const LEFT: &[&str] = &["libompd/process/src", "libompd/layout/src", "libompd/python/src"];
 
 /// The folder of `runtime`.
 const RUNTIME: &str = "libompd/runtime/src";

@@ -10,6 +10,7 @@ pub mod history;
 mod leftovers;
 mod look;
 mod open;
+pub mod outside;
 pub mod progress;
 mod watch;
 
@@ -24,9 +25,10 @@ use ompd_process::{OpenError, OpenOptions, ProcessInfo, Target, TargetKind};
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{Certainty, WaitsFor};
-use ompd_runtime::{Origin, Runtime, companion, discover};
-use ompd_stack::{Cache, FrameVariables};
+use ompd_runtime::{Origin, Runtime, discover};
+use ompd_stack::{Cache, FrameVariables, LockCall};
 
+use crate::outside::Outside;
 use crate::progress::Progress;
 
 pub use leftovers::{Leftovers, leftovers};
@@ -63,10 +65,14 @@ pub struct Inspection {
     pub runtimes: Vec<RuntimeSnapshot>,
     /// What the kernel kept each thread waiting for, and what may reach into the process from outside.
     pub os: os::OsState,
+    /// What each thread does that executes no wait of a runtime, in LWP order.
+    pub outside: Vec<Outside>,
     /// What waits for what, and the verdicts.
     pub waits_for: WaitsFor,
     /// Every thread's stack.
     pub stacks: ompd_stack::Report,
+    /// Calls on the stacks that acquire locks, if some thread waits for one.
+    pub lock_calls: Vec<LockCall>,
     /// The variables of the frames of each of `stacks.logical`, if they were asked for.
     pub locals: Option<Vec<Vec<Arc<FrameVariables>>>>,
     /// Mapped files that could not be looked at (text of the target).
@@ -98,9 +104,15 @@ impl Inspection {
         self.issues.iter().chain(runtimes)
     }
 
+    /// What a thread does outside of OpenMP; `None` if it waits in a runtime, or there is no such thread.
+    pub fn outside(&self, lwp: i32) -> Option<&Outside> {
+        let at = self.outside.binary_search_by_key(&lwp, |outside| outside.lwp).ok()?;
+        self.outside.get(at)
+    }
+
     /// The most certain of its verdicts.
     pub fn worst(&self) -> Option<Certainty> {
-        self.waits_for.verdicts.iter().map(|verdict| verdict.certainty).min()
+        self.waits_for.all().map(|verdict| verdict.certainty).min()
     }
 
     /// True if a runtime was found and nothing went wrong.
@@ -130,9 +142,17 @@ pub struct Wanted<'a> {
 /// The target could not be opened or stopped at all.
 pub fn inspect(target: &str, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     match open::process_id(target) {
-        Some(pid) => watch::inspect_live(pid?, options, wanted),
+        Some(pid) => Ok(waiting(watch::inspect_live(pid?, options, wanted)?, wanted)),
         None => inspect_core(&Core::open(Path::new(target), options)?, wanted),
     }
+}
+
+/// Adds what threads wait for that are no part of a hang.
+fn waiting(mut inspection: Inspection, wanted: Wanted<'_>) -> Inspection {
+    if wanted.verdicts {
+        inspection.waits_for.find_waiting(&inspection.runtimes, &inspection.os);
+    }
+    inspection
 }
 
 /// Reads a core file that is open.
@@ -158,6 +178,6 @@ pub fn inspect_held(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let read = look::read(target, runtimes, &companion::words(target));
-    look::finish(target, runtimes, read, wanted, cache)
+    let read = look::read(target, runtimes, &look::Places::of(target));
+    waiting(look::finish(target, runtimes, read, wanted, cache), wanted)
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use ompd_process::{Addr, Arch, Syscall, Target};
+use ompd_process::{Addr, Target};
 use ompd_runtime::companion::{self, Remembered};
 use ompd_runtime::evidence::Evidence;
 use ompd_runtime::merge::merge;
@@ -12,9 +12,9 @@ use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
-use ompd_stack::{Cache, Code, LogicalStack, Stacks};
+use ompd_stack::{Cache, Code, Interpreter, LogicalStack, Stacks};
 
-use crate::{Inspection, ProcessThread, Wanted, nameless};
+use crate::{Inspection, ProcessThread, Wanted, nameless, outside};
 
 /// What was read in one stop.
 pub(crate) struct Read {
@@ -28,11 +28,24 @@ pub(crate) struct Read {
     pub(crate) cpu: HashMap<i32, Duration>,
 }
 
-/// Reads a target that stands still. `words` is what [`companion::words`] gave.
-pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], words: &[Addr]) -> Read {
-    let stacks = Stacks::capture(target);
+/// What is found in the files of a process before it is stopped.
+pub(crate) struct Places {
+    /// Where companions say where their blocks are.
+    companion: Vec<Addr>,
+    python: Vec<Interpreter>,
+}
+
+impl Places {
+    pub(crate) fn of(target: &dyn Target) -> Places {
+        Places { companion: companion::words(target), python: Interpreter::all(target) }
+    }
+}
+
+/// Reads a target that stands still.
+pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &Places) -> Read {
+    let stacks = Stacks::capture(target, &places.python);
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
-    let remembered = Remembered::read(target, words, &snapshots);
+    let remembered = Remembered::read(target, &places.companion, &snapshots);
     Read { snapshots, stacks, os: os::read(target), remembered, pause: None, cpu: HashMap::new() }
 }
 
@@ -60,6 +73,11 @@ fn acquires_mutex(stack: &LogicalStack) -> bool {
         .any(|name| ACQUIRE_MUTEX.contains(&name))
 }
 
+/// True if some thread waits for a lock.
+fn waits_for_locks(snapshot: &RawSnapshot) -> bool {
+    snapshot.threads.iter().any(|thread| thread.wait.value().and_then(Option::as_ref).is_some_and(|w| w.kind.is_for_lock()))
+}
+
 /// Lines of calls, by debug information. Nothing is opened before the first is asked for.
 struct Lines<'t> {
     target: &'t dyn Target,
@@ -67,9 +85,13 @@ struct Lines<'t> {
     code: OnceCell<Code<'t>>,
 }
 
-impl Lines<'_> {
+impl<'t> Lines<'t> {
+    fn code(&self) -> &Code<'t> {
+        self.code.get_or_init(|| Code::of(self.target, self.cache))
+    }
+
     fn line(&self, returns_to: Addr) -> Option<SourceLine> {
-        let place = self.code.get_or_init(|| Code::of(self.target, self.cache)).of_return_address(returns_to);
+        let place = self.code().of_return_address(returns_to);
         let (file, line) = place.file.zip(place.line)?;
         let function = place.function.map(|name| name.to_string()).unwrap_or_default();
         Some(SourceLine { file: file.to_string(), function, line })
@@ -96,9 +118,17 @@ pub(crate) fn finish(
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
     let names = FileNames::of(target, runtimes, &line);
+    // The code of functions is decoded, which only waits for locks are worth.
+    let locks = if wanted.verdicts && snapshots.iter().any(waits_for_locks) {
+        report.lock_calls(target, runtimes, cache)
+    } else {
+        Vec::new()
+    };
+    let awaited = locks.iter().filter(|call| call.waits).map(|call| (call.lwp, call.variable)).collect();
     let evidence = Evidence {
         stacks: &report.evidence,
         companion: Some(&remembered),
+        awaited: &awaited,
         outside: &report.logical.iter().filter(|stack| is_outside(stack)).map(|stack| stack.lwp).collect(),
         in_program: &report.logical.iter().filter(|stack| is_in_program(stack)).map(|stack| stack.lwp).collect(),
         names: Some(&names),
@@ -121,12 +151,13 @@ pub(crate) fn finish(
                 .ok()
                 .and_then(|r| r.syscall)
                 .filter(|call| call.begun)
-                .map(|call| name_call(call, target.arch())),
+                .map(|call| outside::name_call(call, target.arch())),
             signal: (t.signal != 0).then_some(t.signal),
             foreign: !known.contains(&t.lwp),
         })
         .collect();
     threads.sort_by_key(|t| t.lwp);
+    let outside = outside::find(target, lines.code(), stacks, &report, &os, &snapshots, &threads);
     let mut issues: Vec<Issue> =
         target.issues().iter().map(|text| Issue::new("target", Trouble::Target { what: text.clone() })).collect();
     let nameless = nameless(target);
@@ -146,10 +177,12 @@ pub(crate) fn finish(
         tools: companion::tools(target, &bases),
         children: Vec::new(),
         threads,
+        outside,
         waits_for,
         os,
         runtimes: snapshots,
         stacks: report,
+        lock_calls: locks,
         locals,
         unopened: target.modules().iter().filter(|m| m.file.is_err()).map(|m| m.path.clone()).collect(),
         nameless: !nameless.is_empty(),
@@ -160,16 +193,5 @@ pub(crate) fn finish(
         cpu,
         progress: None,
         unmoved: None,
-    }
-}
-
-/// Name of a system call in the table of the target's machine.
-fn name_call(call: Syscall, arch: Arch) -> String {
-    let name = arch.machine.call_name(call.number);
-    match name {
-        // What is left of a sleep or wait that a stop, ours or another's, has interrupted before.
-        Some("restart_syscall") => "restart_syscall (a sleep or wait interrupted before)".to_owned(),
-        Some(name) => name.to_owned(),
-        None => format!("number {}", call.number),
     }
 }

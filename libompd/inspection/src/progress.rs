@@ -160,10 +160,11 @@ fn wait_of(wait: &Wait) -> (WaitKind, Addr) {
     (wait.kind, wait.object)
 }
 
-/// Where a thread is in the program: the frames of its stack, apart from the innermost, in which it moves as long as it runs.
-fn place(inspection: &Inspection, lwp: i32) -> Vec<Option<Addr>> {
+/// Where a thread is in the program: the frames of its stack, apart from the innermost, in which it moves as long as it runs. All Python
+/// functions have one address, that of the interpreter: their lines tell.
+fn place(inspection: &Inspection, lwp: i32) -> Vec<(Option<Addr>, Option<u32>)> {
     let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
-    stack.map(|stack| stack.frames.iter().skip(1).map(|frame| frame.addr).collect()).unwrap_or_default()
+    stack.map(|stack| stack.frames.iter().skip(1).map(|frame| (frame.addr, frame.line)).collect()).unwrap_or_default()
 }
 
 fn of_team(

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use ompd_process::live::{Live, listing};
-use ompd_process::{Addr, OpenError, OpenOptions};
+use ompd_process::{OpenError, OpenOptions};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
-use ompd_runtime::{Runtime, companion, discover};
+use ompd_runtime::{Runtime, discover};
 use ompd_stack::Cache;
 
+use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
 use crate::{Inspection, Wanted, look};
 
@@ -47,8 +48,8 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
 fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     let live = Live::open(pid, options)?;
     let runtimes = discover(&live, wanted.ignore);
-    let companion = companion::words(&live);
-    let mut watch = Watch { live, runtimes, companion, wanted, cache: Cache::default() };
+    let places = Places::of(&live);
+    let mut watch = Watch { live, runtimes, places, wanted, cache: Cache::default() };
     let (began, first) = watch.look(Live::stop)?;
     let (mut at, mut before, mut last) = (began, None, None);
     // A thread that moves and returns to where it was has moved.
@@ -77,8 +78,7 @@ fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<
 struct Watch<'a> {
     live: Live,
     runtimes: Vec<Box<dyn Runtime>>,
-    /// Where companions say where their blocks are.
-    companion: Vec<Addr>,
+    places: Places,
     wanted: Wanted<'a>,
     cache: Cache,
 }
@@ -95,7 +95,7 @@ impl Watch<'_> {
         let mut pause = Duration::ZERO;
         let mut repeats = 0;
         let mut read = loop {
-            let read = look::read(live, &self.runtimes, &self.companion);
+            let read = look::read(live, &self.runtimes, &self.places);
             pause += live.resume().unwrap_or_else(|| began.elapsed());
             if live.woken().is_empty() || repeats == REPEATS {
                 break read;
@@ -107,7 +107,7 @@ impl Watch<'_> {
         let mut asleep = false;
         if live.was_cut_short()
             && live.woken().is_empty()
-            && let Some(whole) = live.read_asleep(|live| look::read(live, &self.runtimes, &self.companion))
+            && let Some(whole) = live.read_asleep(|live| look::read(live, &self.runtimes, &self.places))
         {
             (read, asleep) = (whole, true);
         }

@@ -159,6 +159,12 @@ pub trait Target {
     /// of opening it. `None`: the source does not say. A core lists mapped files, and not how each is mapped.
     fn is_shared(&self, addr: Addr) -> Option<bool>;
 
+    /// What procfs shows of descriptors, children and other processes, to be asked once the target runs again; only running processes
+    /// have it.
+    fn surroundings(&self) -> Option<live::Surroundings> {
+        None
+    }
+
     /// ELF images mapped into the target, in address order.
     fn modules(&self) -> &[Module];
 

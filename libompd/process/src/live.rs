@@ -9,6 +9,7 @@ pub mod listing;
 mod memory;
 mod procdir;
 mod sleep;
+mod surroundings;
 mod tracer;
 
 use std::collections::hash_map::Entry;
@@ -33,6 +34,7 @@ use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
 use procdir::ProcDir;
 use sleep::{Sleep, Sparing};
+pub use surroundings::{Child, Descriptor, DescriptorKind, Holder, Holders, Socket, Surroundings, ThreadState};
 use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
 
 /// PF_KTHREAD in the flags of `/proc/PID/stat` (linux/sched.h).
@@ -503,6 +505,10 @@ impl Target for Live {
 
     fn is_shared(&self, addr: Addr) -> Option<bool> {
         self.memory.is_shared(addr)
+    }
+
+    fn surroundings(&self) -> Option<Surroundings> {
+        Some(Surroundings::of(&self.process))
     }
 
     fn modules(&self) -> &[Module] {

@@ -19,6 +19,14 @@ impl Registers {
         (set.decode)(&words, words.get(set.words).copied())
     }
 
+    /// A system call that has just returned because a signal or stop has interrupted it (`EINTR`), as that of a debugger that makes a
+    /// core: the thread has slept in it until then.
+    pub fn ended_call(&self, arch: Arch) -> Option<Syscall> {
+        const EINTR: u64 = (-4_i64).cast_unsigned();
+        let result = arch.machine.facts()?.calls.result;
+        self.returned.filter(|_| self.get(result) == Some(EINTR))
+    }
+
     /// What the kernel shows of a thread that sleeps in a system call and is not stopped: `/proc/PID/syscall`. The thread pointer is
     /// not known. `None` for machines whose registers are not decoded.
     pub(crate) fn of_sleeper(arch: Arch, call: Syscall, pc: Addr, sp: Addr) -> Option<Registers> {
@@ -34,14 +42,17 @@ impl Registers {
         Some(Registers { pc, sp, fp, thread_pointer, syscall, returned: None, general, known })
     }
 
-    /// Finds out whether the thread is in a system call, where that shows by the instruction it is at. `read` fills a buffer
-    /// from an address.
+    /// Finds out whether the thread is in a system call, where that shows by the instruction it is at, and which one it is if a stop has
+    /// interrupted it before. `read` fills a buffer from an address.
     pub fn find_call(&mut self, arch: Arch, read: &dyn Fn(Addr, &mut [u8]) -> bool) {
-        if let Some(rewound) = arch.machine.facts().and_then(|facts| facts.kernel_set.rewound.as_ref()) {
+        let Some(facts) = arch.machine.facts() else { return };
+        if let Some(rewound) = &facts.kernel_set.rewound {
             // A thread that was not stopped is in the call that the kernel shows.
             if self.known == Registers::ALL {
                 self.syscall = rewound.at(self, read);
             }
         }
+        let restarted = self.syscall.and_then(|call| facts.calls.restarted(call, self.pc, read));
+        self.syscall = restarted.or(self.syscall);
     }
 }

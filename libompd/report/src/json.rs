@@ -17,9 +17,11 @@ pub mod history;
 mod icvs;
 pub mod list;
 mod loops;
+mod outside;
 #[cfg(test)]
 mod page;
 mod progress;
+mod python;
 mod stacks;
 mod tasks;
 mod verdicts;
@@ -101,6 +103,8 @@ pub struct Report {
     pub progress: Option<progress::Progress>,
     /// Hangs, the certain ones first. None: nothing is known to be stuck.
     pub verdicts: Vec<verdicts::Verdict>,
+    /// Why nothing moves, or what moves; null without a runtime.
+    pub answer: Option<verdicts::Answer>,
     /// What makes threads wait without being wrong.
     pub remarks: Vec<verdicts::Remark>,
     /// The stack of every thread as its source reads.
@@ -108,6 +112,9 @@ pub struct Report {
     /// Files with code of frames that have no source lines, each with the reason.
     #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty", default)]
     pub without_lines: std::collections::BTreeMap<String, String>,
+    /// Every CPython in the process.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub python: Vec<python::Python>,
     /// Files that can start an OMPT tool, other than the runtimes: they export `ompt_start_tool`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tools: Vec<String>,
@@ -159,6 +166,9 @@ pub struct ProcessThread {
     pub signal: Option<i32>,
     /// True if some OpenMP runtime knows it.
     pub openmp: bool,
+    /// What it does outside of OpenMP. Absent: it waits in a runtime, or is in no call and waits for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<outside::Outside>,
 }
 
 /// Something that went wrong without stopping the inspection.
@@ -342,6 +352,9 @@ pub struct Thread {
     pub state: Known<State>,
     /// What it waits for; `null` as value: it is not blocked in the runtime.
     pub wait: Known<Option<waits::Wait>>,
+    /// What it does outside of OpenMP, as in `os_threads`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<outside::Outside>,
     /// What it has begun on a device and not ended, as the companion recorded it. Absent: nothing, or no companion recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_device: Option<devices::OnDevice>,
@@ -450,6 +463,7 @@ pub fn report(inspection: &Inspection) -> Report {
                 blocked_in: t.blocked_in.clone(),
                 signal: t.signal,
                 openmp: !t.foreign,
+                outside: inspection.outside(t.lwp).and_then(outside::of),
             })
             .collect(),
         runtimes: (0..inspection.runtimes.len()).map(|index| runtime(inspection, index)).collect(),
@@ -457,9 +471,11 @@ pub fn report(inspection: &Inspection) -> Report {
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         progress: inspection.progress.as_ref().map(progress::of),
         verdicts: verdicts::verdicts(inspection),
+        answer: verdicts::answer(inspection),
         remarks: verdicts::remarks(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),
+        python: python::python(inspection),
         tools: inspection.tools.clone(),
         issues: inspection
             .all_issues()
@@ -566,6 +582,7 @@ fn thread(inspection: &Inspection, snapshot: &RuntimeSnapshot, thread: &model::T
         task: known(&thread.task, |t| t.0),
         state: known(&thread.state(&snapshot.teams), |s| State { number: s.number(), name: s.name() }),
         wait: known(&thread.wait, |wait| wait.as_ref().map(waits::wait)),
+        outside: thread.lwp.and_then(|lwp| inspection.outside(lwp)).and_then(outside::of),
         on_device: thread.on_device.as_ref().map(devices::on_device),
         icvs: icvs::of(&thread.icvs),
         icv_sources: icvs::sources(&thread.icvs.sources),

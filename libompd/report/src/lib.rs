@@ -5,11 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod crowding;
 pub mod escape;
 pub mod events;
 pub mod json;
+pub mod outside;
 pub mod remarks;
 pub mod tell;
 pub mod text;
+pub mod whereabouts;
 pub mod words;

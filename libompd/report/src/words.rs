@@ -148,7 +148,7 @@ pub fn waiting(wait: &Wait) -> String {
         WaitKind::Barrier => format!("waits at {}", barrier(wait)),
         WaitKind::RegionEnd => "waits at the end of the region".to_owned(),
         WaitKind::RegionStart => "waits for the other threads of its team to start the region".to_owned(),
-        WaitKind::Dependences => "waits for tasks its dependences name".to_owned(),
+        WaitKind::Dependences => "waits for the tasks it depends on".to_owned(),
         WaitKind::BarrierTasks => format!("waits for tasks to finish at {}", barrier(wait)),
         WaitKind::Taskwait => "waits in taskwait".to_owned(),
         WaitKind::Taskgroup => "waits at the end of a taskgroup".to_owned(),
@@ -161,8 +161,8 @@ pub fn waiting(wait: &Wait) -> String {
                 format!("waits for {}", escape(name))
             }
             // Criticals are named as such: what else has a name is a variable of the program.
-            Some(name) if kind == WaitKind::Mutex => format!("waits for lock: {}", escape(name)),
-            Some(name) => format!("waits for {}: {}", kind.word(), escape(name)),
+            Some(name) if kind == WaitKind::Mutex => format!("waits for lock {}", escape(name)),
+            Some(name) => format!("waits for {} {}", kind.word(), escape(name)),
             None => format!("waits for {} at {}", kind.word(), wait.object),
         },
     };
@@ -170,6 +170,14 @@ pub fn waiting(wait: &Wait) -> String {
         text.push_str(&format!(" ({})", escape(&line.to_string())));
     }
     text
+}
+
+/// What several threads do, of what one does.
+pub fn plural(doing: &str) -> String {
+    match doing.strip_prefix("waits ") {
+        Some(rest) => format!("wait {}", rest.replacen(" its ", " their ", 1).replacen(" it depends", " they depend", 1)),
+        None => doing.to_owned(),
+    }
 }
 
 /// What kind of lock it is, as far as it is known.
@@ -221,6 +229,15 @@ pub fn or(names: &[&str]) -> String {
         [] => String::new(),
         [one] => (*one).to_owned(),
         [others @ .., last] => format!("{} or {last}", others.join(", ")),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn and(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
     }
 }
 
@@ -330,6 +347,6 @@ mod tests {
             name: Some("\u{1b}[2J".to_owned()),
             ..Wait::new(WaitKind::Mutex, ompd_process::Addr(0x1000), ompd_runtime::Origin::Registers)
         };
-        assert_eq!(waiting(&wait), "waits for lock: \\u{1b}[2J");
+        assert_eq!(waiting(&wait), "waits for lock \\u{1b}[2J");
     }
 }

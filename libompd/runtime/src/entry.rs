@@ -179,6 +179,31 @@ impl Role {
     }
 }
 
+/// A function of a runtime that acquires or releases a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Locking {
+    /// It acquires the lock, or may; otherwise it releases it.
+    pub acquires: bool,
+    /// Which of its arguments, from 0, is the address of the lock's variable.
+    pub argument: u8,
+}
+
+/// The functions of OpenMP that acquire and release locks, for each language (OpenMP 5.2, 18.9).
+const LOCK_ROUTINES: &[(&str, bool)] = &[
+    ("omp_set_lock", true),
+    ("omp_test_lock", true),
+    ("omp_set_nest_lock", true),
+    ("omp_test_nest_lock", true),
+    ("omp_unset_lock", false),
+    ("omp_unset_nest_lock", false),
+];
+
+/// What such a function does; the names of those for Fortran end with an underscore.
+pub(crate) fn lock_routine(symbol: &str) -> Option<Locking> {
+    let name = symbol.strip_suffix('_').unwrap_or(symbol);
+    LOCK_ROUTINES.iter().find(|(routine, _)| *routine == name).map(|(_, acquires)| Locking { acquires: *acquires, argument: 0 })
+}
+
 /// A table of entries by the beginning of the function's name; the longest match counts.
 pub(crate) type Table = &'static [(&'static str, Entry)];
 

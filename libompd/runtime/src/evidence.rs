@@ -19,6 +19,8 @@ pub struct Evidence<'e> {
     pub stacks: &'e [StackEvidence],
     /// What a companion remembered.
     pub companion: Option<&'e Remembered>,
+    /// The variables of the locks that threads wait for, as the code of their calls gives them, by LWP.
+    pub awaited: &'e HashMap<i32, Addr>,
     /// Threads that are in no call of a runtime, as their whole stacks show.
     pub outside: &'e HashSet<i32>,
     /// Those of them that execute code of the program, and do not wait where they began.
@@ -31,7 +33,9 @@ impl<'e> Evidence<'e> {
     /// Names alone: no stacks, no companion.
     pub fn of_names(names: &'e dyn Names) -> Evidence<'e> {
         static NOBODY: LazyLock<HashSet<i32>> = LazyLock::new(HashSet::new);
-        Evidence { stacks: &[], companion: None, outside: &NOBODY, in_program: &NOBODY, names: Some(names) }
+        static NOTHING: LazyLock<HashMap<i32, Addr>> = LazyLock::new(HashMap::new);
+        let (outside, in_program) = (&*NOBODY, &*NOBODY);
+        Evidence { stacks: &[], companion: None, awaited: &NOTHING, outside, in_program, names: Some(names) }
     }
 }
 
@@ -123,6 +127,9 @@ pub trait Names {
 
     /// The line of a call, by the address it returns to.
     fn line(&self, returns_to: Addr) -> Option<SourceLine>;
+
+    /// The first 32 bits of a variable, as they are now.
+    fn word(&self, addr: Addr) -> Option<u32>;
 
     /// Criticals by the address of their lock, of those locks that are `wanted`, where the variable is not the lock.
     fn criticals(&self, runtime: usize, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical>;

@@ -2,7 +2,7 @@
 //! lock,teams}.c). libomp has them as well. GCC makes the calls that open regions, generate
 //! tasks and end constructs, and some more, without giving them a line (gcc/omp-expand.cc; seen with GCC 12 at -O0 and -O2).
 
-use crate::entry::{Construct, Entry, Role, Table};
+use crate::entry::{self, Construct, Entry, Locking, Role, Table};
 
 const fn region(construct: Construct) -> Entry {
     Entry::new(construct, Role::OpensRegion).unplaced().with_body(0)
@@ -54,3 +54,12 @@ pub(crate) const ENTRIES: Table = &[
     ("omp_unset_nest_lock", other(Construct::UnsetNestLock)),
     ("omp_fulfill_event", other(Construct::FulfillEvent)),
 ];
+
+/// What a function does with a lock that its caller names (libgomp/{lock,critical}.c).
+pub(crate) fn lock_call(symbol: &str) -> Option<Locking> {
+    match symbol {
+        "GOMP_critical_name_start" => Some(Locking { acquires: true, argument: 0 }),
+        "GOMP_critical_name_end" => Some(Locking { acquires: false, argument: 0 }),
+        other => entry::lock_routine(other),
+    }
+}

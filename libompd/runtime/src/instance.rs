@@ -8,7 +8,7 @@ use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Registers, Target, TargetExt, needed_by};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, Locking};
 use crate::evidence::{Critical, Naming};
 use crate::excerpt::{Excerpt, Focus};
 use crate::model::{
@@ -90,6 +90,11 @@ pub trait Runtime: fmt::Debug {
 
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
     fn entry(&self, _symbol: &str) -> Option<Entry> {
+        None
+    }
+
+    /// What the runtime's function `symbol` does with a lock; `None` if it does nothing with one that its caller names.
+    fn lock_call(&self, _symbol: &str) -> Option<Locking> {
         None
     }
 

@@ -3,7 +3,7 @@
 //! A value that was read stays; evidence says what the runtime does not keep. Only what is more exact takes the place of a
 //! value: the kind of a wait by the call that waits, the address of a lock by the variable the program knows it by.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ompd_layout::Origin;
 use ompd_process::Addr;
@@ -34,6 +34,7 @@ pub fn merge(raw: Vec<RawSnapshot>, evidence: &Evidence<'_>) -> Vec<RuntimeSnaps
             one.add_companion(companion, &settled);
         }
         if let Some(names) = evidence.names {
+            one.add_variables(evidence.awaited, names);
             one.add_lines(names);
             one.name(names, runtime);
         }
@@ -226,6 +227,27 @@ impl One {
         }
     }
 
+    /// The variables of locks that lie elsewhere, as the calls give them in which threads wait: those that hold what names
+    /// the lock. Where two calls give different ones, the variable stays unknown.
+    fn add_variables(&mut self, awaited: &HashMap<i32, Addr>, names: &dyn Names) {
+        let mut found: HashMap<LockId, HashSet<Addr>> = HashMap::new();
+        for thread in &self.snapshot.threads {
+            let lock = thread.wait.value().and_then(|wait| wait.as_ref()?.lock);
+            let variable = thread.lwp.and_then(|lwp| awaited.get(&lwp));
+            if let Some((lock, variable)) = lock.zip(variable) {
+                found.entry(lock).or_default().insert(*variable);
+            }
+        }
+        for (id, variables) in found {
+            let Some(lock) = self.snapshot.locks.get(id.0) else { continue };
+            let (Some(word), 1) = (lock.variable_word, variables.len()) else { continue };
+            let named = variables.into_iter().find(|variable| names.word(*variable) == Some(word));
+            if let Some(variable) = named.filter(|variable| *variable != lock.object) {
+                self.move_lock(id, variable);
+            }
+        }
+    }
+
     /// The variable that names a lock is what the program knows it by.
     fn move_lock(&mut self, id: LockId, variable: Addr) {
         let lock = &mut self.snapshot.locks[id.0];
@@ -338,10 +360,12 @@ impl One {
     fn name_locks_by_waits(&mut self) {
         for wait in self.snapshot.threads.iter().filter_map(|thread| thread.wait.value().and_then(Option::as_ref)) {
             let Some(lock) = wait.lock.and_then(|id| self.snapshot.locks.get_mut(id.0)) else { continue };
-            if lock.name.is_none() {
+            let is_critical = wait.kind == WaitKind::Critical;
+            // A critical's variable has a name of the compiler's.
+            if lock.name.is_none() || is_critical && wait.name.is_some() {
                 lock.name.clone_from(&wait.name);
             }
-            if wait.kind == WaitKind::Critical {
+            if is_critical {
                 lock.kind = Fact::known(LockKind::Critical, wait.origin);
             }
         }

@@ -58,6 +58,10 @@ impl Names for FileNames<'_> {
         self.lines.borrow_mut().entry(returns_to).or_insert_with(|| (self.line)(returns_to)).clone()
     }
 
+    fn word(&self, addr: Addr) -> Option<u32> {
+        self.target.read_u32(addr).ok()
+    }
+
     fn criticals(&self, runtime: usize, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
         self.runtimes.get(runtime).map(|runtime| runtime.criticals(self.target, wanted)).unwrap_or_default()
     }

@@ -194,7 +194,7 @@ pub fn read(target: &dyn Target) -> OsState {
 
 /// Bytes from the lock of glibc's mutex, on which threads sleep, to the id of the thread that holds it (`struct __pthread_mutex_s`;
 /// sysdeps/nptl/bits/struct_mutex.h, sysdeps/x86/nptl/bits/struct_mutex.h).
-const MUTEX_OWNER: u64 = 8;
+pub const MUTEX_OWNER: u64 = 8;
 
 /// The thread that holds the mutex at which a thread sleeps, if that is one.
 fn mutex_owner(target: &dyn Target, pointers: &HashMap<i32, Addr>, blocked: Blocked) -> Option<i32> {

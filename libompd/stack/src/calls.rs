@@ -65,6 +65,15 @@ pub(crate) fn went_to(
 /// The function that the call before the return address `returns_to` gives as argument number `index`, if the code right
 /// before the call puts its address there, whichever way that code is reached.
 pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
+    let found = constant_argument(images, returns_to, index)?;
+    let image = images.at(returns_to.back(1))?;
+    let start = found.back(image.bias).0;
+    let begins = image.info.as_ref()?.file().function_range(start).is_some_and(|function| function.start == start);
+    begins.then_some(found)
+}
+
+/// The address that the call before the return address `returns_to` gives as argument number `index`, under the same condition.
+pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let file = info.file();
@@ -72,8 +81,10 @@ pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8
     let function = file.function_range(returns_to.checked_sub(1)?)?;
     let transfers = transfers(image, function.clone())?;
     let call = transfers.iter().find(|transfer| transfer.next == returns_to)?.at;
-    // The last place before the call that something may jump to, or go on from.
-    let before = transfers.iter().filter(|transfer| transfer.at < call).map(|transfer| transfer.next);
+    // The last place before the call that something may jump to, or go on from. Calls return, and keep the registers that
+    // calls preserve.
+    let returns = |transfer: &&Transfer| matches!(transfer.kind, TransferKind::Call(_) | TransferKind::CallThrough(_));
+    let before = transfers.iter().filter(|transfer| transfer.at < call && !returns(transfer)).map(|transfer| transfer.next);
     let mut begin = before.max().unwrap_or(function.start);
     let mut elsewhere = BTreeSet::new();
     for transfer in &transfers {
@@ -109,8 +120,40 @@ pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8
     if paths.len() >= limits.paths || paths.iter().any(|other| *other != Some(found)) {
         return None;
     }
-    let begins = file.function_range(found).is_some_and(|function| function.start == found);
-    begins.then(|| Addr(found).offset(image.bias))
+    Some(Addr(found).offset(image.bias))
+}
+
+/// A direct call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallTo {
+    /// What it calls, linker's stubs passed through.
+    pub(crate) callee: Addr,
+    /// The address it returns to.
+    pub(crate) returns_to: Addr,
+}
+
+/// The direct calls of the function that contains `place`, up to the instruction there, in the order of their addresses; none
+/// if the function cannot be decoded.
+pub(crate) fn calls_up_to(target: &dyn Target, images: &Images<'_>, place: Addr) -> Vec<CallTo> {
+    let find = || {
+        let image = images.at(place)?;
+        let file = image.info.as_ref()?.file();
+        let at = place.back(image.bias).0;
+        let function = file.function_range(at)?;
+        let before = transfers(image, function.start..function.end)?.into_iter().filter(|transfer| transfer.at <= at);
+        let calls = before.filter_map(|transfer| {
+            let callee = match transfer.kind {
+                TransferKind::Call(to) => through_stub(target, image, file, to),
+                TransferKind::CallThrough(Some(Operand::Slot(slot))) => {
+                    target.read_ptr(Addr(slot).offset(image.bias)).ok()?
+                }
+                _ => return None,
+            };
+            Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
+        });
+        Some(calls.collect())
+    };
+    find().unwrap_or_default()
 }
 
 /// A file whose code ends at an address.

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use ompd_process::{Addr, Registers, Target, TargetExt, TargetKind};
+use ompd_python::{Interpreter, Snapshot};
 
 use crate::frame::End;
 
@@ -28,6 +29,8 @@ pub struct Stacks {
     bytes: Vec<u8>,
     /// The process does not change, so nothing was copied.
     readable: bool,
+    /// The frames of Python functions, which are not on these stacks.
+    pub(crate) python: Snapshot,
 }
 
 #[derive(Debug)]
@@ -40,23 +43,24 @@ struct Copied {
 }
 
 impl Stacks {
-    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began. Of a core
-    /// file nothing needs to be copied.
-    pub fn capture(target: &dyn Target) -> Stacks {
+    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began, and reads the
+    /// Python frames of `interpreters`. Of a core file no stack needs to be copied.
+    pub fn capture(target: &dyn Target, interpreters: &[Interpreter]) -> Stacks {
         // What a debugger holds does not run while it asks.
         if target.kind() != TargetKind::Live {
-            return Stacks { readable: true, ..Stacks::default() };
+            return Stacks { readable: true, python: Snapshot::read(target, interpreters), ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
-        let sizes = threads.iter().map(|(lwp, r)| length(&extent(target, *lwp, r.sp.0, MOST).0)).collect();
+        let sizes = threads.iter().map(|(lwp, r)| length(&extent(target, *lwp, r, MOST).0)).collect();
         let limit = fair_share(sizes);
-        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r.sp.0, limit));
+        let own = threads.iter().map(|(lwp, r)| extent(target, *lwp, r, limit));
         let ranges: Vec<(Range<u64>, Option<u64>)> =
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         let (bytes, read) = target.read_ranges(&wanted);
-        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false };
+        let python = Snapshot::read(target, interpreters);
+        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python };
         let mut place = 0;
         for ((range, end), read) in ranges.into_iter().zip(read) {
             let next = place + length(&range) as usize;
@@ -152,12 +156,17 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// The used part of the stack at `sp`, as much of it as may be copied, and where its mapping ends.
-fn extent(target: &dyn Target, lwp: i32, sp: u64, limit: u64) -> (Range<u64>, Option<u64>) {
+/// The used part of a thread's stack, as much of it as may be copied, and where the stack ends. That is where the mapping does, or
+/// before: since glibc 2.42 the stacks of many threads lie in one mapping, with guard pages between them that cannot be read
+/// (madvise(2), MADV_GUARD_INSTALL). What the thread pointer points to is at the end of a thread's stack, see [`interrupted`].
+fn extent(target: &dyn Target, lwp: i32, registers: &Registers, limit: u64) -> (Range<u64>, Option<u64>) {
+    let sp = registers.sp.0;
     match target.mapping(Addr(sp)) {
         Some(mapping) => {
             let start = sp.saturating_sub(RED_ZONE).max(mapping.start);
-            (start..mapping.end.min(start.saturating_add(limit)), Some(mapping.end))
+            let own = registers.thread_pointer.map(|pointer| pointer.0).filter(|end| (sp..mapping.end).contains(end));
+            let end = own.unwrap_or(mapping.end);
+            (start..end.min(start.saturating_add(limit)), Some(end))
         }
         None => match grown(target, lwp, sp) {
             Some(end) => (sp..end.min(sp.saturating_add(limit)), Some(end)),
@@ -261,7 +270,7 @@ mod tests {
     fn first_stack_that_has_grown_is_copied_to_its_end() {
         let sp = MAPPED - 0x8_0000;
         let target = grown(sp, sp);
-        let stacks = Stacks::capture(&target);
+        let stacks = Stacks::capture(&target, &[]);
         for at in [sp, MAPPED, END - 8] {
             assert_eq!(stacks.read_u64(&target, Addr(at)), Ok(0xabab_abab_abab_abab), "{at:#x}");
         }
@@ -272,7 +281,7 @@ mod tests {
         let sp = MAPPED - 0x8_0000;
         let mut target = grown(sp, MAPPED);
         target.0.memory.push((Addr(sp), vec![0xcd; 0x4_0000]));
-        let stacks = Stacks::capture(&target);
+        let stacks = Stacks::capture(&target, &[]);
         assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
         assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
     }

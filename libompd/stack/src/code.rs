@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ompd_process::{Addr, Target};
 
+use crate::frame::Frame;
 use crate::image::Cache;
 use crate::outlined;
 use crate::process::Process;
@@ -38,6 +39,13 @@ impl<'t> Code<'t> {
     /// That of a process.
     pub fn of(target: &'t dyn Target, cache: &Cache) -> Code<'t> {
         Code { process: Process::new(target, &[], cache) }
+    }
+
+    /// The symbol of the function that a frame has called, if its code says which: by name also where that function has left the stack by a
+    /// jump to another.
+    pub fn called(&self, caller: &Frame) -> Option<Arc<str>> {
+        let callee = self.process.callee(caller)?;
+        Some(Arc::clone(&self.process.symbol(callee)?.name))
     }
 
     /// Where the call is that returns to `addr`; nothing is known of 0.

@@ -28,7 +28,17 @@ impl Reading<'_> {
         // Without a name or line an address is all there is.
         let module = if frame.function.is_none() || frame.line.is_none() { frame.module.as_ref() } else { None };
         let addr = if frame.function.is_none() && frame.module.is_none() { frame.addr } else { None };
-        (&frame.function, &frame.construct, &frame.file, frame.line, frame.inlined, frame.via, module, addr)
+        (
+            &frame.function,
+            &frame.construct,
+            &frame.file,
+            frame.line,
+            frame.inlined,
+            frame.via,
+            frame.language,
+            module,
+            addr,
+        )
     }
 }
 
@@ -69,7 +79,7 @@ mod tests {
     use ompd_process::Addr;
 
     use super::same_reading;
-    use crate::logical::{LogicalFrame, Via};
+    use crate::logical::{Language, LogicalFrame, Via};
 
     #[test]
     fn frames_without_a_name_are_told_apart_by_their_address() {
@@ -83,6 +93,7 @@ mod tests {
             addr: Some(Addr(addr)),
             module: module.map(|name| (name.into(), addr)),
             via: Via::Call,
+            language: Language::Compiled,
             place: None,
         };
         assert!(same_reading(&frame(1, Some("a")), &frame(1, Some("a"))));

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use ompd_process::Addr;
+use ompd_python::PythonFrame;
 use ompd_runtime::Origin;
 use ompd_runtime::entry::{Construct as Pragma, Role};
 use ompd_runtime::merge::{self, RegionCode, TaskCode};
@@ -78,6 +79,15 @@ pub enum Via {
     Around,
 }
 
+/// Which kind of code a frame executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// Machine code, of whatever source.
+    Compiled,
+    /// A function of Python; its frame on the stack is that of the interpreter that executes it.
+    Python,
+}
+
 /// One frame of a logical stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogicalFrame {
@@ -99,6 +109,8 @@ pub struct LogicalFrame {
     pub module: Option<(Arc<str>, u64)>,
     /// Its relation to the frame before.
     pub via: Via,
+    /// Which kind of code it is.
+    pub language: Language,
     /// Where it is on that stack; `None` if it is on none, or is only known to have been inlined there.
     pub(crate) place: Option<FramePlace>,
 }
@@ -155,6 +167,7 @@ impl LogicalFrame {
             addr: None,
             module: None,
             via: Via::Call,
+            language: Language::Compiled,
             place: None,
         }
     }
@@ -220,6 +233,11 @@ impl Walker<'_, '_> {
                 break;
             }
             position = self.step(&mut stack, at, &mut via);
+        }
+        if let Some(gap) =
+            physical.python.as_ref().and_then(|python| python.gap.as_ref()).filter(|_| stack.gap.is_none())
+        {
+            stack.gap = Some(gap.clone());
         }
         self.left.0.set(self.left.0.get().saturating_sub(stack.frames.len()));
         stack.idle = stack.frames.is_empty() && self.is_idle(physical.lwp);
@@ -477,6 +495,17 @@ impl Walker<'_, '_> {
                 break;
             }
             let frame = &physical.backtrace.frames[number];
+            if let Some(python) = &physical.python {
+                if let Some(functions) = python.at(number) {
+                    let module = self.process.module(frame.pc);
+                    let of = |function| (python_frame(function, physical.lwp, frame.pc, module.clone()), None);
+                    frames.extend(functions.iter().map(of));
+                    continue;
+                }
+                if python.hides(number) {
+                    continue;
+                }
+            }
             let sources = self.process.source(frame.lookup());
             let described = sources.iter().any(|source| source.language.is_some() || source.file.is_some());
             let functions = if described { sources.len() } else { 0 };
@@ -520,6 +549,7 @@ impl Walker<'_, '_> {
                         addr: Some(frame.pc),
                         module,
                         via: Via::Call,
+                        language: Language::Compiled,
                         place: Some(FramePlace { thread, frame: number, inner, functions }),
                     },
                     raw,
@@ -702,6 +732,7 @@ impl Walker<'_, '_> {
             addr: function,
             module: function.and_then(|f| self.process.module(f)),
             via,
+            language: Language::Compiled,
             place: None,
         };
         if let Some(start) = function {
@@ -716,6 +747,23 @@ impl Walker<'_, '_> {
         }
         fill(&mut frame, construct, line);
         stack.frames.push(frame);
+    }
+}
+
+/// A Python function that the frame with its callee's return address `pc` executes.
+fn python_frame(function: &PythonFrame, lwp: i32, pc: Addr, module: Option<(Arc<str>, u64)>) -> LogicalFrame {
+    LogicalFrame {
+        function: Some(Arc::clone(&function.code.name)),
+        construct: None,
+        file: Some(Arc::clone(&function.code.file)),
+        line: function.line,
+        inlined: false,
+        lwp: Some(lwp),
+        addr: Some(pc),
+        module,
+        via: Via::Call,
+        language: Language::Python,
+        place: None,
     }
 }
 

@@ -9,6 +9,7 @@ use ompd_runtime::entry::{Entry, Role};
 use crate::frame::{Backtrace, CodeOwner, Frame};
 use crate::outlined;
 use crate::process::Process;
+use crate::python::PythonStack;
 
 /// Consecutive frames of one owner.
 #[derive(Debug, Clone)]
@@ -58,6 +59,8 @@ pub(crate) struct Physical {
     pub(crate) backtrace: Backtrace,
     /// Innermost first.
     pub(crate) segments: Vec<Segment>,
+    /// What to show of its Python functions, if it has any.
+    pub(crate) python: Option<PythonStack>,
 }
 
 impl Physical {
@@ -71,7 +74,7 @@ impl Physical {
         };
         let mut owners: Vec<FrameOwner> = (0..owners.len()).map(frame).collect();
         assign_all(&mut owners);
-        let mut physical = Physical { lwp, segments: cut(&owners), backtrace };
+        let mut physical = Physical { lwp, segments: cut(&owners), backtrace, python: None };
         let complete = physical.backtrace.end.is_complete();
         for index in 0..physical.segments.len() {
             physical.explain(process, index, complete);

@@ -15,6 +15,7 @@ use crate::image::Cache;
 use crate::logical::{LogicalStack, Walker};
 use crate::physical::Physical;
 use crate::process::Process;
+use crate::python::{self, Python, PythonStack};
 use crate::stitch::{self, Found};
 use crate::unwind::{self, FramesLeft};
 
@@ -27,6 +28,8 @@ pub struct Report {
     pub without_lines: BTreeMap<Arc<str>, String>,
     /// What they say of each runtime, in the order of the snapshots.
     pub evidence: Vec<StackEvidence>,
+    /// What is known of each CPython of the process.
+    pub python: Vec<Python>,
     pub(crate) threads: Vec<Physical>,
     found: Found,
 }
@@ -58,10 +61,12 @@ impl Report {
     ) -> Report {
         let process = Process::new(target, runtimes, cache);
         let mut left = FramesLeft::default();
+        let pthreads = python::pthreads(target, &stacks.python);
         let threads: Vec<Physical> = target
             .threads()
             .iter()
-            .map(|thread| {
+            .zip(&pthreads)
+            .map(|(thread, pthread)| {
                 let backtrace = match &thread.registers {
                     Ok(registers) => {
                         let read = |addr| stacks.read_u64(target, addr);
@@ -69,7 +74,10 @@ impl Report {
                     }
                     Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
                 };
-                Physical::of(&process, thread.lwp, backtrace)
+                let mut physical = Physical::of(&process, thread.lwp, backtrace);
+                physical.python =
+                    pthread.and_then(|own| PythonStack::of(&process, &stacks.python, stacks, own, &physical.backtrace));
+                physical
             })
             .collect();
         let found = stitch::find(&process, snapshots, &threads);
@@ -82,7 +90,9 @@ impl Report {
         let places: BTreeSet<Addr> =
             frames.filter(|f| f.line.is_none() && f.lwp.is_some()).filter_map(|f| f.addr).collect();
         let without_lines = places.into_iter().filter_map(|addr| process.without_lines(addr)).collect();
-        Report { logical, without_lines, evidence, threads, found }
+        let backtraces: Vec<&Backtrace> = threads.iter().map(|thread| &thread.backtrace).collect();
+        let python = python::report(&process, stacks, &backtraces, &pthreads);
+        Report { logical, without_lines, evidence, python, threads, found }
     }
 
     /// The frames of a thread as they are on its stack, those of runtimes included.

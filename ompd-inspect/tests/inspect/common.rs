@@ -83,3 +83,8 @@ pub fn bounded(command: &mut Command) -> Output {
     waiter.join().expect("the waiting thread");
     output
 }
+
+/// The verdicts of a report that say that something hangs, or may.
+pub fn hangs(report: &serde_json::Value) -> Vec<&serde_json::Value> {
+    report["verdicts"].as_array().into_iter().flatten().filter(|verdict| verdict["verdict"] != "waiting").collect()
+}

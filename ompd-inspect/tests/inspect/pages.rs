@@ -28,9 +28,10 @@ fn on_terminal(columns: u16, view: &[&str], pid: i32) -> String {
 }
 
 fn words(text: &str) -> Vec<&str> {
-    let stopped = text.find("stopped for ").expect("how long it was stopped");
-    let rest = text[stopped..].split_once('\n').expect("the first line").1;
-    let mut words: Vec<&str> = rest.split_whitespace().collect();
+    // How long it was stopped differs from one look to the next.
+    let (before, rest) = text.split_once("stopped for ").expect("how long it was stopped");
+    let rest = rest.split_once('\n').expect("the line that says so").1;
+    let mut words: Vec<&str> = before.split_whitespace().chain(rest.split_whitespace()).collect();
     words.sort_unstable();
     words
 }
@@ -43,6 +44,8 @@ fn pages(program: &str, running: &Running, views: &[&[&str]]) {
     numbers.dedup();
     let mut filters: Vec<(String, &str)> = numbers.iter().map(|lwp| (format!(r"\b{lwp}\b"), "[LWP]")).collect();
     let fixed = [
+        // Numbers of descriptors, and other processes.
+        (r"of pipe \d+ \([^)]*\)", "of [PIPE]"),
         // How long numbers are decides where lines break and columns begin.
         (r"\n {4,}", " "),
         (r"(\S) {2,}", "$1  "),

@@ -120,6 +120,27 @@ fn check_needed_by(pid: i32, needed_by: &Value, runtime: &str) {
     assert!(needed.lines().any(|l| l.contains("(NEEDED)") && l.contains(&line)), "{module} needs {needed}");
 }
 
+/// The stack of the child shows the user's call, the package's functions in Python and in machine code, and the region.
+fn check_functions(report: &Value, again: &str) {
+    let [stack] = report["stacks"].as_array().expect("stacks").as_slice() else { panic!("{}", report["stacks"]) };
+    let frames = stack["frames"].as_array().expect("frames");
+    let python = |frame: &&Value| frame["language"] == "python";
+    let names: Vec<&str> = frames.iter().filter(python).filter_map(|frame| frame["function"].as_str()).collect();
+    let (method, user) = match again {
+        "faiss" => ("IndexFlat.search", "use_faiss"),
+        _ => ("KMeans.fit", "use_sklearn"),
+    };
+    assert!(names.contains(&method), "{stack}");
+    assert_eq!(names[names.len() - 3..], [user, "main", "<module>"], "{stack}");
+    assert_eq!(stack["gap"], Value::Null, "{stack}");
+    // The region is further in, with the machine code of the package that opened it, and nothing of the interpreter is left.
+    let first = frames.iter().position(|frame| python(&frame)).expect("a Python function");
+    assert_eq!(frames[0]["construct"], "parallel", "{stack}");
+    assert!(first > 1 && frames[first..].iter().all(|frame| python(&frame)), "{stack}");
+    let files = frames.iter().filter(python).filter_map(|frame| frame["file"].as_str());
+    assert!(files.filter(|file| file.contains("/site-packages/")).count() >= 2, "{stack}");
+}
+
 fn hangs_in(again: &str) {
     let mut python = match Python::start(again) {
         Ok(python) => python,
@@ -178,6 +199,8 @@ fn hangs_in(again: &str) {
             assert_eq!(thread["wait"].get("value"), Some(&Value::Null), "{of}");
         }
     }
+
+    check_functions(&report, again);
 
     let pid = child.to_string();
     let (summary, _, _) = common::texts(&common::run(&[&pid]));

@@ -36,12 +36,12 @@ fn first_lines(how: &str, word: &str, expected: &str) {
 /// The main thread is in a system call all the while, and might as well unset one of the locks: that is no proof.
 #[test]
 fn two_locks_in_opposite_order() {
-    first_lines("locks", "SUSPECT", "and none is left that could let another go on");
+    first_lines("locks", "SUSPECT", "each probably holds the lock that the other waits for");
 }
 
 #[test]
 fn a_barrier_that_only_some_reach() {
-    first_lines("barriers", "DEADLOCK", "DEADLOCK threads of team 0 wait for each other at different barriers");
+    first_lines("barriers", "DEADLOCK", "DEADLOCK thread 1 waits at another barrier than thread 0");
 }
 
 /// Compares the verdicts on a target with what its program expects.
@@ -86,6 +86,33 @@ fn looks(otherwise: usize) -> usize {
     asked.map_or(otherwise, |n| n.parse().expect("STOPS is a number"))
 }
 
+/// The first three lines of the summary, however they are wrapped, are the answer of the report.
+fn first_three(what: &str, core: &str) -> Vec<String> {
+    let (report, _) = common::json(&["waits", core]);
+    let (text, ..) = common::texts(&common::run(&[core]));
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines().take_while(|line| !line.is_empty() && !line.starts_with("  - ")) {
+        match lines.last_mut().filter(|_| line.starts_with("          ")) {
+            Some(last) => *last = format!("{last} {}", line.trim_start()),
+            None => lines.push(line.to_owned()),
+        }
+    }
+    let answer = |key: &str| report["answer"][key].as_str().map(str::to_owned);
+    let expected: Vec<String> = [
+        answer("word").zip(answer("text")).map(|(word, text)| format!("{word:10}{text}")),
+        answer("cause").map(|cause| format!("  Cause   {cause}")),
+        answer("fix").map(|fix| format!("  Fix     {fix}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let _ = writeln!(std::io::stderr(), "{what}\n{}", lines.join("\n"));
+    match lines == expected {
+        true => Vec::new(),
+        false => vec![format!("{what}: first lines {lines:?}, and not {expected:?}")],
+    }
+}
+
 /// One verdict, right, live and in a core file.
 fn hang(program: &str) {
     everywhere(HANGS, program, |what, case, toolchain, runtime, opt, env| {
@@ -100,7 +127,9 @@ fn hang(program: &str) {
         match running.gcore(directory.path()).expect("gcore runs") {
             Ok(core) => {
                 let core = core.to_str().expect("a plain path");
-                found.extend(check(&format!("{what}, gcore"), &running.truth, runtime, core));
+                let what = format!("{what}, gcore");
+                found.extend(check(&what, &running.truth, runtime, core));
+                found.extend(first_three(&what, core));
             }
             Err(skip) => skip.show(),
         }
@@ -118,7 +147,7 @@ fn a_source_that_never_comes() {
         // Who yields is now and then stopped on its way into the call or out of it: then it is not known what it waits for.
         let named = (0..20).any(|_| {
             let (report, _) = common::json(&[&running.pid.to_string()]);
-            assert_eq!(report["verdicts"], serde_json::json!([]), "{what}");
+            assert_eq!(common::hangs(&report), [] as [&serde_json::Value; 0], "{what}");
             let threads = report["runtimes"].as_array().into_iter().flatten().flat_map(|r| r["threads"].as_array());
             let waits: Vec<_> = threads.flatten().map(|t| &t["wait"]["value"]).collect();
             let sinks: Vec<_> = waits.iter().filter(|w| w["kind"] == "ordered depend(sink)").collect();
@@ -221,7 +250,7 @@ macro_rules! programs {
 }
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
-    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, mutex_and_lock, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
+    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, mutex_and_lock, mutex_and_lock_cpp, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
     orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:

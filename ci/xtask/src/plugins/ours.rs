@@ -103,7 +103,7 @@ impl Plugin for Ours {
 
 /// Each thread in its place, waiting or not as it says.
 fn threads(answer: &Answer) -> Result<(), String> {
-    answer.has(&["barrier (nested.c:16)", "in system call read"])?;
+    answer.has(&["barrier (nested.c:16)", "truth.h:"])?;
     let truth = answer.truth.ok_or("nothing is known")?;
     for thread in &truth.threads {
         let number = thread.api.as_ref().map_or(-1, |api| api.thread_num);

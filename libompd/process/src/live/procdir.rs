@@ -49,6 +49,11 @@ impl ProcDir {
         Ok(String::from_utf8_lossy(&fs::read(self.path(name))?).into_owned())
     }
 
+    /// A file of it, if it can be read.
+    pub fn text_of(&self, name: &str) -> Option<String> {
+        self.text(name).ok()
+    }
+
     /// `stat` of the process.
     pub fn stat(&self) -> io::Result<Stat> {
         Stat::from_read(self.text("stat")?.as_bytes()).map_err(io::Error::other)

@@ -79,6 +79,11 @@ impl Sleep {
         Sleep::of_syscall(&process.task_call(tid)?)?.with_status(&process.task_status(tid)?)
     }
 
+    /// What a thread is in that the kernel does not let go for a stop (state D), whoever traces it.
+    pub fn of_unstoppable(process: &ProcDir, tid: i32) -> Option<Sleep> {
+        Sleep::of_syscall(&process.task_call(tid)?)
+    }
+
     /// Its registers, as far as they are known.
     pub fn registers(&self, arch: Arch) -> Option<Registers> {
         Registers::of_sleeper(arch, self.call, self.pc, self.sp)

@@ -48,12 +48,15 @@ pub(super) struct Caught {
 }
 
 impl Caught {
-    fn of(task: &Task) -> Caught {
-        let (registers, blocked_signals) = match task.stopped {
-            true => (machine::of_thread(task.tid), blocked_signals(task.tid)),
-            false => (Err(ASLEEP.to_owned()), None),
-        };
-        Caught { lwp: task.tid, registers, blocked_signals }
+    fn of(task: &Task, wanted: &Wanted) -> Caught {
+        let lwp = task.tid;
+        if task.stopped {
+            return Caught { lwp, registers: machine::of_thread(lwp), blocked_signals: blocked_signals(lwp) };
+        }
+        match Sleep::of_unstoppable(&wanted.process, lwp) {
+            Some(sleep) => Caught::asleep(lwp, &sleep, wanted.arch),
+            None => Caught { lwp, registers: Err(ASLEEP.to_owned()), blocked_signals: None },
+        }
     }
 
     /// A thread that was left asleep.
@@ -159,7 +162,7 @@ fn trace(wanted: &Wanted, ready: &Sender<Result<Vec<Caught>, StopError>>, releas
     let mut held = Held { tasks: Vec::new(), sleepers: Vec::new(), since: None, child };
     match held.catch_all(wanted) {
         Ok(()) => {
-            let stopped = held.tasks.iter().map(Caught::of);
+            let stopped = held.tasks.iter().map(|task| Caught::of(task, wanted));
             let asleep = held.sleepers.iter().map(|(tid, sleep)| Caught::asleep(*tid, sleep, wanted.arch));
             let caught = stopped.chain(asleep).collect();
             if ready.send(Ok(caught)).is_ok() {

@@ -61,6 +61,9 @@ pub(super) static FACTS: Facts = Facts {
         arguments: [0, 1, 2, 3, 4, 5],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
+        result: 0,
+        code_before: 4,
+        made_by,
     },
     is_host: cfg!(target_arch = "aarch64"),
 };
@@ -86,6 +89,13 @@ fn decode(words: &[u64; WORDS], tls: Option<u64>) -> Registers {
     }
 }
 
+/// `mov x8, NUMBER` before the instruction that makes the call, at which a thread in a call is.
+fn made_by(code: &[u8]) -> Option<u64> {
+    const MOVZ_X8: u32 = 0xd280_0008;
+    let instruction = u32::from_le_bytes(code.try_into().ok()?);
+    (instruction & !(0xffff << 5) == MOVZ_X8).then_some((instruction >> 5 & 0xffff).into())
+}
+
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn of_thread(tid: i32) -> Result<Registers, String> {
     use nix::libc;
@@ -106,6 +116,7 @@ pub(crate) fn of_thread(tid: i32) -> Result<Registers, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Syscall;
 
     #[test]
     fn words_go_where_the_kernel_headers_put_them() {
@@ -114,6 +125,20 @@ mod tests {
         assert_eq!((r.pc.0, r.sp.0, r.fp.0, r.thread_pointer), (32, 31, 29, Some(Addr(7))));
         assert_eq!(r.general, std::array::from_fn(|i| i as u64));
         assert_eq!(decode(&words, None).thread_pointer, None);
+    }
+
+    #[test]
+    fn call_that_goes_on_after_a_stop_is_the_one_its_code_makes() {
+        let call = |number| Syscall { number, args: [3; 6], begun: false };
+        let restarted = |code: [u8; 4]| {
+            FACTS.calls.restarted(call(128), Addr(0x1004), &|addr, buf| {
+                buf.copy_from_slice(&code);
+                addr == Addr(0x1000)
+            })
+        };
+        assert_eq!(restarted([0xa8, 0x0c, 0x80, 0xd2]), Some(call(101))); // mov x8, #101: nanosleep
+        assert_eq!(restarted([0xe8, 0x07, 0x80, 0xd2]), None); // mov x8, #63: read
+        assert_eq!(restarted([0x1f, 0x20, 0x03, 0xd5]), None); // nop
     }
 
     #[test]

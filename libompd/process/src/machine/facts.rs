@@ -176,4 +176,31 @@ pub struct Calls {
     pub(crate) arguments: [u16; 6],
     pub(crate) name: fn(usize) -> Option<&'static str>,
     pub(crate) number: fn(&str) -> Option<u64>,
+    /// DWARF number of the register with the result, which is negative for an error.
+    pub(crate) result: u16,
+    /// Bytes of code before the program counter of a thread in a system call that say which call it made.
+    pub(crate) code_before: usize,
+    /// The number of the call, by these bytes.
+    pub(crate) made_by: fn(&[u8]) -> Option<u64>,
+}
+
+/// By which the kernel goes on with a call that a stop has interrupted (restart_syscall(2)). The arguments are still those of that call.
+const RESTART: &str = "restart_syscall";
+/// The calls that are continued so (linux/kernel/time, linux/kernel/futex, linux/fs/select.c).
+const RESTARTED: [&str; 4] = ["clock_nanosleep", "nanosleep", "poll", "futex"];
+
+impl Calls {
+    /// What a call was before a stop interrupted it, if it is one that goes on and the code before `pc` says so; `read` fills a buffer
+    /// from an address.
+    pub(crate) fn restarted(&self, call: Syscall, pc: Addr, read: &dyn Fn(Addr, &mut [u8]) -> bool) -> Option<Syscall> {
+        if Some(call.number) != (self.number)(RESTART) {
+            return None;
+        }
+        let mut code = [0; 16];
+        let code = code.get_mut(..self.code_before)?;
+        let from = pc.0.checked_sub(self.code_before as u64)?;
+        let number = (self.made_by)(read(Addr(from), code).then_some(code)?)?;
+        let is_one = RESTARTED.iter().any(|name| (self.number)(name) == Some(number));
+        is_one.then_some(Syscall { number, ..call })
+    }
 }

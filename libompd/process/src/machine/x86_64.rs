@@ -52,6 +52,9 @@ pub(super) static FACTS: Facts = Facts {
         arguments: [5, 4, 1, 10, 8, 9],
         name: |number| Sysno::new(number).map(|call| call.name()),
         number: |name| name.parse().ok().map(|call: Sysno| call.id().unsigned_abs().into()),
+        result: 0,
+        code_before: 7,
+        made_by,
     },
     is_host: cfg!(target_arch = "x86_64"),
 };
@@ -84,6 +87,14 @@ fn decode(words: &[u64; WORDS]) -> Registers {
         returned: call.filter(|_| !blocked),
         general,
         known: Registers::ALL,
+    }
+}
+
+/// `mov eax, NUMBER; syscall`, behind which a thread in a call is.
+fn made_by(code: &[u8]) -> Option<u64> {
+    match *code {
+        [0xb8, a, b, c, d, 0x0f, 0x05] => Some(u32::from_le_bytes([a, b, c, d]).into()),
+        _ => None,
     }
 }
 
@@ -131,6 +142,30 @@ mod tests {
         assert_eq!(returned(-11, 202), Some(202)); // EAGAIN: the word had changed.
         assert_eq!(returned(-512, 202), None); // It goes on.
         assert_eq!(returned(0, -1), None); // An interrupt.
+        let ended = |rax: i64| {
+            let mut words = [0; WORDS];
+            (words[10], words[15]) = (rax as u64, 232);
+            decode(&words).ended_call(Arch::X86_64).map(|call| call.number)
+        };
+        assert_eq!((ended(-4), ended(-11), ended(-512)), (Some(232), None, None));
+    }
+
+    #[test]
+    fn call_that_goes_on_after_a_stop_is_the_one_its_code_makes() {
+        let call = |number| Syscall { number, args: [3; 6], begun: true };
+        let restarted = |number, code: [u8; 7]| {
+            FACTS.calls.restarted(call(number), Addr(0x1007), &|addr, buf| {
+                buf.copy_from_slice(&code);
+                addr == Addr(0x1000)
+            })
+        };
+        let makes = |number: u8| [0xb8, number, 0, 0, 0, 0x0f, 0x05];
+        assert_eq!(restarted(219, makes(230)), Some(call(230))); // clock_nanosleep
+        assert_eq!(restarted(219, makes(7)), Some(call(7))); // poll
+        assert_eq!(restarted(219, makes(0)), None); // read never goes on like this.
+        assert_eq!(restarted(219, [0x90; 7]), None);
+        assert_eq!(restarted(0, makes(7)), None);
+        assert_eq!(FACTS.calls.restarted(call(219), Addr(3), &|_, _| true), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ompd_runtime::entry::Construct;
-use ompd_stack::{FrameVariables, LogicalFrame, LogicalStack, Via};
+use ompd_stack::{FrameVariables, Language, LogicalFrame, LogicalStack, Via};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -64,6 +64,9 @@ pub struct Frame {
     /// Line of the construct's directive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construct_line: Option<u32>,
+    /// `python` for a function of Python; absent for machine code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<&'static str>,
     /// True if `construct_line` is the line at which the code of the construct's body begins, which is that of the
     /// directive or of the first statement in it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,6 +175,7 @@ fn frame(frame: &LogicalFrame, variables: Option<&FrameVariables>) -> Frame {
         construct_line: frame.construct.as_ref().and_then(|c| c.line),
         construct_begins: frame.construct.as_ref().is_some_and(|c| c.begins).then_some(true),
         construct_called: frame.construct.as_ref().is_some_and(|c| c.called).then_some(true),
+        language: (frame.language == Language::Python).then_some("python"),
         file: text(&frame.file),
         line: frame.line,
         inlined: frame.inlined.then_some(true),

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::answer;
 use crate::remarks;
 use crate::tell;
 use ompd_inspection::Inspection;
@@ -11,19 +12,25 @@ use ompd_inspection::Inspection;
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Verdict {
     /// `deadlock`: proven, nothing can end these waits; `suspect`: everything waits for something from outside of the
-    /// process.
+    /// process; `waiting`: no hang, threads wait for one that may still let them continue, or for one that is unknown.
     pub verdict: &'static str,
     /// What kind of hang it is: `lock_cycle`, `self_deadlock`, `owner_gone`, `barrier_mismatch`, `orphaned_worksharing`,
-    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`, or
-    /// others to come.
+    /// `missing_member`, `unfulfilled_event`, `dependence_cycle`, `task_never_run`, `nested_exhausted`, `pool_lost_in_fork`, `closed_waits`; of
+    /// `waiting`: `barrier_not_reached`, `lock_held`, `ordered_turn`, `tasks_unfinished`; or others to come.
     pub situation: &'static str,
     /// What it is, in one sentence.
     pub text: String,
+    /// The threads that are the cause, with what each does and where.
+    pub cause: Option<String>,
     /// The facts it rests on, a sentence each.
     pub evidence: Vec<String>,
+    /// What is inferred and was not read, a sentence each: who probably holds a lock whose owner is not recorded. No verdict rests
+    /// on it.
+    pub inferred: Vec<String>,
     /// How to fix it.
-    pub cure: &'static str,
-    /// Threads (LWP) that wait for each other, or are waited for.
+    pub cure: String,
+    /// Threads (LWP) that wait for each other, or are waited for; of `waiting` those that have not reached the barrier, or hold
+    /// the lock.
     pub threads: Vec<i32>,
     /// Threads (LWP) that in the end wait for these.
     pub held_up: Vec<i32>,
@@ -48,6 +55,25 @@ pub struct Remark {
     pub cure: String,
 }
 
+/// The answer in a few sentences.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Answer {
+    /// `DEADLOCK`, `SUSPECT`, `WAITING`: the most certain verdict; `STOPPED`: the process is stopped; `CRASHED`: a signal ended it;
+    /// otherwise `RUNNING`, `BLOCKED` (outside OpenMP), `IDLE` or `UNKNOWN`; or others to come.
+    pub word: &'static str,
+    /// Why nothing moves, or what moves.
+    pub text: String,
+    /// The threads that are the cause, with what each does and where.
+    pub cause: Option<String>,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+pub fn answer(inspection: &Inspection) -> Option<Answer> {
+    let answer = answer::answer(inspection)?;
+    Some(Answer { word: answer.word, text: answer.text, cause: answer.cause, fix: answer.fix })
+}
+
 /// A team, by its place in the report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TeamReference {
@@ -63,7 +89,7 @@ pub fn remarks(inspection: &Inspection) -> Vec<Remark> {
 }
 
 pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
-    let verdicts = inspection.waits_for.verdicts.iter();
+    let verdicts = inspection.waits_for.all();
     verdicts
         .map(|verdict| {
             let told = tell::tell(inspection, verdict);
@@ -71,7 +97,9 @@ pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
                 verdict: verdict.certainty.word(),
                 situation: verdict.situation.word(),
                 text: told.text,
+                cause: told.cause,
                 evidence: told.evidence,
+                inferred: told.inferred,
                 cure: told.cure,
                 threads: told.threads,
                 held_up: verdict.held_up.clone(),

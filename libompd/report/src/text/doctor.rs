@@ -19,6 +19,7 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
         runtime_heading(page, snapshot);
         instance(page, snapshot);
     }
+    super::python::render(page, inspection);
     tools(page, inspection);
     left(page, inspection);
 }

@@ -121,6 +121,8 @@ impl Page {
             verbose: false,
             labels: Default::default(),
             calls: Default::default(),
+            outside: Default::default(),
+            gil: Default::default(),
             places: Default::default(),
             nested: Vec::new(),
             names: Vec::new(),

@@ -10,6 +10,7 @@ mod icvs;
 mod loops;
 pub mod overview;
 mod progress;
+mod python;
 mod stacks;
 mod summary;
 mod tasks;
@@ -19,7 +20,6 @@ pub mod trace;
 pub mod tree;
 mod verdicts;
 mod view;
-mod waiting;
 mod waits;
 mod why;
 
@@ -30,9 +30,10 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 use crate::escape::escape;
-use crate::remarks;
 use crate::words::{self, runtime_names};
+use crate::{outside, remarks};
 use ompd_inspection::Inspection;
+use ompd_inspection::outside::Outside;
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::family::{families, is_named_like_a_runtime};
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
@@ -64,12 +65,24 @@ pub struct Page {
     labels: HashMap<i32, String>,
     /// System calls threads are blocked in, by LWP.
     calls: HashMap<i32, String>,
+    /// What threads do outside of OpenMP, by LWP: those that are in a call or wait.
+    outside: HashMap<i32, Doing>,
+    /// What threads do that wait for Python's interpreter lock, by LWP.
+    gil: HashMap<i32, String>,
     /// The innermost code of the program's own source that threads are in, by LWP.
     places: HashMap<i32, String>,
     /// Threads that are in teams of several runtimes.
     nested: Vec<Nested>,
     /// What each runtime is called where there are several, and where it begins: two files may be called the same.
     names: Vec<(Addr, String)>,
+}
+
+/// What a thread does outside of OpenMP, in words.
+#[derive(Debug)]
+struct Doing {
+    what: String,
+    /// With the place in the program, if the thread has called a library.
+    from: Option<String>,
 }
 
 /// What a thread is doing, and what it has begun on a device.
@@ -83,6 +96,18 @@ fn with_device(thread: &Thread, doing: String) -> String {
 impl Page {
     /// What a thread is doing, in a few words.
     fn doing(&self, thread: &Thread) -> String {
+        if let Some(waits) = thread.lwp.and_then(|lwp| self.gil.get(&lwp))
+            && !matches!(thread.wait, Fact::Known { value: Some(_), .. })
+        {
+            return with_device(thread, waits.clone());
+        }
+        let outside = thread.lwp.and_then(|lwp| self.outside.get(&lwp));
+        if let Some(from) = outside.and_then(|doing| doing.from.as_ref())
+            && thread.in_runtime.is_none()
+            && matches!(thread.wait, Fact::Known { value: None, .. })
+        {
+            return with_device(thread, from.clone());
+        }
         let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
         let text = with_device(thread, words::doing(thread, call));
         // Of a thread that is in another runtime's region as well, that tells what it does.
@@ -95,7 +120,13 @@ impl Page {
 
     /// What a thread is doing that waits for nothing of a runtime's.
     fn running(&self, lwp: i32) -> String {
-        words::running(self.calls.get(&lwp).map(String::as_str))
+        if let Some(waits) = self.gil.get(&lwp) {
+            return waits.clone();
+        }
+        match self.outside.get(&lwp) {
+            Some(doing) => doing.what.clone(),
+            None => words::running(self.calls.get(&lwp).map(String::as_str)),
+        }
     }
 
     /// In which teams of other runtimes a thread is, seen from its team in this one.
@@ -234,6 +265,8 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         verbose: how.verbose,
         labels: how.labels,
         calls,
+        outside: inspection.outside.iter().filter_map(doing_outside).collect(),
+        gil: python::waits(inspection),
         places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
         nested: process::nested(&inspection.runtimes),
         names: runtime_names(&inspection.runtimes),
@@ -257,6 +290,9 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
         }
         _ => {}
     }
+    if view.has_verdicts() {
+        verdicts::render(&mut page, inspection, matches!(view, View::Waits(_)));
+    }
     head(&mut page, inspection);
     if view == View::Summary {
         children::render(&mut page, inspection, how.with_children);
@@ -265,9 +301,6 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     if inspection.runtimes.is_empty() {
         page.blank();
         page.wrapped("", Style::new(), &no_runtime(inspection), 0);
-    }
-    if view.has_verdicts() {
-        verdicts::render(&mut page, inspection);
     }
     if matches!(view, View::Waits(_)) {
         remarks(&mut page, inspection);
@@ -296,6 +329,11 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     }
     issues(&mut page, inspection);
     page.out
+}
+
+fn doing_outside(outside: &Outside) -> Option<(i32, Doing)> {
+    let from = outside.call.as_ref().map(|_| outside::words(outside));
+    Some((outside.lwp, Doing { what: outside::what(outside)?, from }))
 }
 
 /// The same without colours.

@@ -54,6 +54,7 @@ impl Finding {
 
     fn style(self) -> Style {
         match self {
+            Finding::Verdict(Certainty::Waiting) => HEADING,
             Finding::Verdict(_) => ALARM,
             Finding::NoVerdict => Style::new(),
             Finding::NoRuntime | Finding::Refused => FAINT,
@@ -69,6 +70,8 @@ pub fn render(entries: &[Entry], how: How) -> String {
         verbose: how.verbose,
         labels: how.labels,
         calls: Default::default(),
+        outside: Default::default(),
+        gil: Default::default(),
         places: Default::default(),
         nested: Vec::new(),
         names: Vec::new(),

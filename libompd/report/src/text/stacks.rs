@@ -38,6 +38,7 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
         }
     }
     without_lines(page, inspection);
+    super::python::below_stacks(page, inspection);
 }
 
 /// The stack of one thread.

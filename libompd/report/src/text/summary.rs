@@ -3,7 +3,7 @@
 use anstyle::Style;
 use ompd_runtime::model::*;
 
-use super::{Page, runtime_heading, teams, waiting};
+use super::{Page, runtime_heading, teams};
 use crate::words;
 use ompd_inspection::Inspection;
 
@@ -14,9 +14,7 @@ pub fn render(page: &mut Page, inspection: &Inspection) {
             page.line(words::no_threads(snapshot));
             continue;
         }
-        waiting::render(page, inspection, snapshot);
         if !snapshot.teams.is_empty() {
-            page.blank();
             teams::render(page, snapshot);
         }
         rest(page, snapshot);

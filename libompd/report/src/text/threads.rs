@@ -1,11 +1,12 @@
 //! One row for each thread.
 
+use anstyle::Style;
 use ompd_runtime::icvs::LEVELS;
 use ompd_runtime::model::*;
 
 use super::Page;
 use crate::escape::escape;
-use crate::words;
+use crate::{outside, words};
 use ompd_inspection::Inspection;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
@@ -85,7 +86,7 @@ fn at_length(page: &mut Page, snapshot: &RuntimeSnapshot, thread: &Thread) {
         ("doing", words::at_length(&wait)),
     ];
     for (name, text) in lines.into_iter().chain(elsewhere.map(|text| ("nested", text))) {
-        page.wrapped(&format!("  {name:8}"), anstyle::Style::new(), &text, 10);
+        page.wrapped(&format!("  {name:8}"), Style::new(), &text, 10);
     }
 }
 
@@ -102,6 +103,8 @@ pub fn foreign(page: &mut Page, inspection: &Inspection) {
     for thread in foreign {
         let name = thread.name.as_deref().map(escape).unwrap_or_default();
         let label = page.labels.get(&thread.lwp).map(|label| format!("{}  ", escape(label))).unwrap_or_default();
-        page.line(format_args!("  {label}{}  {name}", thread.lwp));
+        let doing = page.gil.get(&thread.lwp).cloned().or_else(|| inspection.outside(thread.lwp).map(outside::words));
+        let doing = doing.map(|doing| format!("  {doing}")).unwrap_or_default();
+        page.wrapped(&format!("  {label}{}  {name}", thread.lwp), Style::new(), &doing, 6);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use ompd_stack::{LogicalFrame, LogicalStack};
+use ompd_stack::{Language, LogicalFrame, LogicalStack};
 
 /// A frame in words: the function, or the construct and the function it stands in; then where.
 pub fn describe(frame: &LogicalFrame) -> (String, String) {
@@ -22,6 +22,9 @@ pub fn describe(frame: &LogicalFrame) -> (String, String) {
         (None, None, Some(address)) => address,
         (None, None, None) => "?".to_owned(),
     };
+    if frame.language == Language::Python {
+        return (what, python_place(frame));
+    }
     let base = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
     let construct = frame.construct.as_ref().and_then(|c| Some((base(c.file.as_deref()?), c.line?, c.begins)));
     let here = frame.file.as_deref().map(base).zip(frame.line);
@@ -32,6 +35,17 @@ pub fn describe(frame: &LogicalFrame) -> (String, String) {
         (None, None) => String::new(),
     };
     (what, place)
+}
+
+/// Where a Python function is: the file of an installed package with the path in it, since many are called `base.py`.
+fn python_place(frame: &LogicalFrame) -> String {
+    let Some(file) = frame.file.as_deref() else { return String::new() };
+    let installed = ["/site-packages/", "/dist-packages/"].iter().find_map(|folder| file.rsplit_once(folder));
+    let short = installed.map_or_else(|| file.rsplit('/').next().unwrap_or(file), |(_, path)| path);
+    let line = frame.line.map(|line| format!(":{line}")).unwrap_or_default();
+    // The name of a module says what it is; that of compiled text does not.
+    let language = if short.ends_with(".py") { "" } else { ", Python" };
+    format!("{short}{line}{language}")
 }
 
 /// One frame of a tree of stacks, outermost frames at the root.

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use ompd_runtime::model::*;
 
-use super::{HEADING, Page, verdicts, waiting};
+use super::{HEADING, Page, verdicts};
 use crate::{tell, words};
 use ompd_inspection::Inspection;
 
@@ -24,25 +24,15 @@ pub fn render(page: &mut Page, inspection: &Inspection, lwp: i32) {
         };
         return page.wrapped(&format!("{who}: "), HEADING, text, 4);
     }
-    let mut told = false;
-    for verdict in &inspection.waits_for.verdicts {
+    for verdict in inspection.waits_for.all() {
         let block = tell::tell(inspection, verdict);
         let behind = verdict.held_up.contains(&lwp);
         if behind || block.threads.contains(&lwp) {
-            told = true;
             page.blank();
             if behind {
                 page.line("In the end it waits for these:");
             }
             verdicts::block(page, verdict, &block);
-        }
-    }
-    if told {
-        return;
-    }
-    for snapshot in &inspection.runtimes {
-        if let Some(team) = snapshot.thread_by_lwp(lwp).and_then(|thread| thread.team.flat()) {
-            waiting::of_team(page, snapshot, team.0);
         }
     }
 }

@@ -19,7 +19,7 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Target};
 
-use crate::entry::{self, Entry};
+use crate::entry::{self, Entry, Locking};
 use crate::evidence::Naming;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
@@ -287,6 +287,10 @@ impl Runtime for Gomp {
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
         entry::look_up(gnu_interface::ENTRIES, symbol)
+    }
+
+    fn lock_call(&self, symbol: &str) -> Option<Locking> {
+        gnu_interface::lock_call(symbol)
     }
 
     /// `GOMP_parallel` has it inlined: both lead to `gomp_team_end` (parallel.c).

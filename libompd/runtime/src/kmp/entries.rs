@@ -1,6 +1,7 @@
 //! libomp's functions by what they do (openmp/runtime/src/{kmp_csupport,kmp_tasking,kmp_ftn_entry}.*).
 
-use crate::entry::{Construct, Entry, Role, Table};
+use crate::entry::{Construct, Entry, Locking, Role, Table};
+use crate::gnu_interface;
 
 const fn tasks(construct: Construct) -> Entry {
     Entry::new(construct, Role::RunsTasks)
@@ -52,3 +53,14 @@ pub(crate) const INVOKES_REGIONS: &str = "__kmp_invoke_microtask";
 /// In the names, mangled ones as well, of the functions that call the bodies of regions GCC compiled
 /// (runtime/src/kmp_gsupport.cpp).
 pub(crate) const WRAPS_BODIES: &str = "__kmp_GOMP_";
+
+/// What a function does with a lock that its caller names (openmp/runtime/src/kmp_csupport.cpp).
+pub(crate) fn lock_call(symbol: &str) -> Option<Locking> {
+    let acquires = match symbol {
+        "__kmpc_critical" | "__kmpc_critical_with_hint" | "__kmpc_set_lock" | "__kmpc_set_nest_lock" => true,
+        "__kmpc_test_lock" | "__kmpc_test_nest_lock" => true,
+        "__kmpc_end_critical" | "__kmpc_unset_lock" | "__kmpc_unset_nest_lock" => false,
+        other => return gnu_interface::lock_call(other),
+    };
+    Some(Locking { acquires, argument: 2 })
+}

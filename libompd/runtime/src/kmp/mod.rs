@@ -25,7 +25,7 @@ use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Module, Registers, Target, TargetExt};
 
-use crate::entry::{self, Entry};
+use crate::entry::{self, Entry, Locking};
 use crate::evidence::Critical;
 use crate::excerpt::{Excerpt, Focus};
 use crate::family::{About, Family, Layouts, Variables};
@@ -435,6 +435,10 @@ impl Runtime for Kmp {
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
         entry::look_up(entries::ENTRIES, symbol).or_else(|| entry::look_up(gnu_interface::ENTRIES, symbol))
+    }
+
+    fn lock_call(&self, symbol: &str) -> Option<Locking> {
+        entries::lock_call(symbol)
     }
 
     /// Of programs built by GCC, thread 0 calls the body from the function that opened the region, the others call it through

@@ -228,6 +228,48 @@ pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
     alone && limit.is_some_and(|(most, active)| active >= most)
 }
 
+/// What a thread's wait is for. Without the thing itself, whoever could release it ([`Node::Anyone`]).
+pub fn object(
+    snapshots: &[RuntimeSnapshot],
+    runtime: RuntimeIndex,
+    thread: &Thread,
+    wait: &Wait,
+) -> Vec<Node> {
+    let team = wait.team.or_else(|| thread.team.flat());
+    let task = thread.task.get();
+    let of_team = |node: fn(RuntimeIndex, TeamId) -> Node| team.map(|team| node(runtime, team));
+    let of_task = |node: fn(RuntimeIndex, TaskId) -> Node| task.map(|task| node(runtime, task));
+    let group = || {
+        let inner =
+            wait.taskgroup.or_else(|| task.and_then(|id| snapshots[runtime].task(id)?.taskgroup.flat()));
+        inner.map(|group| Node::Taskgroup(runtime, group))
+    };
+    let one = match wait.kind {
+        WaitKind::Barrier => of_team(Node::Barrier),
+        WaitKind::RegionEnd => of_team(Node::RegionEnd),
+        WaitKind::RegionStart => of_team(Node::RegionStart),
+        WaitKind::BarrierTasks => of_team(Node::TeamTasks),
+        WaitKind::Ordered => of_team(Node::Ordered),
+        WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex => Some(match wait.lock {
+            Some(lock) => Node::Lock(runtime, lock),
+            None => Node::Word(runtime, wait.object.0),
+        }),
+        WaitKind::Taskwait => of_task(Node::Taskwait),
+        WaitKind::Taskgroup => group(),
+        WaitKind::TaskwaitOrTaskgroup => {
+            return of_task(Node::Taskwait).into_iter().chain(group()).collect();
+        }
+        WaitKind::Dependences => of_task(Node::Dependences),
+        // A lock inside the runtime is held by a thread that executes the runtime's code.
+        WaitKind::RuntimeInternal => Some(Node::Anyone),
+        // Which iteration it is, and who has it, is not known.
+        WaitKind::Sink => Some(Node::Anyone),
+        WaitKind::Pool => None,
+    };
+    // Without the thing itself, whoever could release it.
+    vec![one.unwrap_or(Node::Anyone)]
+}
+
 struct Builder<'a> {
     snapshots: &'a [RuntimeSnapshot],
     os: &'a OsState,
@@ -358,7 +400,7 @@ impl<'a> Builder<'a> {
                 self.set(node, Mode::Free, Vec::new());
                 return;
             }
-            waits.extend(self.object(*runtime, thread, wait));
+            waits.extend(object(self.snapshots, *runtime, thread, wait));
         }
         if !waits.is_empty() {
             self.graph.waiting.insert(os.lwp);
@@ -474,43 +516,6 @@ impl<'a> Builder<'a> {
             }
         }
         true
-    }
-
-    /// What a thread's wait is for.
-    fn object(&self, runtime: RuntimeIndex, thread: &Thread, wait: &Wait) -> Vec<Node> {
-        let team = wait.team.or_else(|| thread.team.flat());
-        let task = thread.task.get();
-        let of_team = |node: fn(RuntimeIndex, TeamId) -> Node| team.map(|team| node(runtime, team));
-        let of_task = |node: fn(RuntimeIndex, TaskId) -> Node| task.map(|task| node(runtime, task));
-        let group = || {
-            let inner =
-                wait.taskgroup.or_else(|| task.and_then(|id| self.snapshots[runtime].task(id)?.taskgroup.flat()));
-            inner.map(|group| Node::Taskgroup(runtime, group))
-        };
-        let one = match wait.kind {
-            WaitKind::Barrier => of_team(Node::Barrier),
-            WaitKind::RegionEnd => of_team(Node::RegionEnd),
-            WaitKind::RegionStart => of_team(Node::RegionStart),
-            WaitKind::BarrierTasks => of_team(Node::TeamTasks),
-            WaitKind::Ordered => of_team(Node::Ordered),
-            WaitKind::Lock | WaitKind::Critical | WaitKind::Atomic | WaitKind::Mutex => Some(match wait.lock {
-                Some(lock) => Node::Lock(runtime, lock),
-                None => Node::Word(runtime, wait.object.0),
-            }),
-            WaitKind::Taskwait => of_task(Node::Taskwait),
-            WaitKind::Taskgroup => group(),
-            WaitKind::TaskwaitOrTaskgroup => {
-                return of_task(Node::Taskwait).into_iter().chain(group()).collect();
-            }
-            WaitKind::Dependences => of_task(Node::Dependences),
-            // A lock inside the runtime is held by a thread that executes the runtime's code.
-            WaitKind::RuntimeInternal => Some(Node::Anyone),
-            // Which iteration it is, and who has it, is not known.
-            WaitKind::Sink => Some(Node::Anyone),
-            WaitKind::Pool => None,
-        };
-        // Without the thing itself, whoever could release it.
-        vec![one.unwrap_or(Node::Anyone)]
     }
 
     fn explain(&mut self, node: Node) {

@@ -8,8 +8,10 @@
 
 mod graph;
 mod situation;
+mod standing;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::collections::HashSet;
 
@@ -17,19 +19,22 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::NodeIndex;
 use petgraph::visit::NodeFiltered;
 
-pub use graph::{Graph, Node, RuntimeIndex};
+pub use graph::{Graph, Node, RuntimeIndex, object};
 pub use situation::{Situation, has_detached};
+pub use standing::{Standing, member, standing};
 
 use crate::model::RuntimeSnapshot;
 use crate::os::{Blocked, OsState, OsThread};
 
-/// How certain a verdict is, in this order: the most certain is the least.
+/// How certain a verdict is: the most certain is the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
     /// Proven: nothing in the process can end these waits, and nothing from outside is waited for.
     Deadlock,
     /// Everything waits for something that may come from outside of the process, and may not.
     Suspect,
+    /// No hang: threads wait for one that may still let them continue, or for one that is unknown.
+    Waiting,
 }
 
 impl Certainty {
@@ -38,11 +43,12 @@ impl Certainty {
         match self {
             Certainty::Deadlock => "deadlock",
             Certainty::Suspect => "suspect",
+            Certainty::Waiting => "waiting",
         }
     }
 }
 
-/// One hang.
+/// One hang, or what threads wait for that may still happen.
 #[derive(Debug, Clone)]
 pub struct Verdict {
     /// How certain it is.
@@ -51,7 +57,8 @@ pub struct Verdict {
     pub rests_on_calls: bool,
     /// What kind of hang it is.
     pub situation: Situation,
-    /// The cycle, or whatever waits for each other: threads first, each before what it waits for.
+    /// The cycle, or whatever waits for each other: threads first, each before what it waits for. Of [`Certainty::Waiting`] the
+    /// threads that others wait for, and then what these wait at.
     pub core: Vec<Node>,
     /// Threads (LWP) that wait for OpenMP, and in the end for these.
     pub held_up: Vec<i32>,
@@ -64,6 +71,20 @@ pub struct WaitsFor {
     pub graph: Graph,
     /// Hangs, the certain ones first.
     pub verdicts: Vec<Verdict>,
+    /// What other threads wait for: [`Certainty::Waiting`], the most waited-for first.
+    pub waiting: Vec<Verdict>,
+}
+
+impl WaitsFor {
+    /// All verdicts, the most certain first.
+    pub fn all(&self) -> impl Iterator<Item = &Verdict> {
+        self.verdicts.iter().chain(&self.waiting)
+    }
+
+    /// Finds out what waits for what beside the hangs. To be called when [`verdicts`](WaitsFor::verdicts) are final.
+    pub fn find_waiting(&mut self, snapshots: &[RuntimeSnapshot], os: &OsState) {
+        self.waiting = waiting::waiting(snapshots, os, &self.verdicts);
+    }
 }
 
 /// Judges a process: `snapshots` of all its runtimes and what its threads were blocked in, of one stop.
@@ -74,10 +95,10 @@ pub fn judge(snapshots: &[RuntimeSnapshot], os: &OsState) -> WaitsFor {
         let frozen = Graph::of(snapshots, os, true);
         verdicts = self::verdicts(&frozen, snapshots, os, true);
         if !verdicts.is_empty() {
-            return WaitsFor { graph: frozen, verdicts };
+            return WaitsFor { graph: frozen, verdicts, waiting: Vec::new() };
         }
     }
-    WaitsFor { graph, verdicts }
+    WaitsFor { graph, verdicts, waiting: Vec::new() }
 }
 
 /// True if a process of which there is no verdict may hang all the same: no thread of it was seen to be able to get on, but some

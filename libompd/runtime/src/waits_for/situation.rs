@@ -34,6 +34,14 @@ pub enum Situation {
     PoolLostInFork,
     /// Everybody waits, nobody is left to let another go on.
     ClosedWaits,
+    /// Members of a team have not reached a barrier that others wait at, and may still.
+    BarrierNotReached,
+    /// A lock is held by a thread that may still unset it, or by one that is unknown.
+    LockHeld,
+    /// The thread whose turn it is in an `ordered` region may still finish it.
+    OrderedTurn,
+    /// Tasks that a thread waits for are executed by threads that are blocked and may still finish them.
+    TasksUnfinished,
 }
 
 impl Situation {
@@ -52,6 +60,10 @@ impl Situation {
             Situation::NestedExhausted => "nested_exhausted",
             Situation::PoolLostInFork => "pool_lost_in_fork",
             Situation::ClosedWaits => "closed_waits",
+            Situation::BarrierNotReached => "barrier_not_reached",
+            Situation::LockHeld => "lock_held",
+            Situation::OrderedTurn => "ordered_turn",
+            Situation::TasksUnfinished => "tasks_unfinished",
         }
     }
 }

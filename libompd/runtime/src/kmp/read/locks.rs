@@ -135,7 +135,7 @@ impl Locks {
             (false, true) => LockKind::NestLock,
             (false, false) => LockKind::Lock,
         };
-        let name = (!critical).then(|| format!("lock #{} of the runtime's table", entry.index));
+        let name = (!critical).then(|| format!("#{} (its variable is unknown)", entry.index));
         let owner = match owner.filter(|owner| *owner != 0) {
             _ if !held => by.fact(Ok(None)),
             Some(owner) => by.fact(threads.owner(owner).map(Some)),

@@ -1,0 +1,199 @@
+//! What is known of a thread outside of OpenMP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ompd_process::Addr;
+use ompd_process::live::{Child, Descriptor, Holder, Socket};
+use ompd_runtime::Origin;
+
+/// What one thread does outside of OpenMP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// The library function it is in.
+    pub call: Option<Call>,
+    /// What it waits for.
+    pub wait: Option<OutsideWait>,
+}
+
+/// A library function that the program has called and that has not returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Its name as the source has it (text of the target).
+    pub function: Arc<str>,
+    /// The innermost code of the program, which called it.
+    pub site: Option<CallSite>,
+}
+
+/// Code of the program. All texts are the target's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSite {
+    /// File, as the compiler wrote it.
+    pub file: Option<Arc<str>>,
+    /// Line, from 1.
+    pub line: Option<u32>,
+    /// Function; of the body of a construct the one that contains the construct.
+    pub function: Option<Arc<str>>,
+}
+
+/// A value that was read, and from where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// What a thread waits for. What was not found out is `None`. System calls and their arguments come from the registers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutsideWait {
+    /// A mutex of the C library, or of C++.
+    Mutex {
+        /// The word that it sleeps on, which is the first of the mutex.
+        word: Option<Read<Addr>>,
+        /// The kernel thread id of the thread that holds it.
+        owner: Option<Read<i32>>,
+    },
+    /// A condition variable.
+    Condition {
+        /// The word in it that it sleeps on.
+        word: Option<Read<Addr>>,
+        /// How long it still waits at most.
+        left: Option<Read<Duration>>,
+    },
+    /// Something else at which threads of the process wait for each other.
+    Object {
+        /// What it is; by the functions on the stack.
+        kind: ObjectKind,
+        /// The word in it that it sleeps on.
+        word: Option<Read<Addr>>,
+        /// How long it still waits at most.
+        left: Option<Read<Duration>>,
+    },
+    /// The end of a thread.
+    Join {
+        /// Its kernel thread id.
+        thread: Option<Read<i32>>,
+    },
+    /// Other processes of an MPI program; by the function on the stack.
+    Mpi {
+        /// The function, as C has it (`MPI_Recv`).
+        function: Arc<str>,
+    },
+    /// Input or output.
+    Descriptor {
+        /// The system call.
+        call: Arc<str>,
+        /// On what.
+        on: Described,
+    },
+    /// One of several descriptors.
+    Poll {
+        /// The system call.
+        call: Arc<str>,
+        /// The first of them.
+        on: Vec<Described>,
+        /// How many there are; `None` if that could not be read.
+        count: Option<usize>,
+        /// How long it waits at most, from when it began.
+        limit: Option<Duration>,
+    },
+    /// The end of a process that this one has made, or another change of it.
+    Child {
+        /// The system call.
+        call: Arc<str>,
+        /// The id of the process, if it is one and not any of them.
+        pid: Option<i32>,
+        /// The process, or all of them; `None` if they could not be found.
+        children: Option<Vec<Child>>,
+    },
+    /// Time.
+    Sleep {
+        /// For how long it sleeps.
+        length: Option<Read<Duration>>,
+        /// How much of that was left at the stop, or a moment later.
+        left: Option<Read<Duration>>,
+    },
+    /// A word of memory that other processes may have as well.
+    SharedFutex {
+        /// Its address.
+        word: Addr,
+    },
+    /// Something in the kernel that nothing interrupts (state D).
+    KernelWait {
+        /// The system call.
+        call: Arc<str>,
+        /// On what, if it is a call on a descriptor.
+        on: Option<Described>,
+        /// The function of the kernel it sleeps in; `None` if the kernel does not say.
+        channel: Option<String>,
+    },
+    /// The end of a system call of which nothing more is known.
+    SystemCall {
+        /// Its name, or `number N` where it has none.
+        name: Arc<str>,
+    },
+    /// To be let go on (SIGCONT): the process is stopped by a signal, as SIGSTOP or Ctrl-Z.
+    Stopped {
+        /// What the thread was in.
+        within: Option<Box<OutsideWait>>,
+    },
+}
+
+/// Things that threads of a process wait at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObjectKind {
+    /// The value of a future of C++.
+    Future,
+    /// A semaphore.
+    Semaphore,
+    /// A lock for readers and writers.
+    RwLock,
+    /// A barrier of the C library.
+    Barrier,
+    /// The end of what is done once.
+    Once,
+    /// A word of memory (futex(2)); what it is part of is not known.
+    Futex,
+}
+
+impl ObjectKind {
+    /// In words.
+    pub fn word(self) -> &'static str {
+        match self {
+            ObjectKind::Future => "future",
+            ObjectKind::Semaphore => "semaphore",
+            ObjectKind::RwLock => "read-write lock",
+            ObjectKind::Barrier => "pthread barrier",
+            ObjectKind::Once => "initialization by another thread",
+            ObjectKind::Futex => "futex",
+        }
+    }
+}
+
+/// A descriptor, and what it is. Origin of the number: registers or memory; of the rest: procfs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Its number.
+    pub number: i32,
+    /// What it refers to.
+    pub descriptor: Option<Descriptor>,
+    /// Of a socket, its addresses.
+    pub socket: Option<Socket>,
+    /// Of a pipe or connection, who has the other end. `None`: that was not looked for.
+    pub ends: Option<Ends>,
+}
+
+/// Who has the other end of a pipe or connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ends {
+    /// All that were found.
+    pub holders: Vec<Holder>,
+    /// False if there may be others.
+    pub complete: bool,
+}

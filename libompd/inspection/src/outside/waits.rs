@@ -1,0 +1,316 @@
+//! What a thread waits for, by its system call, the functions on its stack, memory, and what procfs shows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ompd_process::live::{Descriptor, DescriptorKind, Surroundings};
+use ompd_process::{Addr, Registers, Syscall, Target};
+use ompd_runtime::Origin;
+use ompd_runtime::os::{Blocked, MUTEX_OWNER};
+use ompd_stack::Stacks;
+
+use super::calls::InCall;
+use super::model::{Described, ObjectKind, OutsideWait, Read};
+use super::names::{mpi_name, mpi_waits, plain_name};
+
+/// Descriptors of one `poll` that are told one by one.
+const MOST_POLLED: usize = 16;
+/// Descriptors of one `poll` that are looked at.
+const MOST_LISTED: u64 = 4096;
+
+/// System calls on the descriptor that is their first argument, in which threads wait for others.
+const ON_DESCRIPTOR: [&str; 27] = [
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv2",
+    "recvfrom",
+    "recvmsg",
+    "recvmmsg",
+    "accept",
+    "accept4",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "sendto",
+    "sendmsg",
+    "sendmmsg",
+    "connect",
+    "fsync",
+    "fdatasync",
+    "flock",
+    "ftruncate",
+    "fallocate",
+    "fcntl",
+    "ioctl",
+    "sync_file_range",
+];
+
+/// Operations of `futex` and their flags (futex(2)).
+const FUTEX_PRIVATE: u64 = 128;
+const FUTEX_CLOCK_REALTIME: u64 = 256;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const CLOCK_REALTIME: i32 = 0;
+const CLOCK_MONOTONIC: i32 = 1;
+/// `clock_nanosleep`: the time is a point in time.
+const TIMER_ABSTIME: u64 = 1;
+/// `waitid`: one process.
+const P_PID: u64 = 1;
+
+/// Where values are read.
+pub(super) struct Waits<'a> {
+    pub(super) target: &'a dyn Target,
+    pub(super) stacks: &'a Stacks,
+    pub(super) surroundings: Option<Surroundings>,
+}
+
+/// A thread whose wait is asked for.
+pub(super) struct Waiter<'a> {
+    pub(super) lwp: i32,
+    /// The system call it is in, and its name.
+    pub(super) call: Option<(Syscall, &'a str)>,
+    pub(super) registers: Option<&'a Registers>,
+    pub(super) blocked: Blocked,
+    pub(super) stack: &'a InCall,
+}
+
+impl Waits<'_> {
+    /// What a thread waits for; `None` if it waits for nothing. The other ends of pipes and what sockets are is not looked for.
+    pub(super) fn of(&self, waiter: &Waiter<'_>) -> Option<OutsideWait> {
+        if let Some(function) = waiter.mpi() {
+            return Some(OutsideWait::Mpi { function });
+        }
+        let (call, name) = waiter.call?;
+        let found = waiter.registers.and_then(|registers| match name {
+            "futex" => Some(self.futex(waiter, call)),
+            "nanosleep" => Some(self.sleep(registers, CLOCK_REALTIME, 0, call.args[0], call.args[1])),
+            "clock_nanosleep" => {
+                let [clock, flags, request, rest, ..] = call.args;
+                Some(self.sleep(registers, clock as i32, flags, request, rest))
+            }
+            "wait4" => Some(self.child(name, Some(call.args[0] as i32).filter(|pid| *pid > 0))),
+            "waitid" => Some(self.child(name, (call.args[0] == P_PID).then_some(call.args[1] as i32))),
+            "vfork" => Some(self.child(name, None)),
+            "poll" | "ppoll" => Some(self.poll(name, call)),
+            "select" | "pselect6" => Some(self.select(name, call)),
+            "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => Some(self.epoll(name, call)),
+            _ if ON_DESCRIPTOR.contains(&name) => Some(self.on_descriptor(waiter.lwp, name, call)),
+            _ => None,
+        });
+        Some(found.unwrap_or_else(|| self.in_kernel(waiter.lwp, name, None)))
+    }
+
+    /// A call of which nothing more is known, or in which the thread cannot be interrupted.
+    fn in_kernel(&self, lwp: i32, name: &str, on: Option<Described>) -> OutsideWait {
+        let state = self.surroundings.as_ref().and_then(|of| of.thread(lwp)).filter(|state| state.letter == 'D');
+        match (state, on) {
+            (Some(state), on) => OutsideWait::KernelWait { call: name.into(), on, channel: state.channel },
+            (None, Some(on)) => OutsideWait::Descriptor { call: name.into(), on },
+            (None, None) => OutsideWait::SystemCall { name: name.into() },
+        }
+    }
+
+    fn on_descriptor(&self, lwp: i32, name: &str, call: Syscall) -> OutsideWait {
+        let asleep = self.surroundings.as_ref().and_then(|of| of.thread(lwp)).is_some_and(|state| state.letter != 'D');
+        let on = self.described(call.args[0] as i32, asleep);
+        // Pipes and sockets are waited for in a state that a signal ends.
+        let is_file =
+            on.descriptor.as_ref().is_none_or(|of| matches!(of.kind, DescriptorKind::File | DescriptorKind::Other));
+        if is_file { self.in_kernel(lwp, name, Some(on)) } else { OutsideWait::Descriptor { call: name.into(), on } }
+    }
+
+    fn described(&self, number: i32, answers: bool) -> Described {
+        let descriptor = self.surroundings.as_ref().and_then(|of| of.descriptor(number, answers));
+        Described { number, descriptor, socket: None, ends: None }
+    }
+
+    fn poll(&self, name: &str, call: Syscall) -> OutsideWait {
+        // `struct pollfd`: the descriptor, which counts if it is not negative, and eight bytes in all.
+        let numbers = (0..call.args[1].min(MOST_LISTED)).map(|index| {
+            let word = self.word(Addr(call.args[0]).checked_add(index.checked_mul(8)?)?)?;
+            Some(self.target.arch().byte_order.uint(&word.0[..4]) as i32)
+        });
+        let numbers: Option<Vec<i32>> = numbers.collect();
+        let limit = (name == "poll").then_some(call.args[2] as i32).and_then(|limit| u64::try_from(limit).ok());
+        self.polled(name, numbers, call.args[1] > MOST_LISTED, limit.map(Duration::from_millis))
+    }
+
+    fn select(&self, name: &str, call: Syscall) -> OutsideWait {
+        let most = call.args[0].min(MOST_LISTED);
+        let word = |set: u64, word: u64| match set {
+            0 => Some(0),
+            set => self.word(Addr(set).checked_add(word * 8)?).map(|word| self.target.arch().byte_order.uint(&word.0)),
+        };
+        let words = (0..most.div_ceil(64)).map(|index| {
+            let of = |set: usize| word(call.args[set], index);
+            Some(of(1)? | of(2)? | of(3)?)
+        });
+        let words: Option<Vec<u64>> = words.collect();
+        let numbers = words.map(|words| {
+            let is_in =
+                |number: &u64| words.get((number / 64) as usize).is_some_and(|word| word >> (number % 64) & 1 == 1);
+            (0..most).filter(is_in).filter_map(|number| i32::try_from(number).ok()).collect()
+        });
+        self.polled(name, numbers, call.args[0] > MOST_LISTED, None)
+    }
+
+    fn epoll(&self, name: &str, call: Syscall) -> OutsideWait {
+        let set = self.described(call.args[0] as i32, true);
+        let numbers = match set.descriptor {
+            Some(Descriptor { kind: DescriptorKind::Epoll(watched), .. }) => Some(watched),
+            _ => None,
+        };
+        let limit = (name != "epoll_pwait2").then_some(call.args[3] as i32).and_then(|limit| u64::try_from(limit).ok());
+        self.polled(name, numbers, false, limit.map(Duration::from_millis))
+    }
+
+    fn polled(&self, name: &str, numbers: Option<Vec<i32>>, more: bool, limit: Option<Duration>) -> OutsideWait {
+        let numbers = numbers.map(|numbers| numbers.into_iter().filter(|number| *number >= 0).collect::<Vec<_>>());
+        let first = numbers.iter().flatten().take(MOST_POLLED);
+        let on = first.map(|number| self.described(*number, true)).collect();
+        OutsideWait::Poll {
+            call: name.into(),
+            on,
+            count: numbers.filter(|_| !more).map(|numbers| numbers.len()),
+            limit,
+        }
+    }
+
+    fn child(&self, name: &str, pid: Option<i32>) -> OutsideWait {
+        let surroundings = self.surroundings.as_ref();
+        let children = match pid {
+            Some(pid) => surroundings.and_then(|of| of.child(pid)).map(|child| vec![child]),
+            None => surroundings.and_then(Surroundings::children),
+        };
+        OutsideWait::Child { call: name.into(), pid, children }
+    }
+
+    /// `rest` is where the kernel writes how much is left of a sleep that is interrupted.
+    fn sleep(&self, registers: &Registers, clock: i32, flags: u64, request: u64, rest: u64) -> OutsideWait {
+        let time = |addr: u64| self.time(Addr(addr)).map(|value| Read { value, origin: Origin::Registers });
+        if flags & TIMER_ABSTIME != 0 {
+            return OutsideWait::Sleep { length: None, left: self.until(clock, Addr(request)) };
+        }
+        // Only a stop interrupts it.
+        let interrupted = registers.known == Registers::ALL;
+        let left = Some(rest).filter(|rest| *rest != 0 && interrupted).and_then(time);
+        let length = Some(request).filter(|request| *request != rest || !interrupted).and_then(time);
+        OutsideWait::Sleep { length, left }
+    }
+
+    /// How long it is until a point in time.
+    fn until(&self, clock: i32, at: Addr) -> Option<Read<Duration>> {
+        let (at, now) = (self.time(at)?, self.surroundings.as_ref()?.clock(clock)?);
+        Some(Read { value: at.saturating_sub(now), origin: Origin::Os })
+    }
+
+    fn futex(&self, waiter: &Waiter<'_>, call: Syscall) -> OutsideWait {
+        let [word, operation, _, timeout, ..] = call.args;
+        let read = |value: Addr| Read { value, origin: Origin::Registers };
+        let kind = waiter.object();
+        let word = Some(read(Addr(word)));
+        let clock = if operation & FUTEX_CLOCK_REALTIME != 0 { CLOCK_REALTIME } else { CLOCK_MONOTONIC };
+        let absolute = operation & !(FUTEX_PRIVATE | FUTEX_CLOCK_REALTIME) == FUTEX_WAIT_BITSET;
+        let left = Some(Addr(timeout)).filter(|at| !at.is_null() && absolute).and_then(|at| self.until(clock, at));
+        match (waiter.blocked, kind) {
+            (Blocked::Mutex(mutex, owner), _) => {
+                OutsideWait::Mutex { word: Some(read(mutex)), owner: Some(Read { value: owner, origin: Origin::Os }) }
+            }
+            (Blocked::Join(thread), _) => {
+                OutsideWait::Join { thread: Some(Read { value: thread, origin: Origin::Registers }) }
+            }
+            (_, Some(Object::Join)) => OutsideWait::Join { thread: None },
+            // One that other processes have as well is told by the same words (`struct __pthread_mutex_s` of glibc).
+            (_, Some(Object::Mutex)) => {
+                let owner = word.filter(|_| operation & FUTEX_PRIVATE == 0).and_then(|of| self.mutex_owner(of.value));
+                OutsideWait::Mutex { word, owner }
+            }
+            (_, Some(Object::Condition)) => OutsideWait::Condition { word, left },
+            (_, Some(Object::Other(kind))) => OutsideWait::Object { kind, word, left },
+            (_, None) if operation & FUTEX_PRIVATE == 0 && self.target.is_shared(Addr(call.args[0])) == Some(true) => {
+                OutsideWait::SharedFutex { word: Addr(call.args[0]) }
+            }
+            (_, None) => OutsideWait::Object { kind: ObjectKind::Futex, word, left },
+        }
+    }
+
+    /// Who holds a mutex of glibc, by the word on which threads wait for it.
+    fn mutex_owner(&self, word: Addr) -> Option<Read<i32>> {
+        let bytes = self.word(word.checked_add(MUTEX_OWNER)?)?;
+        let owner = i32::try_from(self.target.arch().byte_order.uint(&bytes.0[..4])).ok().filter(|owner| *owner > 0)?;
+        Some(Read { value: owner, origin: Origin::Os })
+    }
+
+    /// `struct timespec`.
+    fn time(&self, at: Addr) -> Option<Duration> {
+        let uint = |bytes: [u8; 8]| self.target.arch().byte_order.uint(&bytes);
+        let (seconds, nanoseconds) = (uint(self.word(at)?.0), uint(self.word(at.checked_add(8)?)?.0));
+        let nanoseconds = u32::try_from(nanoseconds).ok().filter(|n| *n < 1_000_000_000)?;
+        Some(Duration::new(i64::try_from(seconds).ok()?.try_into().ok()?, nanoseconds))
+    }
+
+    /// Eight bytes of a stack as of the stop, or of other memory as it is now.
+    fn word(&self, at: Addr) -> Option<Word> {
+        let mut bytes = [0; 8];
+        let copied = self.stacks.read(self.target, at, &mut bytes).is_ok();
+        (copied || self.target.read(at, &mut bytes).is_ok()).then_some(Word(bytes))
+    }
+}
+
+struct Word([u8; 8]);
+
+/// What the functions on a stack wait at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Object {
+    Mutex,
+    Condition,
+    Join,
+    Other(ObjectKind),
+}
+
+impl Waiter<'_> {
+    /// The outermost function of MPI that it is in, if that waits.
+    fn mpi(&self) -> Option<Arc<str>> {
+        let called = self.stack.call.iter().map(|call| &call.function);
+        let name = called.chain(self.stack.functions.iter().rev()).find_map(|name| mpi_name(name))?;
+        mpi_waits(&name).then(|| name.into())
+    }
+
+    fn object(&self) -> Option<Object> {
+        let called = self.stack.call.as_ref().map(|call| &call.function);
+        // A future waits at what it is made of.
+        let all = self.stack.functions.iter().chain(called);
+        let is_future = |name: &&Arc<str>| object(name) == Some(Object::Other(ObjectKind::Future));
+        match all.clone().find(is_future) {
+            Some(_) => Some(Object::Other(ObjectKind::Future)),
+            None => all.clone().find_map(|name| object(name)),
+        }
+    }
+}
+
+/// What a function waits at.
+fn object(function: &str) -> Option<Object> {
+    let name = plain_name(function);
+    let name = name.trim_start_matches('_');
+    Some(match name {
+        "pthread_mutex_lock" | "pthread_mutex_timedlock" | "pthread_mutex_clocklock" | "pthread_mutex_cond_lock" => {
+            Object::Mutex
+        }
+        "pthread_cond_wait" | "pthread_cond_timedwait" | "pthread_cond_clockwait" => Object::Condition,
+        "pthread_join" | "pthread_clockjoin_ex" | "pthread_timedjoin_np" | "pthread_clockjoin_np" => Object::Join,
+        "sem_wait" | "sem_timedwait" | "sem_clockwait" | "new_sem_wait" => Object::Other(ObjectKind::Semaphore),
+        "pthread_barrier_wait" => Object::Other(ObjectKind::Barrier),
+        "pthread_once" | "std::call_once" => Object::Other(ObjectKind::Once),
+        _ if name.starts_with("pthread_rwlock_") => Object::Other(ObjectKind::RwLock),
+        _ if ["std::future::", "std::shared_future::", "std::__basic_future", "std::__atomic_futex_unsigned"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix)) =>
+        {
+            Object::Other(ObjectKind::Future)
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,352 @@
+//! What procfs shows of the things that threads of a running process wait for: descriptors, children, other processes.
+//!
+//! Nothing here is read in a stop. What is read may be newer than what the stop has shown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufReader, Read as _};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState, UnixNetEntries};
+use procfs::{FromBufRead, FromBufReadSI, current_system_info};
+
+use super::procdir::ProcDir;
+
+/// Processes whose descriptors are looked at for the other end of a pipe or connection.
+const MOST_PROCESSES: usize = 4096;
+/// Descriptors that are looked at for it, of all processes together.
+const MOST_LINKS: usize = 1 << 16;
+/// Children that are listed.
+const MOST_CHILDREN: usize = 1024;
+/// Descriptors that a set of `epoll` lists.
+const MOST_WATCHED: usize = 1024;
+/// Bytes of a table of sockets that are read.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A running process, for questions about what its threads wait for.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    process: ProcDir,
+}
+
+/// An open descriptor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    /// Its number.
+    pub number: i32,
+    /// What it refers to.
+    pub kind: DescriptorKind,
+    /// What its link in `/proc/PID/fd` says (text of the target).
+    pub link: String,
+}
+
+/// What a descriptor refers to. All texts are the target's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DescriptorKind {
+    /// A pipe without a name.
+    Pipe,
+    /// A pipe with a name (fifo(7)); the link is its path.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A terminal; the link is its path.
+    Terminal,
+    /// Something else with a path, which is the link.
+    File,
+    /// An event counter (eventfd(2)) and its count.
+    Event(Option<u64>),
+    /// A set of `epoll`, and the descriptors that it watches.
+    Epoll(Vec<i32>),
+    /// A timer (timerfd_create(2)).
+    Timer,
+    /// Signals (signalfd(2)).
+    Signals,
+    /// Something else.
+    Other,
+}
+
+/// A descriptor that some process has open.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Holder {
+    /// The process.
+    pub pid: i32,
+    /// It is the process under inspection.
+    pub own: bool,
+    /// Its name (its own text).
+    pub name: Option<String>,
+    /// The descriptor.
+    pub descriptor: i32,
+    /// It may be read from.
+    pub reads: bool,
+    /// It may be written to.
+    pub writes: bool,
+}
+
+/// Who has files open.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holders {
+    /// By what the links say.
+    pub by_link: BTreeMap<String, Vec<Holder>>,
+    /// False if descriptors of some processes could not be read, or there were too many.
+    pub complete: bool,
+}
+
+/// One socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Socket {
+    /// TCP.
+    Tcp {
+        /// Own address.
+        local: SocketAddr,
+        /// That of the peer; of one that listens no address.
+        peer: Option<SocketAddr>,
+        /// The link of the peer's descriptor, if the peer is in the same network namespace.
+        peer_link: Option<String>,
+    },
+    /// A socket of the machine (unix(7)).
+    Unix {
+        /// Its path, if it has one (text of the target).
+        path: Option<String>,
+    },
+}
+
+/// A process that another has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// Its id.
+    pub pid: i32,
+    /// Its name (its own text).
+    pub name: Option<String>,
+    /// State letter of `/proc/PID/stat`.
+    pub state: Option<char>,
+}
+
+/// What the kernel keeps a thread for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadState {
+    /// State letter of `/proc/PID/task/TID/stat`.
+    pub letter: char,
+    /// The function of the kernel it sleeps in, where the kernel says so.
+    pub channel: Option<String>,
+}
+
+impl Surroundings {
+    pub(super) fn of(process: &ProcDir) -> Surroundings {
+        Surroundings { process: process.clone() }
+    }
+
+    /// What a descriptor is. `None` if it is closed, or not readable. A file that something waits for in state D may be on a server that
+    /// does not answer: with `answers` false the file itself is not asked what it is.
+    pub fn descriptor(&self, number: i32, answers: bool) -> Option<Descriptor> {
+        let path = self.process.path(&format!("fd/{number}"));
+        let link = fs::read_link(&path).ok()?.to_string_lossy().into_owned();
+        let anonymous = link.strip_prefix("anon_inode:").map(|name| name.trim_matches(['[', ']']));
+        let kind = match anonymous {
+            Some("eventfd") => {
+                let count = self.details(number).and_then(|text| field(&text, "eventfd-count:"));
+                DescriptorKind::Event(count.and_then(|count| u64::from_str_radix(&count, 16).ok()))
+            }
+            Some("eventpoll") => DescriptorKind::Epoll(watched(&self.details(number).unwrap_or_default())),
+            Some("timerfd") => DescriptorKind::Timer,
+            Some("signalfd") => DescriptorKind::Signals,
+            Some(_) => DescriptorKind::Other,
+            None if link.starts_with("pipe:[") => DescriptorKind::Pipe,
+            None if link.starts_with("socket:[") => DescriptorKind::Socket,
+            None if is_terminal(&link) => DescriptorKind::Terminal,
+            None if link.starts_with('/') && answers && is_fifo(&path) => DescriptorKind::Fifo,
+            None if link.starts_with('/') => DescriptorKind::File,
+            None => DescriptorKind::Other,
+        };
+        Some(Descriptor { number, kind, link })
+    }
+
+    /// `fdinfo` of a descriptor.
+    fn details(&self, number: i32) -> Option<String> {
+        self.process.text_of(&format!("fdinfo/{number}"))
+    }
+
+    /// Who has files open whose links say one of these: the processes of the same user, this one included.
+    pub fn holders(&self, links: &BTreeSet<String>) -> Holders {
+        let mut found = Holders { complete: true, ..Holders::default() };
+        let Some(user) = fs::metadata(self.process.path("")).ok().map(|of| of.uid()) else { return Holders::default() };
+        let Ok(entries) = fs::read_dir(&self.process.root) else { return Holders::default() };
+        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let mut left = MOST_LINKS;
+        for (count, pid) in pids.enumerate() {
+            if count == MOST_PROCESSES || left == 0 {
+                found.complete = false;
+                break;
+            }
+            let other = ProcDir::new(&self.process.root, pid);
+            if !fs::metadata(other.path("")).is_ok_and(|of| of.uid() == user) {
+                found.complete &= pid == self.process.pid;
+                continue;
+            }
+            let Ok(descriptors) = fs::read_dir(other.path("fd")) else {
+                // It may have ended.
+                found.complete &= !other.path("").exists();
+                continue;
+            };
+            for entry in descriptors.flatten().take(left) {
+                left -= 1;
+                let Ok(link) = fs::read_link(entry.path()) else { continue };
+                let (Some(link), Some(number)) = (link.to_str().filter(|link| links.contains(*link)), number(&entry))
+                else {
+                    continue;
+                };
+                let (reads, writes) =
+                    other.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
+                let name = other.task_name(pid);
+                let own = pid == self.process.pid;
+                let holder = Holder { pid, own, name, descriptor: number, reads, writes };
+                found.by_link.entry(link.to_owned()).or_default().push(holder);
+            }
+        }
+        found.by_link.values_mut().for_each(|holders| holders.sort());
+        found
+    }
+
+    /// What sockets are, by the links of their descriptors; those of which nothing is known are left out.
+    pub fn sockets(&self, links: &BTreeSet<String>) -> BTreeMap<String, Socket> {
+        let link = |inode: u64| format!("socket:[{inode}]");
+        let mut found = BTreeMap::new();
+        for table in ["net/tcp", "net/tcp6"] {
+            let entries =
+                self.table(table).and_then(|file| TcpNetEntries::from_buf_read(file, current_system_info()).ok());
+            let entries = entries.map(|entries| entries.0).unwrap_or_default();
+            let peers: BTreeMap<(SocketAddr, SocketAddr), u64> =
+                entries.iter().map(|of| ((of.local_address, of.remote_address), of.inode)).collect();
+            for of in entries.iter().filter(|of| of.inode != 0 && links.contains(&link(of.inode))) {
+                let listens = of.state == TcpState::Listen;
+                let peer = peers.get(&(of.remote_address, of.local_address)).filter(|inode| !listens && **inode != 0);
+                let TcpNetEntry { local_address: local, remote_address: remote, .. } = *of;
+                let peer_link = peer.map(|inode| link(*inode));
+                let socket = Socket::Tcp { local, peer: (!listens).then_some(remote), peer_link };
+                found.insert(link(of.inode), socket);
+            }
+        }
+        let entries = self.table("net/unix").and_then(|file| UnixNetEntries::from_buf_read(file).ok());
+        for of in entries.map(|entries| entries.0).unwrap_or_default() {
+            if links.contains(&link(of.inode)) {
+                let path = of.path.map(|path| path.to_string_lossy().into_owned());
+                found.insert(link(of.inode), Socket::Unix { path });
+            }
+        }
+        found
+    }
+
+    fn table(&self, name: &str) -> Option<BufReader<std::io::Take<fs::File>>> {
+        let file = fs::File::open(self.process.path(name)).ok()?;
+        Some(BufReader::new(file.take(MOST_BYTES)))
+    }
+
+    /// A process by its id, if it is a child of this one.
+    pub fn child(&self, pid: i32) -> Option<Child> {
+        let stat = ProcDir::new(&self.process.root, pid).stat().ok()?;
+        (stat.ppid == self.process.pid).then(|| Child { pid, name: Some(stat.comm), state: Some(stat.state) })
+    }
+
+    /// All children; `None` if they cannot be listed.
+    pub fn children(&self) -> Option<Vec<Child>> {
+        let mut pids = BTreeSet::new();
+        for tid in self.process.tasks().ok()? {
+            let text = match self.process.text_of(&format!("task/{tid}/children")) {
+                Some(text) => text,
+                // The thread has ended, or the kernel has no such list.
+                None if self.process.task_name(tid).is_none() => continue,
+                None => return None,
+            };
+            pids.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()).take(MOST_CHILDREN));
+        }
+        Some(pids.into_iter().take(MOST_CHILDREN).filter_map(|pid| self.child(pid)).collect())
+    }
+
+    /// The state of a thread; `None` if it has ended.
+    pub fn thread(&self, tid: i32) -> Option<ThreadState> {
+        let letter = self.process.task_stat(tid).ok()?.state;
+        let channel = self.process.text_of(&format!("task/{tid}/wchan")).filter(|name| !name.is_empty() && name != "0");
+        Some(ThreadState { letter, channel })
+    }
+
+    /// What a clock of the process shows: `CLOCK_REALTIME`, `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME` by their numbers. `None` if it is
+    /// another clock, or another time namespace's (time_namespaces(7)).
+    pub fn clock(&self, number: i32) -> Option<Duration> {
+        let namespace = |process: &Path| fs::read_link(process.join("ns/time")).ok();
+        let clock = match number {
+            0 => ClockId::CLOCK_REALTIME,
+            1 => ClockId::CLOCK_MONOTONIC,
+            7 => ClockId::CLOCK_BOOTTIME,
+            _ => return None,
+        };
+        let same = clock == ClockId::CLOCK_REALTIME
+            || namespace(&self.process.path("")) == namespace(&self.process.root.join("self"));
+        same.then(|| clock_gettime(clock).ok().map(Duration::from)).flatten()
+    }
+}
+
+fn number(entry: &fs::DirEntry) -> Option<i32> {
+    entry.file_name().to_str()?.parse().ok()
+}
+
+/// The value of a line of `fdinfo`.
+fn field(text: &str, key: &str) -> Option<String> {
+    Some(text.lines().find_map(|line| line.strip_prefix(key))?.trim().to_owned())
+}
+
+/// Whether a descriptor may be read from and written to (open(2): O_WRONLY, O_RDWR; O_ACCMODE).
+fn access(details: &str) -> (bool, bool) {
+    let flags = field(details, "flags:").and_then(|flags| u32::from_str_radix(&flags, 8).ok());
+    match flags.map(|flags| flags & 3) {
+        Some(0) => (true, false),
+        Some(1) => (false, true),
+        _ => (true, true),
+    }
+}
+
+/// The descriptors that a set of `epoll` watches: lines of `tfd: NUMBER events: …`.
+fn watched(details: &str) -> Vec<i32> {
+    let lines = details.lines().filter_map(|line| line.strip_prefix("tfd:"));
+    lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).take(MOST_WATCHED).collect()
+}
+
+fn is_terminal(link: &str) -> bool {
+    let numbered = |prefix: &str| {
+        let rest = link.strip_prefix(prefix);
+        rest.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+    };
+    matches!(link, "/dev/tty" | "/dev/console") || numbered("/dev/pts/") || numbered("/dev/tty")
+}
+
+fn is_fifo(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|of| of.file_type().is_fifo())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_fdinfo() {
+        let pipe = "pos:\t0\nflags:\t0100001\nmnt_id:\t14\nino:\t8421\n";
+        assert_eq!(
+            (access(pipe), access("flags:\t02\n"), access("flags:\t0100000\n")),
+            ((false, true), (true, true), (true, false))
+        );
+        assert_eq!(access(""), (true, true));
+        let set = "pos:\t0\nflags:\t02\ntfd:        4 events:       19 data:        0  pos:0 ino:8 sdev:e\ntfd: x\ntfd:        7 events: 1\n";
+        assert_eq!(watched(set), [4, 7]);
+        assert_eq!(field("eventfd-count:               1f\n", "eventfd-count:"), Some("1f".to_owned()));
+    }
+
+    #[test]
+    fn terminals_are_known_by_their_paths() {
+        assert!(["/dev/pts/12", "/dev/tty", "/dev/ttyS0", "/dev/console"].iter().all(|link| is_terminal(link)));
+        assert!(["/dev/pts/", "/dev/null", "/dev/tty/../x", "/tmp/tty1"].iter().all(|link| !is_terminal(link)));
+    }
+}

@@ -1,0 +1,151 @@
+//! The first lines of a report: why nothing moves, or what moves, and which thread is the cause.
+
+use std::collections::HashMap;
+
+use ompd_inspection::Inspection;
+use ompd_process::TargetKind;
+use ompd_runtime::model::*;
+
+use crate::tell::{self, Names};
+use crate::{whereabouts, words};
+
+/// The answer to "why does it hang?", or to "what is it doing?". Text of the target is escaped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// One word: the verdict (`DEADLOCK`, `SUSPECT`, `WAITING`), or `STOPPED`, `CRASHED`, `RUNNING`, `BLOCKED`, `IDLE`, `UNKNOWN`.
+    pub word: &'static str,
+    /// One sentence.
+    pub text: String,
+    /// The threads that are the cause, with what each does and where.
+    pub cause: Option<String>,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+/// The answer for a process. `None` without a runtime.
+pub fn answer(inspection: &Inspection) -> Option<Answer> {
+    ended(inspection).or_else(|| stopped(inspection)).or_else(|| judged(inspection)).or_else(|| moving(inspection))
+}
+
+/// That a signal has ended the process, or that it is stopped: what comes before any verdict.
+pub fn state_of_process(inspection: &Inspection) -> Option<Answer> {
+    ended(inspection).or_else(|| stopped(inspection))
+}
+
+/// The word for a verdict.
+pub fn word(certainty: ompd_runtime::waits_for::Certainty) -> &'static str {
+    use ompd_runtime::waits_for::Certainty;
+    match certainty {
+        Certainty::Deadlock => "DEADLOCK",
+        Certainty::Suspect => "SUSPECT",
+        Certainty::Waiting => "WAITING",
+    }
+}
+
+fn ended(inspection: &Inspection) -> Option<Answer> {
+    let thread = inspection.threads.iter().find(|thread| thread.signal.is_some())?;
+    let names = Names::of(inspection);
+    let signal = words::signal(thread.signal?);
+    Some(Answer {
+        word: "CRASHED",
+        text: format!("{} received {signal}", names.who(thread.lwp)),
+        cause: Some(format!("{}: {}", names.who(thread.lwp), names.stand(thread.lwp))),
+        fix: None,
+    })
+}
+
+fn stopped(inspection: &Inspection) -> Option<Answer> {
+    let pid = inspection.process.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
+    inspection.process.stopped.then(|| Answer {
+        word: "STOPPED",
+        text: "the process is stopped by SIGSTOP or Ctrl-Z, and nothing in it moves".to_owned(),
+        cause: None,
+        fix: Some(format!("Let it continue: kill -CONT {pid}")),
+    })
+}
+
+fn judged(inspection: &Inspection) -> Option<Answer> {
+    let verdict = inspection.waits_for.all().next()?;
+    let told = tell::tell(inspection, verdict);
+    Some(Answer { word: word(verdict.certainty), text: told.text, cause: told.cause, fix: Some(told.cure) })
+}
+
+/// What the OpenMP threads do that wait for nothing of OpenMP.
+fn moving(inspection: &Inspection) -> Option<Answer> {
+    if inspection.runtimes.is_empty() {
+        return None;
+    }
+    let names = Names::of(inspection);
+    let threads = || inspection.runtimes.iter().flat_map(|runtime| &runtime.threads);
+    let is_idle = |thread: &&Thread| thread.role.get() == Some(Role::IdleWorker);
+    let all: Vec<&Thread> = threads().filter(|thread| thread.lwp.is_some() && !is_idle(thread)).collect();
+    let active = all.iter().filter(|thread| matches!(thread.wait, Fact::Known { value: None, .. }));
+    let calls: HashMap<i32, bool> = inspection.threads.iter().map(|t| (t.lwp, t.blocked_in.is_some())).collect();
+    let is_blocked = |lwp: &i32| calls.get(lwp).copied().unwrap_or(false);
+    let (blocked, computing): (Vec<i32>, Vec<i32>) = active.filter_map(|thread| thread.lwp).partition(is_blocked);
+    let is_in_region = inspection.runtimes.iter().any(|runtime| !runtime.teams.is_empty());
+    let region = if is_in_region { "" } else { "; no parallel region is active" };
+    let of = |some: usize| format!("{some} of {}", words::count(all.len(), "OpenMP thread"));
+    let (word, text, shown) = if !computing.is_empty() {
+        let verb = if computing.len() == 1 { "executes" } else { "execute" };
+        let still = if inspection.kind == TargetKind::Core { "executed" } else { verb };
+        ("RUNNING", format!("{} {still} the program{region}", of(computing.len())), computing)
+    } else if !blocked.is_empty() {
+        let verb = if blocked.len() == 1 { "is" } else { "are" };
+        ("BLOCKED", format!("{} {verb} blocked outside OpenMP, and none executes the program{region}", of(blocked.len())), blocked)
+    } else if all.is_empty() {
+        ("IDLE", "all OpenMP threads are idle and wait for the next region".to_owned(), Vec::new())
+    } else {
+        let waiting = waits(&all);
+        let unknown = all.iter().filter(|thread| thread.wait.value().is_none()).count();
+        let unknown = if unknown > 0 { format!("; {} unknown: see `threads -v`", words::count(unknown, "wait")) } else { String::new() };
+        let word = if waiting.is_empty() { "UNKNOWN" } else { "WAITING" };
+        (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
+    };
+    Some(Answer { word, text, cause: places(inspection, &names, &shown), fix: None })
+}
+
+/// `: 2 wait in ordered depend(sink) (a.c:9)`.
+fn waits(threads: &[&Thread]) -> String {
+    const SHOWN: usize = 3;
+    let mut groups: Vec<(String, usize)> = Vec::new();
+    for wait in threads.iter().filter_map(|thread| thread.wait.value()?.as_ref()) {
+        let what = words::waiting(wait);
+        match groups.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((what, 1)),
+        }
+    }
+    groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let shown = groups.iter().take(SHOWN).map(|(what, count)| match count {
+        1 => format!("1 {what}"),
+        many => format!("{many} {}", words::plural(what)),
+    });
+    let parts: Vec<String> = shown.collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
+}
+
+/// Threads by what they do, the most frequent first.
+fn places(inspection: &Inspection, names: &Names<'_>, lwps: &[i32]) -> Option<String> {
+    const SHOWN: usize = 2;
+    let mut groups: Vec<(String, Vec<i32>)> = Vec::new();
+    let mut at: HashMap<String, usize> = HashMap::new();
+    for lwp in lwps {
+        let what = whereabouts::of(inspection, *lwp);
+        let index = *at.entry(what.clone()).or_insert_with(|| {
+            groups.push((what, Vec::new()));
+            groups.len() - 1
+        });
+        groups[index].1.push(*lwp);
+    }
+    groups.sort_by_key(|(_, lwps)| std::cmp::Reverse(lwps.len()));
+    let shown = groups.iter().take(SHOWN).map(|(what, lwps)| match lwps.as_slice() {
+        [one] => format!("{}: {what}", names.who(*one)),
+        many => format!("{}: {what}", names.whos(many)),
+    });
+    let mut parts: Vec<String> = shown.collect();
+    if groups.len() > SHOWN {
+        parts.push(format!("{} elsewhere", words::count(groups.iter().skip(SHOWN).map(|g| g.1.len()).sum(), "thread")));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}

@@ -1,0 +1,110 @@
+//! How to fix each kind of hang.
+
+use ompd_runtime::model::{Fact, Owner};
+use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
+
+use super::teller::Teller;
+use crate::words;
+
+/// What to do about a verdict, with the names of what it is about.
+pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
+    let locks = teller.locks(verdict);
+    let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
+    match verdict.situation {
+        Situation::LockCycle => {
+            let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };
+            format!("Set {names} in the same order in every thread, or use one lock for all.")
+        }
+        Situation::SelfDeadlock if is_critical(teller, verdict) => {
+            "Critical constructs of one name do not nest: give the inner one another name, or move it out.".to_owned()
+        }
+        Situation::SelfDeadlock => {
+            format!("Unset {} before it is set again, or make it a nestable lock (omp_nest_lock_t).", lock())
+        }
+        Situation::OwnerGone => {
+            format!("Release {} on every way out of the code that acquires it, exceptions and returns included.", lock())
+        }
+        Situation::BarrierMismatch => {
+            "Every thread of a team must reach the same barriers: move the barrier out of the branch.".to_owned()
+        }
+        Situation::OrphanedWorksharing => {
+            "All threads of a team must reach a worksharing construct or single, or none: move it out of the branch, or \
+             add nowait if no code needs its barrier."
+                .to_owned()
+        }
+        Situation::MissingMember if locks.is_empty() => {
+            "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
+        }
+        Situation::MissingMember => format!("Release {} before the barrier, or acquire it after the barrier.", lock()),
+        Situation::UnfulfilledEvent => {
+            "Call omp_fulfill_event on every path, errors included, from a thread that does not wait for the task."
+                .to_owned()
+        }
+        Situation::DependenceCycle => {
+            "A task must not wait for a task that depends on it: release what it holds first, or drop the dependence."
+                .to_owned()
+        }
+        Situation::TaskNeverRun => {
+            "Do not hold a lock or wait for a flag that only a queued task can release: use taskwait or dependences, or \
+             more threads."
+                .to_owned()
+        }
+        Situation::NestedExhausted => {
+            "Allow more nested levels (OMP_MAX_ACTIVE_LEVELS), or use omp_get_num_threads() in the region.".to_owned()
+        }
+        Situation::PoolLostInFork => {
+            "Do not use OpenMP in the child of a fork if the parent did: start processes with spawn or forkserver, exec \
+             after fork, or set OMP_NUM_THREADS=1 in the child."
+                .to_owned()
+        }
+        Situation::ClosedWaits if teller.probably_holds_itself(verdict).is_some() => {
+            let lock = teller.probably_holds_itself(verdict).map_or_else(lock, |(_, lock)| lock);
+            format!("If it does: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
+        }
+        Situation::ClosedWaits if teller.probable_cycle(verdict).is_some() => {
+            "If they do: set the locks in the same order in every thread, or use one lock for both.".to_owned()
+        }
+        Situation::ClosedWaits if locks.is_empty() => {
+            "One of these threads must continue by itself: see what each was to do next with `stacks`.".to_owned()
+        }
+        Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
+            format!("Release {} before the barrier, or acquire it after the barrier.", lock())
+        }
+        Situation::ClosedWaits => {
+            let names = words::and(&locks[..locks.len().min(3)]);
+            format!("Release {names} on every path. A waiting thread holds it, or one that has ended: see `stacks`.")
+        }
+        Situation::BarrierNotReached | Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {
+            moving(teller, verdict)
+        }
+    }
+}
+
+/// What to do about threads that may still continue.
+fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
+    debug_assert_eq!(verdict.certainty, Certainty::Waiting);
+    let unknown = verdict.core.iter().any(|node| match node {
+        Node::Lock(runtime, id) => {
+            let lock = teller.inspection.runtimes[*runtime].lock(*id);
+            lock.is_none_or(|lock| !matches!(lock.owner, Fact::Known { value: Some(Owner::Thread(_) | Owner::Task(_)), .. }))
+        }
+        Node::Word(..) => true,
+        _ => false,
+    });
+    if unknown {
+        "This may be normal. `--samples 2` shows whether the lock changes hands; `stacks` shows who can hold it.".to_owned()
+    } else {
+        "This may be normal. `--samples 2` shows whether it moves.".to_owned()
+    }
+}
+
+fn is_critical(teller: &Teller<'_>, verdict: &Verdict) -> bool {
+    use ompd_runtime::model::LockKind;
+    verdict.core.iter().any(|node| match node {
+        Node::Lock(runtime, id) => {
+            let lock = teller.inspection.runtimes[*runtime].lock(*id);
+            lock.is_some_and(|lock| lock.kind.get() == Some(LockKind::Critical))
+        }
+        _ => false,
+    })
+}

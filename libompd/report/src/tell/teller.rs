@@ -1,0 +1,438 @@
+//! Names of what verdicts are about.
+
+use std::collections::HashSet;
+
+use ompd_inspection::Inspection;
+use ompd_process::Addr;
+use ompd_runtime::model::*;
+use ompd_runtime::os::Blocked;
+use ompd_runtime::waits_for::{Node, Verdict, standing};
+
+use crate::escape::escape;
+use crate::{whereabouts, words};
+
+/// Threads of which one probably holds a lock.
+struct Probable {
+    /// The threads (LWP).
+    lwps: Vec<i32>,
+    /// The line at which code on their stacks sets it; without, they are those left over.
+    line: Option<String>,
+}
+
+/// Puts names to what a verdict is about.
+pub(super) struct Teller<'a> {
+    pub(super) inspection: &'a Inspection,
+    pub(super) core: HashSet<Node>,
+}
+
+impl Teller<'_> {
+    /// A thread that is worth a name: it waits for OpenMP, or is what a suspicion rests on.
+    pub(super) fn matters(&self, lwp: i32, verdict: &Verdict) -> bool {
+        let graph = &self.inspection.waits_for.graph;
+        graph.is_waiting(lwp)
+            || matches!(self.blocked(lwp), Blocked::Mutex(..))
+            || verdict.rests_on_calls
+                && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
+                && self.in_some_team(lwp)
+    }
+
+    pub(super) fn blocked(&self, lwp: i32) -> Blocked {
+        let threads = &self.inspection.os.threads;
+        let at = threads.binary_search_by_key(&lwp, |os| os.lwp).ok();
+        at.and_then(|at| threads.get(at)).map_or(Blocked::No, |os| os.blocked)
+    }
+
+    pub(super) fn in_some_team(&self, lwp: i32) -> bool {
+        self.inspection.runtimes.iter().any(|r| r.thread_by_lwp(lwp).is_some_and(|t| t.team.flat().is_some()))
+    }
+
+    /// Runtime, team and thread number of a thread that is in a team.
+    pub(super) fn place(&self, lwp: i32) -> Option<(usize, TeamId, u32)> {
+        self.inspection.runtimes.iter().enumerate().find_map(|(runtime, snapshot)| {
+            let thread = snapshot.thread_by_lwp(lwp)?;
+            Some((runtime, thread.team.flat()?, thread.thread_num.get()?))
+        })
+    }
+
+    /// True if a thread number alone does not tell whose it is.
+    fn has_teams(&self) -> bool {
+        self.inspection.runtimes.iter().map(|runtime| runtime.teams.len()).sum::<usize>() > 1
+    }
+
+    /// `thread 3 of team 0 (id 4711)`; the team only where there are several.
+    pub(super) fn who(&self, lwp: i32) -> String {
+        match self.place(lwp) {
+            Some(_) => format!("{} (id {lwp})", self.whos(&[lwp])),
+            None if self.inspection.process.pid == Some(lwp) => format!("the main thread (id {lwp})"),
+            None => format!("the thread with id {lwp}"),
+        }
+    }
+
+    /// `threads 0-2 of team 0`; the team only where there are several.
+    pub(super) fn whos(&self, lwps: &[i32]) -> String {
+        let places: Option<Vec<_>> = lwps.iter().map(|lwp| self.place(*lwp)).collect();
+        match (lwps, places) {
+            (_, Some(places)) if places.iter().all(|p| (p.0, p.1) == (places[0].0, places[0].1)) => {
+                let numbers = self.numbers(lwps);
+                if self.has_teams() { format!("{numbers} of {}", self.team(places[0].0, places[0].1)) } else { numbers }
+            }
+            ([one], _) if self.inspection.process.pid == Some(*one) => "the main thread".to_owned(),
+            ([one], _) => format!("the thread with id {one}"),
+            _ => words::count(lwps.len(), "thread"),
+        }
+    }
+
+    /// `threads 0-2`, of one team.
+    pub(super) fn numbers(&self, lwps: &[i32]) -> String {
+        let numbers: Option<Vec<u32>> = lwps.iter().map(|lwp| self.place(*lwp).map(|place| place.2)).collect();
+        match (numbers, lwps) {
+            (Some(mut numbers), _) if !numbers.is_empty() => {
+                numbers.sort_unstable();
+                numbers.dedup();
+                format!("thread{} {}", if numbers.len() == 1 { "" } else { "s" }, words::ranges(&numbers))
+            }
+            _ => words::count(lwps.len(), "thread"),
+        }
+    }
+
+    /// What a thread does, and where in the source.
+    pub(super) fn stand(&self, lwp: i32) -> String {
+        let Some(wait) = wait_of(self.inspection, lwp) else { return self.running(lwp) };
+        let what = words::waiting(&Wait { location: None, ..wait.clone() });
+        let place = whereabouts::innermost(self.inspection, lwp, wait.location.as_ref());
+        let owner = wait.lock.and_then(|lock| self.owner(lwp, lock));
+        let parts = [Some(what), owner.map(|owner| format!("held by {owner}")), place];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The recorded owner of the lock that a thread waits for, and since where it has it.
+    fn owner(&self, waiter: i32, lock: LockId) -> Option<String> {
+        let mut runtimes = self.inspection.runtimes.iter().enumerate();
+        let (runtime, snapshot) = runtimes.find(|(_, snapshot)| {
+            let wait = snapshot.thread_by_lwp(waiter).and_then(|thread| thread.wait.value()?.as_ref());
+            wait.is_some_and(|wait| wait.lock == Some(lock))
+        })?;
+        let lock = snapshot.lock(lock)?;
+        let owner = match lock.owner.get()?? {
+            Owner::Thread(lwp) if lwp == waiter => "itself".to_owned(),
+            Owner::Thread(lwp) => self.whos(&[lwp]),
+            Owner::Task(id) => {
+                // An implicit task is its thread's.
+                let task = snapshot.task(id).filter(|task| task.kind.get() == Some(TaskKind::Implicit));
+                task.and_then(|task| task.thread).map_or_else(|| self.task(runtime, id), |lwp| self.whos(&[lwp]))
+            }
+            Owner::Gone(_) => "a thread that has ended".to_owned(),
+        };
+        Some(format!("{owner}{}", words::acquired(lock)))
+    }
+
+    fn running(&self, lwp: i32) -> String {
+        whereabouts::of(self.inspection, lwp)
+    }
+
+    /// `team 0`, with the runtime where several have teams.
+    pub(super) fn team(&self, runtime: usize, team: TeamId) -> String {
+        match self.inspection.runtimes.iter().filter(|r| !r.teams.is_empty()).count() {
+            1 => format!("team {}", team.0),
+            _ => {
+                let path = &self.inspection.runtimes[runtime].instance.path;
+                format!("team {} of {}", team.0, escape(path.rsplit('/').next().unwrap_or(path)))
+            }
+        }
+    }
+
+    pub(super) fn task(&self, runtime: usize, id: TaskId) -> String {
+        let task = self.inspection.runtimes[runtime].task(id);
+        match task.and_then(|t| words::code(&t.function, &t.location)) {
+            Some(code) => format!("task {} ({code})", id.0),
+            None => format!("task {}", id.0),
+        }
+    }
+
+    /// `: 3 at a barrier, 1 for lock total_lock`.
+    pub(super) fn for_what(&self, verdict: &Verdict) -> String {
+        let mut kinds: Vec<(String, usize)> = Vec::new();
+        for node in &verdict.core {
+            let Node::Thread(lwp) = node else { continue };
+            let mut waits =
+                self.inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(*lwp)?.wait.value()?.as_ref());
+            let Some(wait) = waits.find(|w| w.kind != WaitKind::Pool) else { continue };
+            let what = match wait.kind {
+                WaitKind::Barrier | WaitKind::BarrierTasks => "at a barrier".to_owned(),
+                WaitKind::RegionEnd => "at the end of a region".to_owned(),
+                WaitKind::Lock | WaitKind::Mutex | WaitKind::Critical => {
+                    let name = wait.name.as_deref().map_or_else(|| wait.object.to_string(), escape);
+                    // The name of a critical says that it is one.
+                    let kind = if wait.kind == WaitKind::Critical { "" } else { "lock " };
+                    format!("for {kind}{name}")
+                }
+                kind => format!("for {}", kind.word()),
+            };
+            match kinds.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, n)) => *n += 1,
+                None => kinds.push((what, 1)),
+            }
+        }
+        let parts: Vec<String> = kinds.iter().take(4).map(|(what, n)| format!("{n} {what}")).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
+    /// A lock by name and kind.
+    pub(super) fn lock(&self, node: Node) -> Option<String> {
+        match node {
+            Node::Lock(runtime, id) | Node::GoneOwner(runtime, id) => {
+                let lock = self.inspection.runtimes[runtime].lock(id)?;
+                let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
+                // The name of a critical says that it is one.
+                let is_named = lock.name.is_some() && matches!(lock.kind.get(), Some(LockKind::Critical | LockKind::Atomic));
+                Some(if is_named { name } else { format!("{} {name}", words::lock_kind(lock)) })
+            }
+            Node::Word(_, word) => Some(format!("the lock at {}", Addr(word))),
+            _ => None,
+        }
+    }
+
+    /// The locks of a verdict, each once.
+    pub(super) fn locks(&self, verdict: &Verdict) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in verdict.core.iter().filter_map(|node| self.lock(*node)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The threads (LWP) of a verdict that wait for OpenMP.
+    pub(super) fn waiting(&self, verdict: &Verdict) -> Vec<i32> {
+        let graph = &self.inspection.waits_for.graph;
+        let lwps = verdict.core.iter().filter_map(|node| match node {
+            Node::Thread(lwp) if graph.is_waiting(*lwp) => Some(*lwp),
+            _ => None,
+        });
+        lwps.collect()
+    }
+
+    /// The first barrier of a verdict that some member of its team has not reached.
+    pub(super) fn barrier(&self, verdict: &Verdict) -> Option<Node> {
+        let barriers = verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        let mut absent = barriers.filter(|node| !self.arrived(*node).is_empty() && !self.absent(*node).is_empty());
+        absent.next()
+    }
+
+    fn members(&self, barrier: Node, arrived: bool) -> Vec<i32> {
+        let (Node::Barrier(runtime, id) | Node::RegionEnd(runtime, id)) = barrier else { return Vec::new() };
+        let snapshot = &self.inspection.runtimes[runtime];
+        let Some(team) = snapshot.team(id) else { return Vec::new() };
+        let at_end = matches!(barrier, Node::RegionEnd(..));
+        let is_here = |lwp: i32| {
+            let wait = snapshot.thread_by_lwp(lwp).and_then(|thread| thread.wait.value()).and_then(Option::as_ref);
+            wait.is_some_and(|wait| {
+                let kind = if at_end { WaitKind::RegionEnd } else { WaitKind::Barrier };
+                wait.team == Some(id) && wait.kind == kind
+            })
+        };
+        team.members.iter().flatten().copied().filter(|lwp| is_here(*lwp) == arrived).collect()
+    }
+
+    /// The members (LWP) of a team that wait at its barrier.
+    pub(super) fn arrived(&self, barrier: Node) -> Vec<i32> {
+        self.members(barrier, true)
+    }
+
+    /// The members (LWP) of a team that do not wait at its barrier, those apart whose wait is unknown.
+    pub(super) fn absent(&self, barrier: Node) -> Vec<i32> {
+        let (Node::Barrier(runtime, id) | Node::RegionEnd(runtime, id)) = barrier else { return Vec::new() };
+        let snapshot = &self.inspection.runtimes[runtime];
+        let unclear = standing(snapshot, id).map(|standing| standing.unclear).unwrap_or_default();
+        let unclear: Vec<i32> = snapshot
+            .team(id)
+            .into_iter()
+            .flat_map(|team| unclear.iter().filter_map(|number| *team.members.get(*number as usize)?))
+            .collect();
+        self.members(barrier, false).into_iter().filter(|lwp| !unclear.contains(lwp)).collect()
+    }
+
+    /// The threads (LWP) at the two barriers of one team that a verdict is about, the fewer first.
+    pub(super) fn sides(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<i32>)> {
+        let barriers = verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        let mut sides: Vec<Vec<i32>> = barriers.map(|node| self.arrived(node)).filter(|lwps| !lwps.is_empty()).collect();
+        sides.sort_by_key(Vec::len);
+        match sides.as_slice() {
+            [few, many] => Some((few.clone(), many.clone())),
+            _ => None,
+        }
+    }
+
+    /// The team whose barrier a verdict is about.
+    pub(super) fn team_of(&self, verdict: &Verdict) -> Option<String> {
+        verdict.core.iter().find_map(|node| match node {
+            Node::Barrier(runtime, team)
+            | Node::RegionEnd(runtime, team)
+            | Node::RegionStart(runtime, team)
+            | Node::Missing(runtime, team, _) => Some(self.team(*runtime, *team)),
+            _ => None,
+        })
+    }
+
+    /// Who holds the lock of a verdict, and since where, if that is recorded.
+    pub(super) fn held_by(&self, verdict: &Verdict) -> Option<String> {
+        verdict.core.iter().find_map(|node| {
+            let Node::Lock(_, id) = *node else { return None };
+            verdict.held_up.iter().find_map(|lwp| self.owner(*lwp, id))
+        })
+    }
+
+    /// Threads that probably hold a lock whose owner is not recorded, with the reason: an inference.
+    fn probable(&self, node: Node) -> Option<Probable> {
+        let Node::Lock(runtime, id) = node else { return None };
+        let snapshot = &self.inspection.runtimes[runtime];
+        let lock = snapshot.lock(id).filter(|lock| lock.owner.value().is_none() && lock.held.get() != Some(false))?;
+        let set = self.inspection.lock_calls.iter().filter(|call| !call.waits && call.variable == lock.object);
+        let mut by_code: Vec<(i32, Option<String>)> =
+            set.map(|call| (call.lwp, call.line.as_ref().map(|line| escape(&line.to_string())))).collect();
+        by_code.sort_unstable();
+        by_code.dedup_by_key(|(lwp, _)| *lwp);
+        if !by_code.is_empty() {
+            let line = by_code[0].1.clone();
+            return Some(Probable { lwps: by_code.into_iter().map(|(lwp, _)| lwp).collect(), line });
+        }
+        // Nobody else is left who could have set it.
+        let waits = |thread: &&Thread| thread.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|w| w.lock == Some(id)));
+        let team = snapshot.threads.iter().find(waits).and_then(|thread| thread.team.flat())?;
+        let members: Vec<i32> = snapshot.team(team)?.members.iter().copied().collect::<Option<_>>()?;
+        let waiting: HashSet<i32> = snapshot.threads.iter().filter(waits).filter_map(|thread| thread.lwp).collect();
+        let others: Vec<i32> = members.into_iter().filter(|lwp| !waiting.contains(lwp)).collect();
+        (others.len() == 1).then_some(Probable { lwps: others, line: None })
+    }
+
+    /// The threads (LWP) that probably hold a lock of a verdict.
+    pub(super) fn probable_owners(&self, verdict: &Verdict) -> Vec<i32> {
+        verdict.core.iter().find_map(|node| self.probable(*node)).map(|probable| probable.lwps).unwrap_or_default()
+    }
+
+    /// The threads (LWP) of a verdict that wait for a lock.
+    fn waiters(&self, verdict: &Verdict, lock: Node) -> Vec<i32> {
+        let graph = &self.inspection.waits_for.graph;
+        let waits = |lwp: &i32| graph.waits_for(Node::Thread(*lwp)).any(|node| node == lock);
+        self.waiting(verdict).into_iter().filter(waits).collect()
+    }
+
+    /// A thread that waits for a lock which it probably holds itself, as an inference.
+    pub(super) fn probably_holds_itself(&self, verdict: &Verdict) -> Option<(i32, String)> {
+        verdict.core.iter().find_map(|node| {
+            let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
+            let lwp = self.waiters(verdict, *node).into_iter().find(|lwp| *lwp == probable.lwps[0])?;
+            Some((lwp, self.lock(*node)?))
+        })
+    }
+
+    /// Two threads that each wait for a lock which the other holds, with what they wait for, if of one lock at least the owner is
+    /// inferred.
+    pub(super) fn probable_cycle(&self, verdict: &Verdict) -> Option<[(i32, String); 2]> {
+        let mut held: Vec<(Vec<i32>, i32, String)> = Vec::new();
+        for node in &verdict.core {
+            let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1);
+            if let Some((probable, lock)) = probable.zip(self.lock(*node)) {
+                held.push((self.waiters(verdict, *node), probable.lwps[0], lock));
+            }
+            if let Node::Thread(lwp) = *node
+                && let Blocked::Mutex(mutex, owner) = self.blocked(lwp)
+            {
+                held.push((vec![lwp], owner, format!("the pthread mutex at {mutex}")));
+            }
+        }
+        held.iter().enumerate().find_map(|(at, (waiters, owner, lock))| {
+            let mut others = held.iter().skip(at + 1);
+            let other = others.find(|other| waiters.contains(&other.1) && other.0.contains(owner))?;
+            Some([(other.1, lock.clone()), (*owner, other.2.clone())])
+        })
+    }
+
+    /// A thread that waits at a barrier, and the lock it probably holds, for which others (LWP) wait before they reach the barrier.
+    pub(super) fn probable_holder(&self, verdict: &Verdict) -> Option<(i32, String, Vec<i32>)> {
+        let barrier = self.barrier(verdict)?;
+        let (absent, arrived) = (self.absent(barrier), self.arrived(barrier));
+        verdict.core.iter().find_map(|node| {
+            let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
+            let waiters: Vec<i32> = self.waiters(verdict, *node).into_iter().filter(|lwp| absent.contains(lwp)).collect();
+            let holder = probable.lwps[0];
+            (arrived.contains(&holder) && !waiters.is_empty()).then_some((holder, self.lock(*node)?, waiters))
+        })
+    }
+
+    /// How many teams have members that have not reached a barrier of the verdict.
+    pub(super) fn incomplete_teams(&self, verdict: &Verdict) -> usize {
+        let barriers = verdict.core.iter().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        barriers.filter(|node| !self.arrived(**node).is_empty() && !self.absent(**node).is_empty()).count()
+    }
+
+    /// The thread (LWP) whose turn it is in an `ordered` region that a verdict is about.
+    pub(super) fn turn(&self, verdict: &Verdict) -> Option<i32> {
+        verdict.core.iter().find_map(|node| {
+            let Node::Ordered(runtime, id) = *node else { return None };
+            let snapshot = &self.inspection.runtimes[runtime];
+            let mut turns = snapshot.loops.iter().filter(|of| of.team == id).filter_map(|of| of.ordered_turn.flat());
+            snapshot.team(id)?.members.get(turns.next()? as usize).copied().flatten()
+        })
+    }
+
+    /// The members of a team at a construct that shares work, and those that wait at the end of the region: the first have reached
+    /// the construct, and the others have not.
+    pub(super) fn shares(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<i32>)> {
+        let of = |inside: bool| {
+            let mut barriers = verdict.core.iter().filter(|node| match node {
+                Node::Barrier(..) => inside,
+                Node::RegionEnd(..) => !inside,
+                _ => false,
+            });
+            barriers.next().map(|node| self.arrived(*node)).filter(|lwps| !lwps.is_empty())
+        };
+        of(true).zip(of(false))
+    }
+
+    /// Who probably holds a lock, as a sentence that says from what.
+    pub(super) fn inference(&self, node: Node) -> Option<String> {
+        let probable = self.probable(node)?;
+        let who = self.whos(&probable.lwps);
+        let lock = self.lock(node)?;
+        let at = probable.line.as_deref().map_or_else(String::new, |line| format!(" at {line}"));
+        Some(match (probable.lwps.as_slice(), &probable.line) {
+            ([_], Some(_)) => format!("{who} probably holds {lock}, which code on its stack sets{at}"),
+            ([_], None) => format!("{who} probably holds {lock}; it is the only thread of the team that does not wait for it"),
+            (several, _) if several.len() > 1 => {
+                format!("one of {who} probably holds {lock}, which code on their stacks sets{at}")
+            }
+            _ => return None,
+        })
+    }
+
+    /// What is inferred of the owners of a verdict's locks, each once.
+    pub(super) fn inferences(&self, verdict: &Verdict) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for line in verdict.core.iter().filter_map(|node| self.inference(*node)) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    /// Where the owner that has ended had set the lock of a verdict, and where threads wait for it.
+    pub(super) fn gone(&self, verdict: &Verdict) -> Option<String> {
+        let since = verdict.core.iter().find_map(|node| match node {
+            Node::GoneOwner(runtime, id) => {
+                let since = words::acquired(self.inspection.runtimes[*runtime].lock(*id)?);
+                (!since.is_empty()).then_some(since)
+            }
+            _ => None,
+        });
+        since.map(|since| format!("the owner had it{}", since.trim_start_matches(',')))
+    }
+}
+
+/// What a thread waits for, its next region apart.
+pub(super) fn wait_of(inspection: &Inspection, lwp: i32) -> Option<&Wait> {
+    let waits = inspection.runtimes.iter().filter_map(|r| r.thread_by_lwp(lwp)?.wait.value()?.as_ref());
+    waits.into_iter().find(|w| w.kind != WaitKind::Pool)
+}

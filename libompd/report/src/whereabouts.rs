@@ -1,0 +1,41 @@
+//! Where in the program a thread is, in a few words.
+
+use ompd_inspection::Inspection;
+use ompd_runtime::model::SourceLine;
+
+use crate::escape::escape;
+use crate::outside;
+
+/// `hang.c:37, in sweep`: the innermost frame of the program's source. `recorded` is the line that the runtime has for what the
+/// thread does.
+pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine>) -> Option<String> {
+    let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
+    let frame = stack.and_then(|stack| stack.frames.iter().find(|frame| frame.line.is_some() || frame.construct.is_some()));
+    let exact = frame.and_then(|frame| Some(line(frame.file.as_deref()?, frame.line?)));
+    let recorded = recorded.map(|line| escape(&line.to_string()));
+    // A call that the compiler gave no line.
+    let around = || {
+        let construct = frame.and_then(|frame| frame.construct.as_ref())?;
+        let at = line(construct.file.as_deref()?, construct.line?);
+        let name = construct.name.word();
+        Some(if construct.begins { format!("{name} from {at}") } else { format!("{name} at {at}") })
+    };
+    let function = frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(name)));
+    let parts: Vec<String> = exact.or(recorded).or_else(around).into_iter().chain(function).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn line(file: &str, line: u32) -> String {
+    format!("{}:{line}", escape(file.rsplit('/').next().unwrap_or(file)))
+}
+
+/// What a thread does that waits for nothing of OpenMP, and where.
+pub fn of(inspection: &Inspection, lwp: i32) -> String {
+    let called = inspection.outside(lwp).map(|outside| (outside::words(outside), outside.call.is_some()));
+    match (called, innermost(inspection, lwp, None)) {
+        (Some((words, true)), _) | (Some((words, _)), None) => words,
+        (Some((words, false)), Some(place)) => format!("{words}, {place}"),
+        (None, Some(place)) => format!("running, {place}"),
+        (None, None) => "running".to_owned(),
+    }
+}

@@ -1,0 +1,56 @@
+//! Which members of a team have reached its barrier, and which have not.
+
+use crate::model::{RuntimeSnapshot, Team, TeamId, Thread, WaitKind};
+
+/// The members of a team of which a part waits at a barrier, by thread number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// How many have reached the barrier: the runtime's count, or those seen there.
+    pub arrived: usize,
+    /// It is the barrier at the end of the region.
+    pub at_end: bool,
+    /// Members that have not reached it.
+    pub absent: Vec<u32>,
+    /// Members that may have reached it: their waits are unknown, or they execute a task.
+    pub unclear: Vec<u32>,
+}
+
+/// Where the members of a team are. `None` if none is known to wait at a barrier, or all have reached it.
+pub fn standing(snapshot: &RuntimeSnapshot, id: TeamId) -> Option<Standing> {
+    let team = snapshot.team(id)?;
+    let barrier = team.barrier.value()?;
+    let waiting = snapshot.at_barrier(id);
+    let at_end = |n: &&u32| {
+        let wait = member(snapshot, team, **n).and_then(|t| t.wait.value()).and_then(Option::as_ref);
+        wait.is_some_and(|w| w.kind == WaitKind::RegionEnd)
+    };
+    let seen_at_end = waiting.iter().filter(at_end).count();
+    let inside = barrier.inside.map_or(waiting.len() - seen_at_end, |n| n as usize);
+    let at_end = barrier.at_end.map_or(seen_at_end, |n| n as usize);
+    let arrived = inside.max(at_end);
+    // Where the runtime counts no arrivals, the members seen there are about to leave.
+    if waiting.is_empty() || arrived == 0 || arrived == team.members.len() {
+        return None;
+    }
+    // Where the runtime counts no more arrivals than were seen, all others are elsewhere. Where it keeps no count, a
+    // member whose wait is unknown may be there as well.
+    let counted = barrier.inside.is_some() && inside + at_end == waiting.len();
+    let (absent, unclear) = (0u32..)
+        .take(team.members.len())
+        .filter(|n| !waiting.contains(n))
+        .partition(|n| counted || is_known(snapshot, team, *n));
+    Some(Standing { arrived, at_end: at_end > 0, absent, unclear })
+}
+
+/// The member of a team with this thread number, if it is a thread of the process.
+pub fn member<'s>(snapshot: &'s RuntimeSnapshot, team: &Team, number: u32) -> Option<&'s Thread> {
+    team.members.get(number as usize).copied().flatten().and_then(|lwp| snapshot.thread_by_lwp(lwp))
+}
+
+/// True if the member's wait is known, or that it has none. A member that executes an explicit task may do so at the barrier.
+fn is_known(snapshot: &RuntimeSnapshot, team: &Team, number: u32) -> bool {
+    member(snapshot, team, number).is_some_and(|thread| {
+        let task = thread.task.get().and_then(|id| snapshot.task(id)).and_then(|task| task.kind.get());
+        thread.wait.value().is_some() && task.is_some_and(|kind| !kind.is_explicit())
+    })
+}

@@ -1,0 +1,268 @@
+//! Python functions in stacks, on every CPython at hand: against what Python says of itself, and against py-spy and pystack. Who holds
+//! the interpreter lock, and who waits for it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use test_programs::python::{Script, interpreters, peer};
+
+use crate::common;
+
+/// A function's name, file and line.
+type Frame = (String, String, u64);
+
+/// Frames of threads, the innermost first, by LWP.
+type Stacks = BTreeMap<String, Vec<Frame>>;
+
+fn truth(script: &Script) -> Stacks {
+    let frame = |frame: &Value| {
+        let text = |index: usize| frame[index].as_str().expect("a text").to_owned();
+        (text(0), text(1), frame[2].as_u64().expect("a line"))
+    };
+    let frames = |frames: &Value| frames.as_array().expect("frames").iter().map(frame).collect();
+    let threads = script.truth["threads"].as_object().expect("threads");
+    threads.iter().map(|(lwp, of)| (lwp.clone(), frames(of))).collect()
+}
+
+/// The Python functions of each stack. No frame of the interpreter loop may be left, and nothing be unknown.
+fn shown(report: &Value) -> Stacks {
+    let stacks = report["stacks"].as_array().expect("stacks").iter();
+    let of = |stack: &Value| {
+        assert_eq!(stack["gap"], Value::Null, "{stack}");
+        let frames = stack["frames"].as_array().expect("frames").iter();
+        let frames = frames.filter_map(|frame| {
+            let name = frame["function"].as_str().unwrap_or_default();
+            assert!(!name.starts_with("_PyEval_EvalFrame"), "{stack}");
+            let file = frame["file"].as_str().unwrap_or_default();
+            (frame["language"] == "python")
+                .then(|| (name.to_owned(), file.to_owned(), frame["line"].as_u64().unwrap_or(0)))
+        });
+        (stack["lwp"].to_string(), frames.collect())
+    };
+    stacks.map(of).collect()
+}
+
+/// Live, then from the core that the kernel writes.
+fn shows_all_functions(minor: u8) {
+    let interpreters = match interpreters(minor) {
+        Ok(found) => found,
+        Err(skip) => return skip.show(),
+    };
+    for interpreter in interpreters {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = Script::start(&interpreter, "frames.py", folder.path());
+        let truth = truth(&script);
+        let (report, _) = common::json(&[&script.pid.to_string()]);
+        assert_eq!(shown(&report), truth, "{}", interpreter.display());
+        check_python(&report, &script, &interpreter);
+        let core = match script.kernel_core(folder.path()) {
+            Ok(core) => core,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let (report, _) = common::json(&[core.to_str().expect("a path")]);
+        assert_eq!(shown(&report), truth, "core of {}", interpreter.display());
+        let functions: usize = truth.values().map(Vec::len).sum();
+        let _ = writeln!(std::io::stderr(), "{}: {functions} functions, live and core", interpreter.display());
+    }
+}
+
+fn check_python(report: &Value, script: &Script, interpreter: &Path) {
+    let [python] = report["python"].as_array().expect("Python").as_slice() else { panic!("{}", report["python"]) };
+    let version: Vec<String> =
+        script.truth["version"].as_array().expect("a version").iter().map(Value::to_string).collect();
+    let stated = python["version"].as_str().expect("a version");
+    // Before 3.11 the process does not say which patch it is.
+    assert!(version.join(".") == stated || version[..2].join(".") == stated, "{stated}, {}", interpreter.display());
+    let layout = if version[1].len() == 2 && version[1].as_str() >= "13" { "process" } else { "headers" };
+    assert_eq!(python["layout"], layout, "{}", interpreter.display());
+    assert_eq!(python.get("problem"), None, "{}", interpreter.display());
+    // All threads are in read(), for which they have released it.
+    assert_eq!(python["gils"], json!([{ "held": false, "waiting": [] }]), "{}", interpreter.display());
+}
+
+#[test]
+fn functions_of_3_8_are_shown() {
+    shows_all_functions(8);
+}
+
+#[test]
+fn functions_of_3_9_are_shown() {
+    shows_all_functions(9);
+}
+
+#[test]
+fn functions_of_3_10_are_shown() {
+    shows_all_functions(10);
+}
+
+#[test]
+fn functions_of_3_11_are_shown() {
+    shows_all_functions(11);
+}
+
+#[test]
+fn functions_of_3_12_are_shown() {
+    shows_all_functions(12);
+}
+
+#[test]
+fn functions_of_3_13_are_shown() {
+    shows_all_functions(13);
+}
+
+#[test]
+fn functions_of_3_14_are_shown() {
+    shows_all_functions(14);
+}
+
+/// Stacks as another tool shows them; `None` if it cannot.
+type Peer = fn(&Path, i32) -> Result<Stacks, String>;
+
+fn py_spy(tool: &Path, pid: i32) -> Result<Stacks, String> {
+    let output = Command::new(tool).args(["dump", "--json", "--pid", &pid.to_string()]).output().expect("py-spy runs");
+    let threads: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned())?;
+    let frame = |frame: &Value| {
+        let text = |key: &str| frame[key].as_str().expect("a text").to_owned();
+        (text("name"), text("filename"), frame["line"].as_u64().expect("a line"))
+    };
+    let of = |thread: &Value| {
+        let frames = thread["frames"].as_array().expect("frames").iter().map(frame);
+        (thread["os_thread_id"].to_string(), frames.collect())
+    };
+    Ok(threads.as_array().expect("threads").iter().map(of).collect())
+}
+
+/// `Traceback for thread 12 (name) [] (most recent call last):`, then `(Python) File "/x.py", line 3, in f` and the like.
+fn pystack(tool: &Path, pid: i32) -> Result<Stacks, String> {
+    let output = Command::new(tool).args(["--no-color", "remote", &pid.to_string()]).output().expect("pystack runs");
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned());
+    }
+    let mut stacks = Stacks::new();
+    let mut thread = String::new();
+    for line in String::from_utf8(output.stdout).expect("a text").lines() {
+        if let Some(rest) = line.strip_prefix("Traceback for thread ") {
+            thread = rest.split(' ').next().unwrap_or_default().to_owned();
+        } else if let Some(rest) = line.trim().strip_prefix("(Python) File \"") {
+            let (file, rest) = rest.split_once("\", line ").expect("a line");
+            let (line, name) = rest.split_once(", in ").expect("a name");
+            let frame = (name.to_owned(), file.to_owned(), line.parse().expect("a number"));
+            stacks.entry(thread.clone()).or_default().insert(0, frame);
+        }
+    }
+    Ok(stacks)
+}
+
+fn agrees_with(name: &str, read: Peer) {
+    let tool = match peer(name) {
+        Ok(tool) => tool,
+        Err(skip) => return skip.show(),
+    };
+    // Names may be qualified or not.
+    let short = |stacks: Stacks| -> Stacks {
+        let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+        let of = |(lwp, frames): (String, Vec<Frame>)| {
+            (lwp, frames.into_iter().map(|(name, file, line)| (last(&name), file, line)).collect())
+        };
+        stacks.into_iter().map(of).collect()
+    };
+    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).ok()).flatten() {
+        let script = Script::start(&interpreter, "frames.py", Path::new("/"));
+        match read(&tool, script.pid) {
+            Ok(theirs) => {
+                let (report, _) = common::json(&[&script.pid.to_string()]);
+                let (ours, theirs) = (short(shown(&report)), short(theirs));
+                assert_eq!(ours, theirs, "{}", interpreter.display());
+                let functions: usize = theirs.values().map(Vec::len).sum();
+                let _ = writeln!(std::io::stderr(), "{name}, {}: {functions} functions agree", interpreter.display());
+            }
+            Err(why) => {
+                let _ = writeln!(std::io::stderr(), "skipped: {name} on {}: {why}", interpreter.display());
+            }
+        }
+        script.finish();
+    }
+}
+
+#[test]
+fn py_spy_shows_the_same_functions() {
+    agrees_with("py-spy", py_spy);
+}
+
+#[test]
+fn pystack_shows_the_same_functions() {
+    agrees_with("pystack", pystack);
+}
+
+#[test]
+fn who_waits_for_the_interpreter_lock_is_shown() {
+    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).map_err(|skip| skip.show()).ok()).flatten() {
+        let script = Script::start(&interpreter, "gil.py", Path::new("/"));
+        let (holder, waiters) = (&script.truth["holder"], script.truth["waiters"].as_array().expect("threads"));
+        // They have returned from read(), which needs no lock, and sleep until they have it.
+        let futex = |lwp: &Value| {
+            let call = std::fs::read_to_string(format!("/proc/{}/task/{lwp}/syscall", script.pid)).expect("the call");
+            call.split(' ').next() == Some(&nix::libc::SYS_futex.to_string())
+        };
+        while !waiters.iter().all(futex) {
+            std::thread::yield_now();
+        }
+        let pid = script.pid.to_string();
+        let (report, _) = common::json(&[&pid]);
+        let mut waiting = waiters.clone();
+        waiting.sort_by_key(Value::as_i64);
+        let gil = &report["python"][0]["gils"][0];
+        let mut ours = gil["waiting"].as_array().expect("threads").clone();
+        ours.sort_by_key(Value::as_i64);
+        assert_eq!((&gil["held"], &gil["holder"]), (&json!(true), holder), "{}", interpreter.display());
+        assert_eq!(ours, waiting, "{}", interpreter.display());
+        let (text, _, _) = common::texts(&common::run(&["threads", &pid]));
+        let line = format!("waits for Python's GIL, held by LWP {holder}");
+        assert_eq!(text.matches(&line).count(), waiters.len(), "{}: {text}", interpreter.display());
+        let (doctor, _, _) = common::texts(&common::run(&["doctor", &pid]));
+        assert!(doctor.contains(&format!("held by LWP {holder}; {} threads wait for it", waiters.len())), "{doctor}");
+        script.finish();
+    }
+}
+
+/// Threads that call functions all the time are met where a frame is just made or left. What is shown of them is right all the same.
+#[test]
+fn functions_of_running_threads_are_shown() {
+    const LOOKS: usize = 8;
+    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).ok()).flatten() {
+        let script = Script::start(&interpreter, "busy.py", Path::new("/"));
+        let workers = script.truth["workers"].as_array().expect("threads");
+        let (mut gaps, mut functions) = (0, 0);
+        for _ in 0..LOOKS {
+            let (report, _) = common::json(&[&script.pid.to_string()]);
+            let stacks = report["stacks"].as_array().expect("stacks").iter();
+            for stack in stacks.filter(|stack| workers.contains(&stack["lwp"])) {
+                let frames = stack["frames"].as_array().expect("frames").iter();
+                let python: Vec<&Value> = frames.filter(|frame| frame["language"] == "python").collect();
+                gaps += usize::from(stack["gap"] != Value::Null);
+                for frame in python.iter().filter(|frame| frame["file"] == script.truth["file"]) {
+                    let lines = &script.truth["functions"][frame["function"].as_str().expect("a name")];
+                    let line = frame["line"].as_u64();
+                    assert!(lines[0].as_u64() <= line && line <= lines[1].as_u64(), "{frame}, {lines}: {stack}");
+                    functions += 1;
+                }
+                let own = python.iter().rev().map(|frame| frame["function"].as_str().unwrap_or_default());
+                let own: Vec<&str> = own.map(|name| name.rsplit('.').next().unwrap_or_default()).collect();
+                assert!(own.len() > 3 || stack["gap"] != Value::Null, "{stack}");
+                if stack["gap"] == Value::Null {
+                    assert_eq!(own[..4], ["_bootstrap", "_bootstrap_inner", "run", "work"], "{stack}");
+                }
+            }
+        }
+        let _ = writeln!(std::io::stderr(), "{}: {functions} functions, {gaps} gaps", interpreter.display());
+        assert!(functions >= LOOKS * workers.len() - gaps, "{}", interpreter.display());
+        script.finish();
+    }
+}
