@@ -1,10 +1,13 @@
 //! What the user may have meant by an argument that names nothing.
 
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::Path;
 
 use clap::CommandFactory;
 use ompd_process::{OpenError, programs};
+use ompd_report::escape::escape;
 
 use crate::args::Cli;
 use crate::output::Failure;
@@ -28,12 +31,16 @@ pub fn not_opened(target: &str, error: OpenError) -> Failure {
         Some(io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => looks_like_core(target),
         _ => gone,
     };
-    let mut failure = match kind {
-        Some(io::ErrorKind::PermissionDenied) => Failure::with_remedy(
-            ompd_report::escape::escape(&error.to_string()),
-            "read it as its owner or as root, or have a copy made that you may read",
-        ),
-        _ => Failure::from(error),
+    let remedy = match (kind, &error) {
+        (Some(io::ErrorKind::PermissionDenied), _) => {
+            Some("read it as its owner or as root, or have a copy made that you may read".to_owned())
+        }
+        (_, OpenError::NotCore { path, .. }) => instead_of(path),
+        _ => None,
+    };
+    let mut failure = match remedy {
+        Some(remedy) => Failure::with_remedy(escape(&error.to_string()), remedy),
+        None => Failure::from(error),
     };
     if no_process && Path::new(target).exists() {
         failure = failure.noting(format_args!("there is a file of that name; write ./{target} to inspect it"));
@@ -45,6 +52,27 @@ pub fn not_opened(target: &str, error: OpenError) -> Failure {
             .noting(format_args!("if it crashed, systemd may have kept its core: coredumpctl dump{which} -o core"));
     }
     failure
+}
+
+/// What to name instead of a file that is no core.
+fn instead_of(path: &Path) -> Option<String> {
+    let name = escape(&path.display().to_string());
+    let meta = path.metadata().ok()?;
+    let is_program = || {
+        let mut start = [0; 4];
+        File::open(path).and_then(|file| file.read_exact_at(&mut start, 0)).is_ok() && &start == b"\x7fELF"
+    };
+    match meta.file_type() {
+        // As abrt keeps a crash.
+        kind if kind.is_dir() && path.join("coredump").is_file() => {
+            Some(format!("name the core in it: {name}/coredump"))
+        }
+        kind if kind.is_fifo() => Some(format!("send it to standard input: ompd-inspect - < {name}")),
+        kind if kind.is_file() && meta.permissions().mode() & 0o111 != 0 && is_program() => {
+            Some(format!("name a process that runs it by its id, or start it: ompd-inspect run -- {name}"))
+        }
+        _ => None,
+    }
 }
 
 /// The command that a word which is no file resembles, as it would be written.

@@ -213,6 +213,12 @@ fn hangs_in(again: &str) {
     for path in parent.paths.values() {
         assert!(doctor.contains(path), "{path} is not in {doctor}");
     }
+    // From its parent it is found as well.
+    let parent = python.process.id().to_string();
+    let (family, _, status) = common::texts(&common::run(&["--children", "--fail-on", "deadlock", &parent]));
+    let plain: Vec<&str> = family.split_whitespace().collect();
+    let expected = format!("2 processes: DEADLOCK in 1 DEADLOCK {child} ");
+    assert!(status == 3 && plain.join(" ").starts_with(&expected), "{family}");
     python.finish();
 }
 

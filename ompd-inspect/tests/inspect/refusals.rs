@@ -154,12 +154,21 @@ fn files_that_are_no_cores() {
     refused(text(&file("bzip2", b"BZh91AY")), &["compressed with bzip2", "bunzip2"]);
     refused(text(&directory.path().join("missing")), &["missing: No such file or directory"]);
     refused(text(directory.path()), &["not a regular file"]);
-    refused(env!("CARGO_BIN_EXE_ompd-inspect"), &["this is an executable or shared library, not a core file"]);
+    let program = env!("CARGO_BIN_EXE_ompd-inspect");
+    refused(
+        program,
+        &["this is an executable or shared library, not a core file", &format!("ompd-inspect run -- {program}")],
+    );
     // Endless, or without end of waiting: neither is read.
     refused("/dev/zero", &["/dev/zero: not a regular file"]);
     let fifo = directory.path().join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
-    refused(text(&fifo), &["not a regular file"]);
+    refused(text(&fifo), &["not a regular file", "remedy: send it to standard input: ompd-inspect - < "]);
+    // As abrt keeps a crash.
+    let crash = directory.path().join("ccpp");
+    fs::create_dir(&crash).expect("a directory");
+    fs::write(crash.join("coredump"), "").expect("a file");
+    refused(text(&crash), &["not a regular file", &format!("remedy: name the core in it: {}/coredump", text(&crash))]);
     // The name comes from outside: it must not reach the terminal as a command.
     let (_, err, _) = texts(&bounded(command().arg("none\u{1b}[31m")));
     assert!(!err.contains('\u{1b}') && err.contains("none\\u{1b}[31m"), "{err}");
