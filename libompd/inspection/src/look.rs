@@ -12,7 +12,7 @@ use ompd_runtime::model::{Issue, RawSnapshot, SourceLine, Trouble};
 use ompd_runtime::names::FileNames;
 use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
-use ompd_stack::{Cache, Code, Interpreter, LogicalStack, Stacks};
+use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Stacks};
 
 use crate::{Inspection, ProcessThread, Wanted, nameless, outside};
 
@@ -73,6 +73,15 @@ fn acquires_mutex(stack: &LogicalStack) -> bool {
         .any(|name| ACQUIRE_MUTEX.contains(&name))
 }
 
+/// Who holds the interpreter's lock that a thread waits for, by thread.
+fn interpreter_locks(report: &ompd_stack::Report) -> HashMap<i32, i32> {
+    let held = report.python.iter().flat_map(|python| &python.gils).filter_map(|gil| match gil.holder {
+        Ok(GilHolder::Thread(lwp)) => Some((lwp, &gil.waiting)),
+        _ => None,
+    });
+    held.flat_map(|(holder, waiting)| waiting.iter().map(move |lwp| (*lwp, holder))).collect()
+}
+
 /// True if some thread waits for a lock.
 fn waits_for_locks(snapshot: &RawSnapshot) -> bool {
     snapshot.threads.iter().any(|thread| thread.wait.value().and_then(Option::as_ref).is_some_and(|w| w.kind.is_for_lock()))
@@ -115,6 +124,7 @@ pub(crate) fn finish(
             report.logical.iter().filter(|stack| acquires_mutex(stack)).map(|stack| stack.lwp).collect();
         os::find_mutexes(&mut os.threads, &|lwp| acquire.contains(&lwp));
     }
+    os::add_interpreter_locks(&mut os.threads, &interpreter_locks(&report));
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
     let names = FileNames::of(target, runtimes, &line);

@@ -2,6 +2,7 @@
 
 use ompd_inspection::Inspection;
 use ompd_runtime::model::SourceLine;
+use ompd_runtime::os::Blocked;
 
 use crate::escape::escape;
 use crate::{outside, short};
@@ -31,6 +32,12 @@ fn line(file: &str, line: u32) -> String {
 
 /// What a thread does that waits for nothing of OpenMP, and where.
 pub fn of(inspection: &Inspection, lwp: i32) -> String {
+    let threads = &inspection.os.threads;
+    let blocked = threads.binary_search_by_key(&lwp, |os| os.lwp).ok().map(|at| threads[at].blocked);
+    if let Some(Blocked::Interpreter(holder)) = blocked {
+        let place = innermost(inspection, lwp, None).map_or_else(String::new, |place| format!(", {place}"));
+        return format!("waits for Python's GIL, held by the thread with id {holder}{place}");
+    }
     let called = inspection.outside(lwp).map(|outside| (outside::words(outside), outside.call.is_some()));
     match (called, innermost(inspection, lwp, None)) {
         (Some((words, true)), _) | (Some((words, _)), None) => words,

@@ -20,12 +20,21 @@ pub enum Blocked {
     Futex(Addr),
     /// So it does, at this mutex of the C library that the thread with this kernel thread id holds (`pthread_mutex_lock`).
     Mutex(Addr, i32),
+    /// It tries again and again to get an interpreter's lock (Python's GIL), which the thread with this kernel thread id holds.
+    Interpreter(i32),
     /// It waits for the end of the thread with this kernel thread id (`pthread_join`).
     Join(i32),
     /// It sleeps, without a time limit, in the system call of this name until something from outside happens.
     Outside(&'static str),
     /// It is in `sched_yield`: whoever calls that waits for another thread, for he has nothing better to do.
     Yields,
+}
+
+impl Blocked {
+    /// True for a wait for what a known thread holds, outside of OpenMP.
+    pub fn is_owned(self) -> bool {
+        matches!(self, Blocked::Mutex(..) | Blocked::Interpreter(_))
+    }
 }
 
 /// Signals whose handlers may let threads go on: a handler may unset a lock, fulfil an event, or post a semaphore.
@@ -211,6 +220,15 @@ pub fn find_mutexes(threads: &mut [OsThread], in_mutex: &dyn Fn(i32) -> bool) {
             && in_mutex(thread.lwp)
         {
             thread.blocked = Blocked::Mutex(word, owner);
+        }
+    }
+}
+
+/// Marks threads that wait for an interpreter's lock: `waits` has its holder, by the thread that waits.
+pub fn add_interpreter_locks(threads: &mut [OsThread], waits: &HashMap<i32, i32>) {
+    for thread in threads {
+        if let Some(holder) = waits.get(&thread.lwp) {
+            thread.blocked = Blocked::Interpreter(*holder);
         }
     }
 }

@@ -27,6 +27,10 @@ impl Teller<'_> {
                     Blocked::Outside(call) => {
                         lines.push(format!("{} is in system call {call}, without a time limit", self.who(lwp)));
                     }
+                    Blocked::Interpreter(owner) => {
+                        let owner = self.who(owner);
+                        lines.push(format!("{} waits for Python's GIL, held by {owner}", self.who(lwp)));
+                    }
                     Blocked::Mutex(mutex, owner) => {
                         let owner = self.who(owner);
                         lines
@@ -379,8 +383,8 @@ impl Teller<'_> {
             match os.blocked {
                 _ if graph.is_waiting(os.lwp) => {}
                 _ if graph.is_parked(os.lwp) => parked += 1,
-                Blocked::Mutex(..) if self.matters(os.lwp, verdict) => {}
-                Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Join(_) => asleep += 1,
+                blocked if blocked.is_owned() && self.matters(os.lwp, verdict) => {}
+                Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Interpreter(_) | Blocked::Join(_) => asleep += 1,
                 Blocked::Outside(_) if !self.matters(os.lwp, verdict) => outside += 1,
                 _ => {}
             }

@@ -186,7 +186,7 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
 /// The threads (LWP) of a verdict that wait for OpenMP, or for a mutex.
 fn waiting(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
     let mut waiting = teller.waiting(verdict);
-    waiting.extend(threads(verdict).into_iter().filter(|lwp| matches!(teller.blocked(*lwp), Blocked::Mutex(..))));
+    waiting.extend(threads(verdict).into_iter().filter(|lwp| teller.blocked(*lwp).is_owned()));
     waiting.sort_unstable();
     waiting.dedup();
     waiting
@@ -204,6 +204,7 @@ fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
     for lwp in threads(verdict) {
         let lock = match teller.blocked(lwp) {
             Blocked::Mutex(mutex, _) if !graph.is_waiting(lwp) => Some(format!("the pthread mutex at {mutex}")),
+            Blocked::Interpreter(_) if !graph.is_waiting(lwp) => Some("Python's GIL".to_owned()),
             _ => graph.waits_for(Node::Thread(lwp)).find_map(|node| teller.lock(node)),
         };
         if let Some(lock) = lock {

@@ -30,7 +30,7 @@ impl Teller<'_> {
     pub(super) fn matters(&self, lwp: i32, verdict: &Verdict) -> bool {
         let graph = &self.inspection.waits_for.graph;
         graph.is_waiting(lwp)
-            || matches!(self.blocked(lwp), Blocked::Mutex(..))
+            || self.blocked(lwp).is_owned()
             || verdict.rests_on_calls
                 && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
@@ -336,10 +336,11 @@ impl Teller<'_> {
             if let Some((probable, lock)) = probable.zip(self.lock(*node)) {
                 held.push((self.waiters(verdict, *node), probable.lwps[0], lock));
             }
-            if let Node::Thread(lwp) = *node
-                && let Blocked::Mutex(mutex, owner) = self.blocked(lwp)
-            {
-                held.push((vec![lwp], owner, format!("the pthread mutex at {mutex}")));
+            let Node::Thread(lwp) = *node else { continue };
+            match self.blocked(lwp) {
+                Blocked::Mutex(mutex, owner) => held.push((vec![lwp], owner, format!("the pthread mutex at {mutex}"))),
+                Blocked::Interpreter(owner) => held.push((vec![lwp], owner, "Python's GIL".to_owned())),
+                _ => {}
             }
         }
         held.iter().enumerate().find_map(|(at, (waiters, owner, lock))| {

@@ -411,10 +411,12 @@ impl<'a> Builder<'a> {
         match os.blocked {
             Blocked::Join(joined) => self.set(node, Mode::Any, vec![Node::Thread(joined)]),
             // Handlers run whatever the thread sleeps at, and may do what they must not.
-            Blocked::Mutex(..) if self.os.signals.may_arrive() && !self.frozen => {
+            Blocked::Mutex(..) | Blocked::Interpreter(_) if self.os.signals.may_arrive() && !self.frozen => {
                 self.set(node, Mode::Free, Vec::new())
             }
-            Blocked::Mutex(_, owner) => self.set(node, Mode::Any, vec![Node::Thread(owner)]),
+            Blocked::Mutex(_, owner) | Blocked::Interpreter(owner) => {
+                self.set(node, Mode::Any, vec![Node::Thread(owner)]);
+            }
             _ if undecided => {
                 self.graph.waiting.insert(os.lwp);
                 self.set(node, Mode::Any, vec![Node::Anyone]);
