@@ -370,6 +370,7 @@ fn every_program_has_its_source() -> Result<()> {
             "stuck",
             "vforked",
             "sleepers",
+            "outside",
             "leaving",
             "allow",
             "truth_calls",

@@ -237,3 +237,88 @@ fn end(holder: &Holder) -> String {
         _ => who,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ompd_inspection::outside::{Call, ObjectKind, Read};
+    use ompd_process::Addr;
+    use ompd_process::live::Descriptor;
+    use ompd_runtime::Origin;
+
+    use super::*;
+
+    /// A call of `function` in a file and function whose names are commands to a terminal.
+    fn of(function: Option<&str>, wait: OutsideWait) -> Outside {
+        let site = CallSite { file: Some("/src/a\u{1b}[2J.c".into()), line: Some(7), function: Some("get\n".into()) };
+        let call = function.map(|function| Call { function: function.into(), site: Some(site) });
+        Outside { lwp: 1, call, wait: Some(wait) }
+    }
+
+    fn holder(pid: i32, writes: bool) -> Holder {
+        Holder { pid, own: false, name: Some("fe\ted".to_owned()), descriptor: 4, reads: !writes, writes }
+    }
+
+    fn pipe(holders: Vec<Holder>, complete: bool) -> Described {
+        let descriptor = Descriptor { number: 3, kind: DescriptorKind::Pipe, link: "pipe:[1]".to_owned() };
+        let ends = Some(Ends { holders, complete });
+        Described { number: 3, descriptor: Some(descriptor), socket: None, ends }
+    }
+
+    #[test]
+    fn waits_in_words_command_no_terminal() {
+        const PLACE: &str = "a\\u{1b}[2J.c:7, in get\\n";
+        let read = |on: Described| OutsideWait::Descriptor { call: "read".into(), on };
+        let from = of(Some("read"), read(pipe(vec![holder(4712, true), holder(4712, true)], true)));
+        assert_eq!(words(&from), format!("read of pipe 3 (its other end: process 4712 fe\\ted, writer), {PLACE}"));
+        assert_eq!(remedy(&from).as_deref(), Some("ompd-inspect 4712"));
+        let two = of(Some("fgets"), read(pipe(vec![holder(1, true), holder(2, true)], true)));
+        assert_eq!(
+            what(&two).as_deref(),
+            Some("fgets, read of pipe 3 (its other ends: process 1 fe\\ted, writer and process 2 fe\\ted, writer)")
+        );
+        assert_eq!(remedy(&two), None);
+        let nobody = of(None, read(pipe(Vec::new(), false)));
+        assert_eq!(words(&nobody), "read of pipe 3 (who has its other end is unknown)");
+        let kernel = OutsideWait::KernelWait {
+            call: "read".into(),
+            on: Some(Described { number: 5, descriptor: None, socket: None, ends: None }),
+            channel: Some("nfs_wait".to_owned()),
+        };
+        let text = "read of descriptor 5, cannot be interrupted in the kernel: nfs_wait";
+        assert_eq!(what(&of(Some("read"), kernel)).as_deref(), Some(text));
+        let asleep = OutsideWait::Sleep {
+            length: Some(Read { value: Duration::from_millis(1500), origin: Origin::Registers }),
+            left: None,
+        };
+        assert_eq!(words(&of(Some("usleep"), asleep.clone())), format!("usleep, {PLACE}, for 1.5 s"));
+        let stopped = OutsideWait::Stopped { within: Some(Box::new(asleep)) };
+        assert_eq!(what(&of(Some("usleep"), stopped)).as_deref(), Some("stopped by a signal, in usleep"));
+        let futex = OutsideWait::Object { kind: ObjectKind::Futex, word: None, left: None };
+        assert_eq!(words(&of(None, futex)), "waits for a futex");
+        let shared = OutsideWait::SharedFutex { word: Addr(8) };
+        assert_eq!(words(&of(None, shared)), "futex, in memory shared with other processes");
+    }
+
+    #[test]
+    fn children_are_named_and_looked_at_next() {
+        let child = |pid, state| Child { pid, name: Some("solver".to_owned()), state: Some(state) };
+        let wait = |pid, children| OutsideWait::Child { call: "wait4".into(), pid, children };
+        let one = of(Some("waitpid"), wait(Some(25), Some(vec![child(25, 'S')])));
+        assert_eq!(what(&one).as_deref(), Some("waitpid for process 25 (child, solver)"));
+        assert_eq!(remedy(&one).as_deref(), Some("ompd-inspect 25"));
+        let any = of(Some("system"), wait(None, Some(vec![child(25, 'Z'), child(26, 'R')])));
+        let text = "system, wait4 for any child (process 25 solver, ended, process 26 solver)";
+        assert_eq!((what(&any).as_deref(), remedy(&any)), (Some(text), None));
+        let unknown = of(None, wait(None, None));
+        assert_eq!(what(&unknown).as_deref(), Some("wait4 for any child"));
+    }
+
+    #[test]
+    fn times_have_a_unit_that_fits() {
+        let text = |nanoseconds| span(Duration::from_nanos(nanoseconds));
+        assert_eq!(
+            (text(1_500), text(20_000_000), text(1_000_000_000_000)),
+            ("1.5 µs".into(), "20 ms".into(), "1000 s".into())
+        );
+    }
+}

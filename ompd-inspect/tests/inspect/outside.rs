@@ -5,6 +5,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Skip, build, combinations};
 
@@ -98,6 +100,27 @@ fn waits_outside_of_openmp_are_what_the_program_says() {
     }
     assert!(compared > 0 || combinations().is_empty());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Nothing in it moves until it is let go on; what its threads were in is said too.
+#[test]
+fn threads_of_a_stopped_process_are_said_to_be_stopped() {
+    let Some((toolchain, runtime)) = combinations().into_iter().next() else { return };
+    let program = build("outside", toolchain, Opt::O2, &[]).expect("the program builds");
+    let running = Launch::new(&program, runtime, Env::Settled).start().expect("the program starts");
+    let pid = Pid::from_raw(running.pid);
+    kill(pid, Signal::SIGSTOP).expect("SIGSTOP");
+    // The signal has been sent; each thread stops when it next has the processor.
+    let said = (0..200).map(|_| texts(&json(&["threads", &running.pid.to_string()]).0)).find(|said| {
+        let own = running.truth.threads.iter().filter_map(|thread| said.get(&i64::from(thread.lwp)));
+        own.clone().count() == running.truth.threads.len()
+            && own.clone().all(|text| text.starts_with("stopped by a signal, in "))
+    });
+    let sleeper = running.truth.threads.iter().find(|thread| thread.role == "usleep").expect("a sleeper");
+    let text = said.as_ref().and_then(|said| said.get(&i64::from(sleeper.lwp))).expect("it is stopped");
+    assert!(text.starts_with("stopped by a signal, in usleep, outside.c:"), "{text}");
+    kill(pid, Signal::SIGCONT).expect("SIGCONT");
+    running.release().expect("it goes on");
 }
 
 /// A process that is killed at the end.

@@ -122,15 +122,15 @@ impl Waits<'_> {
     }
 
     fn on_descriptor(&self, lwp: i32, name: &str, call: Syscall) -> OutsideWait {
-        let asleep = self.surroundings.as_ref().and_then(|of| of.thread(lwp)).is_some_and(|state| state.letter != 'D');
-        let on = self.described(call.args[0] as i32, asleep);
+        let state = || self.surroundings.as_ref().and_then(|of| of.thread(lwp));
+        let on = self.described(call.args[0] as i32, &|| state().is_some_and(|state| state.letter != 'D'));
         // Pipes and sockets are waited for in a state that a signal ends.
         let is_file =
             on.descriptor.as_ref().is_none_or(|of| matches!(of.kind, DescriptorKind::File | DescriptorKind::Other));
         if is_file { self.in_kernel(lwp, name, Some(on)) } else { OutsideWait::Descriptor { call: name.into(), on } }
     }
 
-    fn described(&self, number: i32, answers: bool) -> Described {
+    fn described(&self, number: i32, answers: &dyn Fn() -> bool) -> Described {
         let mut known = self.descriptors.borrow_mut();
         let may_ask = known.len() < MOST_DESCRIPTORS;
         let ask = || self.surroundings.as_ref().filter(|_| may_ask).and_then(|of| of.descriptor(number, answers));
@@ -167,7 +167,7 @@ impl Waits<'_> {
     }
 
     fn epoll(&self, name: &str, call: Syscall) -> OutsideWait {
-        let set = self.described(call.args[0] as i32, true);
+        let set = self.described(call.args[0] as i32, &|| true);
         let numbers = match set.descriptor {
             Some(Descriptor { kind: DescriptorKind::Epoll(watched), .. }) => Some(watched),
             _ => None,
@@ -179,7 +179,7 @@ impl Waits<'_> {
     fn polled(&self, name: &str, numbers: Option<Vec<i32>>, more: bool, limit: Option<Duration>) -> OutsideWait {
         let numbers = numbers.map(|numbers| numbers.into_iter().filter(|number| *number >= 0).collect::<Vec<_>>());
         let first = numbers.iter().flatten().take(MOST_POLLED);
-        let on = first.map(|number| self.described(*number, true)).collect();
+        let on = first.map(|number| self.described(*number, &|| true)).collect();
         OutsideWait::Poll {
             call: name.into(),
             on,

@@ -132,7 +132,7 @@ pub struct Child {
 pub struct ThreadState {
     /// State letter of `/proc/PID/task/TID/stat`.
     pub letter: char,
-    /// The function of the kernel it sleeps in, where the kernel says so.
+    /// In state D, the function of the kernel it sleeps in, where the kernel says so.
     pub channel: Option<String>,
 }
 
@@ -142,8 +142,8 @@ impl Surroundings {
     }
 
     /// What a descriptor is. `None` if it is closed, or not readable. A file that something waits for in state D may be on a server that
-    /// does not answer: with `answers` false the file itself is not asked what it is.
-    pub fn descriptor(&self, number: i32, answers: bool) -> Option<Descriptor> {
+    /// does not answer: if `answers` says no, the file itself is not asked what it is.
+    pub fn descriptor(&self, number: i32, answers: &dyn Fn() -> bool) -> Option<Descriptor> {
         let path = self.process.path(&format!("fd/{number}"));
         let link = fs::read_link(&path).ok()?.to_string_lossy().into_owned();
         let anonymous = link.strip_prefix("anon_inode:").map(|name| name.trim_matches(['[', ']']));
@@ -159,7 +159,7 @@ impl Surroundings {
             None if link.starts_with("pipe:[") => DescriptorKind::Pipe,
             None if link.starts_with("socket:[") => DescriptorKind::Socket,
             None if is_terminal(&link) => DescriptorKind::Terminal,
-            None if link.starts_with('/') && answers && is_fifo(&path) => DescriptorKind::Fifo,
+            None if link.starts_with('/') && answers() && is_fifo(&path) => DescriptorKind::Fifo,
             None if link.starts_with('/') => DescriptorKind::File,
             None => DescriptorKind::Other,
         };
@@ -270,7 +270,8 @@ impl Surroundings {
     /// The state of a thread; `None` if it has ended.
     pub fn thread(&self, tid: i32) -> Option<ThreadState> {
         let letter = self.process.task_stat(tid).ok()?.state;
-        let channel = self.process.text_of(&format!("task/{tid}/wchan")).filter(|name| !name.is_empty() && name != "0");
+        let channel = (letter == 'D').then(|| self.process.text_of(&format!("task/{tid}/wchan"))).flatten();
+        let channel = channel.filter(|name| !name.is_empty() && name != "0");
         Some(ThreadState { letter, channel })
     }
 
