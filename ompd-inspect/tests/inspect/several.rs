@@ -90,6 +90,14 @@ fn several_processes_have_a_section_each_and_the_worst_status() {
         let (out, err, status) = text(args);
         assert_eq!(status, expected, "{args:?}: {out}{err}");
     }
+    // Threads that wait for one outside of OpenMP are no proven hang.
+    let waiting = start("barrier_missing");
+    let pid = waiting.pid.to_string();
+    for (verdict, expected) in [("waiting", 3), ("deadlock", 0)] {
+        let (out, err, status) = text(&["--fail-on", verdict, &pid]);
+        assert_eq!(status, expected, "{verdict}: {out}{err}");
+    }
+    waiting.release().expect("the program's end");
     // A graph is of one process.
     let (out, err, status) = text(&["waits", "--dot", &healthy_pid, &stuck_pid]);
     assert!(out.is_empty() && status == 2 && err.contains("remedy: "), "{err}");
