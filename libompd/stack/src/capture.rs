@@ -277,6 +277,21 @@ mod tests {
     }
 
     #[test]
+    fn stack_is_copied_up_to_the_thread_pointer_where_a_guard_page_follows() {
+        // What lies behind in the same mapping cannot be read.
+        let (sp, pointer) = (MAPPED + 0x1000, MAPPED + 0x8000);
+        let mut target = grown(sp, sp);
+        target.0.memory = vec![(Addr(MAPPED), vec![0xab; 0x8000])];
+        if let Some(Ok(registers)) = target.0.threads.first_mut().map(|thread| &mut thread.registers) {
+            registers.thread_pointer = Some(Addr(pointer));
+        }
+        target.0.process.pid = None;
+        let stacks = Stacks::capture(&target, &[]);
+        assert_eq!(stacks.read_u64(&target, Addr(pointer - 8)), Ok(0xabab_abab_abab_abab));
+        assert_eq!(stacks.read_u64(&target, Addr(pointer)), Err(End::Unreadable(Addr(pointer))));
+    }
+
+    #[test]
     fn stack_below_a_gap_is_copied_as_far_as_it_can_be_read() {
         let sp = MAPPED - 0x8_0000;
         let mut target = grown(sp, MAPPED);

@@ -235,8 +235,8 @@ fn who_waits_for_the_interpreter_lock_is_shown() {
 /// Threads that call functions all the time are met where a frame is just made or left. What is shown of them is right all the same.
 #[test]
 fn functions_of_running_threads_are_shown() {
-    const LOOKS: usize = 8;
-    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).ok()).flatten() {
+    const LOOKS: usize = 5;
+    for interpreter in (8..=14).filter_map(|minor| interpreters(minor).ok()?.into_iter().next()) {
         let script = Script::start(&interpreter, "busy.py", Path::new("/"));
         let workers = script.truth["workers"].as_array().expect("threads");
         let (mut gaps, mut functions) = (0, 0);
