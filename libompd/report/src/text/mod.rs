@@ -196,6 +196,8 @@ impl Page {
                 continue;
             }
             if i > 0 && column + 1 + length > width {
+                // Two blanks separate what does not belong together.
+                self.out.truncate(self.out.trim_end_matches(' ').len());
                 let _ = write!(self.out, "\n{:indent$}", "");
                 column = indent;
             } else if i > 0 {
