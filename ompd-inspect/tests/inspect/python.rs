@@ -206,7 +206,7 @@ fn hangs_in(again: &str) {
     let (summary, _, _) = common::texts(&common::run(&[&pid]));
     // However the sentence is broken into lines.
     let plain: Vec<&str> = summary.split_whitespace().collect();
-    let said = plain.join(" ").contains("that this process does not have: fork left them behind");
+    let said = plain.join(" ").contains("threads that fork left behind");
     assert!(said && summary.contains("DEADLOCK"), "{summary}");
     let (doctor, _, status) = common::texts(&common::run(&["doctor", &pid]));
     assert_eq!((status, doctor.matches("needed by").count()), (0, 2), "{doctor}");
