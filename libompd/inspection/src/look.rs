@@ -84,7 +84,10 @@ fn interpreter_locks(report: &ompd_stack::Report) -> HashMap<i32, i32> {
 
 /// True if some thread waits for a lock.
 fn waits_for_locks(snapshot: &RawSnapshot) -> bool {
-    snapshot.threads.iter().any(|thread| thread.wait.value().and_then(Option::as_ref).is_some_and(|w| w.kind.is_for_lock()))
+    snapshot
+        .threads
+        .iter()
+        .any(|thread| thread.wait.value().and_then(Option::as_ref).is_some_and(|w| w.kind.is_for_lock()))
 }
 
 /// Lines of calls, by debug information. Nothing is opened before the first is asked for.

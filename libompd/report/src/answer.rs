@@ -92,13 +92,21 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         ("RUNNING", format!("{} {still} the program{region}", of(computing.len())), computing)
     } else if !blocked.is_empty() {
         let verb = if blocked.len() == 1 { "is" } else { "are" };
-        ("BLOCKED", format!("{} {verb} blocked outside OpenMP, and none executes the program{region}", of(blocked.len())), blocked)
+        (
+            "BLOCKED",
+            format!("{} {verb} blocked outside OpenMP, and none executes the program{region}", of(blocked.len())),
+            blocked,
+        )
     } else if all.is_empty() {
         ("IDLE", "all OpenMP threads are idle and wait for the next region".to_owned(), Vec::new())
     } else {
         let waiting = waits(&all);
         let unknown = all.iter().filter(|thread| thread.wait.value().is_none()).count();
-        let unknown = if unknown > 0 { format!("; {} unknown: see `threads -v`", words::count(unknown, "wait")) } else { String::new() };
+        let unknown = if unknown > 0 {
+            format!("; {} unknown: see `threads -v`", words::count(unknown, "wait"))
+        } else {
+            String::new()
+        };
         let word = if waiting.is_empty() { "UNKNOWN" } else { "WAITING" };
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };

@@ -73,7 +73,8 @@ mod tests {
     #[test]
     fn arguments_of_templates_are_left_out_of_long_names_only() {
         assert_eq!(name("solver::Grid<double>::relax"), "solver::Grid<double>::relax");
-        let long = "std::vector<std::pair<int, std::map<long, double> >, my::allocator<int> >::emplace_back<int&, long>";
+        let long =
+            "std::vector<std::pair<int, std::map<long, double> >, my::allocator<int> >::emplace_back<int&, long>";
         assert_eq!(name(long), "std::vector<…>::emplace_back<…>");
         let operator = "ns::operator<< <std::char_traits<char>, std::map<std::pair<int, int>, std::vector<long> > >";
         assert_eq!(name(operator), "ns::operator<< <…>");

@@ -11,7 +11,8 @@ use crate::{outside, short};
 /// thread does.
 pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine>) -> Option<String> {
     let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp);
-    let frame = stack.and_then(|stack| stack.frames.iter().find(|frame| frame.line.is_some() || frame.construct.is_some()));
+    let frame =
+        stack.and_then(|stack| stack.frames.iter().find(|frame| frame.line.is_some() || frame.construct.is_some()));
     let exact = frame.and_then(|frame| Some(line(frame.file.as_deref()?, frame.line?)));
     let recorded = recorded.map(|line| escape(&line.to_string()));
     // A call that the compiler gave no line.
@@ -21,7 +22,8 @@ pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine
         let name = construct.name.word();
         Some(if construct.begins { format!("{name} from {at}") } else { format!("{name} at {at}") })
     };
-    let function = frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(&short::name(name))));
+    let function =
+        frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(&short::name(name))));
     let parts: Vec<String> = exact.or(recorded).or_else(around).into_iter().chain(function).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }

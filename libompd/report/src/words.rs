@@ -176,7 +176,9 @@ pub fn waiting(wait: &Wait) -> String {
 /// What several threads do, of what one does.
 pub fn plural(doing: &str) -> String {
     match doing.strip_prefix("waits ") {
-        Some(rest) => format!("wait {}", rest.replacen(" its ", " their ", 1).replacen(" it depends", " they depend", 1)),
+        Some(rest) => {
+            format!("wait {}", rest.replacen(" its ", " their ", 1).replacen(" it depends", " they depend", 1))
+        }
         None => doing.to_owned(),
     }
 }

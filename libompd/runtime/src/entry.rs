@@ -201,7 +201,10 @@ const LOCK_ROUTINES: &[(&str, bool)] = &[
 /// What such a function does; the names of those for Fortran end with an underscore.
 pub(crate) fn lock_routine(symbol: &str) -> Option<Locking> {
     let name = symbol.strip_suffix('_').unwrap_or(symbol);
-    LOCK_ROUTINES.iter().find(|(routine, _)| *routine == name).map(|(_, acquires)| Locking { acquires: *acquires, argument: 0 })
+    LOCK_ROUTINES
+        .iter()
+        .find(|(routine, _)| *routine == name)
+        .map(|(_, acquires)| Locking { acquires: *acquires, argument: 0 })
 }
 
 /// A table of entries by the beginning of the function's name; the longest match counts.

@@ -84,7 +84,8 @@ pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8
     // The last place before the call that something may jump to, or go on from. Calls return, and keep the registers that
     // calls preserve.
     let returns = |transfer: &&Transfer| matches!(transfer.kind, TransferKind::Call(_) | TransferKind::CallThrough(_));
-    let before = transfers.iter().filter(|transfer| transfer.at < call && !returns(transfer)).map(|transfer| transfer.next);
+    let before =
+        transfers.iter().filter(|transfer| transfer.at < call && !returns(transfer)).map(|transfer| transfer.next);
     let mut begin = before.max().unwrap_or(function.start);
     let mut elsewhere = BTreeSet::new();
     for transfer in &transfers {

@@ -33,8 +33,7 @@ impl Teller<'_> {
                     }
                     Blocked::Mutex(mutex, owner) => {
                         let owner = self.who(owner);
-                        lines
-                            .push(format!("{} waits for the pthread mutex {mutex}, held by {owner}", self.who(lwp)));
+                        lines.push(format!("{} waits for the pthread mutex {mutex}, held by {owner}", self.who(lwp)));
                     }
                     Blocked::Yields => lines.push(self.alone(lwp)),
                     _ => {}
@@ -293,7 +292,9 @@ impl Teller<'_> {
                 let missing = named(absent.chain(gone).collect());
                 if missing.is_empty() { self.detached(runtime) } else { Some(format!("not reached by {missing}")) }
             }
-            Node::RegionStart(..) => Some(named(next)).filter(|missing| !missing.is_empty()).map(|m| format!("not there: {m}")),
+            Node::RegionStart(..) => {
+                Some(named(next)).filter(|missing| !missing.is_empty()).map(|m| format!("not there: {m}"))
+            }
             Node::Lock(runtime, id) => {
                 let lock = self.inspection.runtimes[runtime].lock(id)?;
                 Some(match &lock.owner {

@@ -86,13 +86,16 @@ fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let unknown = verdict.core.iter().any(|node| match node {
         Node::Lock(runtime, id) => {
             let lock = teller.inspection.runtimes[*runtime].lock(*id);
-            lock.is_none_or(|lock| !matches!(lock.owner, Fact::Known { value: Some(Owner::Thread(_) | Owner::Task(_)), .. }))
+            lock.is_none_or(|lock| {
+                !matches!(lock.owner, Fact::Known { value: Some(Owner::Thread(_) | Owner::Task(_)), .. })
+            })
         }
         Node::Word(..) => true,
         _ => false,
     });
     if unknown {
-        "This may be normal. `--samples 2` shows whether the lock changes hands; `stacks` shows who can hold it.".to_owned()
+        "This may be normal. `--samples 2` shows whether the lock changes hands; `stacks` shows who can hold it."
+            .to_owned()
     } else {
         "This may be normal. `--samples 2` shows whether it moves.".to_owned()
     }

@@ -59,7 +59,9 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             Some(task) => format!("{task} is ready, and all threads that could execute it wait"),
             None => "a task is ready, and all threads that could execute it wait".to_owned(),
         },
-        Situation::NestedExhausted => "a thread waits in a loop for another thread, and its nested region has none".to_owned(),
+        Situation::NestedExhausted => {
+            "a thread waits in a loop for another thread, and its nested region has none".to_owned()
+        }
         Situation::PoolLostInFork => {
             format!("{} waits for threads that fork left behind in the parent process", team())
         }
@@ -161,7 +163,9 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
             let (holder, _, waiters) = teller.probable_holder(verdict).unwrap_or_default();
             [vec![holder], waiters].concat()
         }
-        Situation::MissingMember | Situation::BarrierNotReached | Situation::ClosedWaits if !absent.is_empty() => absent,
+        Situation::MissingMember | Situation::BarrierNotReached | Situation::ClosedWaits if !absent.is_empty() => {
+            absent
+        }
         Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {
             let held = threads(verdict);
             if held.is_empty() { teller.probable_owners(verdict) } else { held }

@@ -184,7 +184,8 @@ impl Teller<'_> {
                 let lock = self.inspection.runtimes[runtime].lock(id)?;
                 let name = lock.name.as_deref().map_or_else(|| lock.object.to_string(), escape);
                 // The name of a critical says that it is one.
-                let is_named = lock.name.is_some() && matches!(lock.kind.get(), Some(LockKind::Critical | LockKind::Atomic));
+                let is_named =
+                    lock.name.is_some() && matches!(lock.kind.get(), Some(LockKind::Critical | LockKind::Atomic));
                 Some(if is_named { name } else { format!("{} {name}", words::lock_kind(lock)) })
             }
             Node::Word(_, word) => Some(format!("the lock at {}", Addr(word))),
@@ -215,7 +216,8 @@ impl Teller<'_> {
 
     /// The first barrier of a verdict that some member of its team has not reached.
     pub(super) fn barrier(&self, verdict: &Verdict) -> Option<Node> {
-        let barriers = verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        let barriers =
+            verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
         let mut absent = barriers.filter(|node| !self.arrived(*node).is_empty() && !self.absent(*node).is_empty());
         absent.next()
     }
@@ -255,8 +257,10 @@ impl Teller<'_> {
 
     /// The threads (LWP) at the two barriers of one team that a verdict is about, the fewer first.
     pub(super) fn sides(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<i32>)> {
-        let barriers = verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
-        let mut sides: Vec<Vec<i32>> = barriers.map(|node| self.arrived(node)).filter(|lwps| !lwps.is_empty()).collect();
+        let barriers =
+            verdict.core.iter().copied().filter(|node| matches!(node, Node::Barrier(..) | Node::RegionEnd(..)));
+        let mut sides: Vec<Vec<i32>> =
+            barriers.map(|node| self.arrived(node)).filter(|lwps| !lwps.is_empty()).collect();
         sides.sort_by_key(Vec::len);
         match sides.as_slice() {
             [few, many] => Some((few.clone(), many.clone())),
@@ -298,7 +302,9 @@ impl Teller<'_> {
             return Some(Probable { lwps: by_code.into_iter().map(|(lwp, _)| lwp).collect(), line });
         }
         // Nobody else is left who could have set it.
-        let waits = |thread: &&Thread| thread.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|w| w.lock == Some(id)));
+        let waits = |thread: &&Thread| {
+            thread.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|w| w.lock == Some(id)))
+        };
         let team = snapshot.threads.iter().find(waits).and_then(|thread| thread.team.flat())?;
         let members: Vec<i32> = snapshot.team(team)?.members.iter().copied().collect::<Option<_>>()?;
         let waiting: HashSet<i32> = snapshot.threads.iter().filter(waits).filter_map(|thread| thread.lwp).collect();
@@ -356,7 +362,8 @@ impl Teller<'_> {
         let (absent, arrived) = (self.absent(barrier), self.arrived(barrier));
         verdict.core.iter().find_map(|node| {
             let probable = self.probable(*node).filter(|probable| probable.lwps.len() == 1)?;
-            let waiters: Vec<i32> = self.waiters(verdict, *node).into_iter().filter(|lwp| absent.contains(lwp)).collect();
+            let waiters: Vec<i32> =
+                self.waiters(verdict, *node).into_iter().filter(|lwp| absent.contains(lwp)).collect();
             let holder = probable.lwps[0];
             (arrived.contains(&holder) && !waiters.is_empty()).then_some((holder, self.lock(*node)?, waiters))
         })
@@ -400,7 +407,9 @@ impl Teller<'_> {
         let at = probable.line.as_deref().map_or_else(String::new, |line| format!(" at {line}"));
         Some(match (probable.lwps.as_slice(), &probable.line) {
             ([_], Some(_)) => format!("{who} probably holds {lock}, which code on its stack sets{at}"),
-            ([_], None) => format!("{who} probably holds {lock}; it is the only thread of the team that does not wait for it"),
+            ([_], None) => {
+                format!("{who} probably holds {lock}; it is the only thread of the team that does not wait for it")
+            }
             (several, _) if several.len() > 1 => {
                 format!("one of {who} probably holds {lock}, which code on their stacks sets{at}")
             }

@@ -229,19 +229,13 @@ pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
 }
 
 /// What a thread's wait is for. Without the thing itself, whoever could release it ([`Node::Anyone`]).
-pub fn object(
-    snapshots: &[RuntimeSnapshot],
-    runtime: RuntimeIndex,
-    thread: &Thread,
-    wait: &Wait,
-) -> Vec<Node> {
+pub fn object(snapshots: &[RuntimeSnapshot], runtime: RuntimeIndex, thread: &Thread, wait: &Wait) -> Vec<Node> {
     let team = wait.team.or_else(|| thread.team.flat());
     let task = thread.task.get();
     let of_team = |node: fn(RuntimeIndex, TeamId) -> Node| team.map(|team| node(runtime, team));
     let of_task = |node: fn(RuntimeIndex, TaskId) -> Node| task.map(|task| node(runtime, task));
     let group = || {
-        let inner =
-            wait.taskgroup.or_else(|| task.and_then(|id| snapshots[runtime].task(id)?.taskgroup.flat()));
+        let inner = wait.taskgroup.or_else(|| task.and_then(|id| snapshots[runtime].task(id)?.taskgroup.flat()));
         inner.map(|group| Node::Taskgroup(runtime, group))
     };
     let one = match wait.kind {

@@ -84,7 +84,9 @@ pub(super) fn of(
             _ => None,
         })
         .collect();
-    let at_mutex = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp && matches!(os.blocked, Blocked::Mutex(..) | Blocked::Interpreter(_)));
+    let at_mutex = |lwp: &i32| {
+        os.iter().any(|os| os.lwp == *lwp && matches!(os.blocked, Blocked::Mutex(..) | Blocked::Interpreter(_)))
+    };
     let threads: Vec<i32> = core
         .iter()
         .filter_map(|node| match node {
