@@ -210,8 +210,11 @@ impl Asked {
 /// confirmed.
 const FOR_ONE: f64 = 1.4;
 
+/// What is counted, and at most how many times as much of it there may be as of another library.
+type Bound = (&'static str, fn(&Cost) -> u64, f64);
+
 /// For all questions together, after the process was opened, at most so many times the callbacks, the reads and the bytes.
-const WHOLE_WALK: [(&str, fn(&Cost) -> u64, f64); 3] =
+const WHOLE_WALK: [Bound; 3] =
     [("callbacks", |cost| cost.callbacks, 1.0), ("reads", |cost| cost.reads, 2.4), ("bytes", |cost| cost.bytes, 4.5)];
 
 /// Reads by which a process of 64 threads is opened.
