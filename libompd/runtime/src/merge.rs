@@ -242,8 +242,15 @@ impl One {
             let Some(lock) = self.snapshot.locks.get(id.0) else { continue };
             let (Some(word), 1) = (lock.variable_word, variables.len()) else { continue };
             let named = variables.into_iter().find(|variable| names.word(*variable) == Some(word));
-            if let Some(variable) = named.filter(|variable| *variable != lock.object) {
-                self.move_lock(id, variable);
+            let Some(variable) = named.filter(|variable| *variable != lock.object) else { continue };
+            let name = names.object(variable);
+            let lock = &mut self.snapshot.locks[id.0];
+            lock.variable = Some(variable);
+            if let Some(name) = name {
+                lock.name = Some(name.clone());
+                for wait in self.waits_mut().filter(|wait| wait.lock == Some(id)) {
+                    wait.name = Some(name.clone());
+                }
             }
         }
     }

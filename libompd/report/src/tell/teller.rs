@@ -292,7 +292,11 @@ impl Teller<'_> {
         let Node::Lock(runtime, id) = node else { return None };
         let snapshot = &self.inspection.runtimes[runtime];
         let lock = snapshot.lock(id).filter(|lock| lock.owner.value().is_none() && lock.held.get() != Some(false))?;
-        let set = self.inspection.lock_calls.iter().filter(|call| !call.waits && call.variable == lock.object);
+        let set = self
+            .inspection
+            .lock_calls
+            .iter()
+            .filter(|call| !call.waits && call.variable == lock.variable.unwrap_or(lock.object));
         let mut by_code: Vec<(i32, Option<String>)> =
             set.map(|call| (call.lwp, call.line.as_ref().map(|line| escape(&line.to_string())))).collect();
         by_code.sort_unstable();

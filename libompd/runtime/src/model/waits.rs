@@ -251,6 +251,8 @@ pub struct Lock {
     pub(crate) raw: RawLock,
     /// Address of the lock variable where it is known, else of the runtime's own object.
     pub object: Addr,
+    /// Address of the variable, where the runtime does not know it and the call of a thread that waits gives it.
+    pub variable: Option<Addr>,
     /// Its kind.
     pub kind: Fact<LockKind>,
     /// Name, where a symbol covers it or the runtime names it.
@@ -274,6 +276,7 @@ impl From<RawLock> for Lock {
     fn from(raw: RawLock) -> Lock {
         Lock {
             object: raw.object,
+            variable: None,
             kind: raw.kind.clone(),
             name: raw.name.clone(),
             owner: raw.owner.clone(),
