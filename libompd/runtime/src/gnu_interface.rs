@@ -55,11 +55,11 @@ pub(crate) const ENTRIES: Table = &[
     ("omp_fulfill_event", other(Construct::FulfillEvent)),
 ];
 
-/// What a function does with a lock that its caller names (libgomp/{lock,critical}.c).
+/// The functions that acquire and release the lock of a named critical, which is their first argument (libgomp/critical.c).
+const CRITICALS: &[(&str, bool)] = &[("GOMP_critical_name_start", true), ("GOMP_critical_name_end", false)];
+
+/// What a function does with a lock that its caller names.
 pub(crate) fn lock_call(symbol: &str) -> Option<Locking> {
-    match symbol {
-        "GOMP_critical_name_start" => Some(Locking { acquires: true, argument: 0 }),
-        "GOMP_critical_name_end" => Some(Locking { acquires: false, argument: 0 }),
-        other => entry::lock_routine(other),
-    }
+    let critical = CRITICALS.iter().find(|(function, _)| *function == symbol);
+    critical.map(|(_, acquires)| Locking { acquires: *acquires, argument: 0 }).or_else(|| entry::lock_routine(symbol))
 }

@@ -195,6 +195,10 @@ impl Page {
                 }
                 continue;
             }
+            if i == 0 && usize::from(self.width) < NARROW_PAGE && column > indent && column + length > width {
+                let _ = write!(self.out, "\n{:indent$}", "");
+                column = indent;
+            }
             if i > 0 && column + 1 + length > width {
                 // Two blanks separate what does not belong together.
                 self.out.truncate(self.out.trim_end_matches(' ').len());
@@ -391,13 +395,15 @@ pub fn plain(text: &str) -> String {
 /// Which process, how it was read, at what cost.
 fn head(page: &mut Page, inspection: &Inspection) {
     let process = &inspection.process;
-    let mut title = match process.pid {
-        Some(pid) => format!("Process {pid}"),
-        None => "Process".to_owned(),
+    let name = process.exe.as_deref().or(process.command.as_deref());
+    let name = name.map(|name| format!("({})", escape(name.rsplit('/').next().unwrap_or(name))));
+    // A long name goes to a line of its own.
+    let (lead, name) = match (process.pid, name) {
+        (Some(pid), Some(name)) => (format!("Process {pid} "), format!("{name}: ")),
+        (None, Some(name)) => ("Process ".to_owned(), format!("{name}: ")),
+        (Some(pid), None) => (format!("Process {pid}: "), String::new()),
+        (None, None) => ("Process: ".to_owned(), String::new()),
     };
-    if let Some(name) = process.exe.as_deref().or(process.command.as_deref()) {
-        let _ = write!(title, " ({})", escape(name.rsplit('/').next().unwrap_or(name)));
-    }
     let how = match (inspection.kind, inspection.pause) {
         (TargetKind::Core, _) => match process.signal {
             Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
@@ -411,7 +417,7 @@ fn head(page: &mut Page, inspection: &Inspection) {
         (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };
     let threads = words::count(inspection.threads.len(), "thread").replace(' ', &TIE.to_string());
-    page.wrapped(&format!("{title}: "), HEADING, &format!("{threads}, {how}"), 4);
+    page.wrapped(&lead, HEADING, &format!("{name}{threads}, {how}"), 4);
     if process.stopped {
         let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
         page.wrapped("", ALARM, text, 0);
