@@ -69,6 +69,14 @@ impl Script {
     /// # Panics
     /// It does not start, or says something else.
     pub fn start(interpreter: &Path, name: &str, folder: &Path) -> Script {
+        Script::start_with(interpreter, name, &[], folder)
+    }
+
+    /// The same with arguments.
+    ///
+    /// # Panics
+    /// It does not start, or says something else.
+    pub fn start_with(interpreter: &Path, name: &str, arguments: &[&Path], folder: &Path) -> Script {
         // Cores are as large as they get.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"]).arg(interpreter);
@@ -77,7 +85,7 @@ impl Script {
                 command.env_remove(&name);
             }
         }
-        command.arg(Path::new(HOME).join("python").join(name)).current_dir(folder);
+        command.arg(Path::new(HOME).join("python").join(name)).args(arguments).current_dir(folder);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("Python starts");
         let stdin = child.stdin.take();
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe from standard output"));

@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use ompd_process::{Arch, Registers, Syscall, Target, TargetKind};
 use ompd_runtime::model::{Fact, RuntimeSnapshot};
 use ompd_runtime::os::{Blocked, OsState};
-use ompd_stack::{Code, LogicalStack, Stacks};
+use ompd_stack::{Code, Stacks};
 
 use crate::ProcessThread;
 use calls::Calls;
@@ -31,7 +31,9 @@ pub(crate) fn find(
     runtimes: &[RuntimeSnapshot],
     threads: &[ProcessThread],
 ) -> Vec<Outside> {
-    let waiting: HashSet<i32> = runtimes.iter().flat_map(|runtime| waiting(runtime, &report.logical)).collect();
+    let in_calls: HashSet<i32> =
+        report.logical.iter().filter(|stack| stack.in_call.is_some()).map(|stack| stack.lwp).collect();
+    let waiting: HashSet<i32> = runtimes.iter().flat_map(|runtime| waiting(runtime, &in_calls)).collect();
     let registers: HashMap<i32, &Registers> =
         target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
     let blocked: HashMap<i32, Blocked> = os.threads.iter().map(|thread| (thread.lwp, thread.blocked)).collect();
@@ -79,14 +81,13 @@ pub(crate) fn name_call(call: Syscall, arch: Arch) -> String {
     }
 }
 
-/// Threads that wait in a runtime, or may: their stacks show them in one of its calls.
-fn waiting<'r>(runtime: &'r RuntimeSnapshot, stacks: &'r [LogicalStack]) -> impl Iterator<Item = i32> + 'r {
-    let in_call = |lwp: i32| stacks.iter().any(|stack| stack.lwp == lwp && stack.in_call.is_some());
+/// Threads that wait in a runtime, or may: `in_calls` has those whose stacks show them in one of its calls.
+fn waiting<'r>(runtime: &'r RuntimeSnapshot, in_calls: &'r HashSet<i32>) -> impl Iterator<Item = i32> + 'r {
     runtime.threads.iter().filter_map(move |thread| {
         let lwp = thread.lwp?;
         let waits = match &thread.wait {
             Fact::Known { value, .. } => value.is_some(),
-            Fact::Unknown { .. } => in_call(lwp),
+            Fact::Unknown { .. } => in_calls.contains(&lwp),
         };
         waits.then_some(lwp)
     })

@@ -5,16 +5,19 @@ use std::collections::HashMap;
 use ompd_inspection::Inspection;
 use ompd_process::TargetKind;
 use ompd_runtime::model::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::tell::{self, Names};
 use crate::{whereabouts, words};
 
-/// The answer to "why does it hang?", or to "what is it doing?". Text of the target is escaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The answer in a few sentences.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Answer {
-    /// One word: the verdict (`DEADLOCK`, `SUSPECT`, `WAITING`), or `STOPPED`, `CRASHED`, `RUNNING`, `BLOCKED`, `IDLE`, `UNKNOWN`.
+    /// `DEADLOCK`, `SUSPECT`, `WAITING`: the most certain verdict; `STOPPED`: the process is stopped; `CRASHED`: a signal ended it;
+    /// otherwise `RUNNING`, `BLOCKED` (outside OpenMP), `IDLE` or `UNKNOWN`; or others to come.
     pub word: &'static str,
-    /// One sentence.
+    /// Why nothing moves, or what moves.
     pub text: String,
     /// The threads that are the cause, with what each does and where.
     pub cause: Option<String>,
@@ -67,7 +70,7 @@ fn stopped(inspection: &Inspection) -> Option<Answer> {
 fn judged(inspection: &Inspection) -> Option<Answer> {
     let verdict = inspection.waits_for.all().next()?;
     let told = tell::tell(inspection, verdict);
-    Some(Answer { word: word(verdict.certainty), text: told.text, cause: told.cause, fix: Some(told.cure) })
+    Some(Answer { word: word(verdict.certainty), text: told.text, cause: told.cause, fix: Some(told.fix) })
 }
 
 /// What the OpenMP threads do that wait for nothing of OpenMP.

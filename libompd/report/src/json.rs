@@ -9,6 +9,7 @@ use ompd_runtime::process;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::answer::{Answer, answer};
 use crate::crowding;
 use ompd_inspection::Inspection;
 
@@ -104,7 +105,7 @@ pub struct Report {
     /// Hangs, the certain ones first. None: nothing is known to be stuck.
     pub verdicts: Vec<verdicts::Verdict>,
     /// Why nothing moves, or what moves; null without a runtime.
-    pub answer: Option<verdicts::Answer>,
+    pub answer: Option<Answer>,
     /// What makes threads wait without being wrong.
     pub remarks: Vec<verdicts::Remark>,
     /// The stack of every thread as its source reads.
@@ -471,7 +472,7 @@ pub fn report(inspection: &Inspection) -> Report {
         nested_runtimes: process::nested(&inspection.runtimes).iter().map(nested).collect(),
         progress: inspection.progress.as_ref().map(progress::of),
         verdicts: verdicts::verdicts(inspection),
-        answer: verdicts::answer(inspection),
+        answer: answer(inspection),
         remarks: verdicts::remarks(inspection),
         stacks: stacks::stacks(inspection),
         without_lines: inspection.stacks.without_lines.iter().map(|(f, why)| (f.to_string(), why.clone())).collect(),

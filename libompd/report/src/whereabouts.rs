@@ -3,6 +3,7 @@
 use ompd_inspection::Inspection;
 use ompd_runtime::model::SourceLine;
 use ompd_runtime::os::Blocked;
+use ompd_stack::{Language, LogicalFrame};
 
 use crate::escape::escape;
 use crate::{outside, short};
@@ -24,7 +25,14 @@ pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine
     };
     let function =
         frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(&short::name(name))));
-    let parts: Vec<String> = exact.or(recorded).or_else(around).into_iter().chain(function).collect();
+    // Of code that Python calls, the Python function is what its user knows.
+    let is_python = |frame: &&LogicalFrame| frame.language == Language::Python;
+    let python = stack.filter(|_| !frame.is_some_and(|frame| is_python(&frame))).and_then(|stack| {
+        let caller = stack.frames.iter().find(is_python)?;
+        Some(format!("called at {} in Python", line(caller.file.as_deref()?, caller.line?)))
+    });
+    let place = exact.or(recorded).or_else(around).or_else(opened);
+    let parts: Vec<String> = place.into_iter().chain(function).chain(python).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

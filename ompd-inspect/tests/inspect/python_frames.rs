@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use test_programs::python::{Script, interpreters, peer};
+use test_programs::{Runtime, Skip};
 
 use crate::common;
 
@@ -229,6 +230,49 @@ fn who_waits_for_the_interpreter_lock_is_shown() {
         let (doctor, _, _) = common::texts(&common::run(&["doctor", &pid]));
         assert!(doctor.contains(&format!("held by LWP {holder}; {} threads wait for it", waiters.len())), "{doctor}");
         script.finish();
+    }
+}
+
+/// The main thread has the interpreter's lock and waits for a lock of OpenMP, whose owner waits for the interpreter's.
+#[test]
+fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
+    let found = (8..=14).rev().find_map(|minor| interpreters(minor).ok()?.into_iter().next());
+    let Some(interpreter) = found else { return Skip::because("no CPython here".to_owned()).show() };
+    for runtime in Runtime::available() {
+        let library = match runtime.library() {
+            Ok(library) => library,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        let script = Script::start_with(&interpreter, "gil_lock.py", &[&library], Path::new("/"));
+        let number = |key: &str| script.truth[key].as_i64().expect("a thread");
+        let (holder, owner) = (number("holder"), number("owner"));
+        // The owner has its byte, and sleeps until it has the interpreter's lock.
+        let sleeps = |lwp: i64| {
+            let call = std::fs::read_to_string(format!("/proc/{}/task/{lwp}/syscall", script.pid)).expect("the call");
+            call.split(' ').next() == Some(&nix::libc::SYS_futex.to_string())
+        };
+        while !sleeps(owner) {
+            std::thread::yield_now();
+        }
+        let pid = script.pid.to_string();
+        let what = format!("{} on {runtime:?}", interpreter.display());
+        let (report, _) = common::json(&["waits", &pid]);
+        let verdict = &report["verdicts"][0];
+        assert_eq!(
+            (&verdict["verdict"], &verdict["situation"]),
+            (&json!("deadlock"), &json!("lock_cycle")),
+            "{what}: {}",
+            report["verdicts"]
+        );
+        let mut threads = [holder, owner];
+        threads.sort_unstable();
+        assert_eq!(verdict["threads"], json!(threads), "{what}");
+        let answer = &report["answer"];
+        assert!(answer["text"].as_str().is_some_and(|text| text.contains("Python's GIL")), "{what}: {answer}");
+        assert!(answer["cause"].as_str().is_some_and(|cause| cause.contains("gil_lock.py:")), "{what}: {answer}");
     }
 }
 

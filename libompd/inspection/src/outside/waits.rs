@@ -232,7 +232,7 @@ impl Waits<'_> {
                 OutsideWait::Join { thread: Some(Read { value: thread, origin: Origin::Registers }) }
             }
             (_, Some(Object::Join)) => OutsideWait::Join { thread: None },
-            // One that other processes have as well is told by the same words (`struct __pthread_mutex_s` of glibc).
+            // A mutex that several processes share has the same fields (`struct __pthread_mutex_s` of glibc).
             (_, Some(Object::Mutex)) => {
                 let owner = word.filter(|_| operation & FUTEX_PRIVATE == 0).and_then(|of| self.mutex_owner(of.value));
                 OutsideWait::Mutex { word, owner }

@@ -79,7 +79,7 @@ impl Sleep {
         Sleep::of_syscall(&process.task_call(tid)?)?.with_status(&process.task_status(tid)?)
     }
 
-    /// What a thread is in that the kernel does not let go for a stop (state D), whoever traces it.
+    /// The system call of a thread that the kernel does not stop (state D).
     pub fn of_unstoppable(process: &ProcDir, tid: i32) -> Option<Sleep> {
         Sleep::of_syscall(&process.task_call(tid)?)
     }

@@ -108,7 +108,7 @@ pub struct Descriptor {
     /// Who has the other end of a pipe or connection open, as far as it was found.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub other_ends: Vec<Holder>,
-    /// True if nobody else has it. Absent: other ends were not looked for.
+    /// True if all processes that have the other end are listed. Absent: other ends were not searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_ends_complete: Option<bool>,
 }

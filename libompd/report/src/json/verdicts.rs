@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::answer;
 use crate::remarks;
 use crate::tell;
 use ompd_inspection::Inspection;
@@ -55,25 +54,6 @@ pub struct Remark {
     pub cure: String,
 }
 
-/// The answer in a few sentences.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct Answer {
-    /// `DEADLOCK`, `SUSPECT`, `WAITING`: the most certain verdict; `STOPPED`: the process is stopped; `CRASHED`: a signal ended it;
-    /// otherwise `RUNNING`, `BLOCKED` (outside OpenMP), `IDLE` or `UNKNOWN`; or others to come.
-    pub word: &'static str,
-    /// Why nothing moves, or what moves.
-    pub text: String,
-    /// The threads that are the cause, with what each does and where.
-    pub cause: Option<String>,
-    /// What to do about it.
-    pub fix: Option<String>,
-}
-
-pub fn answer(inspection: &Inspection) -> Option<Answer> {
-    let answer = answer::answer(inspection)?;
-    Some(Answer { word: answer.word, text: answer.text, cause: answer.cause, fix: answer.fix })
-}
-
 /// A team, by its place in the report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TeamReference {
@@ -100,7 +80,7 @@ pub fn verdicts(inspection: &Inspection) -> Vec<Verdict> {
                 cause: told.cause,
                 evidence: told.evidence,
                 inferred: told.inferred,
-                cure: told.cure,
+                cure: told.fix,
                 threads: told.threads,
                 held_up: verdict.held_up.clone(),
                 objects: told.objects.iter().map(ToString::to_string).collect(),

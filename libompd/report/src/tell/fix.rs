@@ -11,6 +11,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
     let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
     match verdict.situation {
+        Situation::LockCycle if teller.has_interpreter_lock(verdict) => {
+            format!("Release Python's GIL before {} is set (Py_BEGIN_ALLOW_THREADS, or nogil in Cython).", lock())
+        }
         Situation::LockCycle => {
             let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };
             format!("Set {names} in the same order in every thread, or use one lock for all.")

@@ -28,7 +28,7 @@ pub struct VerdictText {
     /// What is inferred and was not read, a sentence each. No verdict rests on it.
     pub inferred: Vec<String>,
     /// How to fix it.
-    pub cure: String,
+    pub fix: String,
     /// Threads (LWP) that wait for each other, or are waited for.
     pub threads: Vec<i32>,
     /// Addresses of the locks, dependences and event handles named in it.
@@ -52,7 +52,7 @@ pub fn tell(inspection: &Inspection, verdict: &Verdict) -> VerdictText {
         cause: headline::cause(&teller, verdict),
         evidence: teller.evidence(verdict),
         inferred: teller.inferences(verdict),
-        cure: fix::fix(&teller, verdict),
+        fix: fix::fix(&teller, verdict),
         threads: threads.collect(),
         objects: Vec::new(),
         tasks: Vec::new(),

@@ -117,8 +117,8 @@ impl Teller<'_> {
             Owner::Thread(lwp) if lwp == waiter => "itself".to_owned(),
             Owner::Thread(lwp) => self.whos(&[lwp]),
             Owner::Task(id) => {
-                // An implicit task is its thread's.
-                let task = snapshot.task(id).filter(|task| task.kind.get() == Some(TaskKind::Implicit));
+                // An implicit or initial task is its thread's.
+                let task = snapshot.task(id).filter(|task| task.kind.get().is_some_and(|kind| !kind.is_explicit()));
                 task.and_then(|task| task.thread).map_or_else(|| self.task(runtime, id), |lwp| self.whos(&[lwp]))
             }
             Owner::Gone(_) => "a thread that has ended".to_owned(),
@@ -175,6 +175,12 @@ impl Teller<'_> {
         }
         let parts: Vec<String> = kinds.iter().take(4).map(|(what, n)| format!("{n} {what}")).collect();
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
+    /// True if a thread of the verdict waits for an interpreter's lock.
+    pub(super) fn has_interpreter_lock(&self, verdict: &Verdict) -> bool {
+        let waits = |lwp: i32| matches!(self.blocked(lwp), Blocked::Interpreter(_));
+        verdict.core.iter().any(|node| matches!(node, Node::Thread(lwp) if waits(*lwp)))
     }
 
     /// A lock by name and kind.
@@ -305,7 +311,7 @@ impl Teller<'_> {
             let line = by_code[0].1.clone();
             return Some(Probable { lwps: by_code.into_iter().map(|(lwp, _)| lwp).collect(), line });
         }
-        // Nobody else is left who could have set it.
+        // One member is left that can have set it.
         let waits = |thread: &&Thread| {
             thread.wait.value().is_some_and(|wait| wait.as_ref().is_some_and(|w| w.lock == Some(id)))
         };
@@ -313,7 +319,8 @@ impl Teller<'_> {
         let members: Vec<i32> = snapshot.team(team)?.members.iter().copied().collect::<Option<_>>()?;
         let waiting: HashSet<i32> = snapshot.threads.iter().filter(waits).filter_map(|thread| thread.lwp).collect();
         let others: Vec<i32> = members.into_iter().filter(|lwp| !waiting.contains(lwp)).collect();
-        (others.len() == 1).then_some(Probable { lwps: others, line: None })
+        let is_known = |lwp: &i32| snapshot.thread_by_lwp(*lwp).is_some_and(|thread| thread.wait.value().is_some());
+        (others.len() == 1 && others.iter().all(is_known)).then_some(Probable { lwps: others, line: None })
     }
 
     /// The threads (LWP) that probably hold a lock of a verdict.

@@ -65,7 +65,7 @@ pub fn block(page: &mut Page, verdict: &Verdict, told: &VerdictText) {
         word: answer::word(verdict.certainty),
         text: told.text.clone(),
         cause: told.cause.clone(),
-        fix: Some(told.cure.clone()),
+        fix: Some(told.fix.clone()),
     };
     first(page, &answer);
     debug_assert!(verdict.certainty == Certainty::Waiting || !told.evidence.is_empty());

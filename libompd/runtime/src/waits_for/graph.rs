@@ -228,7 +228,7 @@ pub(super) fn exhausted(snapshot: &RuntimeSnapshot, thread: &Thread) -> bool {
     alone && limit.is_some_and(|(most, active)| active >= most)
 }
 
-/// What a thread's wait is for. Without the thing itself, whoever could release it ([`Node::Anyone`]).
+/// What a thread's wait is for; [`Node::Anyone`] where the thing itself is unknown.
 pub fn object(snapshots: &[RuntimeSnapshot], runtime: RuntimeIndex, thread: &Thread, wait: &Wait) -> Vec<Node> {
     let team = wait.team.or_else(|| thread.team.flat());
     let task = thread.task.get();
@@ -260,7 +260,6 @@ pub fn object(snapshots: &[RuntimeSnapshot], runtime: RuntimeIndex, thread: &Thr
         WaitKind::Sink => Some(Node::Anyone),
         WaitKind::Pool => None,
     };
-    // Without the thing itself, whoever could release it.
     vec![one.unwrap_or(Node::Anyone)]
 }
 

@@ -453,3 +453,115 @@ fn a_lock_of_the_runtimes_own() {
         assert_eq!(p.judge().len(), found, "{blocked:?}");
     }
 }
+
+impl Process {
+    /// Situation, causes (LWP) and threads that wait for them, of each `waiting` verdict.
+    fn waiting(&self) -> Vec<(Situation, Vec<i32>, Vec<i32>)> {
+        let snapshots = [self.snapshot.clone().into()];
+        let mut found = judge(&snapshots, &self.os);
+        found.find_waiting(&snapshots, &self.os);
+        let causes = |core: &[Node]| {
+            let lwps = core.iter().filter_map(|node| if let Node::Thread(lwp) = node { Some(*lwp) } else { None });
+            lwps.collect()
+        };
+        assert!(found.waiting.iter().all(|verdict| verdict.certainty == Certainty::Waiting));
+        found.waiting.iter().map(|v| (v.situation, causes(&v.core), v.held_up.clone())).collect()
+    }
+
+    /// So many members have arrived at the barrier of a team, by the runtime's count.
+    fn arrived(&mut self, team: TeamId, inside: Option<u32>) {
+        let size = u32::try_from(self.snapshot.teams[team.0].members.len()).expect("a few members");
+        self.snapshot.teams[team.0].barrier = fact(Barrier { inside, passed: None, at_end: Some(0), size });
+    }
+}
+
+#[test]
+fn a_member_that_runs_is_what_those_at_the_barrier_wait_for() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::No, None);
+    p.arrived(team, Some(2));
+    assert_eq!(p.judge(), []);
+    assert_eq!(p.waiting(), [(Situation::BarrierNotReached, vec![3], vec![1, 2])]);
+    // Those that the runtime does not count are about to leave.
+    p.arrived(team, Some(0));
+    assert_eq!(p.waiting(), []);
+}
+
+#[test]
+fn a_member_whose_wait_is_unknown_is_not_said_to_be_absent() {
+    let mut p = Process::new();
+    let team = p.team();
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::No, None);
+    p.snapshot.threads[1].wait = Fact::unknown(WHY);
+    p.arrived(team, None);
+    assert_eq!(p.waiting(), []);
+    // The runtime's count says that it has not arrived.
+    p.arrived(team, Some(1));
+    assert_eq!(p.waiting(), [(Situation::BarrierNotReached, vec![2], vec![1])]);
+}
+
+#[test]
+fn the_owner_of_a_lock_is_what_those_behind_its_waiters_wait_for() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(fact(Some(Owner::Thread(3))));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, FUTEX, locked(lock));
+    p.foreign(Blocked::Outside("read"));
+    p.arrived(team, Some(1));
+    assert_eq!(p.waiting(), [(Situation::LockHeld, vec![3], vec![1, 2])]);
+    // Without an owner there is no cause, and the lock is waited for all the same.
+    p.snapshot.locks[0].owner = Fact::unknown(WHY);
+    assert_eq!(p.waiting(), [(Situation::LockHeld, vec![], vec![1, 2])]);
+}
+
+#[test]
+fn tasks_count_only_if_their_threads_are_blocked() {
+    for (blocked, expected) in
+        [(Blocked::No, vec![]), (Blocked::Outside("read"), vec![(Situation::TasksUnfinished, vec![2], vec![1])])]
+    {
+        let mut p = Process::new();
+        let team = p.team();
+        p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
+        p.member(team, blocked, None);
+        let parent = p.snapshot.threads[0].task.get().expect("its task");
+        let task = p.task(team, TaskKind::Explicit, TaskState::Running);
+        p.snapshot.tasks[task.0].generating = fact(Some(parent));
+        p.snapshot.tasks[task.0].thread = Some(2);
+        // Another thread runs, so that nothing hangs.
+        p.foreign(Blocked::No);
+        assert_eq!(p.waiting(), expected, "{blocked:?}");
+    }
+}
+
+#[test]
+fn what_a_hang_explains_is_not_said_to_wait() {
+    let mut p = Process::new();
+    let team = p.team();
+    let (one, two) = (p.lock(fact(Some(Owner::Thread(2)))), p.lock(fact(Some(Owner::Thread(1)))));
+    p.member(team, FUTEX, locked(one));
+    p.member(team, FUTEX, locked(two));
+    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
+    p.member(team, Blocked::No, None);
+    p.arrived(team, Some(1));
+    assert_eq!(p.judge().len(), 1);
+    assert_eq!(p.waiting(), []);
+}
+
+#[test]
+fn a_lock_and_an_interpreters_lock_in_a_circle() {
+    let circle = |blocked| {
+        let mut p = Process::new();
+        let team = p.team();
+        let lock = p.lock(fact(Some(Owner::Thread(2))));
+        p.member(team, FUTEX, locked(lock));
+        p.member(team, blocked, None);
+        p.judge()
+    };
+    assert_eq!(circle(Blocked::Interpreter(1)), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+    assert_eq!(circle(Blocked::No), []);
+}
