@@ -23,6 +23,13 @@ pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine
         let name = construct.name.word();
         Some(if construct.begins { format!("{name} from {at}") } else { format!("{name} at {at}") })
     };
+    // The body of a region that has no line: the line of the call that opened the region.
+    let opened = || {
+        let body = frame.filter(|frame| frame.construct.is_some())?;
+        let mut outer = stack?.frames.iter().skip_while(|other| !std::ptr::eq(*other, body)).skip(1);
+        let opener = outer.find(|frame| frame.line.is_some())?;
+        Some(format!("region from {}", line(opener.file.as_deref()?, opener.line?)))
+    };
     let function =
         frame.and_then(|frame| frame.function.as_deref()).map(|name| format!("in {}", escape(&short::name(name))));
     // Of code that Python calls, the Python function is what its user knows.
