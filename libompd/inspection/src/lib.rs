@@ -161,10 +161,7 @@ fn waiting(mut inspection: Inspection, wanted: Wanted<'_>) -> Inspection {
 /// More than one look was asked for.
 pub fn inspect_core(core: &Core, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
     if wanted.samples > 1 {
-        return Err(OpenError::Io {
-            what: "a core file does not change: --samples is for running processes".to_owned(),
-            source: std::io::Error::from(std::io::ErrorKind::InvalidInput),
-        });
+        return Err(OpenError::Unchanging);
     }
     let runtimes = discover(core, wanted.ignore);
     Ok(inspect_held(core, &runtimes, wanted, &Cache::default()))

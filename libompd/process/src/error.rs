@@ -106,6 +106,9 @@ pub enum OpenError {
         /// The target.
         pid: i32,
     },
+    /// Several looks at what does not change were asked for.
+    #[error("--samples needs a running process; this is a core file")]
+    Unchanging,
     /// An input/output error that none of the above explains.
     #[error("{what}: {source}")]
     Io {
@@ -155,6 +158,7 @@ impl OpenError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             OpenError::Denied { cause, .. } => Some(cause.remedy()),
+            OpenError::Unchanging => Some("leave out --samples".into()),
             OpenError::OtherTracer { tracer, name, .. } => Some(format!(
                 "let {name} (process {tracer}) detach first, or have it write a core file and inspect that"
             )),

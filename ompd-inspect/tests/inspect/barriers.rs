@@ -62,7 +62,7 @@ fn check(what: &str, target: &str, function: Option<&str>, expected: &Expected) 
         Unknown(_) => "wait at a barrier",
         RegionEnd => "wait at the end of the region",
     };
-    assert!(text.contains(&format!("threads 1-3 of team 0 {words}")), "{what}: {text}");
+    assert!(text.contains(&format!("threads 1-3 {words}")), "{what}: {text}");
 }
 
 /// Without lines a record that a task may have overwritten is not believed.

@@ -75,7 +75,7 @@ fn cannot_draw(view: &str, running: &Running) {
 fn snapshot(name: &str, text: String) {
     insta::with_settings!({
         omit_expression => true,
-        filters => vec![(r"LWP \d+", "LWP [LWP]"), (r"0x[0-9a-f]+", "[ADDRESS]")],
+        filters => vec![(r"\bid \d+", "id [ID]"), (r"0x[0-9a-f]+", "[ADDRESS]")],
     }, {
         insta::assert_snapshot!(name, text);
     });

@@ -87,6 +87,18 @@ fn a_program_that_cannot_be_started() {
     }
 }
 
+/// Runs a command whose program waits for its input to end; what that writes, what the command writes, and its status.
+fn with_input_open(command: &mut Command) -> (String, String, i32) {
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the command starts");
+    let input = child.stdin.take();
+    let out = child.stdout.take().expect("a pipe");
+    let (written, output) = finish(child, out);
+    drop(input);
+    let (_, err, status) = texts(&output);
+    (written, err, status)
+}
+
 /// The report as JSON: one of several processes, and the verdict on all.
 fn report(path: &PathBuf) -> Value {
     let report: Value = serde_json::from_slice(&fs::read(path).expect("the report")).expect("JSON");
@@ -121,18 +133,7 @@ fn a_program_that_hangs_is_reported_at_once_and_ended() {
 fn a_child_process_that_hangs_is_reported() {
     let executable = build("hangs/fork_child", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
     let launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
-    let mut child = program(&["--idle", "300ms"], &launch)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    // The parent waits for its input to end.
-    let input = child.stdin.take();
-    let out = child.stdout.take().expect("a pipe");
-    let (truth, output) = finish(child, out);
-    drop(input);
-    let (_, err, status) = texts(&output);
+    let (truth, err, status) = with_input_open(&mut program(&["--idle", "300ms"], &launch));
     assert_eq!(status, 3, "{err}");
     let plain = err.split_whitespace().collect::<Vec<_>>().join(" ");
     let found = plain.split_once("2 processes: DEADLOCK in 1 DEADLOCK ").expect("the overview").1;
@@ -153,17 +154,7 @@ fn a_program_that_exceeds_its_time_is_reported_and_ended() {
     // One that computes in a region.
     let executable = build("healthy/busy", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
     let launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
-    let mut child = program(&["--timeout", "2s"], &launch)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
-    let input = child.stdin.take();
-    let out = child.stdout.take().expect("a pipe");
-    let (_, output) = finish(child, out);
-    drop(input);
-    let (_, err, status) = texts(&output);
+    let (_, err, status) = with_input_open(&mut program(&["--timeout", "2s"], &launch));
     assert_eq!(status, 124, "{err}");
     assert!(err.contains("OpenMP threads") && !err.contains("DEADLOCK"), "{err}");
 }

@@ -2,7 +2,7 @@
 
 use crate::common;
 use serde_json::Value;
-use test_programs::{Env, Launch, Opt, build, combinations};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations};
 
 /// The report of two looks, a while apart.
 fn two_looks(pid: i32) -> Value {
@@ -52,8 +52,18 @@ fn what_gets_on_is_seen_to() {
 
 #[test]
 fn a_core_file_does_not_change() {
-    let output = common::run(&["--samples", "2", "/dev/null"]);
+    let program = build("idle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Running::start(&program, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let directory = tempfile::tempdir().expect("a directory for the core");
+    let core = match running.gcore(directory.path()).expect("gcore runs") {
+        Ok(core) => core,
+        Err(skip) => return skip.show(),
+    };
+    let output = common::run(&["--samples", "2", core.to_str().expect("a plain path")]);
     let (out, error, status) = common::texts(&output);
     assert_eq!((out.as_str(), status), ("", 2));
-    assert!(error.contains("--samples is for running processes"), "{error}");
+    assert_eq!(
+        error,
+        "ompd-inspect: --samples needs a running process; this is a core file\n  remedy: leave out --samples\n"
+    );
 }

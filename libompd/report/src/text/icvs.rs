@@ -70,6 +70,11 @@ fn show(page: &mut Page, rows: Vec<Row>) {
     let lengths = rows.iter().map(|(_, value, ..)| value.chars().count()).filter(|length| *length <= BESIDE);
     let width = lengths.max().unwrap_or(0).max(16);
     for (mut name, mut value, scope, source) in rows {
+        if page.is_narrow() {
+            let source = if source.is_empty() { String::new() } else { format!(", {source}") };
+            page.wrapped(&format!("  {name}  "), Style::new(), &format!("{value}, {}{source}", scope.word()), 4);
+            continue;
+        }
         if value.chars().count() > width {
             page.wrapped(&format!("  {name:22}"), Style::new(), &format!(" {value}"), 4);
             (name, value) = ("", String::new());

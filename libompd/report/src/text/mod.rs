@@ -195,7 +195,7 @@ impl Page {
                 }
                 continue;
             }
-            if i == 0 && usize::from(self.width) < NARROW_PAGE && column > indent && column + length > width {
+            if i == 0 && self.is_narrow() && column > indent && column + length > width {
                 let _ = write!(self.out, "\n{:indent$}", "");
                 column = indent;
             }
@@ -225,6 +225,11 @@ impl Page {
         self.table(&[&["Id"], header].concat(), rows);
     }
 
+    /// True if there is no room for columns that lie at fixed places.
+    fn is_narrow(&self) -> bool {
+        usize::from(self.width) < NARROW_PAGE
+    }
+
     /// The rows of a table one below the other, each cell with its column's name.
     fn records(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
         for row in rows {
@@ -236,7 +241,7 @@ impl Page {
     }
 
     fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) {
-        if usize::from(self.width) < NARROW_PAGE && is_too_wide(header, &rows, usize::from(self.width)) {
+        if self.is_narrow() && is_too_wide(header, &rows, usize::from(self.width)) {
             return self.records(header, rows);
         }
         let mut table = Table::new();
