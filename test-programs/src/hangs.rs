@@ -59,6 +59,8 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/mutex_and_lock", &["-DNEST"]),
     Case::with("hangs/mutex_and_lock", &["-DCRITICAL"]),
     Case::of("hangs/mutex_and_lock_cpp"),
+    Case::of("hangs/join_lock"),
+    Case::with("hangs/join_lock", &["-DNEST"]),
     Case::of("hangs/self_lock"),
     Case::with("hangs/self_lock", &["-DCRITICAL"]),
     Case::of("hangs/owner_gone"),

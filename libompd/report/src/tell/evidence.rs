@@ -27,6 +27,13 @@ impl Teller<'_> {
                     Blocked::Outside(call) => {
                         lines.push(format!("{} is in system call {call}, without a time limit", self.who(lwp)));
                     }
+                    Blocked::Join(joined) => {
+                        lines.push(format!(
+                            "{} waits for the end of {} (pthread_join)",
+                            self.who(lwp),
+                            self.who(joined)
+                        ));
+                    }
                     Blocked::Interpreter(owner) => {
                         let owner = self.who(owner);
                         lines.push(format!("{} waits for Python's GIL, held by {owner}", self.who(lwp)));
@@ -385,6 +392,7 @@ impl Teller<'_> {
                 _ if graph.is_waiting(os.lwp) => {}
                 _ if graph.is_parked(os.lwp) => parked += 1,
                 blocked if blocked.is_owned() && self.matters(os.lwp, verdict) => {}
+                Blocked::Join(_) if self.joins(os.lwp).is_some() => {}
                 Blocked::Futex(_) | Blocked::Mutex(..) | Blocked::Interpreter(_) | Blocked::Join(_) => asleep += 1,
                 Blocked::Outside(_) if !self.matters(os.lwp, verdict) => outside += 1,
                 _ => {}

@@ -14,6 +14,9 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::LockCycle if teller.has_interpreter_lock(verdict) => {
             format!("Release Python's GIL before {} is set (Py_BEGIN_ALLOW_THREADS, or nogil in Cython).", lock())
         }
+        Situation::LockCycle if teller.has_join(verdict) => {
+            format!("Release {} before the thread that needs it is joined.", lock())
+        }
         Situation::LockCycle => {
             let names = if locks.len() > 1 { words::and(&locks) } else { "the locks".to_owned() };
             format!("Set {names} in the same order in every thread, or use one lock for all.")

@@ -190,7 +190,8 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
 /// The threads (LWP) of a verdict that wait for OpenMP, or for a mutex.
 fn waiting(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
     let mut waiting = teller.waiting(verdict);
-    waiting.extend(threads(verdict).into_iter().filter(|lwp| teller.blocked(*lwp).is_owned()));
+    let waits = |lwp: &i32| teller.blocked(*lwp).is_owned() || teller.joins(*lwp).is_some();
+    waiting.extend(threads(verdict).into_iter().filter(waits));
     waiting.sort_unstable();
     waiting.dedup();
     waiting
@@ -205,7 +206,13 @@ fn threads(verdict: &Verdict) -> Vec<i32> {
 fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let graph = &teller.inspection.waits_for.graph;
     let mut parts: Vec<String> = Vec::new();
+    let mut joins = false;
     for lwp in threads(verdict) {
+        if let Some(joined) = teller.joins(lwp) {
+            joins = true;
+            parts.push(format!("{} waits for the end of {}", teller.whos(&[lwp]), teller.whos(&[joined])));
+            continue;
+        }
         let lock = match teller.blocked(lwp) {
             Blocked::Mutex(mutex, _) if !graph.is_waiting(lwp) => Some(format!("the pthread mutex at {mutex}")),
             Blocked::Interpreter(_) if !graph.is_waiting(lwp) => Some("Python's GIL".to_owned()),
@@ -216,6 +223,7 @@ fn cycle(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
     }
     match parts.as_slice() {
+        [one, two] if joins => format!("{one}, and {two}: they wait for each other"),
         [one, two] => format!("{one}, and {two}; each holds the lock that the other waits for"),
         _ => format!("{} each hold a lock that the next one waits for", words::count(parts.len(), "thread")),
     }

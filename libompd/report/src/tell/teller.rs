@@ -31,6 +31,7 @@ impl Teller<'_> {
         let graph = &self.inspection.waits_for.graph;
         graph.is_waiting(lwp)
             || self.blocked(lwp).is_owned()
+            || self.joins(lwp).is_some()
             || verdict.rests_on_calls
                 && matches!(self.blocked(lwp), Blocked::Outside(_) | Blocked::Yields)
                 && self.in_some_team(lwp)
@@ -40,6 +41,12 @@ impl Teller<'_> {
         let threads = &self.inspection.os.threads;
         let at = threads.binary_search_by_key(&lwp, |os| os.lwp).ok();
         at.and_then(|at| threads.get(at)).map_or(Blocked::No, |os| os.blocked)
+    }
+
+    /// The thread (LWP) whose end a thread waits for, if that waits for OpenMP.
+    pub(super) fn joins(&self, lwp: i32) -> Option<i32> {
+        let Blocked::Join(joined) = self.blocked(lwp) else { return None };
+        self.inspection.waits_for.graph.is_waiting(joined).then_some(joined)
     }
 
     pub(super) fn in_some_team(&self, lwp: i32) -> bool {
@@ -175,6 +182,11 @@ impl Teller<'_> {
         }
         let parts: Vec<String> = kinds.iter().take(4).map(|(what, n)| format!("{n} {what}")).collect();
         if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+
+    /// True if a thread of the verdict waits for the end of another.
+    pub(super) fn has_join(&self, verdict: &Verdict) -> bool {
+        verdict.core.iter().any(|node| matches!(node, Node::Thread(lwp) if self.joins(*lwp).is_some()))
     }
 
     /// True if a thread of the verdict waits for an interpreter's lock.

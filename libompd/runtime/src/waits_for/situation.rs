@@ -84,13 +84,16 @@ pub(super) fn of(
             _ => None,
         })
         .collect();
-    let at_mutex = |lwp: &i32| {
-        os.iter().any(|os| os.lwp == *lwp && matches!(os.blocked, Blocked::Mutex(..) | Blocked::Interpreter(_)))
+    // It waits for a certain thread, though not by OpenMP.
+    let waits_for_thread = |blocked: Blocked| match blocked {
+        Blocked::Join(joined) => core.contains(&Node::Thread(joined)),
+        other => other.is_owned(),
     };
+    let waits_outside = |lwp: &i32| os.iter().any(|os| os.lwp == *lwp && waits_for_thread(os.blocked));
     let threads: Vec<i32> = core
         .iter()
         .filter_map(|node| match node {
-            Node::Thread(lwp) if graph.is_waiting(*lwp) || at_mutex(lwp) => Some(*lwp),
+            Node::Thread(lwp) if graph.is_waiting(*lwp) || waits_outside(lwp) => Some(*lwp),
             _ => None,
         })
         .collect();

@@ -565,3 +565,13 @@ fn a_lock_and_an_interpreters_lock_in_a_circle() {
     assert_eq!(circle(Blocked::Interpreter(1)), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
     assert_eq!(circle(Blocked::No), []);
 }
+
+#[test]
+fn the_owner_of_a_lock_that_joins_the_thread_that_waits_for_it() {
+    let mut p = Process::new();
+    let team = p.team();
+    let lock = p.lock(fact(Some(Owner::Thread(2))));
+    p.member(team, FUTEX, locked(lock));
+    p.foreign(Blocked::Join(1));
+    assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
+}
