@@ -339,6 +339,7 @@ mod tests {
         let mut expect = cycle();
         expect["verdict"] = json!("suspect");
         twice["verdicts"][0]["verdict"] = json!("suspect");
+        twice["answer"]["word"] = json!("SUSPECT");
         assert_eq!(differences(&expect, &twice, true).len(), 1);
     }
 

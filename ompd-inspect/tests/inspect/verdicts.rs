@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use test_programs::{
     Case, Env, HANGS, HEALTHY, Launch, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build, can_build,
     combinations, compare_verdicts,
@@ -46,8 +47,11 @@ fn a_barrier_that_only_some_reach() {
 
 /// Compares the verdicts on a target with what its program expects.
 fn check(what: &str, truth: &Truth, runtime: Runtime, target: &str) -> Vec<String> {
-    let (report, _) = common::json(&["waits", target]);
-    let comparison = compare_verdicts(truth, &report, truth.owners_recorded(runtime));
+    check_report(what, truth, runtime, &common::json(&["waits", target]).0)
+}
+
+fn check_report(what: &str, truth: &Truth, runtime: Runtime, report: &Value) -> Vec<String> {
+    let comparison = compare_verdicts(truth, report, truth.owners_recorded(runtime));
     let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
     all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
 }
@@ -87,8 +91,7 @@ fn looks(otherwise: usize) -> usize {
 }
 
 /// The first three lines of the summary, however they are wrapped, are the answer of the report.
-fn first_three(what: &str, core: &str) -> Vec<String> {
-    let (report, _) = common::json(&["waits", core]);
+fn first_three(what: &str, core: &str, report: &Value) -> Vec<String> {
     let (text, ..) = common::texts(&common::run(&[core]));
     let mut lines: Vec<String> = Vec::new();
     for line in text.lines().take_while(|line| !line.is_empty() && !line.starts_with("  - ")) {
@@ -128,8 +131,9 @@ fn hang(program: &str) {
             Ok(core) => {
                 let core = core.to_str().expect("a plain path");
                 let what = format!("{what}, gcore");
-                found.extend(check(&what, &running.truth, runtime, core));
-                found.extend(first_three(&what, core));
+                let (report, _) = common::json(&["waits", core]);
+                found.extend(check_report(&what, &running.truth, runtime, &report));
+                found.extend(first_three(&what, core, &report));
             }
             Err(skip) => skip.show(),
         }
