@@ -18,9 +18,13 @@ TRUTH_MARKER void joiner_body(void) {
     if (pthread_create(&thread, NULL, joined_body, NULL) != 0)
         truth_fail("pthread_create");
     truth_note("joiner", TRUTH_JOIN, NULL, TRUTH_BODY(TRUTH_IMPLICIT, joiner_body));
-    truth_hang("join_lock", 2);
+    truth_hang("join_lock", 3);
     pthread_join(thread, NULL);
     truth_step();
+}
+
+TRUTH_MARKER void waiter_body(void) {
+    truth_note("waiter", TRUTH_BARRIER, NULL, TRUTH_BODY(TRUTH_IMPLICIT, waiter_body));
 }
 
 int main(void) {
@@ -32,6 +36,8 @@ int main(void) {
     {
         if (omp_get_thread_num() == 0)
             joiner_body();
+        else
+            waiter_body();
         TRUTH_KEEP_FRAME();
     }
     return 0;

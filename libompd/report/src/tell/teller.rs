@@ -106,10 +106,22 @@ impl Teller<'_> {
     pub(super) fn stand(&self, lwp: i32) -> String {
         let Some(wait) = wait_of(self.inspection, lwp) else { return self.running(lwp) };
         let what = words::waiting(&Wait { location: None, ..wait.clone() });
-        let place = whereabouts::innermost(self.inspection, lwp, wait.location.as_ref());
+        let place =
+            whereabouts::innermost(self.inspection, lwp, wait.location.as_ref().or(self.region_line(lwp, wait)));
         let owner = wait.lock.and_then(|lock| self.owner(lwp, lock));
         let parts = [Some(what), owner.map(|owner| format!("held by {owner}")), place];
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The line of the region at whose beginning or end a thread waits.
+    fn region_line(&self, lwp: i32, wait: &Wait) -> Option<&SourceLine> {
+        if !matches!(wait.kind, WaitKind::RegionStart | WaitKind::RegionEnd) {
+            return None;
+        }
+        self.inspection.runtimes.iter().find_map(|snapshot| {
+            let thread = snapshot.thread_by_lwp(lwp)?;
+            snapshot.team(wait.team.or_else(|| thread.team.flat())?)?.location.value()
+        })
     }
 
     /// The recorded owner of the lock that a thread waits for, and since where it has it.

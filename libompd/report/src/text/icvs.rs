@@ -59,7 +59,10 @@ fn of_tasks(page: &mut Page, snapshot: &RuntimeSnapshot) {
         page.line("  no thread executes a task");
     }
     for (rows, threads) in groups {
-        page.styled(HEADING, who(&threads));
+        match page.is_narrow() {
+            true => page.wrapped("", Style::new(), &who(&threads), 2),
+            false => page.styled(HEADING, who(&threads)),
+        }
         show(page, rows);
     }
 }

@@ -511,7 +511,7 @@ fn the_owner_of_a_lock_is_what_those_behind_its_waiters_wait_for() {
     let lock = p.lock(fact(Some(Owner::Thread(3))));
     p.member(team, FUTEX, wait(WaitKind::Barrier, team));
     p.member(team, FUTEX, locked(lock));
-    p.foreign(Blocked::Outside("read"));
+    p.foreign(Blocked::No);
     p.arrived(team, Some(1));
     assert_eq!(p.waiting(), [(Situation::LockHeld, vec![3], vec![1, 2])]);
     // Without an owner there is no cause, and the lock is waited for all the same.
