@@ -4,8 +4,8 @@
 
 static some_lock a;
 
-static void *joined_body(void *unused) {
-    truth_note("joined", LOCK_WAIT, &a, TRUTH_NO_BODY);
+TRUTH_MARKER void *joined_body(void *unused) {
+    truth_note("joined", LOCK_WAIT, &a, TRUTH_BODY(TRUTH_INITIAL, joined_body));
     lock_set(&a);
     truth_step();
     return unused;
