@@ -43,8 +43,10 @@ fn without_arguments(name: &str) -> String {
             rest = &rest[taken..];
             continue;
         }
+        // `f.<locals>.g`, `main::<lambda(int)>`: names themselves.
+        let begins_name = matches!(out.chars().next_back(), None | Some('.' | ':'));
         match letter {
-            '<' => {
+            '<' if depth > 0 || !begins_name => {
                 if depth == 0 {
                     out.push_str("<…>");
                 }
@@ -68,6 +70,14 @@ mod tests {
         assert_eq!(name("std::__cxx11::list<int>::sort"), "std::list<int>::sort");
         let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
         assert_eq!(name(&format!("f({string} const&)")), "f(std::string const&)");
+    }
+
+    #[test]
+    fn names_in_brackets_stay() {
+        let python = "_threadpool_controller_decorator.<locals>.decorator.<locals>.wrapper";
+        assert_eq!(name(python), python);
+        let lambda = "solver::relax(std::vector<double, std::allocator<double> >&)::<lambda(int)>";
+        assert_eq!(name(lambda), "solver::relax(std::vector<…>&)::<lambda(int)>");
     }
 
     #[test]
