@@ -42,6 +42,7 @@ pub mod python;
 mod random;
 mod running;
 mod runtime;
+mod sound;
 mod stacks;
 mod truth;
 
@@ -62,6 +63,7 @@ pub use offload::Offloading;
 pub use random::Random;
 pub use running::{Crashed, Finished, Running, crash_core};
 pub use runtime::{Runtime, combinations, native_combinations, other_releases};
+pub use sound::{check_hanging, check_healthy, check_waits};
 pub use stacks::{Stack, StackFrame, StackTask};
 pub use truth::{Api, Level, Lock, ProgramFacts, Task, TaskState, Thread, Truth, UnstartedTask};
 

@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{
     Case, Env, HANGS, HEALTHY, Launch, Opt, Running, Runtime, Skip, TRUTH_SPINS, Toolchain, Truth, build, can_build,
-    combinations, compare_verdicts,
+    check_hanging, check_healthy, combinations, compare_verdicts,
 };
 
 fn first_lines(how: &str, word: &str, expected: &str) {
@@ -121,6 +121,9 @@ fn hang(program: &str) {
     everywhere(HANGS, program, |what, case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
         let running = Launch::new(&executable, runtime, env).start_hanging().expect("the program hangs");
+        if let Err(error) = check_hanging(case, &running) {
+            return vec![format!("{what}: the program is not as it says: {error:#}")];
+        }
         let look = |_| check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string());
         let mut found: Vec<String> = (0..looks(1)).flat_map(look).collect();
         if opt == Opt::O0 {
@@ -183,9 +186,12 @@ const SINK: u32 = 22;
 fn healthy(program: &str) {
     everywhere(HEALTHY, program, |what, case, toolchain, runtime, opt, env| {
         let executable = build(case.program, toolchain, opt, case.flags).expect("the program builds");
-        let running = Launch::new(&executable, runtime, env).start_healthy().expect("the program starts");
+        let mut running = Launch::new(&executable, runtime, env).start_healthy().expect("the program starts");
         let look = |_| check(what, &running.truth, runtime, &running.pid.to_string());
-        (0..looks(3)).flat_map(look).collect()
+        let mut found: Vec<String> = (0..looks(3)).flat_map(look).collect();
+        let sound = check_healthy(case, &mut running);
+        found.extend(sound.err().map(|error| format!("{what}: the program is not as it says: {error:#}")));
+        found
     });
 }
 

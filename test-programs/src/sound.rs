@@ -1,0 +1,77 @@
+//! What holds of every program that hangs and of every healthy one, whatever is to be found out about it: what it says of itself
+//! is sound and complete, and it is where it says, in waits that do not end, or going on.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Result, ensure};
+
+use crate::{Case, Running, Verdict, Wait, mapped_files, thread_states};
+
+/// Checks a program of [`HANGS`](crate::HANGS) that hangs.
+///
+/// # Errors
+/// When it is not as it says.
+pub fn check_hanging(case: &Case, running: &Running) -> Result<()> {
+    check_any(running)?;
+    let noted: BTreeSet<i32> = running.truth.threads.iter().map(|thread| thread.lwp).collect();
+    let there: BTreeSet<i32> = thread_states(running.pid)?.into_keys().collect();
+    ensure!(noted == there, "the process has the threads {there:?}, it told about {noted:?}");
+    check_waits(running)?;
+    let verdict = running.truth.expectation.as_ref().map(|expected| expected.verdict);
+    // The one does not hang there, of the other nothing is proven.
+    let none = case.program == "hangs/fork_child" && running.runtime.is_kmp() || case.program == "hangs/missing_source";
+    ensure!((verdict == Some(Verdict::None)) == none, "{verdict:?}");
+    Ok(())
+}
+
+/// Checks a program of [`HEALTHY`](crate::HEALTHY) and waits until it has gone on for some rounds.
+///
+/// # Errors
+/// When it is not as it says, or does not go on.
+pub fn check_healthy(case: &Case, running: &mut Running) -> Result<()> {
+    check_any(running)?;
+    if case.program == "healthy/idle" {
+        check_waits(running)?;
+    } else {
+        running.await_round(5)?;
+    }
+    let verdict = running.truth.expectation.as_ref().map(|expected| expected.verdict);
+    ensure!(verdict == Some(Verdict::None), "{verdict:?}");
+    Ok(())
+}
+
+fn check_any(running: &Running) -> Result<()> {
+    let truth = &running.truth;
+    let faults = truth.contradictions();
+    ensure!(faults.is_empty(), "{faults:#?}");
+    let program = &running.executable.program;
+    ensure!(program.ends_with(&format!("/{}", truth.program.name)), "the program calls itself {}", truth.program.name);
+    let library = running.runtime.library().map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    ensure!(mapped_files(running.pid)?.contains(&library), "{} is not mapped", library.display());
+    Ok(())
+}
+
+/// Checks that every thread is in the system call its wait is made of, or spins if it may.
+///
+/// # Errors
+/// When one is not.
+pub fn check_waits(running: &Running) -> Result<()> {
+    for thread in &running.truth.threads {
+        let text = fs::read_to_string(format!("/proc/{}/task/{}/syscall", running.pid, thread.lwp))?;
+        let call = text.split_whitespace().next().unwrap_or_default();
+        let spins = thread.wait.may_spin(running.runtime.is_kmp());
+        ensure!(spins || call == system_call(thread.wait), "{thread:?} is in system call {call}");
+    }
+    Ok(())
+}
+
+/// The system call threads that do not spin sleep in, by architecture (asm/unistd_64.h, asm-generic/unistd.h).
+fn system_call(wait: Wait) -> &'static str {
+    match (wait, cfg!(target_arch = "x86_64")) {
+        (Wait::Pipe, true) => "0",
+        (Wait::Pipe, false) => "63",
+        (_, true) => "202",
+        (_, false) => "98",
+    }
+}
