@@ -70,6 +70,7 @@ pub const HANGS: &[Case] = &[
     Case::with("hangs/missing_lock", &["-DNEST"]),
     Case::with("hangs/missing_lock", &["-DCRITICAL"]),
     Case::of("hangs/missing_read"),
+    Case::of("hangs/child_hangs"),
     Case::of("hangs/orphaned_for"),
     Case::with("hangs/orphaned_for", &["-DSTATIC"]),
     Case::with("hangs/orphaned_for", &["-DSECTIONS"]),

@@ -61,7 +61,7 @@ pub use launch::{Env, Launch, Process, TRUTH_SPINS};
 pub use observe::{ThreadState, await_all_blocked, await_asleep, mapped_files, thread_states};
 pub use offload::Offloading;
 pub use random::Random;
-pub use running::{Crashed, Finished, Running, crash_core};
+pub use running::{Crashed, Finished, Running, crash_core, gcore};
 pub use runtime::{Runtime, combinations, native_combinations, other_releases};
 pub use sound::{check_hanging, check_healthy, check_waits};
 pub use stacks::{Stack, StackFrame, StackTask};

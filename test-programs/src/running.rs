@@ -166,6 +166,28 @@ impl Launch {
     }
 }
 
+/// A core of a process as gdb's `gcore` writes it; the process goes on.
+///
+/// # Errors
+/// When `gcore` fails; the inner error when this machine does not have it.
+pub fn gcore(pid: i32, directory: &Path) -> Result<Result<PathBuf, Skip>> {
+    let mut command = Command::new("gcore");
+    // Without this gdb may ask the network for debug files.
+    command.env_remove("DEBUGINFOD_URLS").arg("-o").arg(directory.join("core")).arg(pid.to_string());
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Err(Skip::because("gcore, a part of gdb, is not here")));
+        }
+        Err(error) => return Err(error).context("running gcore"),
+    };
+    let core = directory.join(format!("core.{pid}"));
+    if !output.status.success() || !core.is_file() {
+        bail!("gcore made no core:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(Ok(core))
+}
+
 impl Running {
     /// Starts a program and waits until it is ready; [`Launch`] for more choices.
     ///
@@ -269,21 +291,7 @@ impl Running {
     /// # Errors
     /// When `gcore` fails; the inner error when this machine does not have it.
     pub fn gcore(&self, directory: &Path) -> Result<Result<PathBuf, Skip>> {
-        let mut command = Command::new("gcore");
-        // Without this gdb may ask the network for debug files.
-        command.env_remove("DEBUGINFOD_URLS").arg("-o").arg(directory.join("core")).arg(self.pid.to_string());
-        let output = match command.output() {
-            Ok(output) => output,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Err(Skip::because("gcore, a part of gdb, is not here")));
-            }
-            Err(error) => return Err(error).context("running gcore"),
-        };
-        let core = directory.join(format!("core.{}", self.pid));
-        if !output.status.success() || !core.is_file() {
-            bail!("gcore made no core:\n{}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(Ok(core))
+        gcore(self.pid, directory)
     }
 
     /// Has the process abort as it is, and gives the core that the kernel wrote to `directory`, which must be empty, and in which

@@ -62,6 +62,38 @@ pub fn texts(output: &Output) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().expect("ompd-inspect exits by itself"))
 }
 
+/// The first lines of a summary, each whole however it is wrapped: the verdict, its cause, and what to do. They are printed as well.
+pub fn answer(what: &str, target: &str) -> Vec<String> {
+    let (summary, ..) = texts(&run(&[target]));
+    let mut lines: Vec<String> = Vec::new();
+    for line in summary.lines().take_while(|line| !line.is_empty() && !line.starts_with("  - ")) {
+        match lines.last_mut().filter(|_| line.starts_with("          ")) {
+            Some(last) => *last = format!("{last} {}", line.trim_start()),
+            None => lines.push(line.to_owned()),
+        }
+    }
+    // Directly, so that they are seen for passing tests as well.
+    let _ = writeln!(std::io::stderr(), "{what}\n{}", lines.join("\n"));
+    lines
+}
+
+/// Checks the answer on a process and on a core of it: each part has what is expected in its line.
+pub fn check_answer(what: &str, pid: i32, parts: &[&[&str]]) {
+    let check = |what: &str, target: &str| {
+        let lines = answer(what, target);
+        assert_eq!(lines.len(), parts.len(), "{what}: {lines:?}");
+        for (line, texts) in lines.iter().zip(parts) {
+            assert!(texts.iter().all(|text| line.contains(text)), "{what}: not {texts:?} in {line:?}");
+        }
+    };
+    check(&format!("{what}, live"), &pid.to_string());
+    let directory = tempfile::tempdir().expect("a directory for the core");
+    match test_programs::gcore(pid, directory.path()).expect("gcore runs") {
+        Ok(core) => check(&format!("{what}, core"), core.to_str().expect("a plain path")),
+        Err(skip) => skip.show(),
+    }
+}
+
 /// Runs a command that might hang if something were wrong. No sound run comes near the limit: then it is killed, and the
 /// test fails.
 pub fn bounded(command: &mut Command) -> Output {

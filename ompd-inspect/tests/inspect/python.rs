@@ -202,6 +202,16 @@ fn hangs_in(again: &str) {
 
     check_functions(&report, again);
 
+    let user = if again == "faiss" { "called at " } else { "_kmeans.py:" };
+    common::check_answer(
+        &format!("fork child of {again}"),
+        child,
+        &[
+            &["DEADLOCK", "threads that fork left behind"],
+            &["Cause   thread 0", &format!("(id {child})"), user, "in Python"],
+            &["Fix     Do not use OpenMP in the child of a fork"],
+        ],
+    );
     let pid = child.to_string();
     let (summary, _, _) = common::texts(&common::run(&[&pid]));
     // However the sentence is broken into lines.

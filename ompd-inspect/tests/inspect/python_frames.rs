@@ -270,9 +270,7 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
         let mut threads = [holder, owner];
         threads.sort_unstable();
         assert_eq!(verdict["threads"], json!(threads), "{what}");
-        let answer = &report["answer"];
-        assert!(answer["text"].as_str().is_some_and(|text| text.contains("Python's GIL")), "{what}: {answer}");
-        assert!(answer["cause"].as_str().is_some_and(|cause| cause.contains("gil_lock.py:")), "{what}: {answer}");
+        common::check_answer(&what, script.pid, &[&["DEADLOCK", "Python's GIL"], &["Cause", "gil_lock.py:"], &["Fix"]]);
     }
 }
 

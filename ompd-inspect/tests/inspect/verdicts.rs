@@ -92,14 +92,7 @@ fn looks(otherwise: usize) -> usize {
 
 /// The first three lines of the summary, however they are wrapped, are the answer of the report.
 fn first_three(what: &str, core: &str, report: &Value) -> Vec<String> {
-    let (text, ..) = common::texts(&common::run(&[core]));
-    let mut lines: Vec<String> = Vec::new();
-    for line in text.lines().take_while(|line| !line.is_empty() && !line.starts_with("  - ")) {
-        match lines.last_mut().filter(|_| line.starts_with("          ")) {
-            Some(last) => *last = format!("{last} {}", line.trim_start()),
-            None => lines.push(line.to_owned()),
-        }
-    }
+    let lines = common::answer(what, core);
     let answer = |key: &str| report["answer"][key].as_str().map(str::to_owned);
     let expected: Vec<String> = [
         answer("word").zip(answer("text")).map(|(word, text)| format!("{word:10}{text}")),
@@ -109,7 +102,6 @@ fn first_three(what: &str, core: &str, report: &Value) -> Vec<String> {
     .into_iter()
     .flatten()
     .collect();
-    let _ = writeln!(std::io::stderr(), "{what}\n{}", lines.join("\n"));
     match lines == expected {
         true => Vec::new(),
         false => vec![format!("{what}: first lines {lines:?}, and not {expected:?}")],
@@ -260,7 +252,7 @@ macro_rules! programs {
 }
 
 programs!(hang in "hangs" of HANGS, every_hang_is_tested:
-    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, join_lock, mutex_and_lock, mutex_and_lock_cpp, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read,
+    lock_cycle, lock_cycle_cpp, lock_cycle_fortran, join_lock, mutex_and_lock, mutex_and_lock_cpp, self_lock, owner_gone, barrier_missing_end, missing_lock, missing_read, child_hangs,
     orphaned_for, detach, depend_cycle, task_never_run, nested_exhausted, ordered_skip, missing_source, critical_left, rescued, fork_child);
 
 programs!(healthy in "healthy" of HEALTHY, every_healthy_program_is_tested:
