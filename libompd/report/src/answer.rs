@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tell::{self, Names};
-use crate::{whereabouts, words};
+use crate::{outside, whereabouts, words};
 
 /// The answer in a few sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -113,7 +113,9 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         let word = if waiting.is_empty() { "UNKNOWN" } else { "WAITING" };
         (word, format!("no OpenMP thread is seen to execute the program{waiting}{unknown}"), Vec::new())
     };
-    Some(Answer { word, text, cause: places(inspection, &names, &shown), fix: None })
+    let live = inspection.kind == TargetKind::Live;
+    let fix = shown.iter().find_map(|lwp| outside::cure(inspection.outside(*lwp)?, live));
+    Some(Answer { word, text, cause: places(inspection, &names, &shown), fix })
 }
 
 /// `: 2 wait in ordered depend(sink) (a.c:9)`.

@@ -49,6 +49,21 @@ pub fn remedy(outside: &Outside) -> Option<String> {
     outside.wait.as_ref().and_then(process).map(|pid| format!("ompd-inspect {pid}"))
 }
 
+/// What to do about it; `None` where nothing special is known. `live`: the processes that it names are there.
+pub fn cure(outside: &Outside, live: bool) -> Option<String> {
+    let wait = match outside.wait.as_ref()? {
+        OutsideWait::Stopped { within } => within.as_deref()?,
+        wait => wait,
+    };
+    match wait {
+        OutsideWait::Mpi { function } => Some(format!(
+            "Inspect the other ranks too: {} returns when another rank has done its part.",
+            escape(function)
+        )),
+        _ => remedy(outside).filter(|_| live).map(|command| format!("See what that process does: `{command}`.")),
+    }
+}
+
 /// `app.c:10, in solve`.
 fn place(site: &CallSite) -> Option<String> {
     let file = site.file.as_deref().map(|file| file.rsplit('/').next().unwrap_or(file));

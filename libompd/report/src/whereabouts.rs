@@ -27,7 +27,7 @@ pub fn innermost(inspection: &Inspection, lwp: i32, recorded: Option<&SourceLine
     let opened = || {
         let body = frame.filter(|frame| frame.construct.is_some())?;
         let mut outer = stack?.frames.iter().skip_while(|other| !std::ptr::eq(*other, body)).skip(1);
-        let opener = outer.find(|frame| frame.line.is_some())?;
+        let opener = outer.find(|frame| frame.line.is_some()).filter(|frame| frame.language == Language::Compiled)?;
         Some(format!("region from {}", line(opener.file.as_deref()?, opener.line?)))
     };
     let function =

@@ -77,19 +77,20 @@ pub fn answer(what: &str, target: &str) -> Vec<String> {
     lines
 }
 
-/// Checks the answer on a process and on a core of it: each part has what is expected in its line.
-pub fn check_answer(what: &str, pid: i32, parts: &[&[&str]]) {
-    let check = |what: &str, target: &str| {
+/// Checks the answer on a process and on a core of it: the first words, and each part has what is expected in its line.
+pub fn check_answer(what: &str, pid: i32, words: [&str; 2], parts: &[&[&str]]) {
+    let check = |what: &str, target: &str, word: &str| {
         let lines = answer(what, target);
         assert_eq!(lines.len(), parts.len(), "{what}: {lines:?}");
+        assert!(lines[0].starts_with(word), "{what}: not {word} but {lines:?}");
         for (line, texts) in lines.iter().zip(parts) {
             assert!(texts.iter().all(|text| line.contains(text)), "{what}: not {texts:?} in {line:?}");
         }
     };
-    check(&format!("{what}, live"), &pid.to_string());
+    check(&format!("{what}, live"), &pid.to_string(), words[0]);
     let directory = tempfile::tempdir().expect("a directory for the core");
     match test_programs::gcore(pid, directory.path()).expect("gcore runs") {
-        Ok(core) => check(&format!("{what}, core"), core.to_str().expect("a plain path")),
+        Ok(core) => check(&format!("{what}, core"), core.to_str().expect("a plain path"), words[1]),
         Err(skip) => skip.show(),
     }
 }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Skip, build, combinations};
 
-use crate::common::json;
+use crate::common::{check_answer, json};
 
 /// The line of a source that has this text.
 fn line_of(source: &str, text: &str) -> usize {
@@ -183,6 +183,16 @@ fn receives(compilers: [&str; 2], source: &str, text: &str) {
         assert!(found, "{compiler}: not {text:?} but {:?}", texts(&last));
         let main = last["os_threads"].as_array().and_then(|all| all.iter().find(|of| of["lwp"] == pid)).expect("it");
         assert_eq!(main["outside"]["wait"]["mpi"], "MPI_Recv", "{compiler}");
+        check_answer(
+            compiler,
+            i32::try_from(pid).expect("a process id"),
+            ["WAITING"; 2],
+            &[
+                &["thread 0 has not reached the end of the region that thread 1 waits at"],
+                &[&format!("Cause   thread 0 (id {pid}): {text}")],
+                &["Fix     Inspect the other ranks too: MPI_Recv returns when another rank has done its part."],
+            ],
+        );
     }
 }
 

@@ -1,15 +1,22 @@
 //! How to fix each kind of hang.
 
+use ompd_process::TargetKind;
 use ompd_runtime::model::{Fact, Owner};
 use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
 
 use super::teller::Teller;
-use crate::words;
+use crate::{outside, words};
 
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
     let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
+    let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
+    if (missing || verdict.certainty == Certainty::Waiting)
+        && let Some(cure) = outside(teller, verdict)
+    {
+        return cure;
+    }
     match verdict.situation {
         Situation::LockCycle if teller.has_interpreter_lock(verdict) => {
             format!("Release Python's GIL before {} is set (Py_BEGIN_ALLOW_THREADS, or nogil in Cython).", lock())
@@ -84,6 +91,15 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             moving(teller, verdict)
         }
     }
+}
+
+/// What to do about what the first of the threads waits for outside of OpenMP.
+fn outside(teller: &Teller<'_>, verdict: &Verdict) -> Option<String> {
+    let live = teller.inspection.kind == TargetKind::Live;
+    verdict.core.iter().find_map(|node| match node {
+        Node::Thread(lwp) => outside::cure(teller.inspection.outside(*lwp)?, live),
+        _ => None,
+    })
 }
 
 /// What to do about threads that may still continue.

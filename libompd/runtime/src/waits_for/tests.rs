@@ -148,13 +148,6 @@ impl Process {
         LockId(self.snapshot.locks.len() - 1)
     }
 
-    /// What the runtime counts at the barrier of a team.
-    fn counts(&mut self, team: TeamId, arrived: u32) {
-        let of = &mut self.snapshot.teams[team.0];
-        let size = u32::try_from(of.members.len()).expect("a few members");
-        of.barrier = fact(Barrier { inside: Some(arrived), passed: None, at_end: None, size });
-    }
-
     fn handle(&mut self, signals: Signals) {
         self.os.signals = signals;
     }
@@ -170,22 +163,6 @@ impl Process {
         };
         found.verdicts.iter().map(|v| (v.certainty, v.situation, threads(&v.core))).collect()
     }
-}
-
-/// What the process waits for where it does not hang: situations, what is waited for, and who waits in the end.
-fn waiting(p: &Process) -> Vec<(Situation, Vec<i32>, Vec<i32>)> {
-    let snapshots = [p.snapshot.clone().into()];
-    let mut found = judge(&snapshots, &p.os);
-    found.find_waiting(&snapshots, &p.os);
-    assert!(found.waiting.iter().all(|verdict| verdict.certainty == Certainty::Waiting));
-    let threads = |verdict: &Verdict| {
-        let lwps = verdict.core.iter().filter_map(|node| match node {
-            Node::Thread(lwp) => Some(*lwp),
-            _ => None,
-        });
-        lwps.collect()
-    };
-    found.waiting.iter().map(|v| (v.situation, threads(v), v.held_up.clone())).collect()
 }
 
 /// A wait that had not ended at the stop, of a thread that sleeps.
@@ -597,72 +574,4 @@ fn the_owner_of_a_lock_that_joins_the_thread_that_waits_for_it() {
     p.member(team, FUTEX, locked(lock));
     p.foreign(Blocked::Join(1));
     assert_eq!(p.judge(), [(Certainty::Deadlock, Situation::LockCycle, vec![1, 2])]);
-}
-
-#[test]
-fn waiting_for_a_member_that_has_not_reached_the_barrier() {
-    let mut p = Process::new();
-    let team = p.team();
-    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
-    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
-    p.member(team, Blocked::No, None);
-    p.counts(team, 2);
-    assert_eq!(p.judge(), []);
-    assert_eq!(waiting(&p), [(Situation::BarrierNotReached, vec![3], vec![1, 2])]);
-}
-
-#[test]
-fn who_waits_behind_a_thread_that_waits_counts_for_the_last() {
-    let mut p = Process::new();
-    let team = p.team();
-    let lock = p.lock(fact(Some(Owner::Thread(3))));
-    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
-    p.member(team, FUTEX, locked(lock));
-    p.member(team, Blocked::No, None);
-    p.counts(team, 1);
-    let held = (Situation::LockHeld, vec![3], vec![1, 2]);
-    // The barrier lacks the member that computes as well.
-    let barrier = (Situation::BarrierNotReached, vec![2, 3], vec![1]);
-    assert_eq!(waiting(&p), [held, barrier]);
-}
-
-#[test]
-fn nothing_is_waited_for_where_all_waits_are_over_or_in_the_pool() {
-    let mut p = Process::new();
-    let team = p.team();
-    p.member(team, FUTEX, wait(WaitKind::Barrier, team).map(|wait| Wait { over: fact(true), ..wait }));
-    p.member(team, Blocked::No, None);
-    p.counts(team, 1);
-    p.idle(FUTEX, fact(false));
-    assert_eq!(waiting(&p), []);
-}
-
-#[test]
-fn tasks_that_compute_are_waited_for_by_design() {
-    let mut p = Process::new();
-    let team = p.team();
-    p.member(team, FUTEX, wait(WaitKind::Taskwait, team));
-    let parent = p.snapshot.threads[0].task.get().expect("its task");
-    p.member(team, Blocked::No, None);
-    let child = p.task(team, TaskKind::Explicit, TaskState::Running);
-    p.snapshot.tasks[child.0].generating = fact(Some(parent));
-    p.snapshot.tasks[child.0].thread = Some(2);
-    assert_eq!(waiting(&p), []);
-    // In a system call it does not compute.
-    p.os.threads[1].blocked = Blocked::Outside("read");
-    assert_eq!(waiting(&p), [(Situation::TasksUnfinished, vec![2], vec![1])]);
-}
-
-#[test]
-fn what_a_verdict_explains_is_not_waited_for_again() {
-    let mut p = Process::new();
-    let team = p.team();
-    let (one, two) = (p.lock(fact(Some(Owner::Thread(2)))), p.lock(fact(Some(Owner::Thread(1)))));
-    p.member(team, FUTEX, locked(one));
-    p.member(team, FUTEX, locked(two));
-    p.member(team, FUTEX, wait(WaitKind::Barrier, team));
-    p.member(team, Blocked::No, None);
-    p.counts(team, 1);
-    assert_eq!(p.judge().len(), 1);
-    assert_eq!(waiting(&p), []);
 }
