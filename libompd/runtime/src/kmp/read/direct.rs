@@ -41,10 +41,7 @@ pub(super) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Opti
             }
             let size = context.kmp.structs.taskdata.size.get().ok()?;
             let task = region.tasks(context)?.offset(size.checked_mul(number)?);
-            // What the member executes instead leads to it, or to the implicit task of another member.
-            let member = focus::member(context, &region.view, number).ok()?;
-            let current = member.offset(context.kmp.structs.info.current_task.offset().ok()?);
-            if target.read_ptr(current).ok()? != task {
+            if !region.is_executed(context, task, number)? {
                 return None;
             }
             region.with_task(context, task, number, false)
@@ -56,6 +53,9 @@ pub(super) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Opti
             let distance = task.0.checked_sub(region.tasks(context)?.0)?;
             let size = s.taskdata.size.get().ok().filter(|size| *size > 0 && distance.is_multiple_of(*size))?;
             let number = Some(distance / size).filter(|number| *number < region.size)?;
+            if !region.is_executed(context, task, number)? {
+                return None;
+            }
             region.with_task(context, task, number, matches!(tasks, Wanted::Beyond(_)))
         }
     }
@@ -90,6 +90,14 @@ impl Region {
     fn tasks(&self, context: &Context<'_>) -> Option<Addr> {
         let first = self.view.ptr(&context.kmp.structs.team.implicit_tasks).ok()?;
         (!first.is_null()).then_some(first)
+    }
+
+    /// False if the member of this number executes something else than its implicit task: that leads to the implicit task, or to
+    /// the one of another member.
+    fn is_executed(&self, context: &Context<'_>, task: Addr, number: u64) -> Option<bool> {
+        let member = focus::member(context, &self.view, number).ok()?;
+        let current = member.offset(context.kmp.structs.info.current_task.offset().ok()?);
+        Some(context.target.read_ptr(current).ok()? == task)
     }
 
     fn with_member(self, context: &Context<'_>, wanted: WantedMembers) -> Option<Excerpt> {
