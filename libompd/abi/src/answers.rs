@@ -44,7 +44,7 @@ impl<'a> Answers<'a> {
             Seen::Excerpt(of, _) if *of != runtime => Err(Rc::STALE_HANDLE.into()),
             Seen::Excerpt(_, excerpt) => Ok(Reading {
                 runtime,
-                threads: std::slice::from_ref(&excerpt.thread),
+                threads: excerpt.thread.as_slice(),
                 teams: &excerpt.teams,
                 tasks: &excerpt.tasks,
                 members: Members::Listed(&excerpt.members),

@@ -239,24 +239,23 @@ pub unsafe extern "C" fn ompd_get_thread_handle(
         }
         // SAFETY: it is not NULL, and an id of the size given then.
         let wanted = unsafe { read_id(kind, sizeof_thread_id, thread_id) }?;
-        let is = |native: &&NativeThread| match kind {
+        let is = |native: &NativeThread| match kind {
             thread_id::LWP => native.lwp as u64 == wanted,
             _ => native.pthread.0 == wanted,
         };
         space.target().debugger().forget_thread();
-        let find = |space: &Space| space.target().natives().iter().find(is).copied();
         let answer = |answers: Answers<'_>| -> Answer<_> {
-            let native = answers.target.natives().iter().find(is).copied().ok_or(Rc::UNAVAILABLE)?;
+            let native = answers.target.natives().iter().copied().find(is).ok_or(Rc::UNAVAILABLE)?;
             Ok(answers.thread_of(native).ok_or(Rc::UNAVAILABLE)?)
         };
-        let found = match find(&space) {
+        let found = match space.native(is) {
             Some(native) => space.ask(Subject::Native(native), Aspect::Native, answer),
             None => {
                 space.look();
                 answer(space.answers()).map_err(Rc::from)
             }
         };
-        let thread = match (found, find(&space)) {
+        let thread = match (found, space.native(is)) {
             (Err(Rc::UNAVAILABLE), Some(native)) => space.beginning_thread(native).ok_or(Rc::UNAVAILABLE)?,
             (found, _) => found?,
         };
@@ -603,6 +602,13 @@ pub unsafe extern "C" fn ompd_get_state(
     with(|library| {
         let version = library.version;
         let (mut space, _, key) = library.thread(thread_handle)?;
+        if let Some(kept) = space.kept_state(key) {
+            // SAFETY: the debugger gives places for these, or NULL; it need not want the second.
+            return unsafe {
+                put(state, kept.into())?;
+                if wait_id.is_null() { Ok(()) } else { put(wait_id, 0) }
+            };
+        }
         let known = |answers: Answers<'_>| {
             let (reading, thread) = answers.thread(key)?;
             Ok(thread.state(reading.teams).get().is_some())
@@ -697,11 +703,11 @@ pub unsafe extern "C" fn ompd_enumerate_icvs(
 ) -> Rc {
     with(|library| {
         let version = library.version;
-        let space = library.space(handle)?;
+        let mut space = library.space(handle)?;
         if next_id.is_null() || next_icv_name.is_null() || next_scope.is_null() || more.is_null() {
             return Err(Rc::BAD_INPUT);
         }
-        let all = icvs::enumerated(&space, version);
+        let all = icvs::enumerated(&mut space, version);
         let next = match current {
             0 => 0,
             _ => all.iter().position(|icv| icv.id == current).ok_or(Rc::BAD_INPUT)? + 1,

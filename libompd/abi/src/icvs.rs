@@ -84,17 +84,20 @@ pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
 /// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are
 /// those with LLVM's plugin, whose listing ends at the first variable without a value, and at the
 /// first one without a number unless it knows it for a text: such are left out for them.
-pub(crate) fn enumerated(space: &Space, version: Word) -> Vec<&'static Icv> {
+pub(crate) fn enumerated(space: &mut Space, version: Word) -> Vec<&'static Icv> {
     const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
+    if version > V50 {
+        return offered(version).collect();
+    }
+    let (settings, known) = space.first_icvs();
     let fits = |icv: &&Icv| match icv.entry.holder {
-        _ if version > V50 => true,
         Holder::Process => {
             let name = icv.entry.name();
-            let setting = space.first_settings().iter().find(|setting| setting.name == name);
+            let setting = settings.iter().find(|setting| setting.name == name);
             let value = setting.and_then(|setting| of_setting(setting, icv.entry).ok());
             value.is_some_and(|value| value.number.is_some() || TEXTS.contains(&name))
         }
-        _ => !icv.if_known || space.knows(icv.entry.icv),
+        _ => !icv.if_known || known.contains(&icv.entry.icv),
     };
     offered(version).filter(fits).collect()
 }

@@ -1,7 +1,7 @@
 //! What questions are about.
 
 use ompd_process::{Addr, NativeThread};
-use ompd_runtime::excerpt::{Focus, Known, Tasks, Wanted};
+use ompd_runtime::excerpt::{About, Focus, Known, Tasks, Wanted};
 
 use crate::keys::{RegionKey, TaskKey, ThreadKey};
 use crate::reading::Hints;
@@ -49,7 +49,9 @@ pub(crate) enum Aspect {
 
 /// Where a look at a single thing starts.
 pub(crate) struct Start {
-    thread: Addr,
+    about: About,
+    /// A thread that leads to it, if one is known.
+    thread: Option<Addr>,
     /// The region asked about, if it is one of a parallel construct.
     team: Option<Addr>,
     /// The task asked about.
@@ -64,22 +66,28 @@ impl Subject {
     /// Where to look, by what is known from an earlier look. Nothing where only a look at the whole process can tell.
     pub(crate) fn start(self, hints: &Hints) -> Option<Start> {
         let (thread, team, task) = match self {
-            Subject::Native(native) => (hints.of_native(native)?, None, None),
+            Subject::Native(native) => (Some(hints.of_native(native)?), None, None),
             Subject::Thread(key)
             | Subject::Region(RegionKey::Outermost(key))
-            | Subject::Member(RegionKey::Outermost(key), _) => (key.descriptor, None, None),
+            | Subject::Member(RegionKey::Outermost(key), _) => (Some(key.descriptor), None, None),
             Subject::Member(RegionKey::Team { descriptor, .. }, number) if hints.has_no_lists() => {
-                (hints.member(descriptor, number)?, Some(descriptor), None)
+                (Some(hints.member(descriptor, number)?), Some(descriptor), None)
             }
             Subject::Member(RegionKey::Team { descriptor, .. }, _)
             | Subject::Region(RegionKey::Team { descriptor, .. }) => {
-                (hints.member(descriptor, 0)?, Some(descriptor), None)
+                (Some(hints.member(descriptor, 0)?), Some(descriptor), None)
             }
             Subject::ImplicitTask(RegionKey::Team { descriptor, .. }, number) => {
-                (hints.member(descriptor, number)?, Some(descriptor), None)
+                (hints.member(descriptor, number), Some(descriptor), None)
             }
             Subject::ImplicitTask(RegionKey::Outermost(_), _) => return None,
-            Subject::Task(key) => (hints.holder(key.descriptor)?, None, Some(key.descriptor)),
+            Subject::Task(key) => (hints.holder(key.descriptor), None, Some(key.descriptor)),
+        };
+        let about = match (self, team, task) {
+            (Subject::ImplicitTask(_, number), Some(team), _) => About::ImplicitTask(team, number as u64),
+            (_, Some(team), _) => About::Team(team),
+            (_, _, Some(task)) => About::Task(task),
+            _ => About::Thread,
         };
         // Another thread may have the descriptor by now.
         let lwp = match self {
@@ -97,7 +105,7 @@ impl Subject {
             Subject::ImplicitTask(..) | Subject::Region(_) => Wanted::One(0),
             Subject::Native(_) | Subject::Thread(_) | Subject::Task(_) => Wanted::None,
         };
-        Some(Start { thread, team, task, lwp, members })
+        Some(Start { about, thread, team, task, lwp, members })
     }
 }
 
@@ -108,10 +116,12 @@ impl Start {
         aspect: Aspect,
         hints: &Hints,
         alive: &'a dyn Fn(Known) -> bool,
+        first: &'a dyn Fn(Addr) -> Option<Addr>,
     ) -> Option<Focus<'a>> {
-        let beyond_own_team = self.team.is_some_and(|team| hints.innermost(self.thread) != Some(team));
+        let innermost = self.thread.and_then(|thread| hints.innermost(thread));
+        let beyond_own_team = self.team.is_some() && innermost != self.team;
         Some(Focus {
-            threads: hints.with_primaries(self.thread)?,
+            threads: self.thread.map_or(Some(Vec::new()), |thread| hints.with_primaries(thread))?,
             lwp: self.lwp,
             team: !matches!(aspect, Aspect::Existence | Aspect::Native),
             tasks: match (aspect, self.task) {
@@ -121,14 +131,16 @@ impl Start {
                 (Aspect::State, None) => Tasks::Current,
                 _ => Tasks::None,
             },
-            enclosing: aspect == Aspect::Around || beyond_own_team,
+            enclosing: aspect == Aspect::Around,
+            beyond: beyond_own_team,
             members: self.members,
             wait: aspect == Aspect::State,
             icvs: matches!(aspect, Aspect::Icvs | Aspect::TaskIcvs),
-            // The state of a thread is kept for tools.
-            tool: matches!(aspect, Aspect::Tool | Aspect::State),
+            tool: aspect == Aspect::Tool,
             function: aspect == Aspect::Function,
+            subject: self.about,
             alive,
+            first,
         })
     }
 }

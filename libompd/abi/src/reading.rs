@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use ompd_process::{Addr, NativeThread};
 use ompd_runtime::excerpt::{Excerpt, Known};
-use ompd_runtime::model::{RawSnapshot, RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
+use ompd_runtime::model::{RawSnapshot, Role, RuntimeSnapshot, Task, TaskId, Team, TeamId, Thread};
 
 use crate::answer::Answer;
 use crate::keys::{RegionKey, RuntimeKey, ThreadKey};
@@ -112,7 +112,9 @@ impl Hints {
         for thread in &snapshot.threads {
             let Some((lwp, pthread)) = thread.lwp.and_then(|lwp| Some((lwp, *pthreads.get(&lwp)?))) else { continue };
             let descriptor = thread.descriptor;
-            hints.threads.insert(descriptor, Known { descriptor, lwp, pthread });
+            // The role of a thread that the runtime has made stays the same.
+            let is_worker = matches!(thread.role.get(), Some(Role::Worker | Role::IdleWorker));
+            hints.threads.insert(descriptor, Known { descriptor, lwp, pthread, is_worker });
             hints.by_lwp.insert(lwp, descriptor);
             if let Some(team) = thread.team.flat().and_then(|id| snapshot.team(id)) {
                 hints.innermost.insert(descriptor, team.descriptor);
@@ -141,6 +143,22 @@ impl Hints {
         hints
     }
 
+    /// Where threads are, and nothing else.
+    pub(crate) fn of_threads(threads: &[Known]) -> Hints {
+        Hints {
+            threads: threads.iter().map(|thread| (thread.descriptor, *thread)).collect(),
+            by_lwp: threads.iter().map(|thread| (thread.lwp, thread.descriptor)).collect(),
+            ..Hints::default()
+        }
+    }
+
+    /// All threads, the first of the process first.
+    pub(crate) fn all_threads(&self) -> Vec<Known> {
+        let mut all: Vec<Known> = self.threads.values().copied().collect();
+        all.sort_unstable_by_key(|thread| thread.lwp);
+        all
+    }
+
     /// After a look at a single thread.
     pub(crate) fn learn(&mut self, excerpt: &Excerpt) {
         if self.teams.len() > MOST || self.holders.len() > MOST || self.innermost.len() > MOST {
@@ -148,9 +166,10 @@ impl Hints {
             self.holders.clear();
             self.innermost.clear();
         }
-        let thread = excerpt.thread.descriptor;
-        if let Some(team) = excerpt.thread.team.flat().and_then(|id| excerpt.teams.get(id.0)) {
-            self.innermost.insert(thread, team.descriptor);
+        let thread = excerpt.thread.as_ref();
+        let team = thread.and_then(|thread| excerpt.teams.get(thread.team.flat()?.0));
+        if let Some((thread, team)) = thread.zip(team) {
+            self.innermost.insert(thread.descriptor, team.descriptor);
         }
         for (team, members) in excerpt.teams.iter().zip(&excerpt.members) {
             let around = team.parent.flat().and_then(|id| excerpt.teams.get(id.0)).map(|team| team.descriptor);
@@ -166,10 +185,18 @@ impl Hints {
             known.1 = around.or(known.1);
         }
         for task in &excerpt.tasks {
-            self.holders.entry(task.descriptor).or_insert(thread);
+            let team = task.team.flat().and_then(|id| excerpt.teams.get(id.0));
+            let member = team.and_then(|team| self.member(team.descriptor, task.member? as usize));
+            if let Some(member) = member {
+                self.holders.entry(task.descriptor).or_insert(member);
+            }
         }
-        if let Some(task) = excerpt.thread.task.get().and_then(|id| excerpt.tasks.get(id.0)) {
-            self.holders.insert(task.descriptor, thread);
+        let Some(thread) = thread else { return };
+        for task in &excerpt.tasks {
+            self.holders.entry(task.descriptor).or_insert(thread.descriptor);
+        }
+        if let Some(task) = thread.task.get().and_then(|id| excerpt.tasks.get(id.0)) {
+            self.holders.insert(task.descriptor, thread.descriptor);
         }
     }
 

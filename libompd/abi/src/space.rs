@@ -10,7 +10,9 @@ use ompd_runtime::evidence::Evidence;
 use ompd_runtime::excerpt::{Excerpt, Known};
 use ompd_runtime::icvs::of_tasks;
 use ompd_runtime::merge::merge;
-use ompd_runtime::model::{Fact, Icv, IcvValue, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind};
+use ompd_runtime::model::{
+    Fact, Icv, IcvValue, Icvs, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind,
+};
 use ompd_runtime::stops::StopEvent;
 use ompd_runtime::{Runtime, discover};
 use ompd_stack::{Cache, LogicalStack, Report, Stacks, TaskFrames};
@@ -36,6 +38,8 @@ pub(crate) struct Space {
     now: Now,
     moment: Moment,
     earlier: Earlier,
+    /// Threads have been looked for.
+    begun: bool,
     cache: Cache,
     /// Where it can be stopped, and who is there.
     pub(crate) stops: AtStops,
@@ -80,20 +84,24 @@ impl Moment {
 struct Earlier {
     /// Where things of each runtime were.
     hints: HashMap<RuntimeKey, Hints>,
-    /// The control variables of the process: not for their values.
-    settings: Vec<Setting>,
-    /// Those of tasks of which a value was known then.
-    known: Vec<Icv>,
+    /// The control variables of the process: not for their values; and those of tasks of which a value was known then. Nothing if
+    /// nobody has asked.
+    icvs: Option<(Vec<Setting>, Vec<Icv>)>,
+}
+
+/// Control variables of tasks of which some thread has a value.
+fn known_icvs<'a>(threads: impl Iterator<Item = &'a Icvs> + Clone) -> Vec<Icv> {
+    let is_known = |icv: &Icv| threads.clone().any(|icvs| icvs.get(*icv).value().is_some());
+    of_tasks().map(|(_, entry)| entry.icv).filter(is_known).collect()
 }
 
 impl Earlier {
     fn of(raw: &[RawSnapshot], natives: &[NativeThread]) -> Earlier {
         let threads = || raw.iter().flat_map(|snapshot| &snapshot.threads);
-        let is_known = |icv: &Icv| threads().any(|thread| thread.icvs.get(*icv).value().is_some());
+        let settings = of_most(raw, |s| s.threads.len()).map(|snapshot| snapshot.settings.clone()).unwrap_or_default();
         Earlier {
             hints: raw.iter().map(|read| (read.instance.base, Hints::of(read, natives))).collect(),
-            settings: of_most(raw, |s| s.threads.len()).map(|snapshot| snapshot.settings.clone()).unwrap_or_default(),
-            known: of_tasks().map(|(_, entry)| entry.icv).filter(is_known).collect(),
+            icvs: Some((settings, known_icvs(threads().map(|thread| &thread.icvs)))),
         }
     }
 }
@@ -141,11 +149,37 @@ impl Space {
             earlier: Earlier::default(),
             cache: Cache::default(),
             stops: AtStops::default(),
+            begun: false,
         };
         space.know_companion();
-        // It shows whether layouts fit, and where things are.
-        space.read();
         Ok(space)
+    }
+
+    /// Finds the threads, before the first question: that shows as well whether layouts fit. True if the whole process was read.
+    fn begin(&mut self) -> bool {
+        if std::mem::replace(&mut self.begun, true) {
+            return false;
+        }
+        self.target.forget();
+        self.target.look_threads();
+        let natives = self.target.natives();
+        // Who tells of stops will ask for the rest.
+        let wanted = self.moment.stop.is_none() && !self.target.debugger().offers_registers();
+        let index = |runtime: &dyn Runtime| {
+            let found = wanted.then(|| runtime.index(&self.target, natives))??;
+            Some((runtime.info().base, Hints::of_threads(&found)))
+        };
+        match self.runtimes.iter().map(|runtime| index(&**runtime)).collect::<Option<_>>() {
+            Some(hints) => self.earlier.hints = hints,
+            None => self.read(),
+        }
+        matches!(self.now.seen, Seen::Whole(_))
+    }
+
+    /// The native thread with an id.
+    pub(crate) fn native(&mut self, is: impl Fn(&NativeThread) -> bool) -> Option<NativeThread> {
+        self.begin();
+        self.target.natives().iter().copied().find(is)
     }
 
     /// Answers a question by a look at what it is about. Where that look [needs more](NoAnswer::NeedsMore), by one at the whole
@@ -215,7 +249,7 @@ impl Space {
             self.target.forget();
             self.stops.forget_moment();
         }
-        same && matches!(self.now.seen, Seen::Whole(_))
+        self.begin() || same && matches!(self.now.seen, Seen::Whole(_))
     }
 
     fn look_at_all(&mut self) {
@@ -307,6 +341,7 @@ impl Space {
         self.forget_stops();
         self.target.debugger().forget_symbols();
         self.target.refresh();
+        self.begun = true;
         self.cache = Cache::default();
         self.runtimes = discover(&self.target, &[]);
         self.read();
@@ -337,7 +372,8 @@ impl Space {
             return None;
         }
         let alive = |known: Known| self.is_alive(known);
-        let focus = start.focus(aspect, hints, &alive)?;
+        let first = |team: Addr| hints.member(team, 0);
+        let focus = start.focus(aspect, hints, &alive, &first)?;
         let offers = self.target.debugger().offers_registers();
         let matter =
             self.stops.matter() || offers && self.runtimes.iter().any(|of| of.own_symbols(&self.target).is_some());
@@ -359,14 +395,15 @@ impl Space {
             return None;
         }
         let excerpt = self.read_excerpt(key.runtime, Subject::Thread(key), Aspect::Task)?;
-        (excerpt.thread.lwp == key.lwp).then_some(excerpt)
+        (excerpt.thread.as_ref()?.lwp == key.lwp).then_some(excerpt)
     }
 
     fn read_excerpt(&self, base: RuntimeKey, subject: Subject, aspect: Aspect) -> Option<Excerpt> {
         let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == base)?;
         let hints = self.earlier.hints.get(&base)?;
         let alive = |known: Known| self.is_alive(known);
-        let focus = subject.start(hints)?.focus(aspect, hints, &alive)?;
+        let first = |team: Addr| hints.member(team, 0);
+        let focus = subject.start(hints)?.focus(aspect, hints, &alive, &first)?;
         runtime.excerpt(&self.target, &focus)
     }
 
@@ -399,14 +436,46 @@ impl Space {
         self.main()?.settings.iter().find(|setting| setting.name == name).cloned().ok_or(Rc::UNAVAILABLE)
     }
 
-    /// Which control variables of the process could be read, by a look some time ago.
-    pub(crate) fn first_settings(&self) -> &[Setting] {
-        &self.earlier.settings
+    /// Which control variables of the process could be read, by a look some time ago; and which of tasks.
+    pub(crate) fn first_icvs(&mut self) -> (&[Setting], &[Icv]) {
+        if self.earlier.icvs.is_none() && !self.is_up_to_date() {
+            self.now.seen = Seen::Nothing;
+            self.earlier.icvs = self.icvs_of_one();
+            if self.earlier.icvs.is_none() {
+                self.look_at_all();
+            }
+        }
+        self.earlier.icvs.as_ref().map_or((&[], &[]), |(settings, known)| (settings, known))
     }
 
-    /// Whether one of tasks could be, then.
-    pub(crate) fn knows(&self, icv: Icv) -> bool {
-        self.earlier.known.contains(&icv)
+    /// The same by a look at one thread that executes a task.
+    fn icvs_of_one(&self) -> Option<(Vec<Setting>, Vec<Icv>)> {
+        /// Of so many threads one executes a task, or all are looked at.
+        const MOST: usize = 4;
+        let [runtime] = &self.runtimes[..] else { return None };
+        let base = runtime.info().base;
+        let settings = runtime.settings(&self.target)?;
+        let threads = self.earlier.hints.get(&base)?.all_threads();
+        let mut looks = threads.into_iter().take(MOST).filter_map(|thread| {
+            let key = ThreadKey { runtime: base, descriptor: thread.descriptor, lwp: Some(thread.lwp) };
+            let excerpt = self.read_excerpt(base, Subject::Thread(key), Aspect::TaskIcvs)?;
+            excerpt.thread.filter(|thread| thread.task.get().is_some())
+        });
+        let thread = looks.next()?;
+        Some((settings, known_icvs(std::iter::once(&thread.icvs))))
+    }
+
+    /// The state that the runtime itself keeps of a thread, where that is all there is to know.
+    pub(crate) fn kept_state(&mut self, key: ThreadKey) -> Option<u32> {
+        let debugger = self.target.debugger();
+        let one_by_one = self.moment.stop.is_none() && !debugger.offers_registers() && !self.stops.matter();
+        if !one_by_one || self.is_up_to_date() {
+            return None;
+        }
+        let runtime = self.runtimes.iter().find(|runtime| runtime.info().base == key.runtime)?;
+        let hints = self.earlier.hints.get(&key.runtime)?;
+        let thread = hints.known(key.descriptor).filter(|_| hints.is_not_another(key))?;
+        runtime.kept_state(&self.target, thread, &|known| self.is_alive(known))
     }
 
     pub(crate) fn target(&self) -> &Debugged<Asked> {

@@ -17,9 +17,9 @@ pub struct Record {
     parts: Vec<Range<u64>>,
 }
 
-/// Two parts of a struct are read together where no more bytes than this lie between them. To ask a debugger in C once more costs
-/// more than so many bytes do; LLVM's plugin for gdb pays for each byte, and would take fewer.
-const ONE_READ: u64 = 72;
+/// Two parts of a struct are read together where no more bytes than this lie between them. A call of a debugger in Python costs as
+/// much as 12 bytes do, one of a debugger in C as much as thousands.
+const ONE_READ: u64 = 24;
 
 /// No struct of a runtime has so many bytes.
 const LARGEST: usize = 1 << 20;

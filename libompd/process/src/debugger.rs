@@ -74,7 +74,8 @@ pub struct Debugged<D> {
 }
 
 impl<D: Debugger> Debugged<D> {
-    /// Looks at the process that `debugger` holds. `pointer_bytes` is the size of its pointers as the debugger says; `anchors`
+    /// Looks at the process that `debugger` holds, and finds its modules. Its threads are found by the first
+    /// [`look`](Debugged::look). `pointer_bytes` is the size of its pointers as the debugger says; `anchors`
     /// are functions in whose images the caller is interested, should the dynamic linker not tell of any.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl<D: Debugger> Debugged<D> {
             thread_issues: Vec::new(),
             stacks: RefCell::default(),
         };
-        debugged.look();
+        debugged.look_modules();
         if debugged.modules.is_empty() { Err(DebuggedError::NoImage) } else { Ok(debugged) }
     }
 
@@ -144,6 +145,12 @@ impl<D: Debugger> Debugged<D> {
 
     /// Brings modules and threads up to date without forgetting what was read. True if modules have come or gone.
     pub fn look(&mut self) -> bool {
+        let changed = self.look_modules();
+        self.look_threads();
+        changed
+    }
+
+    fn look_modules(&mut self) -> bool {
         let link_map = LinkMap::read(&self.memory, self.arch);
         let changed = self.modules.is_empty() || link_map != self.link_map;
         if changed {
@@ -165,6 +172,11 @@ impl<D: Debugger> Debugged<D> {
             self.link_map = link_map;
             self.lists = None;
         }
+        changed
+    }
+
+    /// Brings threads up to date, without forgetting what was read.
+    pub fn look_threads(&mut self) {
         self.thread_issues.clear();
         let lists = match self.lists.take() {
             Some(lists) => Ok(lists),
@@ -221,7 +233,6 @@ impl<D: Debugger> Debugged<D> {
         });
         let ends: Vec<_> = ends.collect();
         self.memory.prefetch(&ends);
-        changed
     }
 
     /// True if the program has the C library built in.

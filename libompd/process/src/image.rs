@@ -209,13 +209,22 @@ fn parse_image(first: &Mapping, mappings: &[Mapping], read: ReadMemory<'_>) -> O
     executable.then_some(image)
 }
 
+/// The headers at the start of a mapping. Most of them lie in its first bytes, and a debugger may pay for each that is read.
+fn headers_at(first: &Range<u64>, read: ReadMemory<'_>) -> Option<(Vec<u8>, Headers)> {
+    const MOSTLY: u64 = 1024;
+    let length = first.end.checked_sub(first.start)?;
+    let parse = |most: u64| {
+        let mut head = vec![0u8; length.min(most) as usize];
+        let is_read = read(first.start, &mut head) && head.starts_with(b"\x7fELF");
+        let headers = if is_read { Headers::parse(&head).ok()? } else { return None };
+        Some((head, headers))
+    };
+    parse(MOSTLY).or_else(|| parse(HEAD))
+}
+
 /// The image whose ELF header lies at the start of `first`, of which at least the header is mapped.
 pub(crate) fn image_at(first: Range<u64>, path: &str, read: ReadMemory<'_>) -> Option<(Image, Headers)> {
-    let mut head = vec![0u8; first.end.checked_sub(first.start)?.min(HEAD) as usize];
-    if !read(first.start, &mut head) || !head.starts_with(b"\x7fELF") {
-        return None;
-    }
-    let headers = Headers::parse(&head).ok()?;
+    let (mut head, headers) = headers_at(&first, read)?;
     let loads: Vec<&ProgramHeader> = headers.segments.iter().filter(|p| p.p_type == PT_LOAD).collect();
     // The kernel maps whole pages: the segment that holds offset 0 may itself begin a little later.
     let holder = loads.iter().filter(|p| p.p_offset < 0x1_0000).min_by_key(|p| p.p_offset)?;
@@ -250,6 +259,12 @@ pub(crate) fn image_at(first: Range<u64>, path: &str, read: ReadMemory<'_>) -> O
     });
     let (path, deleted) = split_deleted(path);
     let arch = Some(headers.arch);
+    if build_id.is_none() {
+        head.resize((first.end - first.start).min(HEAD) as usize, 0);
+        if !read(first.start, &mut head) {
+            return None;
+        }
+    }
     let image = Image { path: path.to_owned(), deleted, bias, ranges, build_id, arch, first, head };
     Some((image, headers))
 }

@@ -20,8 +20,10 @@ pub struct Focus<'a> {
     pub team: bool,
     /// Tasks to be read.
     pub tasks: Tasks,
-    /// The teams around the thread's own are wanted too.
+    /// The teams around the thread's own, or around the one asked about, are wanted too.
     pub enclosing: bool,
+    /// The team asked about may be one around the thread's own.
+    pub beyond: bool,
     /// Who the members of its team, and of those around it, are is wanted too.
     pub members: Wanted,
     /// What the thread waits for is wanted too.
@@ -32,8 +34,26 @@ pub struct Focus<'a> {
     pub tool: bool,
     /// Functions of regions and tasks are wanted too.
     pub function: bool,
+    /// What is asked about, where it is no thread. The answer then needs no thread, if the runtime's records of regions and
+    /// tasks tell it.
+    pub subject: About,
     /// Tells whether a thread is still the same one as when it was met.
     pub alive: &'a dyn Fn(Known) -> bool,
+    /// The thread of number 0 of a team, as of an earlier look.
+    pub first: &'a dyn Fn(Addr) -> Option<Addr>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// A thread.
+    Thread,
+    /// The team at this address.
+    Team(Addr),
+    /// The implicit task of a member of the team at this address.
+    ImplicitTask(Addr, u64),
+    /// The task at this address.
+    Task(Addr),
 }
 
 impl fmt::Debug for Focus<'_> {
@@ -51,6 +71,8 @@ pub struct Known {
     pub lwp: i32,
     /// What `pthread_self` returns in it.
     pub pthread: Addr,
+    /// The runtime is known to have made it. Then the runtime keeps the descriptor for it until it ends.
+    pub is_worker: bool,
 }
 
 /// Which members of a team are wanted.
@@ -94,8 +116,8 @@ impl Tasks {
 /// Kernel thread ids are in it only where [`Focus::lwp`] asked for them. Ids index into the excerpt they come from.
 #[derive(Debug, Clone)]
 pub struct Excerpt {
-    /// The thread asked about.
-    pub thread: Thread,
+    /// The thread asked about, or none if the question was not about a thread.
+    pub thread: Option<Thread>,
     /// Its innermost team, and those around that if they were asked for; parents before children. They have no kernel thread ids:
     /// see [`Excerpt::members`].
     pub teams: Vec<Team>,
@@ -110,7 +132,7 @@ pub struct Excerpt {
 impl Excerpt {
     /// What was read, with no other evidence; `members` where the runtime lists them.
     pub(crate) fn of(
-        thread: RawThread,
+        thread: Option<RawThread>,
         members: Option<Vec<BTreeMap<usize, Addr>>>,
         teams: Vec<RawTeam>,
         tasks: Vec<RawTask>,
@@ -118,7 +140,13 @@ impl Excerpt {
         let lists_members = members.is_some();
         let members = members.unwrap_or_else(|| vec![BTreeMap::new(); teams.len()]);
         let (teams, tasks) = (teams.into_iter().map(Team::from), tasks.into_iter().map(Task::from));
-        Excerpt { thread: thread.into(), teams: teams.collect(), members, lists_members, tasks: tasks.collect() }
+        Excerpt {
+            thread: thread.map(Thread::from),
+            teams: teams.collect(),
+            members,
+            lists_members,
+            tasks: tasks.collect(),
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::fmt;
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
 use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Arch, ByteOrder, Module, NeededBy, Registers, Target, TargetExt, needed_by};
+use ompd_process::{Addr, Arch, ByteOrder, Module, NativeThread, NeededBy, Registers, Target, TargetExt, needed_by};
 
 use crate::entry::{Entry, Locking};
 use crate::evidence::{Critical, Naming};
-use crate::excerpt::{Excerpt, Focus};
+use crate::excerpt::{Excerpt, Focus, Known};
 use crate::model::{
     Common, DeeperItems, Fact, FailedCheck, IcvValue, Icvs, InstanceInfo, Issue, Lack, LayoutEntry, OriginReport,
     RawSnapshot, Reason, Setting, Trouble,
@@ -35,6 +35,23 @@ pub trait Runtime: fmt::Debug {
     ///
     /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
     fn excerpt(&self, _target: &dyn Target, _focus: &Focus<'_>) -> Option<Excerpt> {
+        None
+    }
+
+    /// Where the descriptors of threads are, with as few reads as that takes. It shows that what these reads need of the layout fits.
+    /// `None` where only a snapshot tells.
+    fn index(&self, _target: &dyn Target, _natives: &[NativeThread]) -> Option<Vec<Known>> {
+        None
+    }
+
+    /// The state that the runtime itself keeps of a thread, where it is one that leaves nothing to derive. `None` for others, and
+    /// where it is not certain that the thread still has this descriptor.
+    fn kept_state(&self, _target: &dyn Target, _thread: Known, _alive: &dyn Fn(Known) -> bool) -> Option<u32> {
+        None
+    }
+
+    /// All control variables of the process as a whole. `None` where no look has shown yet that the layout fits.
+    fn settings(&self, _target: &dyn Target) -> Option<Vec<Setting>> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use ompd_process::{Addr, Live, OpenOptions, Target};
 use ompd_runtime::discover;
-use ompd_runtime::excerpt::{Focus, Known, Tasks, Wanted};
+use ompd_runtime::excerpt::{About, Focus, Known, Tasks, Wanted};
 use test_programs::{ChangedTarget, Env, Launch, Opt, Runtime, Toolchain, build};
 
 /// The thread pointer lies so far above the C library's descriptor.
@@ -41,7 +41,7 @@ fn threads_of_libomp_are_found_where_the_thread_pointer_is_another() {
         for thread in live.threads() {
             let pthread = thread.thread_pointer().expect("its thread pointer");
             let found = here.iter().find(|(_, lwp, _)| *lwp == Some(thread.lwp)).expect("a thread of OpenMP");
-            let known = Known { descriptor: found.0, lwp: thread.lwp, pthread };
+            let known = Known { descriptor: found.0, lwp: thread.lwp, pthread, is_worker: false };
             let look = |known: Known| {
                 let focus = Focus {
                     threads: vec![known],
@@ -49,15 +49,19 @@ fn threads_of_libomp_are_found_where_the_thread_pointer_is_another() {
                     team: true,
                     tasks: Tasks::None,
                     enclosing: false,
+                    beyond: false,
                     members: Wanted::None,
                     icvs: true,
                     tool: true,
                     function: true,
                     wait: false,
+                    subject: About::Thread,
                     alive: &|_| true,
+                    first: &|_| None,
                 };
                 let excerpt = runtimes[0].excerpt(&moved, &focus)?;
-                Some((excerpt.thread.descriptor, excerpt.thread.lwp, excerpt.thread.thread_num.get()))
+                let thread = excerpt.thread?;
+                Some((thread.descriptor, thread.lwp, thread.thread_num.get()))
             };
             assert_eq!(look(known), Some(*found), "{runtime:?}");
             assert_eq!(look(Known { pthread: pthread.offset(DISTANCE), ..known }), None, "that is another's");

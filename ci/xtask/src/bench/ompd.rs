@@ -1,4 +1,5 @@
-//! What `libompd.so` asks of a debugger, beside Intel's library for the same questions about the same process.
+//! What `libompd.so` asks of a debugger, beside the libraries of Intel's and LLVM's runtimes for the same questions about the same
+//! process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,30 +16,64 @@ use super::{Limit, built_beside, median_and_least};
 /// Team sizes. Of the last the total is judged.
 const SIZES: [usize; 3] = [4, 16, 64];
 /// Questions as the client names them, and as the table does.
-const ROWS: [(&str, &str); 5] = [
+const ROWS: [(&str, &str); 6] = [
     ("init", "open the process"),
     ("threads", "threads and states"),
     ("parallel", "regions and members"),
     ("tasks", "tasks and functions"),
+    ("frames", "frames of tasks"),
     ("icvs", "control variables"),
 ];
 /// Those that are counted in the total.
 const TOTAL: [&str; 3] = ["threads", "parallel", "tasks"];
 /// By a debugger that says when the process has run, the callbacks may be this part of the other library's.
-const MOST_PART: f64 = 0.2;
+const MOST_PART: f64 = 0.25;
 
-/// Callbacks, bytes of memory that they read, and processor time, in microseconds.
+/// Callbacks, those of them that read memory and the bytes that they read, and processor time, in microseconds.
 #[derive(Clone, Copy)]
 struct Cost {
     callbacks: u64,
+    reads: u64,
     bytes: u64,
     microseconds: f64,
 }
 
 /// One team, and what each of the contestants cost by question: the other library, ours, and ours told of stops.
 pub struct Asked {
+    other: &'static str,
     threads: usize,
     costs: [BTreeMap<String, Cost>; 3],
+}
+
+/// Another library, and the runtime it comes with.
+struct Other {
+    name: &'static str,
+    library: PathBuf,
+    runtime: Runtime,
+    /// Where the loader has to look for that runtime first.
+    directory: Option<PathBuf>,
+}
+
+/// Those that are here; says of the others what is missing.
+fn others() -> Vec<Other> {
+    let mut found = Vec::new();
+    match Runtime::Libiomp5.library().map(|runtime| runtime.with_file_name("libiomp5_db.so")) {
+        Ok(library) if library.is_file() => {
+            found.push(Other { name: "Intel", library, runtime: Runtime::Libiomp5, directory: None });
+        }
+        Ok(_) => eprintln!("Intel's libiomp5_db.so is not here; ci/setup gets it"),
+        Err(skip) => skip.show(),
+    }
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../test-programs/runtimes/llvm-ompd/build");
+    let (library, directory) = (built.join("libompd/src/libompd.so"), built.join("runtime/src"));
+    match library.is_file() && directory.join("libomp.so").is_file() {
+        true => {
+            let directory = Some(directory);
+            found.push(Other { name: "LLVM", library, runtime: Runtime::Libomp14, directory });
+        }
+        false => eprintln!("LLVM's library and its runtime with OMPD are not here; ci/llvm-ompd builds both"),
+    }
+    found
 }
 
 /// Measures, or says why not.
@@ -46,15 +81,8 @@ pub struct Asked {
 /// # Errors
 /// When a program does not build, start or answer.
 pub fn measure(rounds: usize) -> Result<Vec<Asked>> {
-    let theirs = match Toolchain::Clang.check().and_then(|()| Runtime::Libiomp5.library()) {
-        Ok(runtime) => runtime.with_file_name("libiomp5_db.so"),
-        Err(skip) => {
-            skip.show();
-            return Ok(Vec::new());
-        }
-    };
-    if !theirs.is_file() {
-        eprintln!("Intel's libiomp5_db.so is not here; ci/setup gets it");
+    if let Err(skip) = Toolchain::Clang.check() {
+        skip.show();
         return Ok(Vec::new());
     }
     let ours = built_beside("libompd.so")?;
@@ -62,10 +90,17 @@ pub fn measure(rounds: usize) -> Result<Vec<Asked>> {
     let client = client(directory.path())?;
     let program = build("many", Toolchain::Clang, Opt::O2, &[])?;
     let mut all = Vec::new();
-    for threads in SIZES {
-        eprintln!("{threads} threads for a debugger ...");
+    for (other, threads) in others().iter().flat_map(|other| SIZES.map(|threads| (other, threads))) {
+        eprintln!("{threads} threads for a debugger, beside {}'s library ...", other.name);
         // Without this theirs does not tell of states.
-        let launch = Launch::new(&program, Runtime::Libiomp5, Env::Settled).variable("OMP_DEBUG", "enabled");
+        let mut launch = Launch::new(&program, other.runtime, Env::Settled).variable("OMP_DEBUG", "enabled");
+        if let Some(directory) = &other.directory {
+            let link = directory.join("libomp.so.5");
+            if !link.exists() {
+                std::os::unix::fs::symlink("libomp.so", &link)?;
+            }
+            launch = launch.variable("LD_LIBRARY_PATH", &directory.to_string_lossy());
+        }
         let team = launch.argument(&threads.to_string()).start()?;
         await_all_blocked(team.pid, threads, false)?;
         let list = directory.path().join("symbols");
@@ -73,14 +108,15 @@ pub fn measure(rounds: usize) -> Result<Vec<Asked>> {
         await_all_blocked(team.pid, threads, false)?;
         let mut costs: [BTreeMap<String, Vec<Cost>>; 3] = Default::default();
         for _ in 0..rounds {
-            let contestants = [(&theirs, "--count"), (&ours, "--count"), (&ours, "--count-stops")];
+            let contestants = [(&other.library, "--count"), (&ours, "--count"), (&ours, "--count-stops")];
             for (costs, (library, mode)) in costs.iter_mut().zip(contestants) {
                 for (name, cost) in ask(&client, mode, library, &team, &list)? {
                     costs.entry(name).or_default().push(cost);
                 }
             }
         }
-        all.push(Asked { threads, costs: costs.map(|rows| rows.into_iter().filter_map(middle).collect()) });
+        let costs = costs.map(|rows| rows.into_iter().filter_map(middle).collect());
+        all.push(Asked { other: other.name, threads, costs });
     }
     Ok(all)
 }
@@ -153,7 +189,12 @@ fn ask(client: &Path, mode: &str, library: &Path, team: &Running, list: &Path) -
         ensure!(numbers.len() == 8, "{line}");
         rows.push((
             name.to_owned(),
-            Cost { callbacks: numbers[..5].iter().sum(), bytes: numbers[5], microseconds: numbers[7] as f64 },
+            Cost {
+                callbacks: numbers[..5].iter().sum(),
+                reads: numbers[0],
+                bytes: numbers[5],
+                microseconds: numbers[7] as f64,
+            },
         ));
     }
     Ok(rows)
@@ -165,43 +206,71 @@ impl Asked {
     }
 }
 
-/// At most so many callbacks for one of Intel's library: fields are read one by one, as there, and then confirmed.
+/// For any question at most so many times the callbacks of the other library: fields are read one by one, as there, and then
+/// confirmed.
 const FOR_ONE: f64 = 1.4;
 
-/// The same for all questions together, after the process was opened.
-const WHOLE_WALK: f64 = 1.2;
+/// What is counted, and at most how many times as much of it there may be as of another library.
+type Bound = (&'static str, fn(&Cost) -> u64, f64);
 
-/// The callbacks for every question but the first, and the total.
+/// For all questions together, after the process was opened, at most so many times the callbacks, the reads and the bytes.
+const WHOLE_WALK: [Bound; 3] =
+    [("callbacks", |cost| cost.callbacks, 1.0), ("reads", |cost| cost.reads, 2.4), ("bytes", |cost| cost.bytes, 4.5)];
+
+/// Reads by which a process of 64 threads is opened.
+const TO_OPEN: f64 = 100.0;
+
+/// For each of the threads of the largest team at most so many times the reads as of the next smaller.
+const LINEAR: f64 = 1.1;
+
+impl Asked {
+    /// The same of all questions but the first.
+    fn walk(&self, contestant: usize, of: fn(&Cost) -> u64) -> f64 {
+        let costs = &self.costs[contestant];
+        ROWS[1..].iter().filter_map(|(name, _)| costs.get(*name)).map(|cost| of(cost) as f64).sum()
+    }
+}
+
+/// What may be asked for at most.
 pub fn limits(all: &[Asked]) -> Vec<Limit> {
     let mut limits = Vec::new();
+    let mut limit = |what: String, measured: f64, unit, most: f64| {
+        limits.push(Limit { what, measured, unit, kept: measured <= most });
+    };
     for asked in all {
         let part = |name: &str| asked.callbacks(1, name) / asked.callbacks(0, name);
         let most = ROWS[1..].iter().map(|(name, _)| part(name)).fold(0.0, f64::max);
+        let (threads, other) = (asked.threads, asked.other);
         let what = format!(
-            "callbacks of a debugger at {} threads for any question, at most {FOR_ONE} × those for Intel's library",
-            asked.threads
+            "callbacks of a debugger at {threads} threads for any question, at most {FOR_ONE} × those for {other}'s library"
         );
-        limits.push(Limit { what, measured: most, unit: "×", kept: most <= FOR_ONE });
+        limit(what, most, "×", FOR_ONE);
     }
-    if let Some(last) = all.last() {
-        let [theirs, ours] = [0, 1].map(|contestant| {
-            let costs = &last.costs[contestant];
-            ROWS[1..].iter().filter_map(|(name, _)| costs.get(*name)).map(|cost| cost.callbacks as f64).sum::<f64>()
-        });
-        let part = ours / theirs;
+    for (before, asked) in all.iter().zip(all.iter().skip(1)) {
+        let (threads, other) = (asked.threads, asked.other);
+        if threads != SIZES[SIZES.len() - 1] || before.other != other {
+            continue;
+        }
+        for (name, of, most) in WHOLE_WALK {
+            let what = format!(
+                "{name} of a debugger at {threads} threads for all questions, at most {most} × those for {other}'s library"
+            );
+            limit(what, asked.walk(1, of) / asked.walk(0, of), "×", most);
+        }
+        let each = |asked: &Asked| asked.walk(1, |cost| cost.reads) / asked.threads as f64;
         let what = format!(
-            "callbacks of a debugger at {} threads for all questions, at most {WHOLE_WALK} × those for Intel's library",
-            last.threads
+            "reads of a debugger for each of {threads} threads, on {other}'s runtime, at most {LINEAR} × those for each of {}",
+            before.threads
         );
-        limits.push(Limit { what, measured: part, unit: "×", kept: part <= WHOLE_WALK });
-        let total = |contestant| TOTAL.iter().map(|name| last.callbacks(contestant, name)).sum::<f64>();
-        let part = total(2) / total(0);
+        limit(what, each(asked) / each(before), "×", LINEAR);
+        let opened = asked.costs[1].get("init").map_or(f64::NAN, |cost| cost.reads as f64);
+        limit(format!("reads to open a process on {other}'s runtime, at most {TO_OPEN}"), opened, "reads", TO_OPEN);
+        let total = |contestant| TOTAL.iter().map(|name| asked.callbacks(contestant, name)).sum::<f64>();
         let what = format!(
-            "callbacks of a debugger that tells of stops at {} threads, threads, regions and tasks, at most {MOST_PART} × \
-             those for Intel's library",
-            last.threads
+            "callbacks of a debugger that tells of stops at {threads} threads, threads, regions and tasks, at most {MOST_PART} × \
+             those for {other}'s library"
         );
-        limits.push(Limit { what, measured: part, unit: "×", kept: part <= MOST_PART });
+        limit(what, total(2) / total(0), "×", MOST_PART);
     }
     limits
 }
@@ -213,7 +282,8 @@ fn size(bytes: u64) -> String {
 /// The rows of the document.
 pub fn table(all: &[Asked]) -> String {
     let mut text = String::from(
-        "| threads | question | Intel's library | `libompd.so` | `libompd.so`, told of stops |\n|---:|---|---|---|---|\n",
+        "| runtime | threads | question | the runtime's own library | `libompd.so` | `libompd.so`, told of stops |\n\
+         |---|---:|---|---|---|---|\n",
     );
     for asked in all {
         for (name, shown) in ROWS {
@@ -221,16 +291,18 @@ pub fn table(all: &[Asked]) -> String {
             let (Some(theirs), Some(ours), Some(told)) = (theirs.get(name), ours.get(name), told.get(name)) else {
                 continue;
             };
+            let plain =
+                |cost: &Cost| format!("{} reads, {}, {:.2} ms", cost.reads, size(cost.bytes), cost.microseconds / 1e3);
             let cell = |cost: &Cost| {
                 let part = cost.callbacks as f64 / theirs.callbacks as f64;
-                format!("{} ({part:.2} ×), {}, {:.2} ms", cost.callbacks, size(cost.bytes), cost.microseconds / 1e3)
+                format!("{} ({part:.2} ×), {}", cost.callbacks, plain(cost))
             };
             text += &format!(
-                "| {} | {shown} | {}, {}, {:.2} ms | {} | {} |\n",
+                "| {} | {} | {shown} | {}, {} | {} | {} |\n",
+                asked.other,
                 asked.threads,
                 theirs.callbacks,
-                size(theirs.bytes),
-                theirs.microseconds / 1e3,
+                plain(theirs),
                 cell(ours),
                 cell(told)
             );
@@ -243,31 +315,36 @@ pub fn table(all: &[Asked]) -> String {
 mod tests {
     use super::*;
 
-    fn asked(callbacks: [u64; 3]) -> Asked {
+    fn asked(threads: usize, callbacks: [u64; 3]) -> Asked {
         let rows = |callbacks| {
-            ROWS.iter()
-                .map(|(name, _)| ((*name).to_owned(), Cost { callbacks, bytes: 2500, microseconds: 1500.0 }))
-                .collect()
+            let cost = Cost { callbacks, reads: callbacks, bytes: 25 * callbacks, microseconds: 1500.0 };
+            ROWS.iter().map(|(name, _)| ((*name).to_owned(), cost)).collect()
         };
-        Asked { threads: 64, costs: callbacks.map(rows) }
+        Asked { other: "Intel", threads, costs: callbacks.map(rows) }
     }
 
     #[test]
     fn limits_hold_by_row_and_in_total() {
-        let kept = |callbacks| limits(&[asked(callbacks)]).iter().map(|limit| limit.kept).collect::<Vec<_>>();
-        assert_eq!(kept([100, 120, 20]), [true, true, true]);
-        assert_eq!(kept([100, 121, 20]), [true, false, true]);
-        assert_eq!(kept([100, 141, 21]), [false, false, false]);
+        let kept = |callbacks: [u64; 3]| {
+            let all = [asked(16, callbacks.map(|count| count / 4)), asked(64, callbacks)];
+            limits(&all).iter().map(|limit| limit.kept).collect::<Vec<_>>()
+        };
+        // Of any question twice; then callbacks, reads, bytes, growth, opening, stops.
+        assert_eq!(kept([100, 100, 25]), [true; 8]);
+        assert_eq!(kept([96, 100, 25]), [true, true, false, true, true, true, true, false]);
+        assert_eq!(kept([80, 120, 20]), [false, false, false, true, true, true, false, true]);
+        assert_eq!(kept([20, 100, 4]), [false, false, false, false, false, true, true, true]);
+        let steep = [asked(16, [100, 10, 1]), asked(64, [100, 50, 1])];
+        assert!(limits(&steep).iter().any(|limit| limit.what.contains("for each of 64") && !limit.kept));
         assert!(limits(&[]).is_empty());
     }
 
     #[test]
     fn the_table_has_a_row_for_each_question() {
-        let text = table(&[asked([100, 50, 10])]);
-        assert!(
-            text.contains("| 64 | control variables | 100, 2.5 kB, 1.50 ms | 50 (0.50 ×), 2.5 kB, 1.50 ms | 10 (0.10 ×), 2.5 kB, 1.50 ms |"),
-            "{text}"
-        );
-        assert_eq!(text.lines().filter(|line| line.starts_with("| 64")).count(), ROWS.len());
+        let text = table(&[asked(64, [100, 50, 10])]);
+        let row = "| Intel | 64 | control variables | 100, 100 reads, 2.5 kB, 1.50 ms | 50 (0.50 ×), 50 reads, 1.2 kB, 1.50 ms | \
+                   10 (0.10 ×), 10 reads, 0.2 kB, 1.50 ms |";
+        assert!(text.contains(row), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("| Intel | 64")).count(), ROWS.len());
     }
 }

@@ -215,6 +215,14 @@ static void count_all(ompd_address_space_context_t *context, int threads, char *
     }
     count("tasks", calls + 2);
 
+    for (calls = 0; calls < 2 * threads; calls += 2) {
+        ompd_frame_info_t exit_frame, enter_frame;
+        check(F(ompd_get_curr_task_handle)(handles[calls / 2], &task), "curr_task");
+        check(F(ompd_get_task_frame)(task, &exit_frame, &enter_frame), "task_frame");
+        F(ompd_rel_task_handle)(task);
+    }
+    count("frames", calls);
+
     check(F(ompd_get_curr_task_handle)(handles[0], &task), "curr_task");
     calls = 1;
     icv = 0;

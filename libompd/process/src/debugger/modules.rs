@@ -75,11 +75,12 @@ impl LinkMap {
             let state = arch.byte_order.uint(&memory.bytes(space.offset(3 * width), 4)?);
             map.torn |= state != 0;
             map.follow(memory, arch, Addr(words[1]), &mut seen);
-            let known = if version < 2 { 5 } else { words.len() };
-            map.ends.push((space, words[..known].to_vec()));
             if version < 2 {
                 break;
             }
+            // What a name space of its own is added to.
+            let next = words.get(5).copied().unwrap_or_default();
+            map.ends.push((space.offset(5 * width), vec![next]));
             space = Addr(memory.word(space.offset(5 * width), arch)?);
             if space.is_null() {
                 break;

@@ -46,7 +46,10 @@ impl Debugger for Holder {
 }
 
 fn debugged(holder: Holder, anchors: &[&str]) -> Debugged<Holder> {
-    Debugged::open(holder, 8, anchors, &OpenOptions::default()).expect("open through a debugger")
+    let mut debugged = Debugged::open(holder, 8, anchors, &OpenOptions::default()).expect("open through a debugger");
+    assert!(debugged.threads().is_empty() && debugged.natives().is_empty(), "nobody has asked for threads");
+    debugged.look_threads();
+    debugged
 }
 
 #[test]
@@ -373,7 +376,8 @@ fn thread_pointers_of_aarch64_lie_behind_the_descriptors() {
         }
         process.put(HEADS[0], &[DESCRIPTORS[0].0 + LINKS, DESCRIPTORS[0].0 + LINKS]);
         process.put(HEADS[1], &[DESCRIPTORS[1].0 + LINKS, DESCRIPTORS[2].0 + LINKS]);
-        let debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
+        let mut debugged = Debugged::open(process, 8, &[], &OpenOptions::default()).expect("open through a debugger");
+        debugged.look_threads();
         assert_eq!(debugged.arch().machine, ompd_process::Machine::AARCH64);
         let natives: Vec<(u64, u64)> = debugged.natives().iter().map(|n| (n.pthread.0, n.lwp as u64)).collect();
         assert_eq!(natives, DESCRIPTORS);

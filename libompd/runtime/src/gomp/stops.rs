@@ -515,7 +515,7 @@ impl Gomp {
         excerpt: &Excerpt,
         point: &StopPoint,
     ) -> Result<Option<String>, String> {
-        let thread = &excerpt.thread;
+        let thread = excerpt.thread.as_ref().ok_or("the thread was not read")?;
         match point.kind {
             Kind::TeamEnd => self.ends_no_region(target, thread.descriptor),
             Kind::TaskReturn => {

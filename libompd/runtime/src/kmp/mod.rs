@@ -23,17 +23,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ompd_layout::profile::Profiles;
 use ompd_layout::{Layout, Origin};
 use ompd_process::elf::ElfFile;
-use ompd_process::{Addr, Module, Registers, Target, TargetExt};
+use ompd_process::{Addr, Module, NativeThread, Registers, Target, TargetExt};
 
+use crate::bind::Slot;
 use crate::entry::{self, Entry, Locking};
 use crate::evidence::Critical;
-use crate::excerpt::{Excerpt, Focus};
+use crate::excerpt::{Excerpt, Focus, Known};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
 use crate::instance::{self, Described, FamilyOrigins, Runtime};
 use crate::kmp::reason::Own;
-use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Setting};
+use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Reason, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
 use crate::stops::{self as places, AtStop, Found, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 use crate::version_text;
@@ -133,6 +134,8 @@ pub struct Kmp {
     own: OnceCell<Option<OwnSymbols>>,
     /// It was found to pass through them.
     passes_own: AtomicBool,
+    /// Whether a thread may be at a symbol of OMPD's without an enter frame, once somebody has asked.
+    enters_unnoted: OnceCell<bool>,
     own_calls: OnceCell<Result<Vec<OwnCall>, String>>,
     /// The last look at a whole process has shown that the layout fits.
     fits: AtomicBool,
@@ -232,6 +235,7 @@ impl Kmp {
             stops: OnceCell::new(),
             own: OnceCell::new(),
             passes_own: AtomicBool::new(false),
+            enters_unnoted: OnceCell::new(),
             own_calls: OnceCell::new(),
             fits: AtomicBool::new(false),
         };
@@ -247,6 +251,37 @@ impl Kmp {
     /// True in the runtime's module. It waits through the C library, which a program may have built in as well.
     fn may_own(&self, target: &dyn Target, addr: Addr) -> bool {
         owner::is_in(target, self.base, addr)
+    }
+
+    /// True for a thread that works, if it is certain that it executes code of the program and not a call of a symbol of OMPD's at
+    /// which more holds than memory shows. The runtime notes where it was entered (`enter_frame`) before it calls one, with three
+    /// exceptions: the begin of a serialized region, the end of an undeferred task, and calls by functions of GCC's interface.
+    fn executes_program(&self, target: &dyn Target, thread: Addr) -> bool {
+        let s = &self.structs;
+        let read = || -> Result<bool, Reason> {
+            let task = target.read_ptr(thread.offset(s.info.current_task.offset()?))?;
+            if task.is_null() || !target.read_ptr(task.offset(s.taskdata.enter_frame.offset()?))?.is_null() {
+                return Ok(false);
+            }
+            let team = target.read_ptr(thread.offset(s.info.team.offset()?))?;
+            let is_zero = |slot: &Slot| Ok::<_, Reason>(target.read_u32(team.offset(slot.offset()?))? == 0);
+            // That of a root counts as serialized.
+            Ok(is_zero(&s.team.serialized)? || is_zero(&s.team.level)?)
+        };
+        self.is_debugged(target) == Some(true) && !self.may_enter_unnoted(target) && read() == Ok(true)
+    }
+
+    /// False if no module of the process calls functions that lead to a symbol of OMPD's without an enter frame.
+    fn may_enter_unnoted(&self, target: &dyn Target) -> bool {
+        const NAMES: [&[u8]; 2] = [b"GOMP_", b"__kmpc_omp_task_complete_if0"];
+        *self.enters_unnoted.get_or_init(|| {
+            let others = target.modules().iter().filter(|module| module.base() != self.info.base);
+            others.filter(|module| !module.name().starts_with("linux-vdso")).any(|module| {
+                let names = module.file.as_ref().ok().and_then(|file| file.section(".dynstr"));
+                let has = |names: &[u8], name: &[u8]| names.windows(name.len()).any(|part| part == name);
+                names.is_none_or(|names| NAMES.iter().any(|name| has(&names, name)))
+            })
+        })
     }
 
     fn in_libc(&self, addr: Addr) -> bool {
@@ -268,6 +303,21 @@ impl Runtime for Kmp {
 
     fn excerpt(&self, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
         self.fits.load(Ordering::Relaxed).then(|| read::excerpt(self, target, focus))?
+    }
+
+    fn index(&self, target: &dyn Target, natives: &[NativeThread]) -> Option<Vec<Known>> {
+        let found = read::index(self, target, natives)?;
+        self.fits.store(true, Ordering::Relaxed);
+        Some(found)
+    }
+
+    fn kept_state(&self, target: &dyn Target, thread: Known, alive: &dyn Fn(Known) -> bool) -> Option<u32> {
+        let fits = self.fits.load(Ordering::Relaxed) && self.is_debugged(target) == Some(true);
+        fits.then(|| read::kept_state(self, target, thread, alive))?
+    }
+
+    fn settings(&self, target: &dyn Target) -> Option<Vec<Setting>> {
+        self.fits.load(Ordering::Relaxed).then(|| read::Context::new(self, target).settings())
     }
 
     fn setting(&self, target: &dyn Target, name: &str) -> Option<Setting> {
@@ -384,9 +434,12 @@ impl Runtime for Kmp {
     /// regions begin and end; from 0x010 to 0x100 are those of waiting.
     fn may_be_at_own_symbol(&self, target: &dyn Target, thread: Addr) -> bool {
         const WAITS: std::ops::RangeInclusive<u32> = 0x010..=0x100;
+        const WORKS: u32 = 0x001;
         // That field alone: each byte costs a debugger in Python microseconds.
         let state = self.structs.info.ompt_state.offset().ok().and_then(|at| target.read_u32(thread.offset(at)).ok());
-        !state.is_some_and(|state| WAITS.contains(&state))
+        let Some(state) = state else { return true };
+        let is_elsewhere = WAITS.contains(&state) || state <= WORKS && self.executes_program(target, thread);
+        !is_elsewhere
     }
 
     fn own_calls(&self, target: &dyn Target) -> Result<&[OwnCall], String> {

@@ -479,7 +479,8 @@ impl Kmp {
     pub(super) fn not_counted_at(excerpt: &Excerpt, point: &StopPoint) -> Result<Option<String>, String> {
         match point.kind {
             Kind::TaskReturn => {
-                let task = excerpt.thread.task.get().and_then(|id| excerpt.tasks.get(id.0));
+                let thread = excerpt.thread.as_ref();
+                let task = thread.and_then(|thread| excerpt.tasks.get(thread.task.get()?.0));
                 has_no_function(task.ok_or("the task was not read")?.function.value().map(|function| function.addr))
             }
             // Who it is has to be found out of the whole process.

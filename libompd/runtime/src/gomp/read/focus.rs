@@ -19,7 +19,7 @@ pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'
     let current = found.first()?.view.ptr(&gomp.structs.thread.task).ok()?;
     // The task may belong to a team further out.
     let beyond = focus.tasks.last().is_some_and(|task| task != current);
-    context.reach = Reach::Thread { enclosing: focus.enclosing || beyond, tasks: focus.tasks };
+    context.reach = Reach::Thread { enclosing: focus.enclosing || focus.beyond || beyond, tasks: focus.tasks };
     let (mut threads, pools, teams) = if focus.team {
         let (threads, pools) = pools::read(&context, found, &mut notes);
         let (threads, teams) = teams::read(&context, threads, &mut notes);
@@ -40,7 +40,7 @@ pub(in crate::gomp) fn excerpt(gomp: &Gomp, target: &dyn Target, focus: &Focus<'
     threads.truncate(1);
     let waits = waits::read(&context, &threads, &pools, &teams, &tasks);
     let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads, &waits.at_work).pop()?;
-    notes.is_clean().then(|| Excerpt::of(thread, None, raw_teams, tasks.list))
+    notes.is_clean().then(|| Excerpt::of(Some(thread), None, raw_teams, tasks.list))
 }
 
 /// The threads to start from, if each is still the same one.

@@ -9,7 +9,7 @@ use super::idle::{idle, uber_of};
 use super::locks::Locks;
 use super::teams::Teams;
 use super::threads::{Idle, KmpThread, Threads};
-use super::{Context, Notes, each_barrier, raw_threads, tasks, teams, waits};
+use super::{Context, Notes, raw_threads, tasks, teams, waits};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR, Tasks, Wanted};
 use crate::kmp::reason::Own;
@@ -70,6 +70,11 @@ impl Reach {
         !matches!(self, Reach::Thread { tool: false, .. })
     }
 
+    /// True if the active level of a team of so many threads is wanted.
+    pub(super) fn wants_active_level(self, size: i64) -> bool {
+        self.is_whole() || self.wants_icvs() || size <= 1
+    }
+
     pub(super) fn wants_functions(self) -> bool {
         !matches!(self, Reach::Thread { function: false, .. })
     }
@@ -78,8 +83,8 @@ impl Reach {
 /// Members of so small numbers are read together with that of number 0.
 const CLOSE: u64 = 8;
 
-/// See [`Runtime::excerpt`](crate::Runtime::excerpt).
-pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+/// A look at a thread.
+pub(super) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
     let mut context = Context::new(kmp, target);
     let mut notes = Notes::default();
     let wanted = *focus.threads.first()?;
@@ -97,7 +102,7 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     // The task may belong to a team further out.
     let beyond = focus.tasks.last().is_some_and(|task| task != current);
     context.reach = Reach::Thread {
-        enclosing: focus.enclosing || beyond,
+        enclosing: focus.enclosing || focus.beyond || beyond,
         tasks: focus.tasks,
         wait: focus.wait,
         icvs: focus.icvs,
@@ -110,8 +115,8 @@ pub(in crate::kmp) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>)
     let raw_teams = teams.raw(&context, &threads);
     let waits = waits::read(&context, &threads, &teams, &tasks, Locks::default(), &mut notes);
     let thread = raw_threads::tell(&context, &threads, &teams, &tasks, waits.of_threads).pop()?;
-    let members = raw_teams.iter().map(|team| listed(&context, &teams, team, focus)).collect();
-    notes.is_clean().then(|| Excerpt::of(thread, Some(members), raw_teams, tasks.list))
+    let members = raw_teams.iter().map(|team| listed(&context, &threads, &teams, team, focus)).collect();
+    notes.is_clean().then(|| Excerpt::of(Some(thread), Some(members), raw_teams, tasks.list))
 }
 
 /// The thread, with the members of its team. An error if it is no thread, or if nothing tells whether it is idle.
@@ -124,26 +129,33 @@ fn enter(
 ) -> Result<Threads, Reason> {
     let s = &context.kmp.structs;
     let own = view.addr();
-    let (team, root) = match focus.team {
-        true => (view.ptr(&s.info.team)?, view.ptr(&s.info.root)?),
-        false => (Addr::NULL, Addr::NULL),
-    };
-    let is_uber = || uber_of(context, root).map(|uber| uber == own);
+    let team = if focus.team { view.ptr(&s.info.team)? } else { Addr::NULL };
+    let root = || context.field(&view, &s.info.root).map(Addr);
+    let is_uber = || uber_of(context, root()?).map(|uber| uber == own);
     let mut threads = Threads::default();
+    let is_worker = focus.threads.first().is_some_and(|known| known.is_worker);
     let (is_idle, uber) = if !focus.team {
-        is_in_table(context, &view)?;
+        // One that the runtime has made stays in the table until it ends.
+        if !is_worker {
+            is_in_table(context, &view)?;
+        }
         (Idle::Unsure(NOT_LOOKED_FOR.into()), None)
-    } else if view.flag(&s.info.in_pool)? {
+    } else if team.is_null() && context.field(&view, &s.info.in_pool)? != 0 {
         is_in_table(context, &view)?;
         (idle(s.info.in_pool, &view), Some(is_uber()?))
     } else {
         let read = context.team(team)?;
         let number = u64::from(view.count(&s.info.ds_tid)?);
-        let (primary, listed) = first_and(context, &read, number)?;
+        let first = (focus.first)(team).filter(|first| *first != own && is_first_of(context, *first, team));
+        let (primary, listed) = match first {
+            Some(first) => (first, member(context, &read, number)?),
+            None => first_and(context, &read, number)?,
+        };
         if listed != own {
             return Err(Reason::from(Own::NotWhereListed));
         }
-        let member = leads(context, primary, &view, team)?;
+        let member = first.is_some() || leads(context, primary, &view, team)?;
+        threads.members_of_one = BTreeMap::from([(0, primary), (number, own)]);
         threads.team_of_one = Some(read.clone());
         // A region lives only with its threads. What is in none may be left over from a thread that is gone.
         match member && read.count(&s.team.level)? > 0 {
@@ -167,7 +179,8 @@ fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<St
     let s = &context.kmp.structs.info;
     let mut fields: Vec<&Slot> = vec![&s.ds_gtid, &s.ds_thread];
     if focus.team {
-        fields.extend([&s.ds_tid, &s.root, &s.team, &s.in_pool]);
+        // In the pool threads have no team (`__kmp_free_thread`).
+        fields.extend([&s.ds_tid, &s.team]);
     }
     if focus.team && focus.tasks != Tasks::None {
         fields.push(&s.current_task);
@@ -180,15 +193,13 @@ fn descriptor(context: &Context<'_>, addr: Addr, focus: &Focus<'_>) -> Result<St
         fields.push(&s.thread_tool_data);
     }
     if focus.wait {
-        fields.extend([&s.ompt_state, &s.ompt_wait_id]);
-        fields.extend([&s.task_team, &s.ident, &s.sleep_loc, &s.sleep_loc_type, &s.spin_here, &s.next_waiting]);
+        fields.extend([&s.task_team, &s.ident, &s.sleep_loc, &s.sleep_loc_type, &s.spin_here]);
     }
-    let barriers = if focus.wait { each_barrier(&s.bar, &context.kmp.structs.bstate) } else { Vec::new() };
-    StructData::read_fields(context.target, addr, s.size, &fields, &barriers)
+    StructData::read_fields(context.target, addr, s.size, &fields, &[])
 }
 
 /// An error unless the table of threads has it under its number.
-fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason> {
+pub(super) fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason> {
     let gtid = u64::from(thread.count(&context.kmp.structs.info.ds_gtid)?);
     let width = u64::from(context.target.arch().pointer_bytes);
     let table = context.target.read_ptr(context.global(schema::THREADS)?)?;
@@ -199,6 +210,27 @@ fn is_in_table(context: &Context<'_>, thread: &StructData) -> Result<(), Reason>
         true => Ok(()),
         false => Err(Reason::from(Own::NumberOfOther)),
     }
+}
+
+/// True if the thread at this address is of number 0 in the team, and the team is its innermost.
+pub(super) fn is_first_of(context: &Context<'_>, thread: Addr, team: Addr) -> bool {
+    let s = &context.kmp.structs.info;
+    let read = StructData::read_fields(context.target, thread, s.size, &[&s.ds_tid, &s.team], &[]);
+    read.is_ok_and(|view| view.uint(&s.ds_tid) == Ok(0) && view.ptr(&s.team) == Ok(team))
+}
+
+/// The member of a team with this number, as the team lists it.
+pub(super) fn member(context: &Context<'_>, team: &StructData, number: u64) -> Result<Addr, Reason> {
+    let s = &context.kmp.structs.team;
+    let size = u64::from(team.count(&s.nproc)?);
+    if !(1..=limits::TEAM_SIZE).contains(&size) {
+        return Err(Reason::from(Common::ImplausibleTeamSize));
+    }
+    if number >= size {
+        return Err(Reason::from(Own::NotWhereListed));
+    }
+    let read = context.read_pointers(team.ptr(&s.threads)?, number, 1)?;
+    read.first().copied().ok_or(Own::NotWhereListed.into())
 }
 
 /// The members of a team with number 0 and with this one, as the team lists them.
@@ -237,16 +269,25 @@ fn leads(context: &Context<'_>, primary: Addr, thread: &StructData, team: Addr) 
 }
 
 /// Members of a team by number, as far as they are wanted; of one around the thread's own only the first, by which it is found.
-fn listed(context: &Context<'_>, teams: &Teams, team: &RawTeam, focus: &Focus<'_>) -> BTreeMap<usize, Addr> {
+fn listed(
+    context: &Context<'_>,
+    threads: &Threads,
+    teams: &Teams,
+    team: &RawTeam,
+    focus: &Focus<'_>,
+) -> BTreeMap<usize, Addr> {
     let Some(view) = teams.found.get(&team.descriptor) else { return BTreeMap::new() };
     let with_first = |number: u64| {
         let (first, other) = first_and(context, view, number).ok()?;
         Some(BTreeMap::from([(0, first), (number as usize, other)]))
     };
-    let wanted = match focus.members {
-        Wanted::None if !focus.enclosing => None,
-        Wanted::None => with_first(0),
+    let is_own = threads.list.first().is_some_and(|thread| thread.team == team.descriptor);
+    let known = || threads.members_of_one.iter().map(|(number, member)| (*number as usize, *member)).collect();
+    match focus.members {
+        Wanted::None if is_own => Some(known()),
+        Wanted::None if focus.enclosing || focus.beyond => with_first(0),
+        Wanted::None => None,
         Wanted::One(number) => with_first(number),
-    };
-    wanted.unwrap_or_default()
+    }
+    .unwrap_or_default()
 }

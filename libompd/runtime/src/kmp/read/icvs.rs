@@ -299,7 +299,7 @@ impl Context<'_> {
     }
 
     /// Control variables of the process as a whole.
-    pub(super) fn settings(&self) -> Vec<Setting> {
+    pub(in crate::kmp) fn settings(&self) -> Vec<Setting> {
         // Many of them lie side by side.
         let places = ICVS.iter().filter_map(|line| match line.how {
             Process(name, _) => self.kmp.global(name),

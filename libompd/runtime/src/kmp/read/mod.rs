@@ -14,11 +14,13 @@ use ompd_layout::Origin;
 use ompd_process::{Addr, Environment, Target, TargetExt};
 
 mod depends;
+mod direct;
 mod doacross;
 mod focus;
 mod groups;
 mod icvs;
 mod idle;
+mod index;
 mod leagues;
 mod locks;
 mod loops;
@@ -32,11 +34,11 @@ mod threads;
 mod waits;
 
 use self::focus::Reach;
-pub(super) use self::focus::excerpt;
+pub(super) use self::index::{index, kept_state};
 use self::task_reader::Tasks;
 use super::Kmp;
-use crate::bind::{Fields, Slot, StructData};
-use crate::excerpt::NOT_LOOKED_FOR;
+use crate::bind::{Slot, StructData};
+use crate::excerpt::{Excerpt, Focus, NOT_LOOKED_FOR};
 use crate::family;
 use crate::instance::SelfCheck;
 use crate::limits::{self, Budget};
@@ -52,14 +54,6 @@ enum Barriers {
 
 /// All kinds of barriers.
 const BARRIERS: [Barriers; 3] = [Barriers::Plain, Barriers::ForkJoin, Barriers::Reduction];
-
-/// An element of an array in a struct: the array, the number of the element, and what is known of it.
-type Element<'a> = (&'a Slot, u64, &'a dyn Fields);
-
-/// Each kind of barrier in an array, and what is known of one.
-fn each_barrier<'a>(array: &'a Slot, one: &'a dyn Fields) -> Vec<Element<'a>> {
-    BARRIERS.into_iter().map(|which| (array, which as u64, one)).collect()
-}
 
 /// What every phase needs: where to read, and how much of it.
 pub(super) struct Context<'a> {
@@ -134,6 +128,11 @@ pub(super) fn snapshot(kmp: &Kmp, target: &dyn Target) -> (RawSnapshot, SelfChec
     (RawSnapshot { instance, threads, teams, tasks, locks, recorded, issues }, check)
 }
 
+/// See [`Runtime::excerpt`](crate::Runtime::excerpt).
+pub(super) fn excerpt(kmp: &Kmp, target: &dyn Target, focus: &Focus<'_>) -> Option<Excerpt> {
+    direct::excerpt(kmp, target, focus).or_else(|| focus::excerpt(kmp, target, focus))
+}
+
 impl<'a> Context<'a> {
     /// Reads all there is.
     pub(super) fn new(kmp: &'a Kmp, target: &'a dyn Target) -> Context<'a> {
@@ -150,6 +149,16 @@ impl<'a> Context<'a> {
     /// True if the runtime is known to keep what OMPT tells tools, whether or not there is a tool.
     fn keeps_for_tools(&self) -> bool {
         self.kmp.is_debugged(self.target) == Some(true)
+    }
+
+    /// A field of a struct, unsigned. In a look at one thread it is read now if it was not read together with others.
+    fn field(&self, view: &StructData, slot: &Slot) -> Result<u64, Reason> {
+        view.uint(slot).or_else(|why| {
+            if self.reach.is_whole() || why.is_layout() {
+                return Err(why);
+            }
+            Ok(self.target.read_uint(view.addr_of(slot)?, slot.field()?.size)?)
+        })
     }
 
     fn global(&self, name: &'static str) -> Result<Addr, Reason> {

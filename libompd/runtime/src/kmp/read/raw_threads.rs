@@ -81,7 +81,15 @@ fn raw_one(
     RawThread {
         tool_data: s.info.thread_tool_data.fact(raw.view.uint(&s.info.thread_tool_data)),
         outermost_tool_data: outermost_tool_data(context, raw),
-        ompt_state: ompt_state(context, &raw.view),
+        ompt_state: match &wait {
+            // What is derived comes first.
+            Fact::Known { value: Some(wait), origin }
+                if !context.reach.is_whole() && wait.kind.state_fact(*origin).get().is_some() =>
+            {
+                Fact::unknown(NOT_LOOKED_FOR)
+            }
+            _ => ompt_state(context, &raw.view),
+        },
         placement,
         lwp: raw.lwp,
         descriptor: raw.view.addr(),
@@ -122,11 +130,17 @@ fn ompt_state(context: &Context<'_>, thread: &StructData) -> Fact<OmptState> {
         return Fact::unknown(NOT_LOOKED_FOR);
     }
     let read = || {
-        if thread.uint(&s.thread_tool_data)? == 0 && !context.keeps_for_tools() {
+        if !context.keeps_for_tools() && context.field(thread, &s.thread_tool_data)? == 0 {
             return Ok(None);
         }
-        let (number, wait_id) = (thread.count(&s.ompt_state)?, thread.uint(&s.ompt_wait_id)?);
-        Ok::<_, Reason>(Some(OmptState { number, wait_id }))
+        let kept = match context.reach.is_whole() {
+            true => thread.clone(),
+            false => {
+                let fields = [&s.ompt_state, &s.ompt_wait_id];
+                StructData::read_fields(context.target, thread.addr(), s.size, &fields, &[])?
+            }
+        };
+        Ok::<_, Reason>(Some(OmptState { number: kept.count(&s.ompt_state)?, wait_id: kept.uint(&s.ompt_wait_id)? }))
     };
     match read() {
         Ok(Some(state)) => s.ompt_state.fact(Ok(state)),

@@ -88,15 +88,20 @@ pub(super) struct Queued {
 impl TaskReader<'_> {
     /// Reads one task and files it.
     pub(super) fn add_task(&mut self, addr: Addr) -> Result<TaskId, Reason> {
-        let s = &self.context.kmp.structs;
-        let (task, reach) = (&s.taskdata, self.context.reach);
+        let view = TaskReader::read_one(self.context, addr)?;
+        self.add_view(view)
+    }
+
+    /// Reads one task, as far as anything of it is wanted.
+    pub(super) fn read_one(context: &Context<'_>, addr: Addr) -> Result<StructData, Reason> {
+        let s = &context.kmp.structs;
+        let (task, reach) = (&s.taskdata, context.reach);
         if reach.is_whole() {
-            return self.add_view(StructData::read(self.context.target, addr, task.size)?);
+            return StructData::read(context.target, addr, task.size);
         }
         let mut fields = vec![&task.team, &task.parent];
         if reach.wants_waits() {
-            let counts = [&task.incomplete_children, &task.taskgroup, &task.depnode, &task.event, &task.event_type];
-            fields.extend([&task.taskwait_thread, &task.taskwait_ident, &task.ident].into_iter().chain(counts));
+            fields.push(&task.taskwait_thread);
         }
         let mut embedded: Vec<(&Slot, u64, &dyn Fields)> = vec![(&task.flags, 0, &s.flags)];
         if reach.wants_icvs() {
@@ -106,8 +111,7 @@ impl TaskReader<'_> {
             let frames = [&task.exit_frame, &task.exit_frame_flags, &task.enter_frame, &task.enter_frame_flags];
             fields.extend(frames.into_iter().chain([&task.task_tool_data]));
         }
-        let view = StructData::read_fields(self.context.target, addr, task.size, &fields, &embedded)?;
-        self.add_view(view)
+        StructData::read_fields(context.target, addr, task.size, &fields, &embedded)
     }
 
     /// The compiler's view of a task, which follows the runtime's.

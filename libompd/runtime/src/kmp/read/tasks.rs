@@ -149,11 +149,24 @@ impl TaskReader<'_> {
         Err(Reason::from(Common::EndlessGeneratingTasks))
     }
 
-    /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`):
-    /// from one whose number is known, since its thread executes it, follow the numbers of the others.
+    /// The implicit tasks of a team lie in one array, by number (`t_implicit_task_taskdata`, `__kmp_allocate_team_arrays`). Where
+    /// that is not known, from one whose number is known, since its thread executes it, follow the numbers of the others.
     fn number_implicit(&mut self) {
         let Ok(size) = self.context.kmp.structs.taskdata.size.get() else { return };
         let implicit = |task: &RawTask| task.kind.get() == Some(TaskKind::Implicit);
+        let array = self.context.kmp.structs.team.implicit_tasks;
+        for (task, view) in self.found.list.iter_mut().zip(&self.found.views).filter(|(task, _)| implicit(task)) {
+            let team = view.ptr(&self.context.kmp.structs.taskdata.team).ok();
+            let team = team.and_then(|team| self.teams.found.get(&team));
+            let number = team.and_then(|team| {
+                let distance =
+                    task.descriptor.0.checked_sub(team.ptr(&array).ok().filter(|first| !first.is_null())?.0)?;
+                let number = distance.checked_div(size).filter(|_| distance.is_multiple_of(size))?;
+                let members = team.count(&self.context.kmp.structs.team.nproc).ok()?;
+                u32::try_from(number).ok().filter(|number| *number < members)
+            });
+            task.member = task.member.or(number);
+        }
         for (task, member) in self.encountering() {
             self.found.list[task.0].member.get_or_insert(member);
         }

@@ -6,7 +6,7 @@ use ompd_process::{Addr, TargetExt};
 
 use super::threads::Idle;
 use super::threads::Threads;
-use super::{Barriers, Context, Notes, each_barrier};
+use super::{Barriers, Context, Notes};
 use crate::bind::{Slot, StructData};
 use crate::excerpt::{NOT_LOOKED_FOR, Tasks};
 use crate::kmp::reason::Own;
@@ -38,6 +38,14 @@ pub(super) fn read(context: &Context<'_>, threads: &Threads, notes: &mut Notes) 
     teams
 }
 
+/// One team that was read; nothing if it is none.
+pub(super) fn of_one(context: &Context<'_>, threads: &Threads, team: &StructData, notes: &mut Notes) -> Option<Teams> {
+    notes.check.judge(&identities(context, threads, team).ok()?).ok()?;
+    let mut teams = Teams { found: BTreeMap::from([(team.addr(), team.clone())]), ..Teams::default() };
+    teams.number(context);
+    Some(teams)
+}
+
 /// Teams are reached from the threads inside them, and from there outwards.
 fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BTreeMap<Addr, StructData> {
     let mut found = BTreeMap::new();
@@ -57,7 +65,7 @@ fn found_from(context: &Context<'_>, threads: &Threads, notes: &mut Notes) -> BT
                 let identities = identities(context, threads, &view)?;
                 notes.check.judge(&identities)?;
                 // Needed to tell how many regions the team stands for.
-                view.count(&s.serialized)?;
+                context.serialized(&view)?;
                 let parent = if context.reach.stays_inside() { Addr::NULL } else { view.ptr(&s.parent)? };
                 Ok((view, parent))
             });
@@ -83,7 +91,8 @@ fn identities(
     view: &StructData,
 ) -> Result<Vec<(&'static str, bool)>, Reason> {
     let s = &context.kmp.structs.team;
-    let (nproc, level, active) = (view.int(&s.nproc)?, view.int(&s.level)?, view.int(&s.active_level)?);
+    let (nproc, level) = (view.int(&s.nproc)?, view.int(&s.level)?);
+    let active = if context.reach.wants_active_level(nproc) { view.int(&s.active_level)? } else { 0 };
     let sized = (1..=limits::TEAM_SIZE as i64).contains(&nproc);
     let mut found = vec![
         ("the number of threads of a team is implausible", sized),
@@ -106,7 +115,7 @@ impl Teams {
         let s = &context.kmp.structs.team;
         let Some(view) = self.found.get(&team) else { return Vec::new() };
         let level = view.count(&s.level).unwrap_or(0);
-        let nested = view.count(&s.serialized).unwrap_or(0).clamp(1, level.max(1));
+        let nested = context.serialized(view).unwrap_or(0).clamp(1, level.max(1));
         (0..nested.min(limits::TEAM_DEPTH as u32))
             .rev()
             .map(|inner| Region { level: level.saturating_sub(inner), team })
@@ -121,7 +130,7 @@ impl Teams {
         let Some(view) = self.found.get(&team).filter(|_| !context.reach.stays_inside()) else { return Ok(()) };
         let Some(parent) = self.found.get(&view.ptr(&s.parent)?) else { return Ok(()) };
         let (own, outer) = (view.count(&s.level)?, parent.count(&s.level)?);
-        let by = view.count(&s.serialized)?.max(1);
+        let by = context.serialized(view)?.max(1);
         match own.checked_sub(outer).is_some_and(|deeper| deeper == by || deeper + 1 == by) {
             true => Ok(()),
             false => Err(Reason::from(Common::LevelsContradict { own, outer })),
@@ -159,7 +168,7 @@ impl Teams {
         let s = &context.kmp.structs.team;
         let Some(view) = self.found.get(&team) else { return Fact::unknown(Own::TheTeamUnreadable) };
         let read = || -> Result<Fact<Addr>, Reason> {
-            if view.count(&s.serialized)? > 0 {
+            if context.serialized(view)? > 0 {
                 return Ok(Fact::unknown(Own::NoSerializedFunction));
             }
             let pkfn = view.ptr(&s.pkfn)?;
@@ -201,11 +210,11 @@ impl Teams {
                 let outer = Region { level: region.level - 1, team: region.team };
                 s.serialized.fact(Ok(self.region_ids.get(&outer).copied()))
             };
-            let serialized = view.count(&s.serialized).map(|n| n > 0);
+            let serialized = context.serialized(&view).map(|n| n > 0);
             let location = if outermost { context.line_in(&view, &s.ident) } else { Fact::unknown(Own::OnePosition) };
             teams.push(RawTeam {
                 // Of regions inside it that it stands for as well the runtime keeps it elsewhere.
-                tool_data: match view.count(&s.serialized) {
+                tool_data: match context.serialized(&view) {
                     Ok(..=1) => s.parallel_tool_data.fact(view.uint(&s.parallel_tool_data)),
                     Ok(_) => Fact::unknown(Own::ToolDataElsewhere),
                     Err(why) => why.into(),
@@ -246,7 +255,7 @@ fn members_of(context: &Context<'_>, threads: &Threads, team: &StructData, size:
 
 fn barrier_of(context: &Context<'_>, team: &StructData) -> Fact<Barrier> {
     let s = &context.kmp.structs.team;
-    if team.count(&s.serialized).is_ok_and(|n| n > 0) {
+    if context.serialized(team).is_ok_and(|n| n > 0) {
         return Fact::unknown(Common::LoneTeam);
     }
     let passed = || {
@@ -277,7 +286,7 @@ impl Context<'_> {
         if self.reach.is_whole() {
             return StructData::read(self.target, addr, s.size);
         }
-        let mut fields: Vec<&Slot> = vec![&s.nproc, &s.level, &s.active_level, &s.serialized, &s.threads];
+        let mut fields: Vec<&Slot> = vec![&s.nproc, &s.level, &s.threads];
         if !self.reach.stays_inside() {
             fields.push(&s.parent);
         }
@@ -291,8 +300,20 @@ impl Context<'_> {
         if self.reach.wants_tool() && !of_task {
             fields.push(&s.parallel_tool_data);
         }
-        let waits = self.reach.wants_waits();
-        let barriers = if waits { each_barrier(&s.bar, &self.kmp.structs.balign) } else { Vec::new() };
-        StructData::read_fields(self.target, addr, s.size, &fields, &barriers)
+        let size = s.nproc.field()?;
+        let size = self.target.read_uint(addr.offset(size.offset), size.size)?;
+        if self.reach.wants_active_level(size as i64) {
+            fields.extend([&s.active_level, &s.serialized]);
+        }
+        StructData::read_fields(self.target, addr, s.size, &fields, &[])
+    }
+
+    /// How often a team is serialized. Only a team of one thread is; of others that is not read in a look at one thread.
+    pub(super) fn serialized(&self, team: &StructData) -> Result<u32, Reason> {
+        let s = &self.kmp.structs.team;
+        match team.count(&s.nproc) {
+            Ok(2..) if !self.reach.is_whole() => Ok(0),
+            _ => team.count(&s.serialized),
+        }
     }
 }

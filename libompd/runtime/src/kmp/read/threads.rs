@@ -43,6 +43,8 @@ pub(super) struct Threads {
     /// The team of a single thread, and its members, which are read when they are asked for.
     pub(super) team_of_one: Option<StructData>,
     members: OnceCell<Vec<Addr>>,
+    /// Those of its members that were met, by number.
+    pub(super) members_of_one: BTreeMap<u64, Addr>,
 }
 
 impl Threads {
@@ -156,7 +158,13 @@ fn read_table(context: &Context<'_>, threads: &mut Threads, notes: &mut Notes) -
 }
 
 /// The first `all` entries of the table of threads that are in use.
-fn entries(context: &Context<'_>, notes: &mut Notes, table: Addr, capacity: u64, all: u64) -> Vec<(u64, Addr)> {
+pub(super) fn entries(
+    context: &Context<'_>,
+    notes: &mut Notes,
+    table: Addr,
+    capacity: u64,
+    all: u64,
+) -> Vec<(u64, Addr)> {
     let width = u64::from(context.target.arch().pointer_bytes);
     // There may be holes between them.
     context.target.prefetch(&[(table, all.min(capacity) * width)]);

@@ -90,7 +90,10 @@ impl WaitReader<'_> {
             }
             Err(why) => return Err(why),
         };
-        Ok(Some(StructData::read(self.context.target, flag, size)?.ptr(slot)?))
+        if self.context.reach.is_whole() {
+            return Ok(Some(StructData::read(self.context.target, flag, size)?.ptr(slot)?));
+        }
+        Ok(Some(StructData::read_fields(self.context.target, flag, size, &[slot], &[])?.ptr(slot)?))
     }
 
     /// A worker that has arrived has counted up its own word, the team's word follows once all have
@@ -104,7 +107,8 @@ impl WaitReader<'_> {
         for which in BARRIERS {
             let own = self.barrier_state(thread, which)?;
             let shared = team.within(&s.team.bar, which as u64, s.balign.size)?;
-            let (own_value, team_value) = (own.uint(&s.bstate.arrived)?, shared.uint(&s.balign.arrived)?);
+            let own_value = self.context.field(&own, &s.bstate.arrived)?;
+            let team_value = self.context.field(&shared, &s.balign.arrived)?;
             if (own_value & !BARRIER_FLAGS) > (team_value & !BARRIER_FLAGS) {
                 return Ok(Some((which, own.addr_of(&s.bstate.arrived)?)));
             }
@@ -484,15 +488,16 @@ impl WaitReader<'_> {
     /// the tasks of the group; while there are both, memory does not tell which it is.
     pub(super) fn taskwait_kind(&self, task: &StructData) -> WaitKind {
         let s = &self.context.kmp.structs;
-        let group = match task.ptr(&s.taskdata.taskgroup) {
+        let group = match self.context.field(task, &s.taskdata.taskgroup).map(Addr) {
             Ok(group) if group.is_null() => return WaitKind::Taskwait,
             Ok(group) => group,
             Err(_) => return WaitKind::TaskwaitOrTaskgroup,
         };
         let in_group = StructData::read(self.context.target, group, s.taskgroup.size);
         let in_group = in_group.and_then(|group| group.uint(&s.taskgroup.count));
-        match (task.int(&s.taskdata.incomplete_children), in_group) {
-            (Ok(1..), Ok(0)) => WaitKind::Taskwait,
+        // An `int` that counts: with the highest bit it is none.
+        match (self.context.field(task, &s.taskdata.incomplete_children), in_group) {
+            (Ok(1..0x8000_0000), Ok(0)) => WaitKind::Taskwait,
             (Ok(0), Ok(1..)) => WaitKind::Taskgroup,
             _ => WaitKind::TaskwaitOrTaskgroup,
         }
@@ -502,7 +507,8 @@ impl WaitReader<'_> {
     pub(super) fn is_taskgroup_word(&self, task: Option<TaskId>, word: Addr) -> bool {
         let s = &self.context.kmp.structs;
         let Some(task) = task else { return false };
-        let mut at = self.tasks.views[task.0].ptr(&s.taskdata.taskgroup).unwrap_or(Addr::NULL);
+        let group = self.context.field(&self.tasks.views[task.0], &s.taskdata.taskgroup);
+        let mut at = group.map_or(Addr::NULL, Addr);
         for _ in 0..limits::TASK_DEPTH {
             if at.is_null() {
                 return false;
