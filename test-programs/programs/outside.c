@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-enum { COORDINATES, SLEEPS, READS, POLLS, WATCHES, RECEIVES, AWAITS_CHILD, JOINS, LOCKS, AWAITS_SIGNAL, AWAITS_POST, MEMBERS };
+enum { COORDINATES, SLEEPS, READS, POLLS, WATCHES, RECEIVES, RECEIVES_LOCALLY, AWAITS_CHILD, JOINS, LOCKS, AWAITS_SIGNAL, AWAITS_POST, MEMBERS };
 
 static char roles[MEMBERS][64];
 /* What the child writes to, or keeps open: the pipe's other end and the connection's. */
-static int fed[2], connection[2], event, watched;
+static int fed[2], connection[2], local[2], event, watched;
 static pid_t child;
 static pthread_t helper;
 static atomic_int helper_lwp, mutex_owner;
@@ -50,12 +50,14 @@ static void make_child(void) {
         close(truth_hold_pipe[1]);
         close(fed[0]);
         close(connection[0]);
+        close(local[0]);
         alarm(600);
         for (;;)
             pause();
     }
     close(fed[1]);
     close(connection[1]);
+    close(local[1]);
 }
 
 static void *help(void *unused) {
@@ -90,6 +92,10 @@ TRUTH_MARKER void wait_in(int member) {
     case RECEIVES:
         if (recv(connection[0], &byte, 1, 0) != 0)
             truth_fail("recv");
+        break;
+    case RECEIVES_LOCALLY:
+        if (recvfrom(local[0], &byte, 1, 0, NULL, NULL) != 0)
+            truth_fail("recvfrom");
         break;
     case AWAITS_CHILD:
         waitpid(child, NULL, 0);
@@ -132,6 +138,9 @@ TRUTH_MARKER void waiting_body(void) {
         break;
     case RECEIVES:
         sprintf(role, "recv %d %d", connection[0], (int)child);
+        break;
+    case RECEIVES_LOCALLY:
+        sprintf(role, "recvfrom %d %d", local[0], (int)child);
         break;
     case AWAITS_CHILD:
         sprintf(role, "waitpid %d", (int)child);
@@ -181,7 +190,7 @@ int main(void) {
     truth_init();
     event = eventfd(0, 0);
     watched = epoll_create1(0);
-    if (pipe(fed) != 0 || event < 0 || watched < 0 || epoll_ctl(watched, EPOLL_CTL_ADD, event, &wanted) != 0 ||
+    if (pipe(fed) != 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, local) != 0 || event < 0 || watched < 0 || epoll_ctl(watched, EPOLL_CTL_ADD, event, &wanted) != 0 ||
         sem_init(&post, 0, 0) != 0 || sigaction(SIGUSR1, &action, NULL) != 0)
         truth_fail("what is waited for");
     connect_both();

@@ -117,6 +117,7 @@ pub const HEALTHY: &[Case] = &[
     Case::of("healthy/detach_fulfilled").needs(Needs::OwnCompiler),
     Case::of("healthy/io"),
     Case::with("healthy/io", &["-DNAP"]),
+    Case::of("healthy/outside_waits"),
     Case::of("healthy/pthread_pools"),
     Case::of("healthy/held_across"),
     Case::of("healthy/task_groups"),

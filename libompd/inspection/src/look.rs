@@ -130,7 +130,8 @@ pub(crate) fn finish(
     os::add_interpreter_locks(&mut os.threads, &interpreter_locks(&report));
     let lines = Lines { target, cache, code: OnceCell::new() };
     let line = |returns_to| lines.line(returns_to);
-    let names = FileNames::of(target, runtimes, &line);
+    let part = |variable, offset| lines.code().part_of_variable(variable, offset);
+    let names = FileNames::of(target, runtimes, &line).with_parts(&part);
     // The code of functions is decoded, which only waits for locks are worth.
     let locks = if wanted.verdicts && snapshots.iter().any(waits_for_locks) {
         report.lock_calls(target, runtimes, cache)

@@ -11,6 +11,7 @@ mod procdir;
 mod sleep;
 mod surroundings;
 mod tracer;
+mod unix_socket;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

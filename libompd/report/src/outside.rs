@@ -29,8 +29,8 @@ pub fn what(outside: &Outside) -> Option<String> {
     }
 }
 
-/// A command that looks at the process it waits for; `None` if that is not one, or is not known.
-pub fn remedy(outside: &Outside) -> Option<String> {
+/// The process it waits for; `None` if that is not one, or is not known.
+fn awaited(outside: &Outside) -> Option<i32> {
     fn process(wait: &OutsideWait) -> Option<i32> {
         match wait {
             OutsideWait::Child { pid: Some(pid), .. } => Some(*pid),
@@ -46,7 +46,7 @@ pub fn remedy(outside: &Outside) -> Option<String> {
             _ => None,
         }
     }
-    outside.wait.as_ref().and_then(process).map(|pid| format!("ompd-inspect {pid}"))
+    outside.wait.as_ref().and_then(process)
 }
 
 /// What to do about it; `None` where nothing special is known. `live`: the processes that it names are there.
@@ -60,7 +60,7 @@ pub fn cure(outside: &Outside, live: bool) -> Option<String> {
             "Inspect the other ranks too: {} returns when another rank has done its part.",
             escape(function)
         )),
-        _ => remedy(outside).filter(|_| live).map(|command| format!("See what that process does: `{command}`.")),
+        _ => awaited(outside).filter(|_| live).map(|pid| format!("See what process {pid} does: `ompd-inspect {pid}`.")),
     }
 }
 
@@ -212,7 +212,7 @@ fn described(of: &Described) -> String {
     match &of.socket {
         Some(Socket::Tcp { local, peer: Some(peer), .. }) => about.push(format!("TCP {local} to {peer}")),
         Some(Socket::Tcp { local, peer: None, .. }) => about.push(format!("TCP {local}, listens")),
-        Some(Socket::Unix { path: Some(path) }) => about.push(escape(path)),
+        Some(Socket::Unix { path: Some(path), .. }) => about.push(escape(path)),
         _ => {}
     }
     about.extend(of.ends.as_ref().map(ends));
@@ -285,13 +285,13 @@ mod tests {
         let read = |on: Described| OutsideWait::Descriptor { call: "read".into(), on };
         let from = of(Some("read"), read(pipe(vec![holder(4712, true), holder(4712, true)], true)));
         assert_eq!(words(&from), format!("read of pipe 3 (its other end: process 4712 fe\\ted, writer), {PLACE}"));
-        assert_eq!(remedy(&from).as_deref(), Some("ompd-inspect 4712"));
+        assert_eq!(awaited(&from), Some(4712));
         let two = of(Some("fgets"), read(pipe(vec![holder(1, true), holder(2, true)], true)));
         assert_eq!(
             what(&two).as_deref(),
             Some("fgets, read of pipe 3 (its other ends: process 1 fe\\ted, writer and process 2 fe\\ted, writer)")
         );
-        assert_eq!(remedy(&two), None);
+        assert_eq!(awaited(&two), None);
         let nobody = of(None, read(pipe(Vec::new(), false)));
         assert_eq!(words(&nobody), "read of pipe 3 (who has its other end is unknown)");
         let kernel = OutsideWait::KernelWait {
@@ -320,10 +320,10 @@ mod tests {
         let wait = |pid, children| OutsideWait::Child { call: "wait4".into(), pid, children };
         let one = of(Some("waitpid"), wait(Some(25), Some(vec![child(25, 'S')])));
         assert_eq!(what(&one).as_deref(), Some("waitpid for process 25 (child, solver)"));
-        assert_eq!(remedy(&one).as_deref(), Some("ompd-inspect 25"));
+        assert_eq!(awaited(&one), Some(25));
         let any = of(Some("system"), wait(None, Some(vec![child(25, 'Z'), child(26, 'R')])));
         let text = "system, wait4 for any child (process 25 solver, ended, process 26 solver)";
-        assert_eq!((what(&any).as_deref(), remedy(&any)), (Some(text), None));
+        assert_eq!((what(&any).as_deref(), awaited(&any)), (Some(text), None));
         let unknown = of(None, wait(None, None));
         assert_eq!(what(&unknown).as_deref(), Some("wait4 for any child"));
     }

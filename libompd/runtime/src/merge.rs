@@ -243,14 +243,12 @@ impl One {
             let (Some(word), 1) = (lock.variable_word, variables.len()) else { continue };
             let named = variables.into_iter().find(|variable| names.word(*variable) == Some(word));
             let Some(variable) = named.filter(|variable| *variable != lock.object) else { continue };
-            let name = names.object(variable);
+            let name = names.object(variable).unwrap_or_else(|| variable.to_string());
             let lock = &mut self.snapshot.locks[id.0];
             lock.variable = Some(variable);
-            if let Some(name) = name {
-                lock.name = Some(name.clone());
-                for wait in self.waits_mut().filter(|wait| wait.lock == Some(id)) {
-                    wait.name = Some(name.clone());
-                }
+            lock.name = Some(name.clone());
+            for wait in self.waits_mut().filter(|wait| wait.lock == Some(id)) {
+                wait.name = Some(name.clone());
             }
         }
     }
@@ -337,7 +335,8 @@ impl One {
         }
         for wait in self.waits_mut() {
             if wait.name.is_none() {
-                wait.name = names.code(wait.object);
+                let object = if wait.kind.is_for_lock() { names.object(wait.object) } else { None };
+                wait.name = object.or_else(|| names.code(wait.object));
             }
             if let Some(Critical { name, .. }) = criticals.get(&wait.object) {
                 wait.name = Some(format!("critical ({name})"));

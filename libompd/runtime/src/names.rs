@@ -10,13 +10,19 @@ use crate::Runtime;
 use crate::evidence::{Critical, Names, Naming};
 use crate::model::SourceLine;
 
+/// Bytes of the largest lock of a runtime (libgomp's `omp_nest_lock_t`). A variable that is larger has parts.
+const LARGEST_LOCK: u64 = 16;
+
 /// What the files of a target say of addresses. What is looked up once is kept: a thousand threads run a handful of functions.
 pub struct FileNames<'t> {
     target: &'t dyn Target,
     runtimes: &'t [Box<dyn Runtime>],
     /// The line of a call, by the address it returns to.
     line: &'t dyn Fn(Addr) -> Option<SourceLine>,
+    /// Which part of a variable lies so many bytes behind its beginning.
+    part: Option<&'t dyn Fn(Addr, u64) -> Option<String>>,
     code: RefCell<HashMap<Addr, Option<String>>>,
+    objects: RefCell<HashMap<Addr, Option<String>>>,
     lines: RefCell<HashMap<Addr, Option<SourceLine>>>,
 }
 
@@ -33,7 +39,25 @@ impl<'t> FileNames<'t> {
         runtimes: &'t [Box<dyn Runtime>],
         line: &'t dyn Fn(Addr) -> Option<SourceLine>,
     ) -> FileNames<'t> {
-        FileNames { target, runtimes, line, code: RefCell::default(), lines: RefCell::default() }
+        let (code, objects, lines) = Default::default();
+        FileNames { target, runtimes, line, part: None, code, objects, lines }
+    }
+
+    /// With `part`, which knows the parts of variables: that so many bytes behind the beginning of one, as `[2].lock`, or nothing where that
+    /// is all of it.
+    #[must_use]
+    pub fn with_parts(self, part: &'t dyn Fn(Addr, u64) -> Option<String>) -> FileNames<'t> {
+        FileNames { part: Some(part), ..self }
+    }
+
+    fn name_of_object(&self, addr: Addr) -> Option<String> {
+        let (symbol, distance) = self.target.module_at(addr)?.symbol_at(addr)?;
+        let is_whole = distance == 0 && symbol.size <= LARGEST_LOCK;
+        let part = self.part.filter(|_| !is_whole).and_then(|part| part(symbol.addr, distance));
+        Some(match part {
+            Some(part) => demangle(&symbol.name) + &part,
+            None => named(&symbol.name, distance),
+        })
     }
 }
 
@@ -51,7 +75,7 @@ impl Names for FileNames<'_> {
     }
 
     fn object(&self, addr: Addr) -> Option<String> {
-        symbol(self.target, addr)
+        self.objects.borrow_mut().entry(addr).or_insert_with(|| self.name_of_object(addr)).clone()
     }
 
     fn line(&self, returns_to: Addr) -> Option<SourceLine> {
@@ -75,8 +99,12 @@ impl Names for FileNames<'_> {
 /// process goes on again, since it looks into symbol tables.
 pub fn symbol(target: &dyn Target, addr: Addr) -> Option<String> {
     let (symbol, distance) = target.module_at(addr)?.symbol_at(addr)?;
-    let name = demangle(&symbol.name);
-    Some(if distance == 0 { name } else { format!("{name}+{distance:#x}") })
+    Some(named(&symbol.name, distance))
+}
+
+fn named(raw: &str, distance: u64) -> String {
+    let name = demangle(raw);
+    if distance == 0 { name } else { format!("{name}+{distance:#x}") }
 }
 
 /// Bytes of a name of the source. A mangled name refers to its own parts, and names a hundred bytes long can mean one that

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::ops::{ControlFlow, Range};
 
-use ompd_layout::code::{self, CodeImage, Event, Limits, Operand, Slot, Stub, Transfer, TransferKind};
+use ompd_layout::code::{self, CodeImage, Event, Expr, Limits, Operand, Slot, Stub, Transfer, TransferKind};
 use ompd_process::{Addr, ElfFile, Machine, Target, TargetExt};
 
 use crate::call_sites::MAX_FUNCTION;
-use crate::frame::RegisterSet;
+use crate::frame::{Frame, RegisterSet};
 use crate::image::{Image, Images};
 
 /// What the call before the return address `returns_to` (in `image`) called, as an address of the target. `registers` are
@@ -74,6 +74,83 @@ pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8
 
 /// The address that the call before the return address `returns_to` gives as argument number `index`, under the same condition.
 pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
+    let argument = argument(images, returns_to, index)?;
+    Some(Addr(argument.value.as_const()?).offset(images.at(returns_to.back(1))?.bias))
+}
+
+/// What the call that the frame `number` of `frames`, innermost first, is in was given as argument number `index`, by the registers and the
+/// memory of now: right if what the argument was computed from is still the same.
+pub(crate) fn argument_value(
+    target: &dyn Target,
+    images: &Images<'_>,
+    frames: &[Frame],
+    number: usize,
+    index: u8,
+) -> Option<Addr> {
+    argument_within(target, images, frames, number, index, 0)
+}
+
+fn argument_within(
+    target: &dyn Target,
+    images: &Images<'_>,
+    frames: &[Frame],
+    number: usize,
+    index: u8,
+    depth: usize,
+) -> Option<Addr> {
+    /// Functions that pass on what they were given.
+    const MAX_DEPTH: usize = 8;
+    let frame = frames.get(number).filter(|frame| !frame.exact && depth < MAX_DEPTH)?;
+    let argument = argument(images, frame.pc, index)?;
+    let image = images.at(frame.pc.back(1))?;
+    let file = image.info.as_ref()?.file();
+    let machine = file.arch().machine;
+    let roles = &machine.facts()?.registers;
+    // A constant outside the file's memory is a number.
+    let address = |value| {
+        let at = Addr(value).offset(image.bias);
+        images.at(at).is_some_and(|other| other.bias == image.bias).then_some(at.0)
+    };
+    // What called another function, which has jumped here, gave its arguments to that one.
+    let outer = frames.get(number + 1).filter(|outer| !outer.exact);
+    let calls_this = || {
+        let begins = Addr(argument.function).offset(image.bias);
+        outer.and_then(|outer| callee(target, images, outer.pc, &outer.registers)) == Some(begins)
+    };
+    let from_start = argument.entry == argument.function && calls_this();
+    let passed_on = |index| argument_within(target, images, frames, number + 1, index, depth + 1).map(|value| value.0);
+    let given = code::Given {
+        machine,
+        address: &address,
+        argument: &|index| if from_start { passed_on(index) } else { None },
+        // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
+        register: &|register| {
+            let is_kept = roles.preserved.contains(&register) || roles.stack_pointer == register;
+            frame.registers.get(register).filter(|_| is_kept)
+        },
+        memory: &|at, size| {
+            let at = Addr(at);
+            match size {
+                4 => target.read_u32(at).ok().map(u64::from),
+                8 => target.read_u64(at).ok(),
+                _ => None,
+            }
+        },
+    };
+    code::value(&argument.value, argument.entry, &given).map(Addr)
+}
+
+/// An argument of a call.
+struct Argument {
+    /// Over what the registers held at `entry`, an address of the file; where the function begins there, also over its own arguments.
+    value: Expr,
+    entry: u64,
+    /// Where the function begins.
+    function: u64,
+}
+
+/// What the code right before a call gives it as argument number `index`, if it is the same on all ways through that code.
+fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument> {
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let file = info.file();
@@ -107,21 +184,19 @@ pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8
     // Without jumps, only instructions that move a value by a condition make several paths of it.
     let limits = Limits { paths: 16, instructions: 1024, visits: 1, inline_depth: 0, inline_bytes: 0 };
     let run = code::run(&Until { file, end: returns_to }, begin, &limits).ok()?;
-    let paths: Vec<Option<u64>> = run
+    let paths: Vec<Option<Expr>> = run
         .paths()
         .map(|mut events| {
             let call = events.find_map(|event| match event {
                 Event::Call(found) if found.at == call => Some(found),
                 _ => None,
             });
-            call?.args.get(usize::from(index))?.as_const()
+            call?.args.get(usize::from(index)).cloned()
         })
         .collect();
-    let found = paths.first().copied().flatten()?;
-    if paths.len() >= limits.paths || paths.iter().any(|other| *other != Some(found)) {
-        return None;
-    }
-    Some(Addr(found).offset(image.bias))
+    let value = paths.first().cloned().flatten()?;
+    let differ = paths.iter().any(|other| other.as_ref() != Some(&value));
+    (paths.len() < limits.paths && !differ).then_some(Argument { value, entry: begin, function: function.start })
 }
 
 /// A direct call.
@@ -129,7 +204,7 @@ pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8
 pub(crate) struct CallTo {
     /// What it calls, linker's stubs passed through.
     pub(crate) callee: Addr,
-    /// The address it returns to.
+    /// The address it returns to; of a jump the address behind it.
     pub(crate) returns_to: Addr,
 }
 
@@ -153,6 +228,29 @@ pub(crate) fn calls_up_to(target: &dyn Target, images: &Images<'_>, place: Addr)
             Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
         });
         Some(calls.collect())
+    };
+    find().unwrap_or_default()
+}
+
+/// The jumps of the function that begins at `from` to other functions, as calls that would return behind the jump; none if the
+/// function cannot be decoded.
+pub(crate) fn jumps_out(target: &dyn Target, images: &Images<'_>, from: Addr) -> Vec<CallTo> {
+    let find = || {
+        let image = images.at(from)?;
+        let file = image.info.as_ref()?.file();
+        let start = from.back(image.bias).0;
+        let function = file.function_range(start).filter(|function| function.start == start)?;
+        let jumps = transfers(image, function.start..function.end)?.into_iter().filter_map(|transfer| {
+            let callee = match transfer.kind {
+                TransferKind::Jump(to) if !function.contains(&to) => through_stub(target, image, file, to),
+                TransferKind::JumpThrough(Some(Operand::Slot(slot))) => {
+                    target.read_ptr(Addr(slot).offset(image.bias)).ok()?
+                }
+                _ => return None,
+            };
+            Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
+        });
+        Some(jumps.collect())
     };
     find().unwrap_or_default()
 }

@@ -48,6 +48,12 @@ impl<'t> Code<'t> {
         Some(Arc::clone(&self.process.symbol(callee)?.name))
     }
 
+    /// Which part of the variable of static storage that begins at `variable` lies `offset` bytes behind that, as `[2].lock`; empty where
+    /// that is the variable itself. `None` if debug information does not say.
+    pub fn part_of_variable(&self, variable: Addr, offset: u64) -> Option<String> {
+        self.process.part_of_variable(variable, offset)
+    }
+
     /// Where the call is that returns to `addr`; nothing is known of 0.
     pub fn of_return_address(&self, addr: Addr) -> CodePlace {
         if addr.0 == 0 {

@@ -110,6 +110,13 @@ impl DebugInfo {
         Some((described, unit.header.debug_info_offset()?.0))
     }
 
+    /// The part at `offset` of the variable of static storage that begins at this address of the file, as `[2].lock`.
+    pub(crate) fn part(&self, variable: u64, offset: u64) -> Option<String> {
+        let (_, described) = self.context.as_ref()?;
+        self.meter.begin();
+        described.part(variable, offset)
+    }
+
     /// `text`, kept once; `None` if it is longer than `most` bytes.
     fn text(&self, text: &str, most: usize) -> Option<Arc<str>> {
         if text.len() > most {

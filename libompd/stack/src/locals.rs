@@ -12,6 +12,7 @@
 
 pub(crate) mod described;
 mod entries;
+mod globals;
 mod location;
 mod scope;
 mod shape;

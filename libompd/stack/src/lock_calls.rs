@@ -14,6 +14,7 @@ use crate::calls::{self, CallTo};
 use crate::frame::{CodeOwner, Frame};
 use crate::image::Cache;
 use crate::lines::line_at;
+use crate::physical::Physical;
 use crate::process::Process;
 use crate::report::Report;
 
@@ -44,10 +45,25 @@ impl Report {
         for thread in &self.threads {
             let own = thread.segments.iter().filter(|segment| segment.owner == CodeOwner::Program);
             let frames = own.flat_map(|segment| thread.backtrace.frames.get(segment.frames.clone())).flatten();
+            let mut waits = false;
             for frame in frames.take(FRAMES) {
                 let calls = known.entry((frame.pc, frame.exact)).or_insert_with(|| of_frame(&process, frame));
+                waits |= calls.iter().any(|call| call.waits);
                 all.extend(calls.iter().map(|call| LockCall { lwp: thread.lwp, ..call.clone() }));
             }
+            if !waits {
+                all.extend(waited_for(&process, thread));
+            }
+        }
+        let mut jumped: HashMap<Addr, Vec<LockCall>> = HashMap::new();
+        for stack in &self.logical {
+            // Of a function that has left the stack by a jump, only where it begins is known.
+            let Some(body) = stack.frames.first().filter(|frame| frame.lwp.is_none()).and_then(|frame| frame.addr)
+            else {
+                continue;
+            };
+            let calls = jumped.entry(body).or_insert_with(|| of_jumped(&process, body));
+            all.extend(calls.iter().map(|call| LockCall { lwp: stack.lwp, ..call.clone() }));
         }
         all
     }
@@ -56,16 +72,44 @@ impl Report {
 /// The calls of one frame's function, with no thread.
 fn of_frame(process: &Process<'_>, frame: &Frame) -> Vec<LockCall> {
     let calls = calls::calls_up_to(process.target, &process.images, frame.lookup());
+    held(process, calls, (!frame.exact).then_some(frame.pc))
+}
+
+/// The call that the innermost frame of the program is in, if that acquires a lock whose variable comes from registers and memory.
+fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
+    let number = thread.segments.iter().find(|segment| segment.owner == CodeOwner::Program)?.frames.start;
+    let frame = thread.backtrace.frames.get(number).filter(|frame| !frame.exact)?;
+    let callee = process.callee(frame)?;
+    let locking = lock_call(process, &CallTo { callee, returns_to: frame.pc }).filter(|call| call.acquires)?;
+    let frames = &thread.backtrace.frames;
+    let variable = calls::argument_value(process.target, &process.images, frames, number, locking.argument)?;
+    Some(LockCall { lwp: thread.lwp, variable, line: line_at(process, frame.lookup()), waits: true })
+}
+
+/// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
+/// it has begun is not known here.
+fn of_jumped(process: &Process<'_>, begins: Addr) -> Vec<LockCall> {
+    let mut jumps = calls::jumps_out(process.target, &process.images, begins);
+    jumps.retain(|jump| lock_call(process, jump).is_some_and(|call| call.acquires));
+    let [jump] = jumps[..] else { return Vec::new() };
+    held(process, vec![jump], Some(jump.returns_to))
+}
+
+fn lock_call(process: &Process<'_>, call: &CallTo) -> Option<ompd_runtime::entry::Locking> {
+    let CodeOwner::Runtime(runtime) = process.owner(call.callee) else { return None };
+    process.runtimes[runtime].lock_call(&process.symbol(call.callee)?.name)
+}
+
+/// The locks that these calls of a function acquire, and do not release. The thread is in the one that returns to `within`.
+fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
     let mut held: BTreeMap<Addr, LockCall> = BTreeMap::new();
-    for CallTo { callee, returns_to } in calls {
-        let CodeOwner::Runtime(runtime) = process.owner(callee) else { continue };
-        let Some(symbol) = process.symbol(callee) else { continue };
-        let Some(call) = process.runtimes[runtime].lock_call(&symbol.name) else { continue };
-        let Some(variable) = calls::constant_argument(&process.images, returns_to, call.argument) else { continue };
-        let waits = !frame.exact && returns_to == frame.pc;
-        if call.acquires {
+    for call in calls {
+        let Some(locking) = lock_call(process, &call) else { continue };
+        let returns_to = call.returns_to;
+        let Some(variable) = calls::constant_argument(&process.images, returns_to, locking.argument) else { continue };
+        if locking.acquires {
             let line = line_at(process, returns_to.back(1));
-            held.insert(variable, LockCall { lwp: 0, variable, line, waits });
+            held.insert(variable, LockCall { lwp: 0, variable, line, waits: within == Some(returns_to) });
         } else {
             held.remove(&variable);
         }

@@ -81,6 +81,12 @@ impl<'t> Process<'t> {
         found
     }
 
+    /// The part at `offset` of the variable of static storage that begins at `variable`, by debug information.
+    pub(crate) fn part_of_variable(&self, variable: Addr, offset: u64) -> Option<String> {
+        let image = self.images.at(variable)?;
+        image.info.as_ref()?.debug().part(variable.back(image.bias).0, offset)
+    }
+
     /// Where the function that contains `addr` begins.
     pub(crate) fn function_start(&self, addr: Addr) -> Option<Addr> {
         self.images.function_start(addr)

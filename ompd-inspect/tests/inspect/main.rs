@@ -10,6 +10,7 @@ mod icvs;
 mod leagues;
 mod lists;
 mod locals;
+mod lock_names;
 mod many_tasks;
 mod outside;
 mod packed;

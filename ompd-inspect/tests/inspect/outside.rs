@@ -37,10 +37,13 @@ fn expected(role: &str, live: bool) -> String {
         ("recv", [descriptor, child]) if live => {
             format!("recv of socket {descriptor} (TCP ADDRESS; its other end: process {child} NAME)")
         }
+        ("recvfrom", [descriptor, child]) if live => {
+            format!("recvfrom of socket {descriptor} (its other end: process {child} NAME)")
+        }
         ("epoll_wait", [descriptor]) if live => format!("epoll_wait of eventfd {descriptor} (count 0)"),
         // The stop of gcore has ended the call.
         ("epoll_wait", _) => call.to_owned(),
-        ("read" | "poll" | "recv", [descriptor, _]) => format!("{call} of descriptor {descriptor}"),
+        ("read" | "poll" | "recv" | "recvfrom", [descriptor, _]) => format!("{call} of descriptor {descriptor}"),
         ("waitpid", [child]) if live => format!("waitpid for process {child} (child, NAME)"),
         ("waitpid", [child]) => format!("waitpid for process {child}"),
         ("pthread_join", [thread]) => format!("pthread_join of LWP {thread}"),

@@ -47,6 +47,7 @@ fn pages(program: &str, running: &Running, views: &[&[&str]]) {
         // Numbers of descriptors, and other processes.
         (r"truth\.h:\d+", "truth.h:[N]"),
         (r"of pipe \d+ \([^)]*\)", "of [PIPE]"),
+        (r"See what process \d+ does: `ompd-inspect \d+`", "See what process [PID] does: `ompd-inspect [PID]`"),
         // How long numbers are decides where lines break and columns begin.
         (r"\n {4,}", " "),
         (r"(\S) {2,}", "$1  "),

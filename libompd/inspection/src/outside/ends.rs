@@ -42,7 +42,7 @@ pub(super) fn find(surroundings: &Surroundings, outside: &mut [Outside]) {
 
 fn peer(socket: &Socket) -> Option<&String> {
     match socket {
-        Socket::Tcp { peer_link, .. } => peer_link.as_ref(),
+        Socket::Tcp { peer_link, .. } | Socket::Unix { peer_link, .. } => peer_link.as_ref(),
         _ => None,
     }
 }

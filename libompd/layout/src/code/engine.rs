@@ -57,6 +57,9 @@ pub(super) trait InstructionSet: Sized + 'static {
 
     /// What a way once around a loop looks at; `general` are registers by their DWARF numbers. See `super::poll`.
     fn polled(way: &[Step<Self::Instruction>], general: &[u64]) -> Option<Poll>;
+
+    /// The DWARF number of a general register by its number in a path.
+    fn dwarf_register(register: u8) -> Option<u16>;
 }
 
 /// Runs the function at `entry`; `isa` is what the instruction set needs of its own.

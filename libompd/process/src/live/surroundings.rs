@@ -15,6 +15,7 @@ use procfs::net::{TcpNetEntries, TcpNetEntry, TcpState, UnixNetEntries};
 use procfs::{FromBufRead, FromBufReadSI, current_system_info};
 
 use super::procdir::ProcDir;
+use super::unix_socket;
 
 /// Processes whose descriptors are looked at for the other end of a pipe or connection.
 const MOST_PROCESSES: usize = 4096;
@@ -113,6 +114,8 @@ pub enum Socket {
     Unix {
         /// Its path, if it has one (text of the target).
         path: Option<String>,
+        /// The link of the peer's descriptor, if it has one and this process is in the same network namespace.
+        peer_link: Option<String>,
     },
 }
 
@@ -231,11 +234,15 @@ impl Surroundings {
                 found.insert(link(of.inode), socket);
             }
         }
+        let namespace = |process: &Path| fs::read_link(process.join("ns/net")).ok();
+        let is_near = namespace(&self.process.path("")) == namespace(&self.process.root.join("self"));
         let entries = self.table("net/unix").and_then(|file| UnixNetEntries::from_buf_read(file).ok());
         for of in entries.map(|entries| entries.0).unwrap_or_default() {
             if links.contains(&link(of.inode)) {
                 let path = of.path.map(|path| path.to_string_lossy().into_owned());
-                found.insert(link(of.inode), Socket::Unix { path });
+                let peer = u32::try_from(of.inode).ok().filter(|_| is_near).and_then(unix_socket::peer);
+                let peer_link = peer.map(|inode| link(inode.into()));
+                found.insert(link(of.inode), Socket::Unix { path, peer_link });
             }
         }
         found

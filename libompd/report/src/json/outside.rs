@@ -218,7 +218,7 @@ fn wait(wait: &OutsideWait) -> Wait {
 fn descriptor(on: &Described) -> Descriptor {
     let (local, peer) = match &on.socket {
         Some(Socket::Tcp { local, peer, .. }) => (Some(local.to_string()), peer.map(|peer| peer.to_string())),
-        Some(Socket::Unix { path }) => (path.clone(), None),
+        Some(Socket::Unix { path, .. }) => (path.clone(), None),
         _ => (None, None),
     };
     let kind = |kind: &DescriptorKind| match kind {

@@ -50,6 +50,9 @@ pub struct Wait {
 pub struct Lock {
     /// Address of the lock variable where it is known, else of the runtime's own object.
     pub object: String,
+    /// Address of the variable, where `object` is the runtime's own and the call of a thread that waits tells the variable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variable: Option<String>,
     /// `lock`, `nest lock`, `critical` or `atomic`.
     pub kind: Known<&'static str>,
     /// Its name.
@@ -116,6 +119,7 @@ fn owner(owner: model::Owner) -> Owner {
 pub fn lock(lock: &model::Lock) -> Lock {
     Lock {
         object: hex(lock.object),
+        variable: lock.variable.map(hex),
         kind: known(&lock.kind, |k| k.word()),
         name: lock.name.clone(),
         location: lock.location.as_ref().map(location),

@@ -7,6 +7,9 @@ use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
 use super::teller::Teller;
 use crate::{outside, words};
 
+/// Locks that are named in one sentence.
+const MOST_NAMED: usize = 3;
+
 /// What to do about a verdict, with the names of what it is about.
 pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
@@ -48,7 +51,11 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::MissingMember if locks.is_empty() => {
             "Let the absent threads reach the barrier first, or do without the barrier.".to_owned()
         }
-        Situation::MissingMember => format!("Release {} before the barrier, or acquire it after the barrier.", lock()),
+        Situation::MissingMember => {
+            let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
+            let it = if locks.len() == 1 { "it" } else { "them" };
+            format!("Release {names} before the barrier, or acquire {it} after the barrier.")
+        }
         Situation::UnfulfilledEvent => {
             "Call omp_fulfill_event on every path, errors included, from a thread that does not wait for the task."
                 .to_owned()
@@ -81,10 +88,14 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             "One of these threads must continue by itself: see what each was to do next with `stacks`.".to_owned()
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => {
-            format!("Release {} before the barrier, or acquire it after the barrier.", lock())
+            let told = teller.probable_holder(verdict).map(|(_, lock, _)| lock);
+            let names = told.map_or_else(|| locks.clone(), |lock| vec![lock]);
+            let it = if names.len() == 1 { "it" } else { "them" };
+            let names = words::and(&names[..names.len().min(MOST_NAMED)]);
+            format!("Release {names} before the barrier, or acquire {it} after the barrier.")
         }
         Situation::ClosedWaits => {
-            let names = words::and(&locks[..locks.len().min(3)]);
+            let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
             format!("Release {names} on every path. A waiting thread holds it, or one that has ended: see `stacks`.")
         }
         Situation::BarrierNotReached | Situation::LockHeld | Situation::OrderedTurn | Situation::TasksUnfinished => {

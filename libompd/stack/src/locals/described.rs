@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gimli::Dwarf;
 
 use super::entries::Entries;
+use super::globals;
 use super::scope::Scopes;
 use super::types::Types;
 use crate::reader::Metered;
@@ -19,5 +20,10 @@ pub(crate) struct Described {
 impl Described {
     pub(crate) fn new(dwarf: Arc<Dwarf<Metered>>) -> Described {
         Described { entries: Entries::new(dwarf), scopes: Scopes::default(), types: Types::default() }
+    }
+
+    /// The part at `offset` of the variable of static storage that begins at this address of the file.
+    pub(crate) fn part(&self, variable: u64, offset: u64) -> Option<String> {
+        globals::part(&self.entries, variable, offset)
     }
 }

@@ -49,9 +49,8 @@ impl Entries {
         Entries { dwarf, headers: OnceCell::new(), units: RefCell::default() }
     }
 
-    /// The unit that contains an offset of `.debug_info`.
-    pub(crate) fn unit_at(&self, offset: usize) -> Option<Rc<Unit>> {
-        let headers = self.headers.get_or_init(|| {
+    fn headers(&self) -> &[(Range<usize>, UnitHeader<Metered>)] {
+        self.headers.get_or_init(|| {
             let mut all = Vec::new();
             let mut units = self.dwarf.units();
             while let Ok(Some(header)) = units.next() {
@@ -59,7 +58,17 @@ impl Entries {
                 all.push((start.0..start.0.saturating_add(header.length_including_self()), header));
             }
             all
-        });
+        })
+    }
+
+    /// Where the units begin in `.debug_info`.
+    pub(crate) fn unit_starts(&self) -> Vec<usize> {
+        self.headers().iter().map(|(range, _)| range.start).collect()
+    }
+
+    /// The unit that contains an offset of `.debug_info`.
+    pub(crate) fn unit_at(&self, offset: usize) -> Option<Rc<Unit>> {
+        let headers = self.headers();
         let place = headers.partition_point(|(range, _)| range.start <= offset).checked_sub(1)?;
         let (range, header) = headers.get(place).filter(|(range, _)| range.contains(&offset))?;
         let parse = || self.dwarf.unit(header.clone()).ok().map(Rc::new);

@@ -138,7 +138,7 @@ fn is_qualifier(tag: DwTag) -> bool {
 }
 
 /// The type behind names and qualifications.
-fn peel(entries: &Entries, place: &DieRef) -> Option<(DieRef, Entry)> {
+pub(super) fn peel(entries: &Entries, place: &DieRef) -> Option<(DieRef, Entry)> {
     let mut place = place.clone();
     for _ in 0..MAX_DEPTH {
         let entry = entries.read(&place)?;
@@ -167,7 +167,7 @@ fn base(entry: &Entry, size: Option<u64>) -> Kind {
 }
 
 /// The entries directly below one.
-fn children(place: &DieRef) -> Vec<(DieRef, Entry)> {
+pub(super) fn children(place: &DieRef) -> Vec<(DieRef, Entry)> {
     let mut found = Vec::new();
     let Ok(mut raw) = place.unit.entries_raw(Some(place.offset)) else { return found };
     let mut entry = Entry::null();
@@ -227,7 +227,7 @@ fn array(entries: &Entries, place: &DieRef, entry: &Entry, whole: bool) -> (Kind
 }
 
 /// Elements of a dimension that is always the same.
-fn count(place: &DieRef, subrange: &Entry) -> Option<u64> {
+pub(super) fn count(place: &DieRef, subrange: &Entry) -> Option<u64> {
     if let Some(count) = subrange.attr_value(gimli::DW_AT_count) {
         return count.udata_value();
     }

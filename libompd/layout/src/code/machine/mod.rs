@@ -33,6 +33,8 @@ pub(super) trait Decoding: Sync {
     fn transfers(&self, bytes: &[u8], start: u64, each: EachTransfer<'_>);
     /// See [`loops::find`].
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll>;
+    /// See [`InstructionSet::dwarf_register`].
+    fn dwarf_register(&self, register: u8) -> Option<u16>;
 }
 
 /// The machine's decoding; `None` where there is none.
@@ -66,5 +68,9 @@ impl<I: InstructionSet> Decoding for Of<I> {
 
     fn poll(&self, code: &[u8], at: u64, pc: u64, general: &[u64]) -> Option<Poll> {
         loops::find::<I>(code, at, pc, general)
+    }
+
+    fn dwarf_register(&self, register: u8) -> Option<u16> {
+        I::dwarf_register(register)
     }
 }

@@ -43,6 +43,11 @@ impl InstructionSet for Arm64 {
         pushed: 0,
     };
 
+    fn dwarf_register(register: u8) -> Option<u16> {
+        // x0 to x30; 31 is the stack pointer as well (aadwarf64, 4.1).
+        (register <= 31).then_some(register.into())
+    }
+
     fn new() -> Arm64 {
         Arm64
     }

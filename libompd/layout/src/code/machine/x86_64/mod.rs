@@ -41,6 +41,10 @@ impl InstructionSet for X86 {
         pushed: 8,
     };
 
+    fn dwarf_register(register: u8) -> Option<u16> {
+        registers::by_encoding(register)
+    }
+
     fn new() -> X86 {
         X86 { info: InstructionInfoFactory::new() }
     }
