@@ -118,12 +118,15 @@ fn verdicts() {
     }
     let mut wrong = Vec::new();
     let mut tried = 0;
-    for case in HANGS.iter().filter(|case| case.flags.is_empty()) {
-        for (toolchain, runtime) in combinations().into_iter().filter(|(t, r)| case.works(*t, *r)) {
-            let native = (toolchain == Toolchain::Clang) == runtime.is_kmp();
-            if !native || can_build(case.program, toolchain).expect("the sources are there").is_err() {
-                continue;
-            }
+    for (number, case) in HANGS.iter().filter(|case| case.flags.is_empty()).enumerate() {
+        let native = |(toolchain, runtime): &(Toolchain, Runtime)| {
+            (*toolchain == Toolchain::Clang) == runtime.is_kmp()
+                && case.works(*toolchain, *runtime)
+                && can_build(case.program, *toolchain).expect("the sources are there").is_ok()
+        };
+        let here: Vec<_> = combinations().into_iter().filter(native).collect();
+        // The runtimes in turn: what the plugin does with a verdict is the same on all.
+        if let Some((toolchain, runtime)) = here.get(number % here.len().max(1)).copied() {
             let executable = build(case.program, toolchain, Opt::O2, case.flags).expect("the program builds");
             let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
             let report = Gdb::attached(&library(), &running).json("openmp status -json").expect("waits");

@@ -39,7 +39,7 @@ fn waits(report: &Value) -> Vec<&Value> {
 }
 
 fn check(what: &str, target: &str, function: Option<&str>, expected: &Expected) {
-    let (report, _) = common::json(&[target]);
+    let (report, _) = common::json(&["threads", target]);
     let waits = waits(&report);
     assert_eq!(waits.len(), 3, "{what}: {report}");
     for wait in &waits {
@@ -55,6 +55,10 @@ fn check(what: &str, target: &str, function: Option<&str>, expected: &Expected) 
             assert_eq!(wait["location"]["function"], function, "{what}: {wait}");
         }
     }
+}
+
+/// How the page of waits puts it.
+fn check_words(what: &str, target: &str, expected: &Expected) {
     let (text, _, _) = common::texts(&common::run(&["waits", target]));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = match expected {
@@ -77,6 +81,7 @@ fn kinds_of_barriers_without_lines() {
             let launch = Launch::new(&executable, runtime, Env::Settled).variable("BARRIER", name);
             let running = launch.start().expect("the program starts");
             check(&what, &running.pid.to_string(), None, &expected);
+            check_words(&what, &running.pid.to_string(), &expected);
             running.release().expect("the program's end");
         }
     }
@@ -97,6 +102,10 @@ fn kinds_of_barriers() {
                 // gcc's calls at the end of constructs have no line of their own.
                 let function = Some(*function).filter(|function| by_clang && !function.is_empty());
                 check(&what, &running.pid.to_string(), function, expected);
+                // A hang that may end is looked at for a while.
+                if opt == Opt::O2 {
+                    check_words(&what, &running.pid.to_string(), expected);
+                }
                 if *name == "sections" && opt == Opt::O2 {
                     match running.gcore(directory.path()).expect("gcore runs") {
                         Ok(core) => check(&what, core.to_str().expect("a plain path"), function, expected),
