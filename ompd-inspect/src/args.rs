@@ -22,7 +22,8 @@ Examples:
   ompd-inspect --json 4711 | jq .      all of it, for programs
   ompd-inspect history 4711            what each thread did last (with the companion)
   ompd-inspect doctor 4711             how each value was found, and what is missing
-  ompd-inspect run --timeout 60s -- ./solver in.dat   runs a program, reports when it hangs";
+  ompd-inspect run --timeout 60s -- ./solver in.dat   runs a program, reports when it hangs
+  ompd-inspect merge rank*.json        the ranks of a job as one (srun ... ompd-inspect --json)";
 
 const AFTER: &str = "\
 The process is stopped for a few milliseconds, only read, and goes on as before.
@@ -39,6 +40,12 @@ or SUSPECT).
 Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; 125 ompd-inspect
 failed; 126 the program cannot be executed; 127 there is no such program.";
 
+const AFTER_MERGE: &str = "\
+Ranks are known by what their launcher has put into their environment (Open MPI, MPICH, PMIx, Slurm and others).
+With --json the result can be merged again: in any order, the result is the same.
+
+Exit status: 0 all reports were read; 1 some were not, or a process was not inspected; 2 none was read.";
+
 /// Says what every OpenMP thread, team and task of a process or core file is doing.
 #[derive(Debug, Parser)]
 #[command(
@@ -47,7 +54,7 @@ failed; 126 the program cannot be executed; 127 there is no such program.";
     before_help = EXAMPLES,
     after_help = AFTER,
     override_usage = "ompd-inspect [OPTIONS] <PID|CORE>...\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>...\n       \
-                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]",
+                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]\n       ompd-inspect merge [OPTIONS] <FILE>...",
     subcommand_precedence_over_arg = true,
     disable_help_flag = true,
     disable_help_subcommand = true
@@ -90,6 +97,17 @@ pub enum Command {
     /// Runs a program, and reports when it hangs or exceeds its time: for CI. As its parent, ompd-inspect may inspect it where
     /// kernel.yama.ptrace_scope is 1.
     Run(RunArgs),
+    /// Puts JSON reports of the ranks of a job into one: which ranks differ, and what the others do.
+    Merge(MergeArgs),
+}
+
+/// Arguments of `merge`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_MERGE)]
+pub struct MergeArgs {
+    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json (- for standard input).
+    #[arg(value_name = "FILE", required = true)]
+    pub reports: Vec<String>,
 }
 
 /// Arguments of `run`.
@@ -359,6 +377,14 @@ impl Cli {
         }
     }
 
+    /// The reports to merge, if some are.
+    pub fn merge(&self) -> Option<&MergeArgs> {
+        match &self.command {
+            Some(Command::Merge(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
     /// The program to run, if one is.
     pub fn run(&self) -> Option<&RunArgs> {
         match &self.command {
@@ -384,7 +410,7 @@ impl Cli {
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
-            Some(Command::History(_) | Command::Run(_)) => return None,
+            Some(Command::History(_) | Command::Run(_) | Command::Merge(_)) => return None,
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [

@@ -10,6 +10,7 @@ mod graphviz;
 mod inputs;
 mod inspecting;
 mod many;
+mod merge;
 mod output;
 mod run;
 
@@ -57,6 +58,9 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     if let Some(args) = cli.history() {
         return history(cli, args, color);
+    }
+    if let Some(args) = cli.merge() {
+        return merge::merge(args, &cli.options, color);
     }
     let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
     let options = &cli.options;

@@ -12,6 +12,7 @@ mod look;
 mod open;
 pub mod outside;
 pub mod progress;
+pub mod rank;
 mod watch;
 
 use std::collections::HashMap;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::answer::{Answer, answer};
 use crate::crowding;
-use ompd_inspection::Inspection;
+use ompd_inspection::{Inspection, rank};
 
 mod devices;
 pub mod history;
@@ -140,6 +140,30 @@ pub struct Process {
     /// Signal that ended it (core files of crashes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Its host: as the launcher of a job calls it, else the machine that has made the report (live processes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Which rank of a parallel job it is, if its launcher has said so in its environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<Rank>,
+}
+
+/// A rank of a parallel job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Rank {
+    /// Its number in the job, from 0.
+    pub number: u64,
+    /// Processes of the job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Its number among those on its host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local: Option<u64>,
+    /// The launcher's name for the job, of Slurm `4711.0` with the step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Whose variables of the environment tell the number: `Open MPI`, `PMI` (MPICH), `PMIx`, `Slurm`, …
+    pub launcher: &'static str,
 }
 
 /// A child process.
@@ -436,6 +460,7 @@ pub struct Team {
 /// The report of an inspection.
 pub fn report(inspection: &Inspection) -> Report {
     let process = &inspection.process;
+    let rank = rank::rank(&process.environment);
     Report {
         schema: SCHEMA,
         source: match inspection.kind {
@@ -450,6 +475,14 @@ pub fn report(inspection: &Inspection) -> Report {
             command: process.command.clone(),
             stopped: process.stopped,
             signal: process.signal,
+            host: rank::host(inspection.kind, rank.as_ref()),
+            rank: rank.map(|rank| Rank {
+                number: rank.number,
+                size: rank.size,
+                local: rank.local,
+                job: rank.job,
+                launcher: rank.launcher,
+            }),
         },
         children: inspection.children.iter().map(|child| Child { pid: child.pid, name: child.name.clone() }).collect(),
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),

@@ -7,6 +7,7 @@ mod debuginfod;
 mod executing;
 mod history;
 mod icvs;
+mod jobs;
 mod leagues;
 mod lists;
 mod locals;

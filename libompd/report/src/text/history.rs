@@ -111,22 +111,3 @@ fn row(history: &History, newest: u64, thread: Option<&ThreadHistory>, event: &E
     row.push(place(history, event.codeptr_ra));
     row
 }
-
-impl Page {
-    /// A page for something that is no inspection.
-    fn empty(width: Option<u16>) -> Page {
-        Page {
-            out: String::new(),
-            width: width.unwrap_or(super::DEFAULT_WIDTH),
-            is_terminal: width.is_some(),
-            verbose: false,
-            labels: Default::default(),
-            calls: Default::default(),
-            outside: Default::default(),
-            gil: Default::default(),
-            places: Default::default(),
-            nested: Vec::new(),
-            names: Vec::new(),
-        }
-    }
-}

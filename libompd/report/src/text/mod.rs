@@ -41,8 +41,10 @@ use ompd_runtime::process::{self, Nested};
 
 pub use view::{Form, Graph, StackView, View};
 
-const HEADING: Style = Style::new().bold();
-const ALARM: Style = AnsiColor::Red.on_default().bold();
+/// What is most important on a page.
+pub const HEADING: Style = Style::new().bold();
+/// A hang.
+pub const ALARM: Style = AnsiColor::Red.on_default().bold();
 const FAINT: Style = Style::new().dimmed();
 
 /// Begins the label of a thread that tables are to mark.
@@ -160,20 +162,45 @@ impl Page {
         }
     }
 
-    fn line(&mut self, text: impl std::fmt::Display) {
+    /// A page for something that is no inspection. `width`: columns of the terminal, if it is for one.
+    pub fn empty(width: Option<u16>) -> Page {
+        Page {
+            out: String::new(),
+            width: width.unwrap_or(DEFAULT_WIDTH),
+            is_terminal: width.is_some(),
+            verbose: false,
+            labels: Default::default(),
+            calls: Default::default(),
+            outside: Default::default(),
+            gil: Default::default(),
+            places: Default::default(),
+            nested: Vec::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// What is on it, with colours as terminals take them.
+    pub fn finish(self) -> String {
+        self.out
+    }
+
+    /// A line. It is not broken.
+    pub fn line(&mut self, text: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{text}");
     }
 
-    fn styled(&mut self, style: Style, text: impl std::fmt::Display) {
+    /// A line in a style. It is not broken.
+    pub fn styled(&mut self, style: Style, text: impl std::fmt::Display) {
         let _ = writeln!(self.out, "{style}{text}{style:#}");
     }
 
-    fn blank(&mut self) {
+    /// An empty line.
+    pub fn blank(&mut self) {
         self.out.push('\n');
     }
 
     /// A sentence, wrapped at the page's width; lines after the first are indented by `indent`.
-    fn wrapped(&mut self, lead: &str, style: Style, text: &str, indent: usize) {
+    pub fn wrapped(&mut self, lead: &str, style: Style, text: &str, indent: usize) {
         let width = usize::from(self.width).max(40);
         let mut column = lead.chars().count();
         let _ = write!(self.out, "{style}{lead}{style:#}");

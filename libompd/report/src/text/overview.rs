@@ -4,7 +4,7 @@ use anstyle::Style;
 use ompd_inspection::Inspection;
 use ompd_runtime::waits_for::Certainty;
 
-use super::{ALARM, DEFAULT_WIDTH, FAINT, HEADING, How, Page};
+use super::{ALARM, FAINT, HEADING, How, Page};
 use crate::escape::escape;
 
 /// What a process is named by, and what was found.
@@ -64,19 +64,7 @@ impl Finding {
 
 /// The processes by what was found of them, the worst first.
 pub fn render(entries: &[Entry], how: How) -> String {
-    let mut page = Page {
-        out: String::new(),
-        width: how.width.unwrap_or(DEFAULT_WIDTH),
-        is_terminal: how.width.is_some(),
-        verbose: how.verbose,
-        labels: how.labels,
-        calls: Default::default(),
-        outside: Default::default(),
-        gil: Default::default(),
-        places: Default::default(),
-        nested: Vec::new(),
-        names: Vec::new(),
-    };
+    let mut page = Page::empty(how.width);
     let mut sorted: Vec<&Entry> = entries.iter().collect();
     sorted.sort_by_key(|entry| entry.finding);
     let count = entries.len();

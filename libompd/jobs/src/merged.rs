@@ -1,0 +1,244 @@
+//! What the ranks of a job do together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::Hosts;
+use crate::ranks::RankSet;
+
+/// Name and version of the format, the value of the key `schema`.
+pub const SCHEMA: &str = "ompd-inspect-merged/1";
+
+/// Processes that are named of those that do the same: the first ones.
+const EXAMPLES: usize = 3;
+
+/// Reports put together. To put two together is to unite sets, so that neither order nor repetition makes a difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Merged {
+    /// Name and version of this format: `ompd-inspect-merged/1`.
+    pub schema: String,
+    /// How many ranks each job has by its launcher, as far as that tells it.
+    pub sizes: BTreeMap<String, u64>,
+    /// All processes that a report was read of.
+    pub inspected: Members,
+    /// The hosts they run on.
+    pub hosts: Hosts,
+    /// The answers of the reports.
+    #[serde(with = "entries")]
+    #[schemars(with = "Vec<Entry<Answers, Members>>")]
+    pub answers: BTreeMap<Answers, Members>,
+    /// Where the main threads are.
+    #[serde(with = "entries")]
+    #[schemars(with = "Vec<Entry<Place, Members>>")]
+    pub places: BTreeMap<Place, Members>,
+    /// The stacks of all threads.
+    #[serde(with = "entries")]
+    #[schemars(with = "Vec<Entry<Frames, Members>>")]
+    pub stacks: BTreeMap<Frames, Members>,
+    /// Processes that were not inspected.
+    #[serde(with = "entries")]
+    #[schemars(with = "Vec<Entry<Failure, Members>>")]
+    pub failures: BTreeMap<Failure, Members>,
+}
+
+/// The answer of a report, without what differs from process to process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Answers {
+    /// `DEADLOCK`, `SUSPECT`, `WAITING`, `RUNNING`, …
+    pub word: String,
+    /// Why nothing moves, or what moves.
+    pub text: String,
+    /// The threads that are the cause, with what each does and where.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cause: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fix: Option<String>,
+}
+
+/// What a thread does, and where.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    /// `MPI_Barrier, app.c:13, in exchange`.
+    pub text: String,
+}
+
+/// A stack.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Frames {
+    /// Outermost first, as `solve  app.c:40`.
+    pub frames: Vec<String>,
+}
+
+/// Why a process was not inspected.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// The process, core or file, as it was named.
+    pub target: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Process {
+    /// Its job; empty if its launcher gives none.
+    pub job: String,
+    /// Its rank.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rank: Option<u64>,
+    /// Its host.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// Its process id.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pid: Option<i32>,
+}
+
+/// Processes that have something in common.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Members {
+    /// Ranks by job.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub ranks: BTreeMap<String, RankSet>,
+    /// Processes that are no ranks.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub others: BTreeSet<Process>,
+    /// The first of the ranks.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub examples: BTreeSet<Process>,
+    /// Least and most threads of one process; of what is no thread neither.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub threads: Option<(u64, u64)>,
+}
+
+impl Default for Merged {
+    fn default() -> Merged {
+        Merged {
+            schema: SCHEMA.to_owned(),
+            sizes: BTreeMap::new(),
+            inspected: Members::default(),
+            hosts: Hosts::default(),
+            answers: BTreeMap::new(),
+            places: BTreeMap::new(),
+            stacks: BTreeMap::new(),
+            failures: BTreeMap::new(),
+        }
+    }
+}
+
+impl Merged {
+    /// Adds what another has.
+    pub fn merge(&mut self, other: Merged) {
+        for (job, size) in other.sizes {
+            let known = self.sizes.entry(job).or_default();
+            *known = size.max(*known);
+        }
+        self.inspected.unite(other.inspected);
+        self.hosts.unite(&other.hosts);
+        unite(&mut self.answers, other.answers);
+        unite(&mut self.places, other.places);
+        unite(&mut self.stacks, other.stacks);
+        unite(&mut self.failures, other.failures);
+    }
+
+    /// Ranks of a job that no report was read of, if the launcher tells how many there are.
+    pub fn absent(&self, job: &str) -> RankSet {
+        let Some(last) = self.sizes.get(job).and_then(|size| size.checked_sub(1)) else { return RankSet::default() };
+        let mut absent = RankSet::default();
+        let mut next = 0;
+        let known = self.inspected.ranks.get(job).into_iter().flat_map(RankSet::ranges);
+        for range in known.chain([last.saturating_add(1)..=u64::MAX]) {
+            let end = range.start().saturating_sub(1).min(last);
+            if next < *range.start() && next <= end {
+                absent.unite(&RankSet::range(next, end));
+            }
+            next = range.end().saturating_add(1);
+        }
+        absent
+    }
+}
+
+fn unite<K: Ord>(all: &mut BTreeMap<K, Members>, more: BTreeMap<K, Members>) {
+    for (key, members) in more {
+        all.entry(key).or_default().unite(members);
+    }
+}
+
+impl Members {
+    /// One process.
+    pub fn one(process: &Process) -> Members {
+        let mut members = Members::default();
+        match process.rank {
+            Some(rank) => {
+                members.ranks.insert(process.job.clone(), RankSet::one(rank));
+                members.examples.insert(process.clone());
+            }
+            None => drop(members.others.insert(process.clone())),
+        }
+        members
+    }
+
+    /// How many processes there are.
+    pub fn len(&self) -> u64 {
+        let ranks = self.ranks.values().map(RankSet::len).fold(0, u64::saturating_add);
+        ranks.saturating_add(self.others.len() as u64)
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ranks.is_empty() && self.others.is_empty()
+    }
+
+    fn unite(&mut self, other: Members) {
+        for (job, ranks) in other.ranks {
+            self.ranks.entry(job).or_default().unite(&ranks);
+        }
+        self.others.extend(other.others);
+        self.examples.extend(other.examples);
+        while self.examples.len() > EXAMPLES {
+            self.examples.pop_last();
+        }
+        self.threads = match (self.threads, other.threads) {
+            (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
+            (one, two) => one.or(two),
+        };
+    }
+}
+
+/// A key with its members, as documents have them.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Entry<K, V> {
+    #[serde(flatten)]
+    key: K,
+    #[serde(flatten)]
+    value: V,
+}
+
+/// Maps as lists of entries: keys of JSON are texts.
+mod entries {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Entry;
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        all: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(all.iter().map(|(key, value)| Entry { key, value }))
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let all = Vec::<Entry<K, V>>::deserialize(deserializer)?;
+        Ok(all.into_iter().map(|entry| (entry.key, entry.value)).collect())
+    }
+}

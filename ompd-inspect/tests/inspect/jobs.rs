@@ -1,0 +1,146 @@
+//! Jobs of several ranks, started by the launchers of MPI.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use test_programs::Skip;
+
+use crate::common::{command, run, texts};
+
+const RANKS: usize = 4;
+/// The rank that the others wait for.
+const CULPRIT: usize = 2;
+
+/// The lines of `mpi/ranks.c` with the call that waits for the lock, and with the barrier.
+const LOCK: usize = 11;
+const BARRIER: usize = 16;
+
+/// A launcher whose ranks end with it.
+struct Job(Child);
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        for rank in ranks(&self.0) {
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(rank), nix::sys::signal::Signal::SIGKILL);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The processes of the program that a launcher has started, at whatever distance.
+fn ranks(launcher: &Child) -> Vec<i32> {
+    let pid = i32::try_from(launcher.id()).expect("a process id");
+    let all = ompd_process::live::listing::descendants(Path::new("/proc"), pid);
+    all.into_iter().filter(|process| process.name == "ranks").map(|process| process.pid).collect()
+}
+
+/// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
+fn start(library: &str, directory: &Path) -> Result<Job, Skip> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi/ranks.c");
+    let (compiler, launcher) = (format!("mpicc.{library}"), format!("mpirun.{library}"));
+    let program = directory.join("ranks");
+    let compiled = Command::new(&compiler).args(["-g", "-O1", "-fopenmp"]).arg(source).arg("-o").arg(&program).output();
+    let compiled =
+        compiled.map_err(|why| Skip::because(format!("{compiler} cannot be run ({why}); ci/setup gets it")))?;
+    if !compiled.status.success() {
+        return Err(Skip::because(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr))));
+    }
+    let mut command = Command::new(&launcher);
+    if library == "openmpi" {
+        // Four ranks on however few processors, by whoever runs the tests.
+        command.arg("--oversubscribe").env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        // A rank that waits lets the others have the processor.
+        command.env("OMPI_MCA_mpi_yield_when_idle", "1");
+    }
+    let mut child = command
+        .args(["-np", &RANKS.to_string()])
+        .arg(&program)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|why| Skip::because(format!("{launcher} cannot be run ({why})")))?;
+    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let job = Job(child);
+    // Each rank says so when it has begun.
+    let begun = lines.map_while(Result::ok).filter(|line| line.trim() == "ready").take(RANKS).count();
+    match begun == RANKS {
+        true => Ok(job),
+        false => Err(Skip::because(format!("{launcher} has started {begun} of {RANKS} ranks, and ended"))),
+    }
+}
+
+fn reports(job: &Job, directory: &Path) -> Vec<String> {
+    let write = |pid: i32| {
+        let output = command().args(["--json", &pid.to_string()]).output().expect("ompd-inspect can be started");
+        let file = directory.join(format!("{pid}.json"));
+        std::fs::write(&file, output.stdout).expect("the report is written");
+        file.to_str().expect("a plain path").to_owned()
+    };
+    ranks(&job.0).into_iter().map(write).collect()
+}
+
+fn one_rank_differs(library: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let job = match start(library, directory.path()) {
+        Ok(job) => job,
+        Err(skip) => return skip.show(),
+    };
+    let mut last = String::new();
+    // All have to be where they stay.
+    for _ in 0..100 {
+        let files = reports(&job, directory.path());
+        assert_eq!(files.len(), RANKS, "{library}");
+        let args: Vec<&str> = ["merge"].into_iter().chain(files.iter().map(String::as_str)).collect();
+        let (text, error, _) = texts(&run(&args));
+        last = format!("{text}{error}");
+        let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let pid = |of: &str| of.split("pid ").nth(1).and_then(|rest| rest.split(')').next()).map(str::to_owned);
+        // Whether the lock's owner may still come is for MPI's progress threads to tell.
+        let first = ["DEADLOCK", "SUSPECT", "WAITING"].iter().find_map(|word| plain.split(&format!(" {word} ")).nth(1));
+        let first = first.unwrap_or_default();
+        let is_first = first.starts_with(&format!("rank {CULPRIT} ("));
+        let told = plain.contains(&format!("rank {CULPRIT}: omp_set_lock, ranks.c:{LOCK}, in update"))
+            && plain.contains(&format!("3 ranks (0-1,3): MPI_Barrier, ranks.c:{BARRIER}, in exchange"));
+        if is_first && told && plain.starts_with("4 ranks") {
+            assert!(plain.contains("grid_lock"), "{text}");
+            let culprit = pid(first).and_then(|pid| pid.parse().ok()).expect("its process id");
+            assert!(ranks(&job.0).contains(&culprit), "{text}");
+            // Merged in two steps it is the same.
+            let merged = |files: &[&str]| {
+                let output = command().args(["merge", "--json"]).args(files).output().expect("it runs").stdout;
+                let file = directory.path().join(format!("merged-{}", files.len()));
+                std::fs::write(&file, &output).expect("it is written");
+                (file.to_str().expect("a plain path").to_owned(), output)
+            };
+            let (_, flat) = merged(&args[1..]);
+            let (half, _) = merged(&args[1..3]);
+            let (_, tree) = merged(&[args[4], &half, args[3], args[2], &half]);
+            assert_eq!(flat, tree);
+            return;
+        }
+    }
+    panic!("{library}: {last}");
+}
+
+#[test]
+fn the_rank_that_differs_is_first_under_open_mpi() {
+    one_rank_differs("openmpi");
+}
+
+#[test]
+fn the_rank_that_differs_is_first_under_mpich() {
+    one_rank_differs("mpich");
+}
+
+#[test]
+fn what_is_no_report_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("core");
+    std::fs::write(&file, "no JSON").expect("it is written");
+    let (text, error, status) = texts(&run(&["merge", file.to_str().expect("a plain path"), "/nonexistent"]));
+    assert_eq!((text.as_str(), status), ("", 2));
+    assert!(error.contains("no report could be read") && error.contains("remedy: make reports with"), "{error}");
+}
