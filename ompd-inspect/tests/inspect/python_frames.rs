@@ -272,13 +272,12 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
         assert_eq!(verdict["threads"], json!(threads), "{what}");
         let text = report["answer"]["text"].as_str().expect("an answer");
         assert!(text.contains("Python's GIL"), "{what}: {text}");
-        // A core may have a thread that spins in an instant that does not tell whether its wait is over.
-        common::check_answer(
-            &what,
-            script.pid,
-            ["DEADLOCK", "SUSPECT"],
-            &[&[], &["Cause", "held by the thread with id", "waits for Python's GIL", "gil_lock.py:"], &["Fix"]],
-        );
+        // In a core a thread that spins may have been stopped in an instant that does not tell whether its wait is over, and of an
+        // interpreter that a loader of its own starts the owner of the lock is not found.
+        let lines = common::answer(&what, &pid);
+        assert_eq!(lines.len(), 3, "{what}: {lines:?}");
+        let cause = ["held by the thread with id", "waits for Python's GIL", "gil_lock.py:"];
+        assert!(cause.iter().all(|part| lines[1].contains(part)), "{what}: {lines:?}");
     }
 }
 
