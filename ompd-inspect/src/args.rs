@@ -9,6 +9,8 @@ use ompd_report::text::{Form, Graph, StackView, View};
 use ompd_runtime::Origin;
 use ompd_runtime::waits_for::Certainty;
 
+use crate::job::{By, JobName};
+
 const EXAMPLES: &str = "\
 Examples:
   ompd-inspect 4711                    why does process 4711 hang?
@@ -23,7 +25,8 @@ Examples:
   ompd-inspect history 4711            what each thread did last (with the companion)
   ompd-inspect doctor 4711             how each value was found, and what is missing
   ompd-inspect run --timeout 60s -- ./solver in.dat   runs a program, reports when it hangs
-  ompd-inspect merge rank*.json        the ranks of a job as one (srun ... ompd-inspect --json)";
+  ompd-inspect job 4711                all ranks of a Slurm job as one (also --pid MPIRUN, --hosts, --cores)
+  ompd-inspect merge rank*.json        the ranks of a job as one, from their reports";
 
 const AFTER: &str = "\
 The process is stopped for a few milliseconds, only read, and goes on as before.
@@ -40,6 +43,24 @@ or SUSPECT).
 Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; 125 ompd-inspect
 failed; 126 the program cannot be executed; 127 there is no such program.";
 
+const EXAMPLES_JOB: &str = "\
+Examples:
+  ompd-inspect job 4711                       every rank of job 4711 of Slurm
+  ompd-inspect job 4711.0                     every rank of its first step
+  ompd-inspect job --pid 2266                 every rank that mpirun or mpiexec, process 2266, has started
+  ompd-inspect job --hosts n[1-64] --name app every process called app on these hosts, by ssh
+  ompd-inspect job --cores 'core.*'           core files of ranks
+  ompd-inspect job --samples 2 4711           which ranks move
+  ompd-inspect job --json 4711 > job.json     for programs, and for ompd-inspect merge";
+
+const AFTER_JOB: &str = "\
+ompd-inspect has to be on every host, at the same path or at that of --inspector. It is started there by the job's own
+launcher (srun --overlap, ssh or clush), inspects the ranks of its host and prints their reports. All hosts look at
+the same moment of their clocks.
+
+Exit status: 0 every rank was inspected; 1 some were not, or hosts did not answer; 2 none was inspected; 3 a verdict
+that --fail-on names.";
+
 const AFTER_MERGE: &str = "\
 Ranks are known by what their launcher has put into their environment (Open MPI, MPICH, PMIx, Slurm and others).
 With --json the result can be merged again: in any order, the result is the same.
@@ -54,7 +75,8 @@ Exit status: 0 all reports were read; 1 some were not, or a process was not insp
     before_help = EXAMPLES,
     after_help = AFTER,
     override_usage = "ompd-inspect [OPTIONS] <PID|CORE>...\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>...\n       \
-                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]\n       ompd-inspect merge [OPTIONS] <FILE>...",
+                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]\n       ompd-inspect job [OPTIONS] [JOB]\n       \
+                      ompd-inspect merge [OPTIONS] <FILE>...",
     subcommand_precedence_over_arg = true,
     disable_help_flag = true,
     disable_help_subcommand = true
@@ -99,6 +121,61 @@ pub enum Command {
     Run(RunArgs),
     /// Puts JSON reports of the ranks of a job into one: which ranks differ, and what the others do.
     Merge(MergeArgs),
+    /// All ranks of a job on all its hosts: which ranks differ, and what the others do.
+    Job(JobArgs),
+    /// What `job` starts on each host.
+    #[command(hide = true)]
+    JobNode(NodeArgs),
+}
+
+/// Arguments of `job`.
+#[derive(Debug, Clone, Args)]
+#[command(before_help = EXAMPLES_JOB, after_help = AFTER_JOB)]
+pub struct JobArgs {
+    /// Job of Slurm, or a step of one: 4711, 4711.0.
+    #[arg(value_name = "JOB")]
+    pub job: Option<JobName>,
+    /// Process id of mpirun or mpiexec, on the host where it runs.
+    #[arg(long, value_name = "PID", conflicts_with = "job", value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Hosts such as n[1-64],login, with --name or --user for the processes there.
+    #[arg(long, value_name = "HOSTS", conflicts_with_all = ["job", "pid"])]
+    pub hosts: Option<String>,
+    /// Core files; a pattern in quotes is expanded.
+    #[arg(long, value_name = "CORE", num_args = 1.., conflicts_with_all = ["job", "pid", "hosts"])]
+    pub cores: Vec<PathBuf>,
+    /// How hosts are asked, other than those of Slurm: ssh, or clush of ClusterShell.
+    #[arg(long, value_enum, value_name = "PROGRAM", hide_possible_values = true)]
+    pub agent: Option<By>,
+    /// Path of ompd-inspect on the other hosts; that of this one unless given.
+    #[arg(long, value_name = "PATH")]
+    pub inspector: Option<String>,
+    /// Longest time to wait for answers; hosts that have not answered by then are named.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    pub timeout: Duration,
+    /// How far ahead the moment is at which all hosts look.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub lead: Duration,
+    /// How many hosts are asked at once by ssh or clush.
+    #[arg(long, value_name = "N", default_value = "64", value_parser = fanout)]
+    pub fanout: usize,
+}
+
+/// Arguments of `job-node`.
+#[derive(Debug, Clone, Args)]
+pub struct NodeArgs {
+    /// Ranks of this job of Slurm.
+    #[arg(long)]
+    pub slurm: Option<JobName>,
+    /// Ranks below the daemon with this argument.
+    #[arg(long)]
+    pub daemon: Option<String>,
+    /// What this host is called.
+    #[arg(long)]
+    pub node: Option<String>,
+    /// When to look, in milliseconds since 1970.
+    #[arg(long)]
+    pub at: Option<u64>,
 }
 
 /// Arguments of `merge`.
@@ -302,6 +379,34 @@ pub struct Options {
     pub help: Option<bool>,
 }
 
+impl Options {
+    /// The options that count on other hosts too, as arguments.
+    pub fn for_nodes(&self) -> Vec<String> {
+        let absolute =
+            |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string();
+        let mut all: Vec<(&str, Option<String>)> = vec![
+            ("--proc-root", Some(absolute(&self.proc_root))),
+            ("--max-pause", Some(self.max_pause.as_millis().to_string())),
+            ("--samples", Some(self.samples.to_string())),
+            ("--interval", Some(format!("{}ms", self.interval.as_millis()))),
+        ];
+        all.extend(self.exe.iter().map(|path| ("--exe", Some(absolute(path)))));
+        all.extend(self.lib_root.iter().map(|path| ("--lib-root", Some(absolute(path)))));
+        all.extend(self.debug_dir.iter().map(|path| ("--debug-dir", Some(absolute(path)))));
+        let origins = self.ignore_origin.iter().filter_map(ValueEnum::to_possible_value);
+        all.extend(origins.map(|origin| ("--ignore-origin", Some(origin.get_name().to_owned()))));
+        all.extend(self.name.iter().map(|name| ("--name", Some(name.clone()))));
+        let flags = [("--user", self.user), ("--debuginfod", self.debuginfod)];
+        all.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (flag, None)));
+        let words = |(name, value): (&str, Option<String>)| match value {
+            // In one argument, whatever the value begins with.
+            Some(value) => format!("{name}={value}"),
+            None => name.to_owned(),
+        };
+        all.into_iter().map(words).collect()
+    }
+}
+
 /// A source of layouts.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum OriginName {
@@ -385,6 +490,22 @@ impl Cli {
         }
     }
 
+    /// The job to inspect, if one is.
+    pub fn job(&self) -> Option<&JobArgs> {
+        match &self.command {
+            Some(Command::Job(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
+    /// What to do on this host for a job, if that is asked for.
+    pub fn job_node(&self) -> Option<&NodeArgs> {
+        match &self.command {
+            Some(Command::JobNode(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
     /// The program to run, if one is.
     pub fn run(&self) -> Option<&RunArgs> {
         match &self.command {
@@ -410,7 +531,9 @@ impl Cli {
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
-            Some(Command::History(_) | Command::Run(_) | Command::Merge(_)) => return None,
+            Some(Command::History(_) | Command::Run(_) | Command::Merge(_) | Command::Job(_) | Command::JobNode(_)) => {
+                return None;
+            }
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [
@@ -437,6 +560,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     seconds
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "a time such as 1s, 0.5, 200ms, 5m or 2h is wanted, at most a week".to_owned())
+}
+
+fn fanout(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| (1..=1024).contains(count));
+    count.ok_or_else(|| "a number from 1 to 1024 is wanted".to_owned())
 }
 
 fn milliseconds(text: &str) -> Result<Duration, String> {

@@ -9,6 +9,7 @@ mod closed;
 mod graphviz;
 mod inputs;
 mod inspecting;
+mod job;
 mod many;
 mod merge;
 mod output;
@@ -61,6 +62,12 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     if let Some(args) = cli.merge() {
         return merge::merge(args, &cli.options, color);
+    }
+    if let Some(args) = cli.job() {
+        return job::job(args, &cli.options, color);
+    }
+    if let Some(args) = cli.job_node() {
+        return job::node(args, &cli.options);
     }
     let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
     let options = &cli.options;

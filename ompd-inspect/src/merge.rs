@@ -7,9 +7,10 @@ use std::path::Path;
 use anstream::{AutoStream, ColorChoice};
 use ompd_jobs::{Failure as Unread, Members, Merged, read, text};
 use ompd_report::escape::escape;
+use ompd_runtime::waits_for::Certainty;
 
 use crate::args::{MergeArgs, Options};
-use crate::inspecting::{COMPLETE, PARTIAL};
+use crate::inspecting::{COMPLETE, FAILED, NOT_INSPECTED, PARTIAL};
 use crate::many;
 use crate::output::{Failure, terminal_width, write_all};
 
@@ -43,16 +44,36 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
             "make reports with ompd-inspect --json PID > FILE",
         ));
     }
+    show(&merged, options, color)
+}
+
+/// Shows a merged report in the form that the options ask for. The exit status is that of the worst of it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn show(merged: &Merged, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
     let shown = match options.json {
-        true => many::document(&merged)?,
-        false => text::page(&merged, terminal_width()),
+        true => many::document(merged)?,
+        false => text::page(merged, terminal_width()),
     };
     let written = match options.json {
         true => write_all(&mut io::stdout().lock(), &shown),
         false => write_all(&mut AutoStream::new(io::stdout(), color), &shown),
     };
     written.map_err(|error| Failure::new(format!("cannot write to standard output: {error}")))?;
-    Ok(if merged.failures.is_empty() { COMPLETE } else { PARTIAL })
+    let has = |word: &str| merged.answers.keys().any(|answer| answer.word == word);
+    let verdicts =
+        [("DEADLOCK", Certainty::Deadlock), ("SUSPECT", Certainty::Suspect), ("WAITING", Certainty::Waiting)];
+    let worst = verdicts.into_iter().find(|(word, _)| has(word)).map(|(_, certainty)| certainty);
+    if options.fail_on.zip(worst).is_some_and(|(on, worst)| on.includes(worst)) {
+        return Ok(FAILED);
+    }
+    let is_whole = merged.failures.is_empty() && merged.sizes.keys().all(|job| merged.absent(job).is_empty());
+    Ok(match (is_whole, merged.inspected.is_empty()) {
+        (true, _) => COMPLETE,
+        (false, false) => PARTIAL,
+        (false, true) => NOT_INSPECTED,
+    })
 }
 
 fn document(name: &str) -> Result<Vec<u8>, String> {

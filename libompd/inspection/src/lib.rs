@@ -18,7 +18,7 @@ mod watch;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ompd_process::core::Core;
 use ompd_process::live::listing::ProcessEntry;
@@ -86,6 +86,8 @@ pub struct Inspection {
     pub issues: Vec<Issue>,
     /// How long a live process was held, all stops of this look together.
     pub pause: Option<Duration>,
+    /// When a live process was stopped for this look, by the clock of its host.
+    pub stopped_at: Option<SystemTime>,
     /// How many those were.
     pub stops: u32,
     /// There was too much to read for the last pause. It was read after that, while all threads slept where the pause had met them.

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ompd_process::{Addr, Target};
 use ompd_runtime::companion::{self, Remembered};
@@ -24,6 +24,8 @@ pub(crate) struct Read {
     remembered: Remembered,
     /// How long a live process was held for it.
     pub(crate) pause: Option<Duration>,
+    /// When that began.
+    pub(crate) stopped_at: Option<SystemTime>,
     /// Processor time of its threads by then, by LWP.
     pub(crate) cpu: HashMap<i32, Duration>,
 }
@@ -46,7 +48,7 @@ pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &
     let stacks = Stacks::capture(target, &places.python);
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
     let remembered = Remembered::read(target, &places.companion, &snapshots);
-    Read { snapshots, stacks, os: os::read(target), remembered, pause: None, cpu: HashMap::new() }
+    Read { snapshots, stacks, os: os::read(target), remembered, pause: None, stopped_at: None, cpu: HashMap::new() }
 }
 
 /// Whether a thread is in no call of a runtime, as its whole stack shows.
@@ -118,7 +120,7 @@ pub(crate) fn finish(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let Read { snapshots, stacks, mut os, remembered, pause, cpu } = read;
+    let Read { snapshots, stacks, mut os, remembered, pause, stopped_at, cpu } = read;
     os::find_yielding(target, &mut os.threads);
     let stacks = &stacks;
     let report = ompd_stack::Report::of(target, runtimes, &snapshots, stacks, cache);
@@ -202,6 +204,7 @@ pub(crate) fn finish(
         nameless: !nameless.is_empty(),
         issues,
         pause,
+        stopped_at,
         stops: 1,
         read_asleep: false,
         cpu,

@@ -19,6 +19,8 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Threads of OpenMP that were there both times, in LWP order.
     pub threads: Vec<ThreadProgress>,
+    /// Other threads that were there both times, in LWP order.
+    pub others: Vec<OtherProgress>,
     /// Teams that were there both times.
     pub teams: Vec<TeamProgress>,
     /// Teams that were not there the first time.
@@ -36,6 +38,17 @@ pub struct ThreadProgress {
     pub cpu: Option<Duration>,
     /// It executes another task, waits for something else, or is elsewhere in the program.
     pub moved: bool,
+}
+
+/// What has changed of a thread that no runtime knows.
+#[derive(Debug, Clone)]
+pub struct OtherProgress {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Processor time it used meanwhile, where it is known.
+    pub cpu: Option<Duration>,
+    /// It is elsewhere in the program; `None` if its stack has no frame of the program.
+    pub moved: Option<bool>,
 }
 
 /// What has changed of a team.
@@ -67,6 +80,7 @@ impl Progress {
 #[derive(Debug, Default)]
 pub struct Moved {
     threads: HashSet<i32>,
+    others: HashSet<i32>,
     teams: HashSet<(usize, Addr)>,
 }
 
@@ -74,6 +88,7 @@ impl Moved {
     /// Adds who has moved before the look `after`.
     pub fn add(&mut self, progress: &Progress, after: &Inspection) {
         self.threads.extend(progress.threads.iter().filter(|t| t.moved).map(|t| t.lwp));
+        self.others.extend(progress.others.iter().filter(|t| t.moved == Some(true)).map(|t| t.lwp));
         let teams = progress.teams.iter().filter(|t| t.moved);
         self.teams.extend(teams.filter_map(|t| Some((t.runtime, after.runtimes[t.runtime].team(t.team)?.descriptor))));
     }
@@ -82,6 +97,9 @@ impl Moved {
     pub fn tell(&self, progress: &mut Progress, last: &Inspection) {
         for thread in &mut progress.threads {
             thread.moved |= self.threads.contains(&thread.lwp);
+        }
+        for thread in progress.others.iter_mut().filter(|thread| self.others.contains(&thread.lwp)) {
+            thread.moved = Some(true);
         }
         for team in &mut progress.teams {
             let descriptor = last.runtimes[team.runtime].team(team.team).map(|t| t.descriptor);
@@ -130,7 +148,29 @@ pub fn compare(before: &Inspection, after: &Inspection, elapsed: Duration) -> Pr
         let members = after.runtimes[team.runtime].team(team.team).map(|t| t.members.as_slice()).unwrap_or_default();
         team.moved |= members.iter().flatten().any(|lwp| moved.contains(lwp));
     }
-    Progress { elapsed, threads, teams, begun, ended }
+    let others = others(before, after);
+    Progress { elapsed, threads, others, teams, begun, ended }
+}
+
+/// What has changed of threads that no runtime knows.
+fn others(before: &Inspection, after: &Inspection) -> Vec<OtherProgress> {
+    let was_there = |lwp: i32| before.threads.binary_search_by_key(&lwp, |thread| thread.lwp).is_ok();
+    let others = after.threads.iter().filter(|thread| thread.foreign && was_there(thread.lwp));
+    let of = |lwp: i32| {
+        let cpu = before.cpu.get(&lwp).zip(after.cpu.get(&lwp)).map(|(a, b)| b.saturating_sub(*a));
+        let moved = in_program(before, lwp).zip(in_program(after, lwp)).map(|(before, after)| before != after);
+        OtherProgress { lwp, cpu, moved }
+    };
+    others.map(|thread| of(thread.lwp)).collect()
+}
+
+/// Where in the program a thread is: its frames that have lines, functions and lines. A library that waits for something calls all
+/// sorts of functions meanwhile.
+fn in_program(inspection: &Inspection, lwp: i32) -> Option<Vec<(Option<String>, Option<u32>)>> {
+    let stack = inspection.stacks.logical.iter().find(|stack| stack.lwp == lwp)?;
+    let frames = stack.frames.iter().filter(|frame| frame.line.is_some());
+    let places: Vec<_> = frames.map(|frame| (frame.function.as_deref().map(str::to_owned), frame.line)).collect();
+    (!places.is_empty()).then_some(places)
 }
 
 /// Whether a thread executes another task or waits for something else; `None` if its place in the program decides that. Who waits

@@ -89,9 +89,12 @@ pub fn rank(environment: &Environment) -> Option<Rank> {
     let (launcher, number_of_it) = found?;
     // Under Slurm all launchers' jobs are jobs of Slurm's, and people know them by that name.
     let job = slurm().or_else(|| text(launcher.job).map(str::to_owned));
+    // PMIx has no variable for it; of a step that Slurm itself has started, Slurm's is the size of that.
+    let is_step = text("PMIX_NAMESPACE").is_some_and(|namespace| namespace.starts_with("slurm.pmix."));
+    let of_step = || number("SLURM_STEP_NUM_TASKS").filter(|_| is_step && launcher.name == "PMIx");
     Some(Rank {
         number: number_of_it,
-        size: number(launcher.size),
+        size: number(launcher.size).or_else(of_step),
         local: number(launcher.local),
         job,
         host: text("SLURMD_NODENAME").map(str::to_owned),
@@ -123,6 +126,15 @@ mod tests {
         let srun = "SLURM_PROCID=2 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_JOB_ID=4711 SLURM_STEP_ID=1 SLURMD_NODENAME=n3";
         let rank = of(srun).expect("a rank");
         assert_eq!((rank.number, rank.job.as_deref(), rank.host.as_deref()), (2, Some("4711.1"), Some("n3")));
+    }
+
+    #[test]
+    fn a_step_of_slurm_that_uses_pmix_has_its_size() {
+        let srun = "SLURM_STEP_NUM_TASKS=8 SLURM_JOB_ID=2 SLURM_STEP_ID=0 SLURM_PROCID=6 PMIX_RANK=6";
+        let rank = of(&format!("{srun} PMIX_NAMESPACE=slurm.pmix.2.0")).expect("a rank");
+        assert_eq!((rank.number, rank.size, rank.job.as_deref()), (6, Some(8), Some("2.0")));
+        // What mpirun has started in that step is not its tasks.
+        assert_eq!(of(&format!("{srun} PMIX_NAMESPACE=prterun-n1-77@1")).expect("a rank").size, None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A live process: stopped, read and looked at again until a verdict is confirmed.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ompd_process::live::{Live, listing};
 use ompd_process::{OpenError, OpenOptions};
@@ -91,6 +91,7 @@ impl Watch<'_> {
     ) -> Result<(Instant, Inspection), OpenError> {
         let live = &mut self.live;
         let mut began = Instant::now();
+        let mut stopped_at = SystemTime::now();
         stop(live)?;
         let mut pause = Duration::ZERO;
         let mut repeats = 0;
@@ -101,7 +102,7 @@ impl Watch<'_> {
                 break read;
             }
             repeats += 1;
-            began = Instant::now();
+            (began, stopped_at) = (Instant::now(), SystemTime::now());
             live.stop_again()?;
         };
         let mut asleep = false;
@@ -112,6 +113,7 @@ impl Watch<'_> {
             (read, asleep) = (whole, true);
         }
         read.pause = Some(pause);
+        read.stopped_at = Some(stopped_at);
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
         let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
         inspection.stops += u32::try_from(repeats).unwrap_or(u32::MAX);

@@ -11,8 +11,12 @@ mod merged;
 mod ranks;
 mod read;
 pub mod text;
+mod together;
+pub mod wire;
 
-pub use hosts::Hosts;
-pub use merged::{Answers, Failure, Frames, Members, Merged, Place, Process, SCHEMA};
+pub use hosts::{Hosts, NoHosts, expand, is_host};
+pub use merged::{
+    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Place, Process, Reached, SCHEMA,
+};
 pub use ranks::RankSet;
 pub use read::{ReadError, read};

@@ -37,6 +37,21 @@ pub struct Merged {
     #[serde(with = "entries")]
     #[schemars(with = "Vec<Entry<Frames, Members>>")]
     pub stacks: BTreeMap<Frames, Members>,
+    /// Calls of MPI that threads are in.
+    #[serde(with = "entries", default)]
+    #[schemars(with = "Vec<Entry<MpiCall, Members>>")]
+    pub calls: BTreeMap<MpiCall, Members>,
+    /// Whether processes have moved between two looks.
+    #[serde(with = "entries", default)]
+    #[schemars(with = "Vec<Entry<Motion, Members>>")]
+    pub motions: BTreeMap<Motion, Members>,
+    /// How far processes are, by what is counted.
+    #[serde(with = "entries", default)]
+    #[schemars(with = "Vec<Entry<Counter, Extent>>")]
+    pub counters: BTreeMap<Counter, Extent>,
+    /// When the first and the last process was stopped, in milliseconds since 1970 by the clocks of their hosts.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stopped_at: Option<(u64, u64)>,
     /// Processes that were not inspected.
     #[serde(with = "entries")]
     #[schemars(with = "Vec<Entry<Failure, Members>>")]
@@ -70,6 +85,56 @@ pub struct Place {
 pub struct Frames {
     /// Outermost first, as `solve  app.c:40`.
     pub frames: Vec<String>,
+}
+
+/// A call of MPI that has not returned.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct MpiCall {
+    /// The function, as C has it.
+    pub function: String,
+    /// Where it is called: `app.c:13, in exchange`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<String>,
+}
+
+/// What has changed between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Motion {
+    /// Whether a thread or team of the process was seen to move; absent: that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub moved: Option<bool>,
+}
+
+/// What is counted in processes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Counter {
+    /// `iterations handed out`, `barriers passed`.
+    pub what: String,
+    /// The region: `sweep.c:40, in sweep`.
+    pub region: String,
+}
+
+/// How far processes are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Extent {
+    /// The processes.
+    pub members: Members,
+    /// Those that are least far.
+    pub least: BTreeSet<Reached>,
+    /// Those that are farthest.
+    pub most: BTreeSet<Reached>,
+}
+
+/// How far a process is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Reached {
+    /// The count.
+    pub count: u64,
+    /// Of how many, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub of: Option<u64>,
+    /// The process.
+    pub process: Process,
 }
 
 /// Why a process was not inspected.
@@ -124,6 +189,10 @@ impl Default for Merged {
             answers: BTreeMap::new(),
             places: BTreeMap::new(),
             stacks: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            motions: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            stopped_at: None,
             failures: BTreeMap::new(),
         }
     }
@@ -141,6 +210,12 @@ impl Merged {
         unite(&mut self.answers, other.answers);
         unite(&mut self.places, other.places);
         unite(&mut self.stacks, other.stacks);
+        unite(&mut self.calls, other.calls);
+        unite(&mut self.motions, other.motions);
+        for (counter, extent) in other.counters {
+            self.counters.entry(counter).or_default().unite(extent);
+        }
+        self.stopped_at = widest(self.stopped_at, other.stopped_at);
         unite(&mut self.failures, other.failures);
     }
 
@@ -201,10 +276,35 @@ impl Members {
         while self.examples.len() > EXAMPLES {
             self.examples.pop_last();
         }
-        self.threads = match (self.threads, other.threads) {
-            (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
-            (one, two) => one.or(two),
-        };
+        self.threads = widest(self.threads, other.threads);
+    }
+}
+
+impl Extent {
+    /// One process.
+    pub fn one(reached: Reached) -> Extent {
+        let members = Members::one(&reached.process);
+        Extent { members, least: BTreeSet::from([reached.clone()]), most: BTreeSet::from([reached]) }
+    }
+
+    fn unite(&mut self, other: Extent) {
+        self.members.unite(other.members);
+        self.least.extend(other.least);
+        while self.least.len() > EXAMPLES {
+            self.least.pop_last();
+        }
+        self.most.extend(other.most);
+        while self.most.len() > EXAMPLES {
+            self.most.pop_first();
+        }
+    }
+}
+
+/// The range that has both in it.
+fn widest(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    match (one, other) {
+        (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
+        (one, two) => one.or(two),
     }
 }
 

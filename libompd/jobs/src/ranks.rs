@@ -67,6 +67,28 @@ impl RankSet {
         }
     }
 
+    /// The numbers of this set that are not in the other.
+    #[must_use]
+    pub fn without(&self, other: &RankSet) -> RankSet {
+        let mut ranges = Vec::new();
+        let mut at = 0;
+        for (first, last) in &self.ranges {
+            let mut next = Some(*first);
+            while other.ranges.get(at).is_some_and(|(_, end)| end < first) {
+                at += 1;
+            }
+            for (begin, end) in other.ranges[at..].iter().take_while(|(begin, _)| begin <= last) {
+                let Some(from) = next else { break };
+                if from < *begin {
+                    ranges.push((from, begin - 1));
+                }
+                next = end.checked_add(1).map(|after| after.max(from)).filter(|after| after <= last);
+            }
+            ranges.extend(next.map(|from| (from, *last)));
+        }
+        RankSet { ranges }
+    }
+
     /// The numbers that are in both.
     #[must_use]
     pub fn common(&self, other: &RankSet) -> RankSet {
@@ -180,6 +202,7 @@ mod tests {
             prop_assert_eq!(&both, &set(&(&one | &other)));
             prop_assert_eq!(both.len(), (&one | &other).len() as u64);
             prop_assert_eq!(set(&one).common(&set(&other)), set(&(&one & &other)));
+            prop_assert_eq!(set(&one).without(&set(&other)), set(&(&one - &other)));
             prop_assert_eq!(both.to_string().parse::<RankSet>(), Ok(both.clone()));
             prop_assert!((0..=255).all(|n| both.contains(n) == (one.contains(&n) || other.contains(&n))));
         }

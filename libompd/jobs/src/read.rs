@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::hosts::Hosts;
-use crate::merged::{Answers, Failure, Frames, Members, Merged, Place, Process, SCHEMA};
+use crate::merged::{
+    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Place, Process, Reached, SCHEMA,
+};
 
 /// The format of the report of one process.
 const ONE: &str = "ompd-inspect/1";
@@ -79,6 +81,12 @@ struct Document<'d> {
     #[serde(borrow, default)]
     stacks: Vec<Stack<'d>>,
     #[serde(borrow, default)]
+    runtimes: Vec<Runtime<'d>>,
+    #[serde(default)]
+    progress: Option<Progress>,
+    #[serde(default)]
+    stopped_at: Option<f64>,
+    #[serde(borrow, default)]
     processes: Vec<Listed<'d>>,
 }
 
@@ -134,6 +142,82 @@ struct Thread<'d> {
 struct Outside<'d> {
     #[serde(borrow, default)]
     call: Option<Call<'d>>,
+    #[serde(borrow, default)]
+    wait: Option<Wait<'d>>,
+}
+
+#[derive(Deserialize)]
+struct Wait<'d> {
+    #[serde(borrow, default)]
+    mpi: Option<Cow<'d, str>>,
+}
+
+#[derive(Deserialize)]
+struct Runtime<'d> {
+    #[serde(borrow, default)]
+    teams: Vec<Team<'d>>,
+    #[serde(default)]
+    loops: Vec<Loop>,
+}
+
+#[derive(Deserialize)]
+struct Team<'d> {
+    #[serde(borrow, default)]
+    location: Known<Location<'d>>,
+    #[serde(default)]
+    barriers_passed: Option<u64>,
+}
+
+/// Empty where it is unknown.
+#[derive(Deserialize)]
+struct Known<T> {
+    #[serde(default = "Option::default")]
+    value: Option<T>,
+}
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Known { value: None }
+    }
+}
+
+#[derive(Deserialize)]
+struct Location<'d> {
+    #[serde(borrow, default)]
+    file: Option<Cow<'d, str>>,
+    #[serde(default)]
+    line: Option<u32>,
+    #[serde(borrow, default)]
+    function: Option<Cow<'d, str>>,
+}
+
+#[derive(Deserialize)]
+struct Loop {
+    team: usize,
+    #[serde(default)]
+    iterations: Known<u64>,
+    #[serde(default)]
+    handed_out: Known<u64>,
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    threads: Vec<Moved>,
+    #[serde(default)]
+    other_threads: Vec<Moved>,
+    #[serde(default)]
+    teams: Vec<Moved>,
+    #[serde(default)]
+    teams_begun: u64,
+    #[serde(default)]
+    teams_ended: u64,
+}
+
+#[derive(Deserialize)]
+struct Moved {
+    #[serde(default)]
+    moved: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -235,9 +319,72 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     let main = report.stacks.iter().find(|stack| Some(stack.lwp) == about.pid).or(report.stacks.first());
     let call = about.pid.and_then(|pid| calls.get(&pid).copied());
     if let Some(text) = call.map(place_of_call).or_else(|| main.and_then(place_of_stack)) {
-        all.places.insert(Place { text }, members);
+        all.places.insert(Place { text }, members.clone());
+    }
+    let mut in_mpi: BTreeMap<MpiCall, u64> = BTreeMap::new();
+    for thread in &report.os_threads {
+        let Some(outside) = &thread.outside else { continue };
+        let Some(function) = outside.wait.as_ref().and_then(|wait| wait.mpi.as_deref()) else { continue };
+        let place = outside.call.as_ref().and_then(place_of_caller);
+        *in_mpi.entry(MpiCall { function: cut(function), place }).or_default() += 1;
+    }
+    let counted = |count| Members { threads: Some((count, count)), ..members.clone() };
+    all.calls = in_mpi.into_iter().map(|(call, count)| (call, counted(count))).collect();
+    if let Some(progress) = &report.progress {
+        all.motions.insert(motion(progress), members.clone());
+    }
+    for (counter, reached) in report.runtimes.iter().flat_map(|runtime| counters(runtime, &process)) {
+        // Of several teams at one place the one that is least far holds the process up.
+        let extent = Extent::one(reached);
+        let least = all.counters.get(&counter).is_none_or(|known| extent.least < known.least);
+        if least {
+            all.counters.insert(counter, extent);
+        }
+    }
+    let milliseconds = report.stopped_at.map(|seconds| seconds * 1e3).filter(|time| *time >= 0.0);
+    all.stopped_at = milliseconds.map(|time| (time as u64, time as u64));
+    all
+}
+
+fn motion(progress: &Progress) -> Motion {
+    let has_changed = progress.teams_begun.saturating_add(progress.teams_ended) > 0;
+    let all = progress.threads.iter().chain(&progress.other_threads).chain(&progress.teams);
+    let moved = all.filter_map(|of| of.moved).reduce(|one, other| one || other);
+    Motion { moved: if has_changed { Some(true) } else { moved } }
+}
+
+/// What a runtime counts of its teams that have a place.
+fn counters(runtime: &Runtime<'_>, process: &Process) -> Vec<(Counter, Reached)> {
+    let region = |team: &Team<'_>| {
+        let location = team.location.value.as_ref()?;
+        let place = line(location.file.as_deref(), location.line)?;
+        let function = location.function.as_deref().filter(|function| !function.is_empty());
+        Some(cut(&function.map_or(place.clone(), |function| format!("{place}, in {function}"))))
+    };
+    let mut all = Vec::new();
+    let mut add = |what: &str, region: String, count, of| {
+        let counter = Counter { what: what.to_owned(), region };
+        all.push((counter, Reached { count, of, process: process.clone() }));
+    };
+    for of in &runtime.loops {
+        let Some(count) = of.handed_out.value else { continue };
+        if let Some(region) = runtime.teams.get(of.team).and_then(region) {
+            add("iterations handed out", region, count, of.iterations.value);
+        }
+    }
+    for team in &runtime.teams {
+        if let Some((count, region)) = team.barriers_passed.zip(region(team)) {
+            add("barriers passed", region, count, None);
+        }
     }
     all
+}
+
+/// `app.c:13, in exchange`.
+fn place_of_caller(call: &Call<'_>) -> Option<String> {
+    let caller = call.caller.as_deref().map(|caller| format!("in {caller}"));
+    let parts: Vec<String> = [line(call.file.as_deref(), call.line), caller].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| cut(&parts.join(", ")))
 }
 
 fn frames(stack: &Stack<'_>, call: Option<&Call<'_>>) -> Frames {
@@ -275,8 +422,7 @@ fn line(file: Option<&str>, line: Option<u32>) -> Option<String> {
 }
 
 fn place_of_call(call: &Call<'_>) -> String {
-    let caller = call.caller.as_deref().map(|caller| format!("in {caller}"));
-    let parts = [Some(call.function.to_string()), line(call.file.as_deref(), call.line), caller];
+    let parts = [Some(call.function.to_string()), place_of_caller(call)];
     cut(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 

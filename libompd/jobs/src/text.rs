@@ -7,6 +7,7 @@ use ompd_report::text::{ALARM, HEADING, Page};
 
 use crate::merged::{Answers, Members, Merged, Process};
 use crate::ranks::RankSet;
+use crate::together;
 
 /// Answers that are shown whole.
 const ANSWERS: usize = 5;
@@ -17,24 +18,44 @@ const FAILURES: usize = 4;
 /// Letters of a set of ranks; a longer one is cut.
 const LETTERS: usize = 60;
 
-/// The page: first the few that differ, then the many. `width`: columns of the terminal, if it is for one.
+/// The page: first the few that differ, then the many, then which ranks these are. `width`: columns of the terminal, if it is for one.
 pub fn page(merged: &Merged, width: Option<u16>) -> String {
     let mut page = Page::empty(width);
-    head(&mut page, merged);
     let mut answers: Vec<(&Answers, &Members)> = merged.answers.iter().collect();
     answers.sort_by_key(|(answer, members)| (order(&answer.word), members.len()));
-    for (answer, members) in answers.iter().take(ANSWERS) {
-        page.blank();
+    for (at, (answer, members)) in answers.iter().take(ANSWERS).enumerate() {
+        if at > 0 {
+            page.blank();
+        }
         let style = if order(&answer.word) < 2 { ALARM } else { HEADING };
         let who = format!("{}: {}", who(members), escape(&answer.text));
         page.wrapped(&format!("{:10}", escape(&answer.word)), style, &who, 10);
-        for (name, text) in [("Cause", &answer.cause), ("Fix", &answer.fix)] {
+        // What to do about a process that waits for other ranks is to look at these, which is done.
+        let fix = answer.fix.as_ref().filter(|_| order(&answer.word) < order("RUNNING"));
+        for (name, text) in [("Cause", answer.cause.as_ref()), ("Fix", fix)] {
             if let Some(text) = text {
                 page.wrapped(&format!("  {name:8}"), HEADING, &escape(text), 10);
             }
         }
     }
     more(&mut page, answers.len(), ANSWERS, "answer");
+    if !answers.is_empty() {
+        page.blank();
+    }
+    head(&mut page, merged);
+    for (failure, _) in merged.failures.iter().take(FAILURES) {
+        let text = format!("{}: {}", escape(&failure.target), escape(&failure.reason));
+        page.wrapped("Not inspected: ", ALARM, &text, 4);
+    }
+    more(&mut page, merged.failures.len(), FAILURES, "process");
+    let sentences = together::sentences(merged);
+    if !sentences.is_empty() {
+        page.blank();
+        page.styled(HEADING, "Across ranks");
+    }
+    for sentence in sentences {
+        page.wrapped("  ", HEADING, &sentence, 4);
+    }
     let mut places: Vec<_> = merged.places.iter().collect();
     places.sort_by_key(|(_, members)| members.len());
     if !places.is_empty() {
@@ -63,7 +84,11 @@ fn head(page: &mut Page, merged: &Merged) {
         1 => format!(" on {}", escape(&merged.hosts.to_string())),
         many => format!(" on {}: {}", counted(many, "host"), cut(&escape(&merged.hosts.to_string()))),
     };
-    page.wrapped("", HEADING, &format!("{}{of}{hosts}", counted(count, what)), 4);
+    let when = match merged.stopped_at.map(|(first, last)| last.saturating_sub(first)) {
+        Some(apart) if count > 1 => format!(", stopped within {}", time(apart)),
+        _ => String::new(),
+    };
+    page.wrapped("", HEADING, &format!("{}{of}{hosts}{when}", counted(count, what)), 4);
     for job in jobs {
         let absent = merged.absent(job);
         if !absent.is_empty() {
@@ -71,14 +96,17 @@ fn head(page: &mut Page, merged: &Merged) {
             page.wrapped("", ALARM, &format!("No report of {}{of}", ranks(&absent)), 4);
         }
     }
-    for (failure, _) in merged.failures.iter().take(FAILURES) {
-        let text = format!("{}: {}", escape(&failure.target), escape(&failure.reason));
-        page.wrapped("Not inspected: ", ALARM, &text, 4);
-    }
-    more(page, merged.failures.len(), FAILURES, "process");
     for (job, twice) in reported_twice(merged) {
         let of = if job.is_empty() { String::new() } else { format!(" of job {}", escape(&job)) };
         page.wrapped("", ALARM, &format!("Several reports that differ of {}{of}", ranks(&twice)), 4);
+    }
+}
+
+/// `12 ms`, `3.4 s`.
+fn time(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1000 => format!("{milliseconds} ms"),
+        _ => format!("{:.1} s", milliseconds as f64 / 1e3),
     }
 }
 
@@ -118,7 +146,7 @@ fn who(members: &Members) -> String {
 }
 
 /// `rank 5`, `4,095 ranks (0-4,6-4095)`.
-fn short(members: &Members) -> String {
+pub(crate) fn short(members: &Members) -> String {
     match members.others.first() {
         Some(process) if members.len() == 1 => name(process),
         Some(_) => counted(members.len(), "process"),
@@ -126,14 +154,15 @@ fn short(members: &Members) -> String {
     }
 }
 
-fn ranks(set: &RankSet) -> String {
+pub(crate) fn ranks(set: &RankSet) -> String {
     match set.len() {
         1 => format!("rank {set}"),
         count => format!("{} ({})", counted(count, "rank"), cut(&set.to_string())),
     }
 }
 
-fn name(process: &Process) -> String {
+/// What a process is called: `rank 5 (n3, pid 5369)`, `process 77 on n3`.
+pub fn name(process: &Process) -> String {
     let host = process.host.as_deref().map(escape);
     let pid = process.pid.map(|pid| format!("pid {pid}"));
     match process.rank {
@@ -155,7 +184,7 @@ fn more(page: &mut Page, count: usize, shown: usize, what: &str) {
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
+pub(crate) fn counted(count: u64, what: &str) -> String {
     let plural = match (count, what) {
         (1, _) => "",
         (_, "process") => "es",
@@ -165,7 +194,7 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 /// `4,095`.
-fn digits(number: u64) -> String {
+pub(crate) fn digits(number: u64) -> String {
     let plain = number.to_string();
     let mut out = String::new();
     for (index, digit) in plain.chars().enumerate() {

@@ -101,7 +101,14 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
             blocked,
         )
     } else if all.is_empty() {
-        ("IDLE", "all OpenMP threads are idle and wait for the next region".to_owned(), Vec::new())
+        // What the process does meanwhile, its first thread does, as a rule.
+        let first = inspection.process.pid.filter(|pid| inspection.threads.iter().any(|thread| thread.lwp == *pid));
+        let outside = first.filter(|pid| threads().all(|thread| thread.lwp != Some(*pid)));
+        let text = match threads().next() {
+            Some(_) => "all OpenMP threads are idle and wait for the next region",
+            None => "no thread executes OpenMP; no parallel region is active",
+        };
+        ("IDLE", text.to_owned(), outside.into_iter().collect())
     } else {
         let waiting = waits(&all);
         let unknown = all.iter().filter(|thread| thread.wait.value().is_none()).count();

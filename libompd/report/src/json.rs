@@ -3,6 +3,8 @@
 //! Rules of the format: addresses are hex strings; a value is `{"value": …, "origin": …}` or `{"unknown": "why"}`;
 //! every key may be absent; enumerations may get new members; keys are only ever added.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use ompd_process::{Addr, TargetKind};
 use ompd_runtime::model::{self, Fact, RuntimeSnapshot};
 use ompd_runtime::process;
@@ -63,6 +65,12 @@ fn copied<T: Copy>(fact: &Fact<T>) -> Known<T> {
     known(fact, |value| *value)
 }
 
+/// Seconds since 1970, to the millisecond.
+fn seconds(time: SystemTime) -> Option<f64> {
+    let milliseconds = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    Some(milliseconds as f64 / 1e3)
+}
+
 fn hex(addr: Addr) -> String {
     format!("{:#018x}", addr.0)
 }
@@ -87,6 +95,9 @@ pub struct Report {
     /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<u32>,
+    /// When it was stopped for what is reported, in seconds since 1970 by the clock of its host (live processes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<f64>,
     /// True if there was too much to read for the last pause, and it was read after that. All threads slept meanwhile where the
     /// pause had met them: what was read is of that moment.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -453,6 +464,9 @@ pub struct Team {
     /// Members that have arrived at the end of the region, as counted by the runtime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_arrived: Option<u32>,
+    /// Barriers that the team has passed, as the runtime counts them; only differences count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub barriers_passed: Option<u64>,
     /// Thread numbers seen waiting at the team's barrier.
     pub at_barrier: Vec<u32>,
 }
@@ -487,6 +501,7 @@ pub fn report(inspection: &Inspection) -> Report {
         children: inspection.children.iter().map(|child| Child { pid: child.pid, name: child.name.clone() }).collect(),
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
         stops: inspection.pause.map(|_| inspection.stops),
+        stopped_at: inspection.stopped_at.and_then(seconds),
         read_asleep: inspection.read_asleep.then_some(true),
         os_threads: inspection
             .threads
@@ -640,6 +655,7 @@ fn team(snapshot: &RuntimeSnapshot, index: usize) -> Team {
         members: team.members.clone(),
         barrier_arrived: team.barrier.value().and_then(|b| b.inside),
         end_arrived: team.barrier.value().and_then(|b| b.at_end),
+        barriers_passed: team.barrier.value().and_then(|b| b.passed),
         at_barrier: snapshot.at_barrier(model::TeamId(index)),
     }
 }

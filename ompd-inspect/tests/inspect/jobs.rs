@@ -1,7 +1,7 @@
 //! Jobs of several ranks, started by the launchers of MPI.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use test_programs::Skip;
@@ -13,8 +13,8 @@ const RANKS: usize = 4;
 const CULPRIT: usize = 2;
 
 /// The lines of `mpi/ranks.c` with the call that waits for the lock, and with the barrier.
-const LOCK: usize = 11;
-const BARRIER: usize = 16;
+pub const LOCK: usize = 11;
+pub const BARRIER: usize = 16;
 
 /// A launcher whose ranks end with it.
 struct Job(Child);
@@ -36,17 +36,24 @@ fn ranks(launcher: &Child) -> Vec<i32> {
     all.into_iter().filter(|process| process.name == "ranks").map(|process| process.pid).collect()
 }
 
-/// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
-fn start(library: &str, directory: &Path) -> Result<Job, Skip> {
+/// Compiles the program; a reason if that cannot be done here.
+pub fn compiled(library: &str, directory: &Path) -> Result<PathBuf, Skip> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi/ranks.c");
-    let (compiler, launcher) = (format!("mpicc.{library}"), format!("mpirun.{library}"));
+    let compiler = format!("mpicc.{library}");
     let program = directory.join("ranks");
     let compiled = Command::new(&compiler).args(["-g", "-O1", "-fopenmp"]).arg(source).arg("-o").arg(&program).output();
     let compiled =
         compiled.map_err(|why| Skip::because(format!("{compiler} cannot be run ({why}); ci/setup gets it")))?;
-    if !compiled.status.success() {
-        return Err(Skip::because(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr))));
+    match compiled.status.success() {
+        true => Ok(program),
+        false => Err(Skip::because(format!("{compiler}: {}", String::from_utf8_lossy(&compiled.stderr)))),
     }
+}
+
+/// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
+fn start(library: &str, directory: &Path) -> Result<Job, Skip> {
+    let launcher = format!("mpirun.{library}");
+    let program = compiled(library, directory)?;
     let mut command = Command::new(&launcher);
     if library == "openmpi" {
         // Four ranks on however few processors, by whoever runs the tests.
@@ -99,12 +106,12 @@ fn one_rank_differs(library: &str) {
         let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let pid = |of: &str| of.split("pid ").nth(1).and_then(|rest| rest.split(')').next()).map(str::to_owned);
         // Whether the lock's owner may still come is for MPI's progress threads to tell.
-        let first = ["DEADLOCK", "SUSPECT", "WAITING"].iter().find_map(|word| plain.split(&format!(" {word} ")).nth(1));
+        let first = ["DEADLOCK", "SUSPECT", "WAITING"].iter().find_map(|word| plain.split(&format!("{word} ")).nth(1));
         let first = first.unwrap_or_default();
         let is_first = first.starts_with(&format!("rank {CULPRIT} ("));
         let told = plain.contains(&format!("rank {CULPRIT}: omp_set_lock, ranks.c:{LOCK}, in update"))
             && plain.contains(&format!("3 ranks (0-1,3): MPI_Barrier, ranks.c:{BARRIER}, in exchange"));
-        if is_first && told && plain.starts_with("4 ranks") {
+        if is_first && told && plain.contains("4 ranks of job ") | plain.contains("4 ranks on ") {
             assert!(plain.contains("grid_lock"), "{text}");
             let culprit = pid(first).and_then(|pid| pid.parse().ok()).expect("its process id");
             assert!(ranks(&job.0).contains(&culprit), "{text}");
@@ -115,6 +122,11 @@ fn one_rank_differs(library: &str) {
                 std::fs::write(&file, &output).expect("it is written");
                 (file.to_str().expect("a plain path").to_owned(), output)
             };
+            // The launcher's process is enough to find them all, and the report is the same but for its moment.
+            let found = command().args(["job", "--pid", &job.0.id().to_string()]).output().expect("it runs");
+            let (text, error, status) = texts(&found);
+            crate::cluster::check_first_lines(&text, library, "", RANKS);
+            assert_eq!(status, 0, "{text}{error}");
             let (_, flat) = merged(&args[1..]);
             let (half, _) = merged(&args[1..3]);
             let (_, tree) = merged(&[args[4], &half, args[3], args[2], &half]);

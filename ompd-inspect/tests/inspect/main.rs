@@ -2,6 +2,7 @@
 
 mod aarch64;
 mod barriers;
+mod cluster;
 mod common;
 mod debuginfod;
 mod executing;

@@ -10,6 +10,7 @@ use std::{fs, io};
 use procfs::process::Stat;
 
 use super::procdir::ProcDir;
+use crate::Environment;
 
 /// More processes are not followed from child to child.
 const MOST: usize = 1 << 16;
@@ -67,6 +68,16 @@ impl ProcessEntry {
     /// The effective user it runs as.
     pub fn user(&self) -> Option<u32> {
         fs::metadata(self.dir.path("")).ok().map(|meta| meta.uid())
+    }
+
+    /// The environment it was started with.
+    pub fn environment(&self) -> Environment {
+        self.dir.environment()
+    }
+
+    /// The arguments it was started with, that of its own name included; none where they may not be read.
+    pub fn arguments(&self) -> Vec<String> {
+        self.dir.arguments()
     }
 
     /// True if one of the files that it has mapped has such a path. False where that may not be read.

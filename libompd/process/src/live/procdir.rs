@@ -139,9 +139,14 @@ impl ProcDir {
 
     /// The command line, arguments joined by spaces.
     pub fn command(&self) -> Option<String> {
-        let text = self.text("cmdline").ok()?;
-        let args: Vec<&str> = text.trim_end_matches('\0').split('\0').collect();
-        Some(args.join(" ")).filter(|c| !c.is_empty())
+        Some(self.arguments().join(" ")).filter(|command| !command.is_empty())
+    }
+
+    /// The arguments of the command line, that of the program's own name included.
+    pub fn arguments(&self) -> Vec<String> {
+        let text = self.text("cmdline").unwrap_or_default();
+        let text = text.trim_end_matches('\0');
+        text.split('\0').filter(|_| !text.is_empty()).map(str::to_owned).collect()
     }
 
     /// The environment the process was started with.

@@ -12,6 +12,9 @@ pub struct Progress {
     pub seconds: f64,
     /// Threads that were there both times.
     pub threads: Vec<ThreadProgress>,
+    /// Other threads that were there both times.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub other_threads: Vec<OtherProgress>,
     /// Teams that were there both times.
     pub teams: Vec<TeamProgress>,
     /// Teams that were not there the first time.
@@ -50,6 +53,19 @@ pub struct TeamProgress {
     pub moved: bool,
 }
 
+/// What has changed of a thread that no runtime knows.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OtherProgress {
+    /// Kernel thread id.
+    pub lwp: i32,
+    /// Seconds of processor time it used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<f64>,
+    /// It is elsewhere in the program. Absent: its stack has no frame of the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moved: Option<bool>,
+}
+
 pub fn of(progress: &progress::Progress) -> Progress {
     Progress {
         seconds: progress.elapsed.as_secs_f64(),
@@ -57,6 +73,11 @@ pub fn of(progress: &progress::Progress) -> Progress {
             .threads
             .iter()
             .map(|t| ThreadProgress { lwp: t.lwp, cpu_seconds: t.cpu.map(|cpu| cpu.as_secs_f64()), moved: t.moved })
+            .collect(),
+        other_threads: progress
+            .others
+            .iter()
+            .map(|t| OtherProgress { lwp: t.lwp, cpu_seconds: t.cpu.map(|cpu| cpu.as_secs_f64()), moved: t.moved })
             .collect(),
         teams: progress
             .teams

@@ -96,10 +96,20 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
         }
         Situation::LockHeld => {
             let lock = one(&teller.locks(verdict), "a lock");
-            let waiting = words::count(verdict.held_up.len(), "thread");
-            let verb = if verdict.held_up.len() == 1 { "waits" } else { "wait" };
+            // Others wait for those that wait for the lock.
+            let direct = teller.held_up_by_lock(verdict);
+            let waiting = match direct.as_slice() {
+                [] => words::count(verdict.held_up.len(), "thread"),
+                [one] => teller.whos(&[*one]),
+                several => words::count(several.len(), "thread"),
+            };
+            let verb = if direct.len() == 1 { "waits" } else { "wait" };
+            let probable = teller.probable_owners(verdict);
             match teller.held_by(verdict) {
                 Some(owner) => format!("{waiting} {verb} for {lock}, held by {owner}"),
+                None if probable.len() == 1 => {
+                    format!("{waiting} {verb} for {lock}, probably held by {}", teller.whos(&probable))
+                }
                 None => format!("{waiting} {verb} for {lock}; its owner is not recorded"),
             }
         }

@@ -352,6 +352,15 @@ impl Teller<'_> {
         verdict.core.iter().find_map(|node| self.probable(*node)).map(|probable| probable.lwps).unwrap_or_default()
     }
 
+    /// The threads (LWP) that are held up because they wait for a lock of the verdict themselves.
+    pub(super) fn held_up_by_lock(&self, verdict: &Verdict) -> Vec<i32> {
+        let graph = &self.inspection.waits_for.graph;
+        let locks: Vec<Node> =
+            verdict.core.iter().copied().filter(|node| matches!(node, Node::Lock(..) | Node::Word(..))).collect();
+        let waits = |lwp: &&i32| graph.waits_for(Node::Thread(**lwp)).any(|node| locks.contains(&node));
+        verdict.held_up.iter().filter(waits).copied().collect()
+    }
+
     /// The threads (LWP) of a verdict that wait for a lock.
     fn waiters(&self, verdict: &Verdict, lock: Node) -> Vec<i32> {
         let graph = &self.inspection.waits_for.graph;

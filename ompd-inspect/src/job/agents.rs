@@ -1,0 +1,229 @@
+//! Programs that ask other hosts, several at once, and what they print.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ompd_jobs::wire::MOST_LINE_BYTES;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Bytes of standard error that are kept of one program: the first.
+const MOST_ERRORS: u64 = 64 << 10;
+/// Time between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(3);
+/// How often a program whose output has ended is asked whether it has ended too.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A program to run.
+#[derive(Debug)]
+pub struct Agent {
+    /// Whom it asks.
+    pub label: String,
+    /// The program.
+    pub command: Command,
+}
+
+/// What became of a program.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Whom it asked.
+    pub label: String,
+    /// What it wrote to standard error.
+    pub errors: String,
+    /// How it ended.
+    pub end: End,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub enum End {
+    /// With this status.
+    Exited(ExitStatus),
+    /// It could not be started.
+    NotStarted(std::io::Error),
+    /// Its time was over.
+    TimedOut,
+}
+
+enum Event {
+    Line(String),
+    End(Outcome),
+}
+
+/// Programs that run, by their label.
+type Running = Arc<Mutex<Vec<(String, Arc<Mutex<Child>>)>>>;
+
+/// Runs the programs, at most `fanout` at once, and hands out each line of their standard output. What has not ended at the deadline is
+/// ended by SIGTERM, then SIGKILL.
+pub fn run(agents: Vec<Agent>, fanout: usize, deadline: Instant, mut on_line: impl FnMut(&str)) -> Vec<Outcome> {
+    let mut waiting: Vec<String> = agents.iter().map(|agent| agent.label.clone()).collect();
+    let queue = Arc::new(Mutex::new(VecDeque::from(agents)));
+    let running: Running = Arc::default();
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..fanout.clamp(1, waiting.len().max(1)) {
+        let (queue, running, sender) = (Arc::clone(&queue), Arc::clone(&running), sender.clone());
+        // A program may leave its output to others that never end: nobody waits for these threads.
+        thread::spawn(move || {
+            loop {
+                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let Some(agent) = next else { return };
+                let outcome = work(agent, &running, &sender);
+                if sender.send(Event::End(outcome)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(sender);
+    let mut outcomes = Vec::new();
+    let (mut until, mut signals) = (deadline, [Signal::TERM, Signal::KILL].into_iter());
+    while !waiting.is_empty() {
+        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(Event::Line(line)) => on_line(&line),
+            Ok(Event::End(mut outcome)) => {
+                waiting.retain(|label| *label != outcome.label);
+                if until != deadline {
+                    outcome.end = End::TimedOut;
+                }
+                outcomes.push(outcome);
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let Some(signal) = signals.next() else { break };
+                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                end(&running, signal);
+                until = Instant::now() + GRACE;
+            }
+        }
+    }
+    let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
+    outcomes.extend(waiting.into_iter().map(late));
+    outcomes
+}
+
+/// Sends a signal to all that have not been waited for.
+fn end(running: &Running, signal: Signal) {
+    for (_, child) in running.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(child.try_wait(), Ok(None))
+            && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+        {
+            // It may end by itself first.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+fn work(agent: Agent, running: &Running, sender: &Sender<Event>) -> Outcome {
+    let Agent { label, mut command } = agent;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome { label, errors: String::new(), end: End::NotStarted(error) },
+    };
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let child = Arc::new(Mutex::new(child));
+    running.lock().unwrap_or_else(PoisonError::into_inner).push((label.clone(), Arc::clone(&child)));
+    let errors = thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut errors) = errors {
+            // A part of it is better than nothing, and who writes more must not wait for us.
+            let _ = errors.by_ref().take(MOST_ERRORS).read_to_end(&mut text);
+            let _ = std::io::copy(&mut errors, &mut std::io::sink());
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    if let Some(output) = output {
+        lines(BufReader::new(output), |line| sender.send(Event::Line(line)).is_ok());
+    }
+    let status = loop {
+        match child.lock().unwrap_or_else(PoisonError::into_inner).try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Err(error) => break Err(error),
+            Ok(None) => {}
+        }
+        thread::sleep(POLL);
+    };
+    running.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, other)| !Arc::ptr_eq(other, &child));
+    let errors = errors.join().unwrap_or_default();
+    let end = status.map_or_else(End::NotStarted, End::Exited);
+    Outcome { label, errors, end }
+}
+
+/// Hands out lines as long as they are wanted. One that is too long is left out.
+fn lines(mut input: impl BufRead, mut take: impl FnMut(String) -> bool) {
+    let mut line = Vec::new();
+    let mut is_too_long = false;
+    loop {
+        let Ok(bytes) = input.fill_buf() else { return };
+        if bytes.is_empty() {
+            if !line.is_empty() && !is_too_long {
+                take(String::from_utf8_lossy(&line).into_owned());
+            }
+            return;
+        }
+        let (part, used, is_end) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (&bytes[..at], at + 1, true),
+            None => (bytes, bytes.len(), false),
+        };
+        is_too_long |= line.len() + part.len() > MOST_LINE_BYTES;
+        if !is_too_long {
+            line.extend_from_slice(part);
+        }
+        input.consume(used);
+        if is_end {
+            if !is_too_long && !take(String::from_utf8_lossy(&line).into_owned()) {
+                return;
+            }
+            line.clear();
+            is_too_long = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(label: &str, script: &str) -> Agent {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Agent { label: label.to_owned(), command }
+    }
+
+    #[test]
+    fn lines_of_all_are_handed_out_and_failures_have_their_reason() {
+        let agents = vec![
+            shell("a", "echo one; echo two"),
+            shell("b", "echo why >&2; exit 3"),
+            Agent { label: "c".to_owned(), command: Command::new("/nonexistent/program") },
+            shell("d", "head -c 10000 /dev/zero | tr '\\0' x; echo; printf three"),
+        ];
+        let mut all = Vec::new();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let mut outcomes = run(agents, 2, deadline, |line| all.push(line.to_owned()));
+        all.sort();
+        outcomes.sort_by(|one, two| one.label.cmp(&two.label));
+        assert_eq!(all, ["one", "three", "two"]);
+        assert!(matches!(&outcomes[0].end, End::Exited(status) if status.success()));
+        assert!(matches!(&outcomes[1].end, End::Exited(status) if status.code() == Some(3)));
+        assert_eq!(outcomes[1].errors, "why\n");
+        assert!(matches!(&outcomes[2].end, End::NotStarted(_)));
+    }
+
+    #[test]
+    fn who_does_not_answer_is_ended_and_the_rest_counts() {
+        let agents = vec![shell("quick", "echo here"), shell("slow", "exec sleep 1000"), shell("later", "echo never")];
+        let mut all = Vec::new();
+        let begun = Instant::now();
+        let mut outcomes = run(agents, 1, begun, |line| all.push(line.to_owned()));
+        outcomes.sort_by(|one, two| one.label.cmp(&two.label));
+        let ends: Vec<bool> = outcomes.iter().map(|outcome| matches!(outcome.end, End::TimedOut)).collect();
+        assert_eq!(ends.len(), 3, "{outcomes:?}");
+        assert!(ends[2], "{outcomes:?}");
+    }
+}

@@ -1,0 +1,281 @@
+//! The ranks of a job on this host, and a look at all of them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ompd_inspection::rank::{Rank, rank};
+use ompd_jobs::{Failure as Unread, Members, Merged, Process, read};
+use ompd_process::Environment;
+use ompd_process::live::listing::{self, ProcessEntry};
+use ompd_report::json;
+use ompd_runtime::family::is_named_like_a_runtime;
+
+use super::slurm::JobName;
+use crate::inspecting::Inspecting;
+use crate::output::Failure;
+
+/// Processes of at most so many hosts' worth are looked at, whatever a job has started.
+const MOST: usize = 1 << 16;
+/// A moment to look at that lies further ahead is not waited for.
+const MOST_AHEAD: Duration = Duration::from_secs(120);
+/// Programs that start others and do nothing else.
+const WRAPPERS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "csh", "tcsh", "time"];
+
+/// Which ranks are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// Those of a job of Slurm, or of one of its steps.
+    Slurm(JobName),
+    /// Those below a process: a launcher.
+    Below(i32),
+    /// Those below a launcher's daemon that has this argument.
+    Daemon(String),
+    /// These processes, whether they are ranks or not.
+    Processes(Vec<i32>),
+}
+
+/// A process that is looked at.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// Its id.
+    pub pid: i32,
+    /// Its rank, if it is one.
+    pub rank: Option<Rank>,
+}
+
+/// The processes of the selection: one of each rank, which is the program and not what starts it or what it has started.
+///
+/// # Errors
+/// Processes cannot be listed.
+pub fn processes(proc_root: &Path, selection: &Selection) -> Result<Vec<Chosen>, Failure> {
+    let all = listing::processes(proc_root).map_err(|error| {
+        Failure::with_remedy(format_args!("processes cannot be listed: {error}"), "mount procfs at /proc")
+    })?;
+    let tree = Tree::of(all);
+    let found = tree.candidates(selection);
+    Ok(tree.programs(found))
+}
+
+/// A process that its launcher has made a rank, or one that inherits that.
+struct Candidate {
+    pid: i32,
+    rank: Option<Rank>,
+}
+
+impl Candidate {
+    /// What tells ranks apart.
+    fn key(&self) -> Option<(Option<&str>, u64)> {
+        self.rank.as_ref().map(|rank| (rank.job.as_deref(), rank.number))
+    }
+}
+
+/// All processes with their parents.
+struct Tree {
+    processes: HashMap<i32, ProcessEntry>,
+    order: Vec<i32>,
+}
+
+impl Tree {
+    fn of(all: Vec<ProcessEntry>) -> Tree {
+        let order = all.iter().filter(|process| !process.has_ended()).map(|process| process.pid).collect();
+        let processes = all.into_iter().map(|process| (process.pid, process)).collect();
+        Tree { processes, order }
+    }
+
+    /// A process's parent, its parent, and so on.
+    fn ancestors(&self, pid: i32) -> impl Iterator<Item = i32> + '_ {
+        let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
+        std::iter::successors(parent(&pid), move |pid| parent(pid)).take_while(|pid| *pid > 1).take(MOST)
+    }
+
+    fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
+        let own = i32::try_from(std::process::id()).unwrap_or_default();
+        let ours = Place::of(&own_environment());
+        let daemons: HashSet<i32> = match selection {
+            Selection::Below(pid) => HashSet::from([*pid]),
+            Selection::Daemon(argument) => {
+                let has = |pid: &&i32| self.processes[*pid].arguments().iter().skip(1).any(|given| given == argument);
+                self.order.iter().filter(has).copied().collect()
+            }
+            _ => HashSet::new(),
+        };
+        let is_below = |pid: i32| self.ancestors(pid).any(|ancestor| daemons.contains(&ancestor));
+        let mut found = Vec::new();
+        for pid in self.order.iter().copied().filter(|pid| *pid != own) {
+            let is_meant = match selection {
+                Selection::Processes(pids) => pids.contains(&pid),
+                Selection::Below(_) | Selection::Daemon(_) => is_below(pid),
+                Selection::Slurm(_) => true,
+            };
+            if !is_meant {
+                continue;
+            }
+            let environment = self.processes[&pid].environment();
+            let rank = rank(&environment);
+            match selection {
+                Selection::Processes(_) => {}
+                _ if rank.is_none() => continue,
+                Selection::Slurm(job) => {
+                    let place = Place::of(&environment);
+                    // Several nodes may be one machine, and the step that asks is one of the job too.
+                    let is_here = ours.node.is_none() || place.node == ours.node;
+                    let is_asking = ours.job.is_some() && (&ours.job, &ours.step) == (&place.job, &place.step);
+                    if !job.has(place.job.as_deref(), place.step.as_deref()) || !is_here || is_asking {
+                        continue;
+                    }
+                }
+                Selection::Below(_) | Selection::Daemon(_) => {}
+            }
+            found.push(Candidate { pid, rank });
+        }
+        found.truncate(MOST);
+        found
+    }
+
+    /// One process of each rank.
+    fn programs(&self, mut found: Vec<Candidate>) -> Vec<Chosen> {
+        let by_pid: HashMap<i32, usize> = found.iter().enumerate().map(|(at, candidate)| (candidate.pid, at)).collect();
+        // A launcher's daemon that the batch system has started inherits a rank of that. Its ranks have others.
+        let mut daemons = HashSet::new();
+        for candidate in &found {
+            let is_own = candidate.rank.as_ref().is_some_and(|rank| rank.launcher != "Slurm");
+            for ancestor in self.ancestors(candidate.pid).filter(|_| is_own) {
+                let of_batch = by_pid.get(&ancestor).and_then(|at| found[*at].rank.as_ref());
+                daemons.extend(of_batch.filter(|rank| rank.launcher == "Slurm").map(|_| ancestor));
+            }
+        }
+        found.retain(|candidate| !daemons.contains(&candidate.pid));
+        let mut of_rank: HashMap<_, Vec<i32>> = HashMap::new();
+        for candidate in &found {
+            if let Some(key) = candidate.key() {
+                of_rank.entry(key).or_default().push(candidate.pid);
+            }
+        }
+        let chosen: HashSet<i32> = of_rank.values().flat_map(|pids| self.programs_of(pids)).collect();
+        let is_chosen = |candidate: &Candidate| candidate.rank.is_none() || chosen.contains(&candidate.pid);
+        found.into_iter().filter(is_chosen).map(|Candidate { pid, rank }| Chosen { pid, rank }).collect()
+    }
+
+    /// Of processes with the same rank the program: the outermost that has loaded a runtime or MPI; where none has, the outermost that
+    /// is no shell.
+    fn programs_of(&self, pids: &[i32]) -> Vec<i32> {
+        let all: HashSet<i32> = pids.iter().copied().collect();
+        if let [only] = pids {
+            return vec![*only];
+        }
+        let outermost = |of: &HashSet<i32>| -> Vec<i32> {
+            let is_outermost = |pid: &i32| !self.ancestors(*pid).any(|ancestor| of.contains(&ancestor));
+            of.iter().copied().filter(is_outermost).collect()
+        };
+        let parallel: HashSet<i32> = all.iter().copied().filter(|pid| self.is_parallel(*pid)).collect();
+        if !parallel.is_empty() {
+            return outermost(&parallel);
+        }
+        let programs: HashSet<i32> = all.iter().copied().filter(|pid| !self.is_wrapper(*pid)).collect();
+        outermost(if programs.is_empty() { &all } else { &programs })
+    }
+
+    fn is_parallel(&self, pid: i32) -> bool {
+        let is_mpi = |path: &str| path.rsplit('/').next().is_some_and(|file| file.starts_with("libmpi"));
+        self.processes[&pid].maps(|path| is_named_like_a_runtime(path) || is_mpi(path))
+    }
+
+    fn is_wrapper(&self, pid: i32) -> bool {
+        let exe = self.processes[&pid].exe();
+        exe.is_some_and(|exe| exe.rsplit('/').next().is_some_and(|file| WRAPPERS.contains(&file)))
+    }
+}
+
+/// Where in Slurm a process is.
+struct Place {
+    job: Option<String>,
+    step: Option<String>,
+    node: Option<String>,
+}
+
+impl Place {
+    fn of(environment: &Environment) -> Place {
+        let text = |name| environment.get(name).ok().flatten().map(str::to_owned);
+        Place { job: text("SLURM_JOB_ID"), step: text("SLURM_STEP_ID"), node: text("SLURMD_NODENAME") }
+    }
+}
+
+fn own_environment() -> Environment {
+    let text = |name: &str| std::env::var(name).ok().map(|value| format!("{name}={value}\0"));
+    let all: String = ["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURMD_NODENAME"].into_iter().filter_map(text).collect();
+    Environment::parse(all.as_bytes())
+}
+
+/// Looks at all of them and puts the reports together. `at`: when, by this host's clock.
+pub fn look(chosen: &[Chosen], inspecting: &Inspecting<'_>, host: Option<&str>, at: Option<SystemTime>) -> Merged {
+    let ahead = at.and_then(|at| at.duration_since(SystemTime::now()).ok()).filter(|ahead| *ahead <= MOST_AHEAD);
+    thread::sleep(ahead.unwrap_or_default());
+    at_once(chosen, |process| of_process(process, inspecting, host))
+}
+
+/// Looks at cores and puts the reports together.
+pub fn look_at_cores(names: &[String], inspecting: &Inspecting<'_>) -> Merged {
+    at_once(names, |name| {
+        report(name, inspecting).unwrap_or_else(|reason| {
+            let mut merged = Merged::default();
+            merged.failures.insert(Unread { target: name.clone(), reason }, Members::default());
+            merged
+        })
+    })
+}
+
+/// Merges the reports of all, as many made at once as there are processors.
+fn at_once<T: Sync>(all: &[T], report: impl Fn(&T) -> Merged + Sync) -> Merged {
+    let next = AtomicUsize::new(0);
+    let merged = Mutex::new(Merged::default());
+    let work = || {
+        while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let one = report(one);
+            merged.lock().unwrap_or_else(PoisonError::into_inner).merge(one);
+        }
+    };
+    thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(all.len());
+        for _ in 1..workers {
+            scope.spawn(work);
+        }
+        work();
+    });
+    merged.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The report of a process or core; otherwise why there is none.
+fn report(name: &str, inspecting: &Inspecting<'_>) -> Result<Merged, String> {
+    let inspection = inspecting.inspect(name).map_err(|failure| {
+        let text = failure.to_string();
+        text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
+    })?;
+    let document = serde_json::to_vec(&json::report(&inspection)).map_err(|error| error.to_string())?;
+    read(name, &document).map_err(|error| error.to_string())
+}
+
+fn of_process(process: &Chosen, inspecting: &Inspecting<'_>, host: Option<&str>) -> Merged {
+    match report(&process.pid.to_string(), inspecting) {
+        Ok(merged) => merged,
+        Err(reason) => {
+            let rank = process.rank.as_ref();
+            let host = rank.and_then(|rank| rank.host.clone()).or_else(|| host.map(str::to_owned));
+            let job = rank.and_then(|rank| rank.job.clone()).unwrap_or_default();
+            let rank = rank.map(|rank| rank.number);
+            let who = Process { job, rank, host, pid: Some(process.pid) };
+            let mut merged = Merged::default();
+            merged.failures.insert(Unread { target: ompd_jobs::text::name(&who), reason }, Members::one(&who));
+            merged
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+pub fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

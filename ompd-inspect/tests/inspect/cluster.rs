@@ -1,0 +1,486 @@
+//! Jobs on several hosts: nodes of a real Slurm, and hosts that are reached by a real ssh, all of them on this machine.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use test_programs::Skip;
+
+use crate::common::{command, texts};
+use crate::jobs::{BARRIER, LOCK, compiled};
+
+const RANKS: usize = 8;
+const NODES: usize = 4;
+/// How long daemons may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that ends with this.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn skip(why: impl Into<String>) -> Skip {
+    Skip::because(format!("{}; ci/fetch cluster gets what is needed", why.into()))
+}
+
+/// A program of the system, which may be in no PATH of an ordinary user.
+fn program(name: &str) -> Result<PathBuf, Skip> {
+    let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin"];
+    let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.exists());
+    found.ok_or_else(|| skip(format!("there is no {name}")))
+}
+
+fn start(command: &mut Command, log: &Path) -> Result<Daemon, Skip> {
+    let file = std::fs::File::create(log).expect("a log");
+    let errors = file.try_clone().expect("the same log");
+    let spawned = command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
+    spawned.map(Daemon).map_err(|why| skip(format!("{command:?}: {why}")))
+}
+
+/// Ports that nobody has.
+fn ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("its address").port()).collect()
+}
+
+fn text_of(command: &str, arguments: &[&str]) -> String {
+    let output = Command::new(command).args(arguments).output().expect("a program of every system");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Looks until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), Skip> {
+    let begun = Instant::now();
+    while !is_so() {
+        if begun.elapsed() > PATIENCE {
+            return Err(Skip::because(format!("{what} is not ready after {} s", PATIENCE.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// Slurm with four nodes, which are one machine.
+struct Slurm {
+    directory: tempfile::TempDir,
+    /// Controller, nodes in order, authentication.
+    daemons: Vec<Daemon>,
+    jobs: Vec<Daemon>,
+}
+
+impl Drop for Slurm {
+    fn drop(&mut self) {
+        // Its nodes end what runs there, and are ended after that.
+        let _ = self.command("scancel").args(["--user", &text_of("id", &["-un"])]).output();
+        self.jobs.clear();
+        for rank in self.ranks() {
+            let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
+        }
+        let _ = until("the end of all jobs", || self.ranks().is_empty());
+        self.daemons.clear();
+    }
+}
+
+impl Slurm {
+    fn start() -> Result<Slurm, Skip> {
+        let [munged, slurmctld, slurmd] = ["munged", "slurmctld", "slurmd"].map(program);
+        let (munged, slurmctld, slurmd) = (munged?, slurmctld?, slurmd?);
+        program("srun")?;
+        let directory = tempfile::Builder::new().prefix("slurm").tempdir().expect("a directory");
+        let root = directory.path().to_owned();
+        let (user, host) = (text_of("id", &["-un"]), text_of("hostname", &["-s"]));
+        // Another user asks as well.
+        let open = |path: &Path| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions are set");
+        };
+        open(&root);
+        for folder in ["munge", "state", "spool", "log", "tmp"] {
+            std::fs::create_dir(root.join(folder)).expect("a directory");
+            open(&root.join(folder));
+        }
+        let key = root.join("munge/key");
+        let random: Vec<u8> = std::iter::repeat_with(|| std::process::id().to_le_bytes()).take(64).flatten().collect();
+        std::fs::write(&key, random).expect("a key");
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("permissions are set");
+        }
+        let ports = ports(NODES + 1);
+        let path = |of: &str| root.join(of).display().to_string();
+        let mut lines = vec![
+            "ClusterName=test".to_owned(),
+            format!("SlurmctldHost={host}(127.0.0.1)"),
+            format!("SlurmctldPort={}", ports[NODES]),
+            format!("SlurmUser={user}"),
+            format!("SlurmdUser={user}"),
+            "AuthType=auth/munge".to_owned(),
+            format!("AuthInfo=socket={}", path("munge/socket")),
+            "MpiDefault=none".to_owned(),
+            "ProctrackType=proctrack/linuxproc".to_owned(),
+            "TaskPlugin=task/none".to_owned(),
+            "SelectType=select/cons_tres".to_owned(),
+            "SelectTypeParameters=CR_CPU".to_owned(),
+            "SlurmdParameters=config_overrides".to_owned(),
+            "ReturnToService=2".to_owned(),
+            format!("StateSaveLocation={}", path("state")),
+            format!("SlurmdSpoolDir={}", path("spool/%n")),
+            format!("SlurmctldPidFile={}", path("slurmctld.pid")),
+            format!("SlurmdPidFile={}", path("slurmd-%n.pid")),
+            // PMIx needs a folder for each node.
+            format!("TmpFS={}", path("tmp/%n")),
+            "KillWait=1".to_owned(),
+            "JobAcctGatherType=jobacct_gather/none".to_owned(),
+            "AccountingStorageType=accounting_storage/none".to_owned(),
+        ];
+        for node in 1..=NODES {
+            for folder in ["tmp", "spool"] {
+                std::fs::create_dir(root.join(folder).join(format!("n{node}"))).expect("a directory");
+            }
+            let port = ports[node - 1];
+            lines.push(format!("NodeName=n{node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4"));
+        }
+        lines.push(format!("PartitionName=all Nodes=n[1-{NODES}] Default=YES MaxTime=INFINITE State=UP"));
+        let conf = root.join("slurm.conf");
+        std::fs::write(&conf, lines.join("\n") + "\n").expect("its configuration");
+        let mut slurm = Slurm { directory, daemons: Vec::new(), jobs: Vec::new() };
+        let log = |of: &str| slurm.directory.path().join("log").join(of);
+        let mut munge = Command::new(munged);
+        munge.args(["--foreground", "--force"]);
+        for (option, file) in [("key", "key"), ("pid", "pid"), ("seed", "seed"), ("log", "log")] {
+            munge.arg(format!("--{option}-file={}", path(&format!("munge/{file}"))));
+        }
+        munge.arg(format!("--socket={}", path("munge/socket")));
+        let mut daemons = vec![start(&mut munge, &log("munged"))?];
+        until("munged", || slurm.directory.path().join("munge/socket").exists())?;
+        let (conf, no_jobs) = (path("slurm.conf"), "-D");
+        daemons.insert(0, start(Command::new(slurmctld).args([no_jobs, "-f", &conf]), &log("slurmctld"))?);
+        for node in 1..=NODES {
+            let name = format!("n{node}");
+            let mut node_daemon = Command::new(&slurmd);
+            daemons.insert(node, start(node_daemon.args([no_jobs, "-N", &name, "-f", &conf]), &log(&name))?);
+        }
+        slurm.daemons = daemons;
+        until("Slurm", || {
+            let nodes = slurm.command("sinfo").args(["--noheader", "--format", "%D %t"]).output();
+            nodes.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == format!("{NODES} idle"))
+        })?;
+        Ok(slurm)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", self.directory.path().join("slurm.conf")).stdin(Stdio::null());
+        command
+    }
+
+    /// The processes of the program that run here.
+    fn ranks(&self) -> Vec<i32> {
+        processes_of(&self.directory.path().join("ranks"))
+    }
+
+    /// Starts the program, and returns the number of its job.
+    fn run(&mut self, program: &Path) -> Result<String, Skip> {
+        let mut srun = self.command("srun");
+        srun.args(["--mpi=pmix", "--input=none", "--nodes", &NODES.to_string(), "--ntasks", &RANKS.to_string()]);
+        srun.args(["--ntasks-per-node", "2"]).arg(program);
+        // No other transport is sure to work between nodes that are one machine.
+        srun.env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_mpi_yield_when_idle", "1");
+        self.jobs.push(started(srun, RANKS)?);
+        let list = self.command("squeue").args(["--noheader", "--format", "%A"]).output().expect("squeue");
+        Ok(String::from_utf8_lossy(&list.stdout).trim().to_owned())
+    }
+}
+
+/// Processes that execute a file.
+fn processes_of(program: &Path) -> Vec<i32> {
+    let all = ompd_process::live::listing::processes(Path::new("/proc")).expect("processes are listed");
+    let program = program.display().to_string();
+    all.into_iter().filter(|process| process.exe().as_ref() == Some(&program)).map(|process| process.pid).collect()
+}
+
+/// Starts a launcher and waits until each rank has said that it has begun.
+fn started(mut launcher: Command, ranks: usize) -> Result<Daemon, Skip> {
+    let spawned = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(|why| skip(format!("{launcher:?}: {why}")))?;
+    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut errors = child.stderr.take().expect("its errors");
+    let daemon = Daemon(child);
+    let begun = lines.map_while(Result::ok).filter(|line| line.trim() == "ready").take(ranks).count();
+    if begun == ranks {
+        return Ok(daemon);
+    }
+    drop(daemon);
+    let mut text = String::new();
+    let _ = std::io::Read::read_to_string(&mut errors, &mut text);
+    Err(Skip::because(format!("{begun} of {ranks} ranks have begun: {text}")))
+}
+
+/// Runs it until it has found every rank where it stays.
+fn settled(mut run: impl FnMut() -> Output, ranks: usize) -> (String, i32) {
+    let mut last = (String::new(), String::new(), 0);
+    let others = if ranks == 4 { "0-1,3".to_owned() } else { format!("0-1,3-{}", ranks - 1) };
+    for _ in 0..50 {
+        last = texts(&run());
+        let plain = last.0.split_whitespace().collect::<Vec<_>>().join(" ");
+        let told = plain.contains(&format!("Main threads rank 2: omp_set_lock, ranks.c:{LOCK}, in update"))
+            && plain.contains(&format!("{} ranks ({others}): MPI_Barrier, ranks.c:{BARRIER}", ranks - 1));
+        if told {
+            return (last.0, last.2);
+        }
+    }
+    panic!("{last:?}");
+}
+
+/// The first three lines name rank, host, thread, lock and place.
+pub fn check_first_lines(text: &str, what: &str, host: &str, ranks: usize) {
+    let first: Vec<&str> = text.lines().take(3).collect();
+    println!("{what}:\n{}\n", first.join("\n"));
+    let both = first.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let rank = if host.is_empty() { "rank 2 (".to_owned() } else { format!("rank 2 ({host}, pid ") };
+    for part in [&rank, "pid ", "grid_lock", "thread 0", "thread 1", "Cause", "ranks.c:"] {
+        assert!(both.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains(&format!("\n{ranks} ranks ")), "{text}");
+}
+
+#[test]
+fn a_job_of_slurm_names_rank_node_thread_lock_and_place() {
+    if let Err(skip) = job_of_slurm() {
+        skip.show();
+    }
+}
+
+fn job_of_slurm() -> Result<(), Skip> {
+    let mut slurm = Slurm::start()?;
+    let program = compiled("openmpi", slurm.directory.path())?;
+    let job = slurm.run(&program)?;
+    let conf = slurm.directory.path().join("slurm.conf");
+    let inspect = |arguments: &[&str]| {
+        let mut command = command();
+        command.env("SLURM_CONF", &conf).arg("job").args(arguments);
+        command.output().expect("ompd-inspect can be started")
+    };
+    let (text, status) = settled(|| inspect(&[&job]), RANKS);
+    check_first_lines(&text, "Slurm", "n2", RANKS);
+    assert!(text.contains("on 4 hosts: n[1-4]"), "{text}");
+    assert_eq!(status, 0, "{text}");
+
+    // Two looks at one step: nothing moves.
+    let step = format!("{job}.0");
+    let (text, _, status) = texts(&inspect(&["--samples", "2", "--interval", "100ms", &step]));
+    assert_eq!(status, 0, "{text}");
+    assert!(text.contains("Between the looks no process has moved: 8 ranks (0-7)"), "{text}");
+
+    // Its report is one of merge too, and all looks were within a moment.
+    let document = inspect(&["--json", &job]).stdout;
+    let merged: serde_json::Value = serde_json::from_slice(&document).expect("a document");
+    assert_eq!(merged["inspected"]["ranks"][&step], "0-7", "{merged}");
+    assert_eq!(merged["sizes"][&step], 8, "{merged}");
+    let times: Vec<u64> = merged["stopped_at"].as_array().expect("two").iter().filter_map(|t| t.as_u64()).collect();
+    assert!(times[1] - times[0] < 10_000, "{times:?}");
+
+    // What is not there, in Slurm's own words.
+    let (_, error, status) = texts(&inspect(&["99999999"]));
+    assert!(status == 2 && error.contains("Invalid job id") && error.contains("remedy"), "{error}");
+    let (_, error, status) = texts(&inspect(&[&format!("{job}.77")]));
+    assert!(status == 2 && error.contains("knows no running job"), "{error}");
+
+    // Cores of all ranks.
+    let cores = tempfile::tempdir().expect("a directory");
+    let made: Result<Vec<_>, Skip> =
+        slurm.ranks().into_iter().map(|pid| test_programs::gcore(pid, cores.path()).expect("a core")).collect();
+    if made?.len() == RANKS {
+        let pattern = cores.path().join("core.*").display().to_string();
+        let (text, _, status) = texts(&inspect(&["--cores", &pattern]));
+        check_first_lines(&text, "cores", "n2", RANKS);
+        assert_eq!(status, 0, "{text}");
+    }
+
+    // Another user is refused with Slurm's reason.
+    if nix::unistd::geteuid().is_root() {
+        let copy = slurm.directory.path().join("ompd-inspect");
+        std::fs::copy(env!("CARGO_BIN_EXE_ompd-inspect"), &copy).expect("a copy that everybody may execute");
+        let mut other = Command::new("setpriv");
+        other.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&copy).args(["job", &job]);
+        let (_, error, status) = texts(&other.env("SLURM_CONF", &conf).output().expect("setpriv"));
+        assert!(status == 2 && error.contains("ermission denied"), "{status}: {error}");
+    } else {
+        Skip::because("another user's job: only root can be another user").show();
+    }
+
+    // A node that is gone is named, and the others are shown.
+    let node = &slurm.daemons[NODES].0;
+    kill(Pid::from_raw(i32::try_from(node.id()).expect("a process id")), Signal::SIGKILL).expect("the daemon of n4");
+    let (text, _, status) = texts(&inspect(&[&job, "--timeout", "30s"]));
+    assert_eq!(status, 1, "{text}");
+    assert!(text.contains("\n6 ranks of job") && text.contains("No report of 2 ranks (6-7)"), "{text}");
+    assert!(text.contains("Not inspected: host n4: ") && text.contains("rank 2 (n2, pid "), "{text}");
+    Ok(())
+}
+
+/// Hosts with processes of their own, that ssh reaches.
+struct Hosts {
+    directory: tempfile::TempDir,
+    daemons: Vec<Daemon>,
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        // With the first process of a namespace all others in it are killed.
+        self.daemons.clear();
+        for rank in processes_of(&self.directory.path().join("ranks")) {
+            let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
+        }
+    }
+}
+
+impl Hosts {
+    fn start(count: usize) -> Result<Hosts, Skip> {
+        if !nix::unistd::geteuid().is_root() {
+            return Err(Skip::because("hosts on one machine: only root can make namespaces with a name of their own"));
+        }
+        let (sshd, ssh) = (program("sshd")?, program("ssh")?);
+        let directory = tempfile::Builder::new().prefix("hosts").tempdir().expect("a directory");
+        let path = |of: &str| directory.path().join(of).display().to_string();
+        for key in ["key", "hostkey"] {
+            let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &path(key)]).status();
+            if !made.is_ok_and(|status| status.success()) {
+                return Err(skip("ssh-keygen has made no key"));
+            }
+        }
+        // sshd insists on it where it runs as root (sshd(8), FILES).
+        std::fs::create_dir_all("/run/sshd").expect("the folder of sshd");
+        let mut client = format!(
+            "Host *\n User {}\n IdentityFile {}\n IdentitiesOnly yes\n StrictHostKeyChecking no\n \
+             UserKnownHostsFile /dev/null\n LogLevel ERROR\n",
+            text_of("id", &["-un"]),
+            path("key")
+        );
+        let mut hosts = Vec::new();
+        let ports = ports(count);
+        for (at, port) in ports.iter().enumerate() {
+            let name = format!("n{}", at + 1);
+            let server = format!(
+                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
+                 StrictModes no\nUsePAM no\nPermitRootLogin yes\n",
+                path("hostkey"),
+                path("key.pub")
+            );
+            std::fs::write(path(&name), server).expect("a configuration");
+            client.push_str(&format!("Host {name}\n HostName 127.0.0.1\n Port {port}\n"));
+            let mut unshare = Command::new("unshare");
+            unshare.args(["--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
+            unshare.arg(format!("hostname {name} && exec {} -D -e -f {}", sshd.display(), path(&name)));
+            hosts.push(start(&mut unshare, &directory.path().join(format!("{name}.log")))?);
+        }
+        std::fs::write(path("config"), client).expect("a configuration");
+        std::fs::create_dir(path("bin")).expect("a directory");
+        let wrapper = path("bin/ssh");
+        std::fs::write(&wrapper, format!("#!/bin/sh\nexec {} -F {} \"$@\"\n", ssh.display(), path("config")))
+            .expect("a program");
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).expect("permissions are set");
+        let all = Hosts { directory, daemons: hosts };
+        for at in 0..count {
+            let host = format!("n{}", at + 1);
+            until(&host, || {
+                all.command(&wrapper).args([&host, "true"]).output().is_ok_and(|out| out.status.success())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// A program whose ssh knows the hosts.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        self.with_path(&mut command);
+        command
+    }
+
+    fn with_path(&self, command: &mut Command) {
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
+    }
+
+    fn inspect(&self, arguments: &[&str]) -> Output {
+        let mut command = command();
+        self.with_path(&mut command);
+        command.arg("job").args(arguments).output().expect("ompd-inspect can be started")
+    }
+}
+
+#[test]
+fn ranks_on_hosts_are_found_by_launcher_by_name_and_by_clush() {
+    if let Err(skip) = ranks_on_hosts() {
+        skip.show();
+    }
+}
+
+fn ranks_on_hosts() -> Result<(), Skip> {
+    let ranks = 4;
+    let hosts = Hosts::start(2)?;
+    let ssh = hosts.directory.path().join("bin/ssh");
+    for library in ["openmpi", "mpich"] {
+        let program = compiled(library, hosts.directory.path())?;
+        let mut launcher = hosts.command(&format!("mpirun.{library}"));
+        if library == "openmpi" {
+            launcher.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+            launcher.env("OMPI_MCA_mpi_yield_when_idle", "1");
+            launcher.args(["--oversubscribe", "--host", "n1:2,n2:2", "--mca", "oob_tcp_if_include", "lo"]);
+            launcher.args(["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"]);
+            launcher.args(["--mca", "plm_rsh_agent"]).arg(&ssh);
+        } else {
+            // The hosts have no shared memory in common, though their addresses are the same.
+            launcher.env("UCX_TLS", "tcp,self").env("UCX_NET_DEVICES", "lo");
+            launcher.args(["-launcher", "ssh", "-launcher-exec"]).arg(&ssh).args([
+                "-hosts",
+                "n1:2,n2:2",
+                "-iface",
+                "lo",
+            ]);
+        }
+        launcher.args(["-np", &ranks.to_string()]).arg(&program).stdin(Stdio::null());
+        let job = started(launcher, ranks)?;
+        let pid = job.0.id().to_string();
+        let (text, status) = settled(|| hosts.inspect(&["--pid", &pid]), ranks);
+        check_first_lines(&text, library, "n2", ranks);
+        assert!(text.contains("on 2 hosts: n[1-2]") && status == 0, "{text}");
+        let (text, _) = settled(|| hosts.inspect(&["--hosts", "n[1-2]", "--name", "ranks"]), ranks);
+        check_first_lines(&text, "a list of hosts", "n2", ranks);
+        if program_is_here("clush") {
+            let clush = ["--agent", "clush", "--hosts", "n[1-2]", "--name", "ranks"];
+            let (text, _) = settled(|| hosts.inspect(&clush), ranks);
+            check_first_lines(&text, "ClusterShell", "n2", ranks);
+        } else {
+            skip("ClusterShell: there is no clush").show();
+        }
+        // A host that does not exist, and one without such a process.
+        let (text, _, status) = texts(&hosts.inspect(&["--hosts", "n[1-2],nowhere.invalid", "--name", "ranks"]));
+        assert!(status == 1 && text.contains("\n4 ranks "), "{text}");
+        assert!(text.contains("Not inspected: host nowhere.invalid: ssh: Could not resolve hostname"), "{text}");
+        let (text, _, status) = texts(&hosts.inspect(&["--hosts", "n1", "--name", "no-such-program"]));
+        assert!(status == 2 && text.contains("host n1: no process is called no-such-program"), "{text}");
+        let (_, error, status) = texts(&hosts.inspect(&["--hosts", "-oProxyCommand=x", "--name", "ranks"]));
+        assert!(status == 2 && !error.is_empty(), "{error}");
+        drop(job);
+        for rank in processes_of(&program) {
+            let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
+        }
+    }
+    Ok(())
+}
+
+fn program_is_here(name: &str) -> bool {
+    program(name).is_ok()
+}
