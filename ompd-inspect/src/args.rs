@@ -19,6 +19,7 @@ Examples:
   ompd-inspect --name solver           of every process of that name
   ompd-inspect waits 4711              who waits for what: locks, barriers, tasks
   ompd-inspect --samples 2 4711        is it stuck, or just slow?
+  ompd-inspect top 4711                what its threads do now, again and again
   ompd-inspect threads 4711            every thread: team, number, task, wait
   ompd-inspect stacks 4711             where in the source each is; those at one place in one row
   ompd-inspect --json 4711 | jq .      all of it, for programs
@@ -60,6 +61,21 @@ the same moment of their clocks.
 
 Exit status: 0 every rank was inspected; 1 some were not, or hosts did not answer; 2 none was inspected; 3 a verdict
 that --fail-on names.";
+
+const EXAMPLES_TOP: &str = "\
+Examples:
+  ompd-inspect top 4711                      what each thread does, every 2 seconds
+  ompd-inspect top --interval 500ms 4711     more often (at least 200ms)
+  ompd-inspect top --name solver             every process of that name
+  ompd-inspect top --count 3 4711 > log      three refreshes as plain lines
+  ompd-inspect top --json --count 1 4711     one refresh as a line of JSON, for programs";
+
+const AFTER_TOP: &str = "\
+On a terminal the keys are: q quit, p pause, s sort, i hide idle threads, + and - interval, Enter stack, ? help.
+Elsewhere each refresh is a block of plain lines. Without --count it goes on until the processes end, or you end it.
+Each refresh stops each process once, for at most half of the interval or --max-pause, and shows for how long.
+A DEADLOCK or SUSPECT is shown from the second refresh on: two looks have to agree.
+With --json each refresh is one line (schema: docs/top.schema.json).";
 
 const AFTER_MERGE: &str = "\
 Ranks are known by what their launcher has put into their environment (Open MPI, MPICH, PMIx, Slurm and others).
@@ -116,6 +132,8 @@ pub enum Command {
     History(HistoryArgs),
     /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
     Doctor(TargetArg),
+    /// A live view: what each thread does, its processor time, loops, tasks and barriers, every 2 seconds.
+    Top(TopArgs),
     /// Runs a program, and reports when it hangs or exceeds its time: for CI. As its parent, ompd-inspect may inspect it where
     /// kernel.yama.ptrace_scope is 1.
     Run(RunArgs),
@@ -176,6 +194,18 @@ pub struct NodeArgs {
     /// When to look, in milliseconds since 1970.
     #[arg(long)]
     pub at: Option<u64>,
+}
+
+/// Arguments of `top`.
+#[derive(Debug, Clone, Args)]
+#[command(override_usage = "ompd-inspect top [OPTIONS] <PID>...", before_help = EXAMPLES_TOP, after_help = AFTER_TOP)]
+pub struct TopArgs {
+    /// Process ids.
+    #[arg(value_name = "PID")]
+    pub targets: Vec<String>,
+    /// End after so many refreshes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
 }
 
 /// Arguments of `merge`.
@@ -346,9 +376,9 @@ pub struct Options {
     /// tells slow from stuck.
     #[arg(long, global = true, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub samples: u32,
-    /// Time between two looks, in seconds (0.5, 2s) or milliseconds (500ms).
-    #[arg(long, global = true, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    pub interval: Duration,
+    /// Time between two looks, in seconds (0.5, 2s) or milliseconds (500ms) [default: 1s; top: 2s].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub interval: Option<Duration>,
     /// Do without one source of layouts (dwarf, table, symbol, code or profile), to check the others against it; may be
     /// repeated.
     #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
@@ -506,6 +536,14 @@ impl Cli {
         }
     }
 
+    /// The live view, if it is asked for.
+    pub fn top(&self) -> Option<&TopArgs> {
+        match &self.command {
+            Some(Command::Top(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
     /// The program to run, if one is.
     pub fn run(&self) -> Option<&RunArgs> {
         match &self.command {
@@ -531,9 +569,14 @@ impl Cli {
             Some(Command::Loops(arg)) => (View::Loops, arg),
             Some(Command::Icvs(arg)) => (View::Icvs, arg),
             Some(Command::Doctor(arg)) => (View::Doctor, arg),
-            Some(Command::History(_) | Command::Run(_) | Command::Merge(_) | Command::Job(_) | Command::JobNode(_)) => {
-                return None;
-            }
+            Some(
+                Command::History(_)
+                | Command::Run(_)
+                | Command::Merge(_)
+                | Command::Job(_)
+                | Command::JobNode(_)
+                | Command::Top(_),
+            ) => return None,
             Some(Command::Stacks(args)) => {
                 let form = &args.form;
                 let chosen = [

@@ -1,5 +1,7 @@
 //! What the options say about an inspection, and one inspection by them.
 
+use std::time::Duration;
+
 use ompd_inspection::{Inspection, Wanted, inspect, inspect_core};
 use ompd_process::OpenOptions;
 use ompd_runtime::Origin;
@@ -16,6 +18,9 @@ pub const PARTIAL: u8 = 1;
 pub const NOT_INSPECTED: u8 = 2;
 /// There is a verdict that the user takes for a failure.
 pub const FAILED: u8 = 3;
+
+/// Time between two looks, unless it is given.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How targets are opened.
 pub fn open_options(options: &Options) -> OpenOptions {
@@ -64,7 +69,7 @@ impl<'a> Inspecting<'a> {
             locals: self.locals,
             verdicts: self.verdicts,
             samples: self.options.samples,
-            interval: self.options.interval,
+            interval: self.options.interval.unwrap_or(INTERVAL),
         };
         let inspection = match inputs::open(target, &self.open)? {
             Input::Named => inspect(target, &self.open, wanted),

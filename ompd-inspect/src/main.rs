@@ -14,6 +14,7 @@ mod many;
 mod merge;
 mod output;
 mod run;
+mod top;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -68,6 +69,13 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     if let Some(args) = cli.job_node() {
         return job::node(args, &cli.options);
+    }
+    if let Some(args) = cli.top() {
+        let options = &cli.options;
+        if args.targets.is_empty() && options.name.is_none() && !options.user {
+            wrong_usage("name a process id");
+        }
+        return top::top(args, options, color);
     }
     let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
     let options = &cli.options;

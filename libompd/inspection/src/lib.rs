@@ -14,6 +14,7 @@ pub mod outside;
 pub mod progress;
 pub mod rank;
 mod watch;
+mod watched;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -35,6 +36,7 @@ use crate::progress::Progress;
 pub use leftovers::{Leftovers, leftovers};
 pub use look::{is_in_program, is_outside};
 pub use open::{nameless, open};
+pub use watched::Watched;
 
 /// A thread of the operating system.
 #[derive(Debug, Clone)]

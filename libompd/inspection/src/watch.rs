@@ -20,10 +20,10 @@ use crate::{Inspection, Wanted, look};
 const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
 
 /// A suspicion is looked at once more after this time, as what it rests on may end. What moves meanwhile is not stuck.
-const SUSPECT_INTERVAL: Duration = Duration::from_millis(500);
+pub(crate) const SUSPECT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How often a process is opened that executes another program in the meantime.
-const OPENED: usize = 5;
+pub(crate) const OPENED: usize = 5;
 
 /// How often a look is repeated because a thread that was left asleep woke during it.
 const REPEATS: usize = 3;
@@ -46,10 +46,7 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
 }
 
 fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
-    let live = Live::open(pid, options)?;
-    let runtimes = discover(&live, wanted.ignore);
-    let places = Places::of(&live);
-    let mut watch = Watch { live, runtimes, places, wanted, cache: Cache::default() };
+    let mut watch = Watch::open(pid, options, wanted)?;
     let (began, first) = watch.look(Live::stop)?;
     let (mut at, mut before, mut last) = (began, None, None);
     // A thread that moves and returns to where it was has moved.
@@ -75,17 +72,29 @@ fn watch_process(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<
 }
 
 /// A process that is looked at any number of times.
-struct Watch<'a> {
-    live: Live,
+pub(crate) struct Watch<'a> {
+    pub(crate) live: Live,
     runtimes: Vec<Box<dyn Runtime>>,
     places: Places,
-    wanted: Wanted<'a>,
+    pub(crate) wanted: Wanted<'a>,
     cache: Cache,
+    /// When the last look has read processor times.
+    pub(crate) cpu_at: Instant,
+}
+
+impl<'a> Watch<'a> {
+    /// Opens the process and finds its runtimes. It is not stopped yet.
+    pub(crate) fn open(pid: i32, options: &OpenOptions, wanted: Wanted<'a>) -> Result<Watch<'a>, OpenError> {
+        let live = Live::open(pid, options)?;
+        let runtimes = discover(&live, wanted.ignore);
+        let places = Places::of(&live);
+        Ok(Watch { live, runtimes, places, wanted, cache: Cache::default(), cpu_at: Instant::now() })
+    }
 }
 
 impl Watch<'_> {
     /// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
-    fn look(
+    pub(crate) fn look(
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
@@ -114,6 +123,7 @@ impl Watch<'_> {
         }
         read.pause = Some(pause);
         read.stopped_at = Some(stopped_at);
+        self.cpu_at = Instant::now();
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
         let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
         inspection.stops += u32::try_from(repeats).unwrap_or(u32::MAX);
@@ -193,7 +203,7 @@ impl Watch<'_> {
 }
 
 /// Drops the suspicions of what has moved, and says of the others how long nothing did.
-fn drop_moving(inspection: &mut Inspection, progress: &Progress) {
+pub(crate) fn drop_moving(inspection: &mut Inspection, progress: &Progress) {
     let threads: HashSet<i32> = progress.threads.iter().filter(|t| t.moved).map(|t| t.lwp).collect();
     let teams: HashSet<(usize, TeamId)> =
         progress.teams.iter().filter(|t| t.moved).map(|t| (t.runtime, t.team)).collect();
@@ -208,7 +218,7 @@ fn drop_moving(inspection: &mut Inspection, progress: &Progress) {
     inspection.unmoved = inspection.waits_for.verdicts.iter().any(is_suspect).then_some(progress.elapsed);
 }
 
-fn is_suspect(verdict: &Verdict) -> bool {
+pub(crate) fn is_suspect(verdict: &Verdict) -> bool {
     verdict.certainty == Certainty::Suspect
 }
 
@@ -218,7 +228,10 @@ fn has(look: &Inspection, verdict: &Verdict) -> bool {
 }
 
 /// What has to be the same of a verdict at two stops: its kind, and the threads it is about.
-fn stuck_threads(verdict: &Verdict) -> (&'static str, &'static str, Vec<i32>) {
+pub(crate) type Stuck = (&'static str, &'static str, Vec<i32>);
+
+/// That of a verdict.
+pub(crate) fn stuck_threads(verdict: &Verdict) -> Stuck {
     let threads = verdict.core.iter().filter_map(|node| match node {
         Node::Thread(lwp) => Some(*lwp),
         _ => None,

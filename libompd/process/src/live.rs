@@ -254,6 +254,31 @@ impl Live {
         self.hold(names)
     }
 
+    /// Changes [`OpenOptions::max_pause`] for the stops that follow.
+    pub fn limit_pause(&mut self, max_pause: Duration) {
+        self.max_pause = max_pause;
+    }
+
+    /// Reads the memory map and the state of the process anew, before another look a while after the last one. False if
+    /// what was read of its files is out of date: the process has mapped other code, or its first thread has ended.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn renew(&mut self) -> Result<bool, OpenError> {
+        let pid = self.process.pid;
+        let stat = self.process.stat().map_err(|e| gone_or(e, pid, "stat"))?;
+        if stat.starttime != self.start_time {
+            return Err(OpenError::NoSuchProcess { pid });
+        }
+        let tid = self.memory.tid();
+        let Ok(maps) = ProcDir::new(&self.process.root, tid).maps() else { return Ok(false) };
+        if maps.is_empty() || tid == pid && matches!(stat.state, 'Z' | 'X' | 'x') {
+            return Ok(false);
+        }
+        self.info.stopped = stat.state == 'T';
+        Ok(self.memory.remap(maps))
+    }
+
     /// Stops all threads. `names` are those of threads that are known already.
     fn hold(&mut self, mut names: HashMap<i32, String>) -> Result<(), OpenError> {
         if self.tracer.is_some() {

@@ -669,6 +669,7 @@ mod tests {
             ("report", schemars::schema_for!(super::Report)),
             ("report-list", schemars::schema_for!(super::list::List)),
             ("history", schemars::schema_for!(super::history::History)),
+            ("top", schemars::schema_for!(crate::top::Refresh)),
         ];
         for (name, schema) in schemas {
             let path = format!("{}/../../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));

@@ -15,5 +15,6 @@ pub mod remarks;
 pub mod short;
 pub mod tell;
 pub mod text;
+pub mod top;
 pub mod whereabouts;
 pub mod words;

@@ -28,6 +28,7 @@ mod several;
 mod stacks;
 mod static_program;
 mod task_waits;
+mod top;
 mod truth;
 mod two_runtimes;
 mod unharmed;

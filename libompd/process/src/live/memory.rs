@@ -13,6 +13,7 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 
 use super::procdir::MapEntry;
+use crate::image::Mapping;
 use crate::memory::{Addr, ReadError, ReadFault, read_each, total};
 
 /// Unit of the cache. A multiple of it on machines with larger pages.
@@ -73,6 +74,12 @@ impl Cache {
     }
 }
 
+/// The mappings of files with code.
+fn code(maps: &[MapEntry]) -> impl Iterator<Item = (u64, &str)> {
+    let is_code = |mapping: &&Mapping| mapping.exec == Some(true) && mapping.path.starts_with('/');
+    maps.iter().map(|entry| &entry.mapping).filter(is_code).map(|mapping| (mapping.start, mapping.path.as_str()))
+}
+
 impl Memory {
     pub fn new(tid: i32, file: Option<File>, use_file: bool, maps: Vec<MapEntry>) -> Memory {
         Memory {
@@ -84,6 +91,18 @@ impl Memory {
             times: Cell::new(None),
             cut_short: Cell::new(false),
         }
+    }
+
+    /// The thread by which memory is read.
+    pub fn tid(&self) -> i32 {
+        self.tid.as_raw()
+    }
+
+    /// Takes a later memory map. False if other code is mapped from files than before.
+    pub fn remap(&mut self, maps: Vec<MapEntry>) -> bool {
+        let is_same = code(&self.maps).eq(code(&maps));
+        self.maps = maps;
+        is_same
     }
 
     /// From now on the process is held: keep what is read, and end in time.
@@ -310,7 +329,7 @@ impl Memory {
         }
     }
 
-    /// The mapping that contains `addr`, as of opening the process.
+    /// The mapping that contains `addr`, as of opening the process or of the last [`Memory::remap`].
     pub fn mapping(&self, addr: Addr) -> Option<Range<u64>> {
         self.entry(addr).map(|m| m.mapping.start..m.mapping.end)
     }
@@ -323,5 +342,26 @@ impl Memory {
     fn entry(&self, addr: Addr) -> Option<&MapEntry> {
         let at = self.maps.partition_point(|m| m.mapping.end <= addr.0);
         self.maps.get(at).filter(|m| m.mapping.start <= addr.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(start: u64, path: &str, exec: bool) -> MapEntry {
+        let mapping = Mapping { start, end: start + PAGE, offset: 0, path: path.to_owned(), exec: Some(exec) };
+        MapEntry { mapping, unreadable: false, shared: false }
+    }
+
+    #[test]
+    fn a_new_stack_is_known_after_a_remap_and_new_code_is_told() {
+        let program = || entry(0x1000, "/bin/a", true);
+        let mut memory = Memory::new(1, None, false, vec![program()]);
+        assert!(memory.remap(vec![program(), entry(0x9000, "", false), entry(0xa000, "/data", false)]));
+        assert_eq!(memory.mapping(Addr(0x9008)), Some(0x9000..0xa000));
+        assert!(!memory.remap(vec![program(), entry(0x5000, "/lib/b.so", true)]));
+        assert!(memory.remap(vec![program(), entry(0x5000, "/lib/b.so", true)]));
+        assert!(!memory.remap(vec![program()]));
     }
 }

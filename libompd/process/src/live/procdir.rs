@@ -130,11 +130,20 @@ impl ProcDir {
         Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
-    /// Processor time a thread has used; `None` if it is gone, or the kernel keeps no such account.
+    /// Processor time a thread has used; `None` if it is gone. In units of 10 ms where the kernel keeps no `schedstat`.
     pub fn task_cpu_time(&self, tid: i32) -> Option<Duration> {
-        let text = self.text(&format!("task/{tid}/schedstat")).ok()?;
-        let stat = Schedstat::from_read(text.as_bytes()).ok()?;
-        Some(Duration::from_nanos(stat.sum_exec_runtime))
+        let exact = || {
+            let text = self.text(&format!("task/{tid}/schedstat")).ok()?;
+            let stat = Schedstat::from_read(text.as_bytes()).ok()?;
+            Some(Duration::from_nanos(stat.sum_exec_runtime))
+        };
+        // A tick is that long on all machines (USER_HZ).
+        const TICK: Duration = Duration::from_millis(10);
+        let rough = || {
+            let ticks = self.task_stat(tid).map(|stat| stat.utime.saturating_add(stat.stime)).ok()?;
+            Some(TICK.saturating_mul(u32::try_from(ticks).unwrap_or(u32::MAX)))
+        };
+        exact().or_else(rough)
     }
 
     /// The command line, arguments joined by spaces.

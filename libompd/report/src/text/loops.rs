@@ -92,7 +92,7 @@ fn posted(of: &Doacross) -> String {
 }
 
 /// `52 of 100 handed out (52%)`, or what is known of it.
-fn progress(of: &Loop) -> String {
+pub fn progress(of: &Loop) -> String {
     match (of.handed_out.get(), of.iterations.get()) {
         (Some(out), Some(all)) if all > 0 => {
             let percent = u128::from(out.min(all)) * 100 / u128::from(all);

@@ -39,6 +39,7 @@ use ompd_runtime::family::{families, is_named_like_a_runtime};
 use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 
+pub(crate) use loops::progress as loop_progress;
 pub use view::{Form, Graph, StackView, View};
 
 /// What is most important on a page.
