@@ -418,8 +418,8 @@ impl Options {
             ("--proc-root", Some(absolute(&self.proc_root))),
             ("--max-pause", Some(self.max_pause.as_millis().to_string())),
             ("--samples", Some(self.samples.to_string())),
-            ("--interval", Some(format!("{}ms", self.interval.as_millis()))),
         ];
+        all.extend(self.interval.iter().map(|time| ("--interval", Some(format!("{}ms", time.as_millis())))));
         all.extend(self.exe.iter().map(|path| ("--exe", Some(absolute(path)))));
         all.extend(self.lib_root.iter().map(|path| ("--lib-root", Some(absolute(path)))));
         all.extend(self.debug_dir.iter().map(|path| ("--debug-dir", Some(absolute(path)))));

@@ -84,6 +84,8 @@ pub struct Inspection {
     pub nameless: bool,
     /// Files that can start an OMPT tool, other than the runtimes (text of the target).
     pub tools: Vec<String>,
+    /// Its MPI library, if it has loaded one.
+    pub mpi: Option<rank::MpiLibrary>,
     /// Trouble with the target as a whole.
     pub issues: Vec<Issue>,
     /// How long a live process was held, all stops of this look together.

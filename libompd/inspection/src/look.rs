@@ -14,7 +14,7 @@ use ompd_runtime::os::Signals;
 use ompd_runtime::{Runtime, os, waits_for};
 use ompd_stack::{Cache, Code, GilHolder, Interpreter, LogicalStack, Stacks};
 
-use crate::{Inspection, ProcessThread, Wanted, nameless, outside};
+use crate::{Inspection, ProcessThread, Wanted, nameless, outside, rank};
 
 /// What was read in one stop.
 pub(crate) struct Read {
@@ -191,6 +191,7 @@ pub(crate) fn finish(
         kind: target.kind(),
         process: target.process().clone(),
         tools: companion::tools(target, &bases),
+        mpi: rank::mpi_library(target),
         children: Vec::new(),
         threads,
         outside,

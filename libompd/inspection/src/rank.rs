@@ -1,6 +1,6 @@
-//! Which rank of a parallel job a process is, by what its launcher has put into its environment.
+//! Which rank of a parallel job a process is, by what its launcher has put into its environment, and its MPI library.
 
-use ompd_process::{Environment, TargetKind};
+use ompd_process::{Environment, Target, TargetKind};
 
 /// A process of a job that consists of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +107,31 @@ pub fn host(kind: TargetKind, rank: Option<&Rank>) -> Option<String> {
     let own = || std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|name| name.trim().to_owned());
     let named = rank.and_then(|rank| rank.host.clone());
     named.or_else(|| own().filter(|name| kind == TargetKind::Live && !name.is_empty()))
+}
+
+/// A library with the functions of MPI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MpiLibrary {
+    /// Which one it is; `None` if it has no function of those that are known.
+    pub name: Option<&'static str>,
+    /// Its file (text of the target).
+    pub file: String,
+}
+
+/// Functions and variables by which MPI libraries are known. Intel MPI is made from MPICH, exports its names too, and stands before
+/// it; others that are made from MPICH count as MPICH.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    ("Open MPI", &["ompi_mpi_init"]),
+    // impi-rt 2021.19 from PyPI.
+    ("Intel MPI", &["I_MPI_Check_image_status", "impi_malloc"]),
+    ("MPICH", &["MPII_Version_string", "MPIR_Err_return_comm"]),
+];
+
+/// The MPI library that a process has loaded; `None` if no file of it exports the functions.
+pub fn mpi_library(target: &dyn Target) -> Option<MpiLibrary> {
+    let module = target.modules().iter().find(|module| module.exports("PMPI_Init"))?;
+    let known = |(_, symbols): &&(&str, &[&str])| symbols.iter().any(|symbol| module.exports(symbol));
+    Some(MpiLibrary { name: LIBRARIES.iter().find(known).map(|(name, _)| *name), file: module.path.clone() })
 }
 
 #[cfg(test)]

@@ -175,6 +175,19 @@ pub struct Rank {
     pub job: Option<String>,
     /// Whose variables of the environment tell the number: `Open MPI`, `PMI` (MPICH), `PMIx`, `Slurm`, …
     pub launcher: &'static str,
+    /// Its MPI library, if the process has loaded one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<Mpi>,
+}
+
+/// The MPI library of a process, by what its files export.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Mpi {
+    /// `Open MPI`, `Intel MPI`, or `MPICH` with all that is made from it; absent if it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<&'static str>,
+    /// Its file.
+    pub file: String,
 }
 
 /// A child process.
@@ -496,6 +509,7 @@ pub fn report(inspection: &Inspection) -> Report {
                 local: rank.local,
                 job: rank.job,
                 launcher: rank.launcher,
+                mpi: inspection.mpi.as_ref().map(|mpi| Mpi { library: mpi.name, file: mpi.file.clone() }),
             }),
         },
         children: inspection.children.iter().map(|child| Child { pid: child.pid, name: child.name.clone() }).collect(),

@@ -131,6 +131,14 @@ fn one_rank_differs(library: &str) {
             let (half, _) = merged(&args[1..3]);
             let (_, tree) = merged(&[args[4], &half, args[3], args[2], &half]);
             assert_eq!(flat, tree);
+            let known = if library == "openmpi" { "Open MPI" } else { "MPICH" };
+            for file in &files {
+                let report: serde_json::Value =
+                    serde_json::from_slice(&std::fs::read(file).expect("a report")).expect("JSON");
+                let mpi = &report["process"]["rank"]["mpi"];
+                let in_file = mpi["file"].as_str().is_some_and(|file| file.contains("/libmpi"));
+                assert!(mpi["library"] == known && in_file, "{library}: {mpi}");
+            }
             return;
         }
     }

@@ -291,7 +291,7 @@ fn stacks_for_other_programs() {
     let nodes = dot.lines().filter(|line| line.contains("[label=")).count();
     let edges = dot.lines().filter(|line| line.contains(" -> ")).count();
     assert_eq!(nodes, edges + 1, "one root: {dot}");
-    assert!(dot.contains("6 threads"), "{dot}");
+    assert!(dot.contains(r#"main nested.c:32\n6 threads"];"#), "{dot}");
 
     let svg = form("--svg");
     assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
-use crate::escape::escape;
+use super::dot::quoted;
 use crate::tell;
 use ompd_inspection::Inspection;
 
@@ -14,10 +14,6 @@ use crate::words;
 
 /// Tasks drawn one by one: nobody reads a picture of more.
 const TASKS: usize = 500;
-
-fn quoted(text: &str) -> String {
-    escape(text).replace('\\', "\\\\").replace('"', "\\\"")
-}
 
 /// What waits for what, from the threads that wait for OpenMP on; what a verdict is about is red.
 pub fn waits(inspection: &Inspection) -> String {

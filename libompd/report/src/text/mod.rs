@@ -3,6 +3,7 @@
 mod children;
 pub(crate) mod devices;
 mod doctor;
+pub mod dot;
 mod flame;
 mod graph;
 pub mod history;

@@ -315,10 +315,9 @@ pub fn render_tree(page: &mut Page, inspection: &Inspection) {
 /// The tree in a format for other programs. Idle threads would be most of the picture: they are left out.
 pub fn graph(page: &Page, inspection: &Inspection, format: Graph) -> String {
     let root = tree(page, inspection, false);
-    let safe = |text: String| text.lines().map(|line| escape(line) + "\n").collect();
     match format {
-        Graph::Dot => safe(tree::dot(&root)),
-        Graph::Folded => safe(tree::folded(&root)),
+        Graph::Dot => tree::dot(&root),
+        Graph::Folded => tree::folded(&root).lines().map(|line| escape(line) + "\n").collect(),
         Graph::Svg => flame::draw(&root),
     }
 }

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use ompd_stack::{Language, LogicalFrame, LogicalStack};
 
+use super::dot;
+
 /// A frame in words: the function, or the construct and the function it stands in; then where.
 pub fn describe(frame: &LogicalFrame) -> (String, String) {
     let unnamed = match &frame.module {
@@ -131,23 +133,18 @@ pub fn folded(root: &Node) -> String {
     out
 }
 
-/// The tree in the language of Graphviz.
+/// The tree in the language of Graphviz, safe to print.
 pub fn dot(root: &Node) -> String {
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace(char::is_control, " ");
-    let mut out = String::from("digraph stacks {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n");
-    let mut open: Vec<(&Node, Option<usize>)> = root.children.iter().rev().map(|child| (child, None)).collect();
-    let mut next = 0;
+    let mut tree = dot::Tree::new("stacks");
+    let mut open: Vec<(&Node, Option<dot::NodeId>)> = root.children.iter().rev().map(|child| (child, None)).collect();
     while let Some((node, parent)) = open.pop() {
         let style = if node.doing { ", style=rounded" } else { "" };
-        let count = node.threads.len();
-        let threads = if count == 1 { "thread" } else { "threads" };
-        let _ = writeln!(out, "  n{next} [label=\"{}\\n{count} {threads}\"{style}];", quoted(&node.label));
+        let threads = crate::words::count(node.threads.len(), "thread");
+        let id = tree.node(&[&node.label, &threads], style);
         if let Some(parent) = parent {
-            let _ = writeln!(out, "  n{parent} -> n{next};");
+            tree.edge(parent, id, "");
         }
-        open.extend(node.children.iter().rev().map(|child| (child, Some(next))));
-        next += 1;
+        open.extend(node.children.iter().rev().map(|child| (child, Some(id))));
     }
-    out.push_str("}\n");
-    out
+    tree.finish()
 }
