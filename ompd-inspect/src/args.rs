@@ -51,7 +51,7 @@ Examples:
 
 const AFTER_TOP: &str = "\
 On a terminal the keys are: q quit, p pause, s sort, i hide idle threads, + and - interval, Enter stack, ? help.
-Elsewhere each refresh is a block of plain lines. Without --count it goes on until the processes end, or you end it.
+Elsewhere each refresh is a block of plain lines. Without --count it continues until the processes end, or you end it.
 Each refresh stops each process once, for at most half of the interval or --max-pause, and shows for how long.
 A DEADLOCK is shown when two looks have found it, a SUSPECT when looks have found it for half a second.
 With --json each refresh is one line (schema: docs/top.schema.json).";
