@@ -72,9 +72,9 @@ Examples:
 
 const AFTER_TOP: &str = "\
 On a terminal the keys are: q quit, p pause, s sort, i hide idle threads, + and - interval, Enter stack, ? help.
-Elsewhere each refresh is a block of plain lines. Without --count it goes on until the processes end, or you end it.
+Elsewhere each refresh is a block of plain lines. Without --count it continues until the processes end, or you end it.
 Each refresh stops each process once, for at most half of the interval or --max-pause, and shows for how long.
-A DEADLOCK or SUSPECT is shown from the second refresh on: two looks have to agree.
+A DEADLOCK is shown when two looks have found it, a SUSPECT when looks have found it for half a second.
 With --json each refresh is one line (schema: docs/top.schema.json).";
 
 const AFTER_MERGE: &str = "\
@@ -661,6 +661,15 @@ mod tests {
         assert!(parse(&["ompd-inspect", "history", "--last", "0", "core"]).is_err());
         let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
         assert_eq!(both.request(), None);
+    }
+
+    #[test]
+    fn a_live_view() {
+        let cli = Cli::try_parse_from(["ompd-inspect", "top", "--interval", "500ms", "--count", "3", "1", "2"]);
+        let cli = cli.expect("a live view");
+        assert_eq!(cli.top().map(|args| (args.count, args.targets.join(" "))), Some((Some(3), "1 2".to_owned())));
+        assert_eq!((cli.options.interval, cli.request()), (Some(Duration::from_millis(500)), None));
+        assert!(Cli::try_parse_from(["ompd-inspect", "top", "--count", "0", "1"]).is_err());
     }
 
     #[test]

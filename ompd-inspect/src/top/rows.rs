@@ -252,6 +252,27 @@ pub fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// A text in at most three lines of so many columns, broken between words; lines after the first are indented.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    const MOST: usize = 3;
+    const INDENT: &str = "    ";
+    let mut lines = vec![String::new()];
+    for (at, word) in text.split(' ').enumerate() {
+        let last = lines.len() == MOST;
+        let Some(line) = lines.last_mut() else { break };
+        let is_begun = at > 0 && line.as_str() != INDENT;
+        if is_begun && !last && line.width() + 1 + word.width() > width && !line.trim().is_empty() {
+            lines.push(format!("{INDENT}{word}"));
+        } else {
+            if is_begun {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| cut(line, width)).collect()
+}
+
 /// How a line above the table looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
@@ -411,6 +432,15 @@ mod tests {
         assert_eq!(cut("計算", 2), "…");
         assert_eq!(cut("計算", 0), "");
         assert_eq!(cut("größe", 4), "grö…");
+    }
+
+    #[test]
+    fn long_alarms_are_wrapped() {
+        let text = "  DEADLOCK  thread 1 waits for lock total_lock";
+        assert_eq!(wrapped(text, 80), [text]);
+        assert_eq!(wrapped(text, 25), ["  DEADLOCK  thread 1", "    waits for lock", "    total_lock"]);
+        assert_eq!(wrapped(text, 16), ["  DEADLOCK ", "    thread 1", "    waits for l…"]);
+        assert!((0..30).all(|width| wrapped(text, width).iter().all(|line| line.width() <= width)));
     }
 
     #[test]

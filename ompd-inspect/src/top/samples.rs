@@ -50,7 +50,7 @@ fn solver() -> Process {
         runtimes: vec!["GNU libgomp"],
         word: Some("RUNNING"),
         answer: Some("2 of 3 OpenMP threads execute the program".to_owned()),
-        pause_ms: Some(3.14),
+        pause_ms: Some(3.13),
         os_threads: 5,
         tasks: Tasks { executing: 1, queued: 12, ..Tasks::default() },
         teams: vec![Team {

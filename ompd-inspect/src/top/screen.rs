@@ -48,7 +48,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View, color: bool) {
         lines.put(frame, Style::new(), "Opening the process and its debug information");
         return;
     };
-    for (tone, text) in head(&refresh, usize::from(area.height)) {
+    for (tone, text) in head(&refresh, width, usize::from(area.height)) {
         let style = match tone {
             Tone::Heading => BOLD,
             Tone::Alarm if color => ALARM,
@@ -87,12 +87,20 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View, color: bool) {
     frame.render_widget(Paragraph::new(Line::styled(text, Style::new().add_modifier(Modifier::DIM))), bottom);
 }
 
-/// The lines above the table, of which less than half the terminal is left at most.
-fn head(refresh: &Refresh, height: usize) -> Vec<(Tone, String)> {
+/// The lines above the table: they take half of the terminal at most.
+fn head(refresh: &Refresh, width: usize, height: usize) -> Vec<(Tone, String)> {
     let most = (height / 2).saturating_sub(2).max(2);
-    let fewer = (0..=TEAMS).rev().map(|teams| rows::heads(refresh, teams));
-    let mut lines = fewer.into_iter().find(|lines| lines.len() <= most).unwrap_or_else(|| rows::heads(refresh, 0));
-    // Of many processes only the names are left.
+    let heads = |teams| {
+        let lines = rows::heads(refresh, teams).into_iter();
+        let fitting = |(tone, text): (Tone, String)| match tone {
+            Tone::Alarm => rows::wrapped(&text, width).into_iter().map(|line| (tone, line)).collect(),
+            _ => vec![(tone, text)],
+        };
+        lines.flat_map(fitting).collect::<Vec<_>>()
+    };
+    let mut fewer = (0..=TEAMS).rev().map(heads);
+    let mut lines = fewer.find(|lines| lines.len() <= most).unwrap_or_else(|| heads(0));
+    // Of many processes only the names and the alarms are left.
     if lines.len() > most {
         lines.retain(|(tone, _)| *tone != Tone::Plain);
     }

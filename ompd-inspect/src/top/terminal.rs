@@ -8,9 +8,10 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{EnterAlternateScreen, enable_raw_mode};
+use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, enable_raw_mode};
 use ratatui::{DefaultTerminal, Frame};
 
 /// Signals that end the program.
@@ -36,14 +37,13 @@ impl Signals {
         Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)?, before })
     }
 
-    /// A signal that has arrived and ends the program.
-    fn end(&self) -> Option<Signal> {
-        let mut end = None;
+    /// Takes the signals that have arrived.
+    fn arrived(&self) -> Vec<Signal> {
+        let mut arrived = Vec::new();
         while let Ok(Some(info)) = self.descriptor.read_signal() {
-            let signal = i32::try_from(info.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok());
-            end = end.or(signal.filter(|signal| ENDS.contains(signal)));
+            arrived.extend(i32::try_from(info.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok()));
         }
-        end
+        arrived
     }
 
     /// Ends the program by a signal, as if it had not been taken. Gives the exit status for a parent that ignores it.
@@ -79,6 +79,12 @@ pub fn is_there() -> bool {
 pub struct Terminal {
     screen: DefaultTerminal,
     keyboard: Keyboard,
+}
+
+/// A terminal that is drawn as a whole the next time. (`ratatui::Terminal::clear` asks the terminal where its cursor is, which not
+/// all answer.)
+fn whole() -> io::Result<DefaultTerminal> {
+    ratatui::Terminal::new(CrosstermBackend::new(stdout()))
 }
 
 /// What has happened.
@@ -123,7 +129,7 @@ impl Terminal {
     ///
     /// # Errors
     /// The terminal is gone.
-    pub fn wait(&self, signals: &Signals, other: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<Happened> {
+    pub fn wait(&mut self, signals: &Signals, other: BorrowedFd<'_>, time: Option<Duration>) -> io::Result<Happened> {
         let timeout = match time {
             // Rounded up: otherwise the last part of a millisecond would be waited for without sleeping.
             Some(time) => u16::try_from(time.as_micros().div_ceil(1000)).unwrap_or(u16::MAX).into(),
@@ -140,10 +146,16 @@ impl Terminal {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let mut happened = Happened { keys: Vec::new(), signal: signals.end() };
         let state = descriptors[0].revents().unwrap_or(PollFlags::empty());
+        let arrived = signals.arrived();
+        let signal = arrived.iter().copied().find(|signal| ENDS.contains(signal));
+        let mut happened = Happened { keys: Vec::new(), signal };
         if happened.signal.is_none() && state.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
             return Err(io::Error::other("it was closed"));
+        }
+        if arrived.contains(&Signal::SIGWINCH) {
+            execute!(stdout(), Clear(ClearType::All))?;
+            self.screen = whole()?;
         }
         while happened.signal.is_none() && event::poll(Duration::ZERO)? {
             if let Event::Key(key) = event::read()? {
@@ -163,7 +175,8 @@ impl Terminal {
         raise(Signal::SIGTSTP)?;
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen)?;
-        self.screen.clear()
+        self.screen = whole()?;
+        Ok(())
     }
 }
 

@@ -234,6 +234,7 @@ fn help() {
     insta::with_settings!({ omit_expression => true }, {
         insta::assert_snapshot!("help", help(&["--help"]));
         insta::assert_snapshot!("help_threads", help(&["threads", "--help"]));
+        insta::assert_snapshot!("help_top", help(&["top", "--help"]));
     });
 }
 
