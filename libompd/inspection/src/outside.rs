@@ -4,6 +4,7 @@
 mod calls;
 mod ends;
 mod model;
+mod mpi;
 mod names;
 mod waits;
 
@@ -17,9 +18,13 @@ use ompd_stack::{Code, Stacks};
 
 use crate::ProcessThread;
 use calls::Calls;
+use mpi::Arguments;
+use names::mpi_name;
 use waits::{Waiter, Waits};
 
-pub use model::{Call, CallSite, Described, Ends, ObjectKind, Outside, OutsideWait, Read};
+pub use model::{
+    Call, CallSite, Communicator, Described, Ends, MpiArguments, ObjectKind, Outside, OutsideWait, Partner, Read,
+};
 
 /// Of every thread that executes no wait of a runtime, in LWP order. The target may run again.
 pub(crate) fn find(
@@ -40,6 +45,7 @@ pub(crate) fn find(
     let mut calls = Calls::new(target, code, report);
     let surroundings = target.surroundings();
     let waits = Waits { target, stacks, surroundings, descriptors: RefCell::default(), children: OnceCell::new() };
+    let mut mpi: Option<Arguments<'_, '_>> = None;
     let outside = threads.iter().filter(|thread| !waiting.contains(&thread.lwp)).map(|thread| {
         let stack = calls.of(thread.lwp);
         let registers = registers.get(&thread.lwp).copied();
@@ -53,6 +59,14 @@ pub(crate) fn find(
             stack: &stack,
         };
         let mut wait = waits.of(&waiter);
+        if let Some(OutsideWait::Mpi { function, arguments }) = &mut wait
+            && let Some(called) = &stack.called
+            && mpi_name(&called.symbol).as_deref() == Some(&**function)
+            && let Some(backtrace) = report.physical(thread.lwp)
+        {
+            let reader = mpi.get_or_insert_with(|| Arguments::new(target, code));
+            *arguments = reader.of(function, &called.symbol, &backtrace.frames, called.frame);
+        }
         if target.process().stopped {
             wait = Some(OutsideWait::Stopped { within: wait.map(Box::new) });
         }

@@ -16,7 +16,8 @@ pub mod wire;
 
 pub use hosts::{Hosts, NoHosts, expand, is_host};
 pub use merged::{
-    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Place, Process, Reached, SCHEMA,
+    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Partner, Place, Process, Reached,
+    SCHEMA,
 };
 pub use ranks::RankSet;
 pub use read::{ReadError, read};

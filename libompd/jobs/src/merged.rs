@@ -14,6 +14,9 @@ pub const SCHEMA: &str = "ompd-inspect-merged/1";
 /// Processes that are named of those that do the same: the first ones.
 const EXAMPLES: usize = 3;
 
+/// Ranks that are named as partners of others: the first ones.
+const PARTNERS: usize = 256;
+
 /// Reports put together. To put two together is to unite sets, so that neither order nor repetition makes a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Merged {
@@ -41,6 +44,13 @@ pub struct Merged {
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<MpiCall, Members>>")]
     pub calls: BTreeMap<MpiCall, Members>,
+    /// Ranks that calls of MPI send to or receive from: the first ones, with all ranks that are in such a call.
+    #[serde(with = "entries", default)]
+    #[schemars(with = "Vec<Entry<Partner, Members>>")]
+    pub partners: BTreeMap<Partner, Members>,
+    /// There are more of these.
+    #[serde(default)]
+    pub more_partners: bool,
     /// Whether processes have moved between two looks.
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<Motion, Members>>")]
@@ -95,6 +105,20 @@ pub struct MpiCall {
     /// Where it is called: `app.c:13, in exchange`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<String>,
+    /// `MPI_COMM_WORLD`, `MPI_COMM_SELF`, or `another`; absent: unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub communicator: Option<String>,
+}
+
+/// A rank of `MPI_COMM_WORLD` that a call of MPI sends to or receives from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Partner {
+    /// The job.
+    pub job: String,
+    /// The rank.
+    pub rank: u64,
+    /// The function, as C has it.
+    pub function: String,
 }
 
 /// What has changed between two looks.
@@ -190,6 +214,8 @@ impl Default for Merged {
             places: BTreeMap::new(),
             stacks: BTreeMap::new(),
             calls: BTreeMap::new(),
+            partners: BTreeMap::new(),
+            more_partners: false,
             motions: BTreeMap::new(),
             counters: BTreeMap::new(),
             stopped_at: None,
@@ -211,6 +237,11 @@ impl Merged {
         unite(&mut self.places, other.places);
         unite(&mut self.stacks, other.stacks);
         unite(&mut self.calls, other.calls);
+        unite(&mut self.partners, other.partners);
+        self.more_partners |= other.more_partners || self.partners.len() > PARTNERS;
+        while self.partners.len() > PARTNERS {
+            self.partners.pop_last();
+        }
         unite(&mut self.motions, other.motions);
         for (counter, extent) in other.counters {
             self.counters.entry(counter).or_default().unite(extent);

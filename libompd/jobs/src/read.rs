@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use crate::hosts::Hosts;
 use crate::merged::{
-    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Place, Process, Reached, SCHEMA,
+    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Partner, Place, Process, Reached,
+    SCHEMA,
 };
 
 /// The format of the report of one process.
@@ -150,6 +151,10 @@ struct Outside<'d> {
 struct Wait<'d> {
     #[serde(borrow, default)]
     mpi: Option<Cow<'d, str>>,
+    #[serde(borrow, default)]
+    communicator: Known<Cow<'d, str>>,
+    #[serde(default)]
+    partner: Known<i64>,
 }
 
 #[derive(Deserialize)]
@@ -282,7 +287,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     let members = Members::one(&process);
     let mut all = Merged { inspected: members.clone(), ..Merged::default() };
     if let Some(size) = rank.and_then(|rank| rank.size) {
-        all.sizes.insert(job, size);
+        all.sizes.insert(job.clone(), size);
     }
     if let Some(host) = &process.host {
         all.hosts = Hosts::one(host);
@@ -324,9 +329,21 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     let mut in_mpi: BTreeMap<MpiCall, u64> = BTreeMap::new();
     for thread in &report.os_threads {
         let Some(outside) = &thread.outside else { continue };
-        let Some(function) = outside.wait.as_ref().and_then(|wait| wait.mpi.as_deref()) else { continue };
+        let Some((wait, function)) = outside.wait.as_ref().and_then(|wait| Some((wait, wait.mpi.as_deref()?))) else {
+            continue;
+        };
         let place = outside.call.as_ref().and_then(place_of_caller);
-        *in_mpi.entry(MpiCall { function: cut(function), place }).or_default() += 1;
+        // Handles of others say nothing outside of their process.
+        let communicator = wait.communicator.value.as_deref().map(|name| match name {
+            "MPI_COMM_WORLD" | "MPI_COMM_SELF" => name.to_owned(),
+            _ => "another".to_owned(),
+        });
+        let in_world = communicator.as_deref() == Some("MPI_COMM_WORLD");
+        let partner = wait.partner.value.and_then(|rank| u64::try_from(rank).ok()).filter(|_| in_world);
+        if let Some(rank) = partner.filter(|_| process.rank.is_some()) {
+            all.partners.insert(Partner { job: job.clone(), rank, function: cut(function) }, members.clone());
+        }
+        *in_mpi.entry(MpiCall { function: cut(function), place, communicator }).or_default() += 1;
     }
     let counted = |count| Members { threads: Some((count, count)), ..members.clone() };
     all.calls = in_mpi.into_iter().map(|(call, count)| (call, counted(count))).collect();

@@ -2,11 +2,11 @@
 //!
 //! No process knows what another one waits for: none of this is a verdict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ompd_report::escape::escape;
 
-use crate::merged::{Counter, Extent, Members, Merged, MpiCall, Reached};
+use crate::merged::{Counter, Extent, Members, Merged, MpiCall, Partner, Reached};
 use crate::ranks::RankSet;
 use crate::text::{counted, digits, name, ranks, short};
 
@@ -82,6 +82,7 @@ pub(crate) fn sentences(merged: &Merged) -> Vec<String> {
     for (job, inspected) in &merged.inspected.ranks {
         all.extend(collectives(merged, job, inspected));
     }
+    all.extend(partners(merged));
     all.extend(motions(merged));
     all.extend(counters(merged));
     all
@@ -90,6 +91,7 @@ pub(crate) fn sentences(merged: &Merged) -> Vec<String> {
 /// The collective calls of one job, and the ranks that are in none.
 fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     let mut by_function: BTreeMap<&str, RankSet> = BTreeMap::new();
+    let mut communicators: BTreeSet<Option<&str>> = BTreeSet::new();
     let mut sites: Vec<(&MpiCall, &RankSet)> = Vec::new();
     let mut in_mpi = RankSet::default();
     for (call, members) in &merged.calls {
@@ -97,6 +99,7 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
         in_mpi.unite(of_job);
         if is_collective(&call.function) {
             by_function.entry(&call.function).or_default().unite(of_job);
+            communicators.insert(call.communicator.as_deref());
             sites.push((call, of_job));
         }
     }
@@ -113,7 +116,11 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
         let of = format!("{}{all_of_it}", digits(inspected.len()));
         let place = call.place.as_deref().map(|place| format!(", called at {}", escape(place))).unwrap_or_default();
         let verb = if of_call.len() == 1 { "is" } else { "are" };
-        all.push(format!("{} of {of} {verb} in {}{place}", ranks(of_call), escape(&call.function)));
+        let communicator = match call.communicator.as_deref() {
+            Some(name) if name != "another" => format!(" of {}", escape(name)),
+            _ => String::new(),
+        };
+        all.push(format!("{} of {of} {verb} in {}{communicator}{place}", ranks(of_call), escape(&call.function)));
     }
     if sites.len() > SHOWN {
         all.push(format!("{} in other collective calls", counted((sites.len() - SHOWN) as u64, "group")));
@@ -130,13 +137,94 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
             .take(SHOWN)
             .map(|(function, of)| format!("{} in {}", ranks(of), escape(function)))
             .collect();
-        all.push(format!(
-            "Suspicion: different collective calls at once ({}). On the same communicator they never end; which \
-             communicators these are is unknown",
-            groups.join(", ")
-        ));
+        let world = communicators.len() == 1 && communicators.contains(&Some("MPI_COMM_WORLD"));
+        let why = match world {
+            true => "All are of MPI_COMM_WORLD, where every rank has to make the same calls in the same order",
+            false => "On the same communicator they never end; which communicators these are is unknown",
+        };
+        all.push(format!("Suspicion: different collective calls at once ({}). {why}", groups.join(", ")));
     }
     all
+}
+
+/// Ranks that wait for a message of one rank, or until it receives theirs, and what that one does.
+fn partners(merged: &Merged) -> Vec<String> {
+    let edges: Vec<(&Partner, &RankSet)> = merged
+        .partners
+        .iter()
+        .filter_map(|(partner, members)| Some((partner, members.ranks.get(&partner.job)?)))
+        .collect();
+    let next = |job: &str, rank: u64| {
+        edges
+            .iter()
+            .find(|(partner, waiting)| partner.job == job && waiting.contains(rank))
+            .map(|(partner, _)| *partner)
+    };
+    let mut all = Vec::new();
+    let mut known: BTreeSet<(&str, u64)> = BTreeSet::new();
+    for (partner, waiting) in &edges {
+        let Some(first) = waiting.first().filter(|rank| !known.contains(&(&*partner.job, *rank))) else { continue };
+        if let Some(cycle) = cycle(first, |rank| next(&partner.job, rank)) {
+            known.extend(cycle.iter().map(|(rank, _)| (&*partner.job, *rank)));
+            let mut parts: Vec<String> = cycle.iter().take(SHOWN).map(|(rank, to)| step(*rank, to)).collect();
+            if cycle.len() > SHOWN {
+                parts.push(format!("and {} more", cycle.len() - SHOWN));
+            }
+            all.push(format!(
+                "Suspicion: {} wait for each other: {}. Whether messages are on their way is unknown",
+                counted(cycle.len() as u64, "rank"),
+                parts.join(", ")
+            ));
+        }
+    }
+    let in_cycle = |job: &str, waiting: &RankSet| waiting.first().is_some_and(|rank| known.contains(&(job, rank)));
+    let others = edges.iter().filter(|(partner, waiting)| !in_cycle(&partner.job, waiting));
+    for (partner, waiting) in others.clone().take(SHOWN) {
+        let place = places(merged, &partner.job, &RankSet::one(partner.rank));
+        let place = if place.is_empty() { String::new() } else { format!(", which is in {place}") };
+        let verb = if waiting.len() == 1 { "is" } else { "are" };
+        let to = towards(&partner.function);
+        all.push(format!(
+            "{} {verb} in {} {to} rank {}{place}",
+            ranks(waiting),
+            escape(&partner.function),
+            partner.rank
+        ));
+    }
+    let more = others.count().saturating_sub(SHOWN);
+    if more > 0 || merged.more_partners {
+        let at_least = if merged.more_partners { "at least " } else { "" };
+        all.push(format!("Others wait for {at_least}{}; --json has them", counted(more as u64, "more rank")));
+    }
+    all
+}
+
+/// The cycle that a rank is in, by what each rank waits for.
+fn cycle<'p>(first: u64, next: impl Fn(u64) -> Option<&'p Partner>) -> Option<Vec<(u64, &'p Partner)>> {
+    const MOST: usize = 1 << 10;
+    let mut path: Vec<(u64, &Partner)> = Vec::new();
+    let mut rank = first;
+    while path.len() < MOST {
+        let partner = next(rank)?;
+        path.push((rank, partner));
+        rank = partner.rank;
+        if rank == first {
+            return Some(path);
+        }
+        if path.iter().any(|(on_path, _)| *on_path == rank) {
+            return None;
+        }
+    }
+    None
+}
+
+/// `rank 0 in MPI_Recv from rank 1`.
+fn step(rank: u64, to: &Partner) -> String {
+    format!("rank {rank} in {} {} rank {}", escape(&to.function), towards(&to.function), to.rank)
+}
+
+fn towards(function: &str) -> &'static str {
+    if function.ends_with("end") { "to" } else { "from" }
 }
 
 /// Where the main threads of some ranks are.
@@ -206,7 +294,55 @@ fn behind(Counter { what, region }: &Counter, least: &Reached, most: &Reached) -
 
 #[cfg(test)]
 mod tests {
-    use super::{COLLECTIVES, is_collective};
+    use super::{COLLECTIVES, is_collective, sentences};
+    use crate::merged::Merged;
+    use crate::read;
+
+    fn report(rank: u64, wait: &str) -> Merged {
+        let text = format!(
+            r#"{{"schema":"ompd-inspect/1","process":{{"pid":{0},"rank":{{"number":{rank},"size":4,"job":"7"}}}},
+            "os_threads":[{{"lwp":{0},"outside":{{"call":{{"function":"f","file":"a.c","line":{rank}}},"wait":{wait}}}}}]}}"#,
+            100 + rank
+        );
+        read("test", text.as_bytes()).expect("a report")
+    }
+
+    fn told(reports: impl IntoIterator<Item = Merged>) -> String {
+        let mut all = Merged::default();
+        reports.into_iter().for_each(|report| all.merge(report));
+        sentences(&all).join("\n")
+    }
+
+    const RECEIVES: &str =
+        r#"{"mpi":"MPI_Recv","communicator":{"value":"MPI_COMM_WORLD","origin":"code"},"partner":{"value":"#;
+
+    #[test]
+    fn ranks_that_receive_from_each_other_are_suspected() {
+        let from = |partner: u64| format!("{RECEIVES}{partner}}}}}");
+        let text = told([report(0, &from(1)), report(1, &from(0)), report(2, &from(3)), report(3, "{}")]);
+        let cycle = "Suspicion: 2 ranks wait for each other: rank 1 in MPI_Recv from rank 0, rank 0 in MPI_Recv from \
+                     rank 1. Whether messages are on their way is unknown";
+        assert!(text.contains(cycle), "{text}");
+        assert!(text.contains("rank 2 is in MPI_Recv from rank 3, which is in f, a.c:3"), "{text}");
+        // Of another communicator the numbers are others.
+        let other = from(1).replace("MPI_COMM_WORLD", "0x84000001");
+        assert_eq!(told([report(0, &other), report(1, &other.replace("1}}", "0}}"))]), "");
+    }
+
+    #[test]
+    fn different_collective_calls_are_suspected() {
+        let call = |name: &str, on: &str| format!(r#"{{"mpi":"{name}","communicator":{{"value":"{on}"}}}}"#);
+        let (barrier, sum) = (call("MPI_Barrier", "MPI_COMM_WORLD"), call("MPI_Allreduce", "MPI_COMM_WORLD"));
+        let text = told([report(0, &barrier), report(1, &barrier), report(2, &sum)]);
+        assert!(
+            text.contains("Suspicion: different collective calls at once (rank 2 in MPI_Allreduce, 2 ranks (0-1) in")
+        );
+        assert!(text.contains("All are of MPI_COMM_WORLD"), "{text}");
+        let text = told([report(0, &barrier), report(2, &call("MPI_Allreduce", "0x84000000"))]);
+        assert!(text.contains("which communicators these are is unknown"), "{text}");
+        let text = told([report(0, &barrier), report(1, "{}")]);
+        assert!(!text.contains("Suspicion") && text.contains("rank 1 is in no collective call: f, a.c:1"), "{text}");
+    }
 
     #[test]
     fn collective_calls_are_known() {

@@ -11,11 +11,15 @@ fn report(rank: u64, ranks: u64, does: usize) -> String {
         1 => ("DEADLOCK", "omp_set_lock", 40),
         _ => ("WAITING", "write", 50 + does),
     };
+    let moved = does % 2 == 1;
     format!(
         r#"{{"schema":"ompd-inspect/1","process":{{"pid":{pid},"host":"n{host}","rank":{{"number":{rank},"size":{ranks},"job":"4711.0",
         "launcher":"Slurm"}}}},"answer":{{"word":"{word}","text":"thread 0 (id {pid}) waits","cause":"thread 0 (id {pid}): {doing}",
         "fix":null}},"os_threads":[{{"lwp":{pid},"outside":{{"call":{{"function":"{doing}","file":"src/app.c","line":{line},
-        "caller":"exchange"}},"text":""}}}}],"stacks":[{{"lwp":{pid},"frames":[{{"function":"exchange","file":"src/app.c",
+        "caller":"exchange"}},"wait":{{"kind":"mpi","mpi":"{doing}","communicator":{{"value":"MPI_COMM_WORLD"}},
+        "partner":{{"value":{line}}}}},"text":""}}}}],"stopped_at":{rank}.5,"progress":{{"threads":[{{"moved":{moved}}}]}},
+        "runtimes":[{{"teams":[{{"location":{{"value":{{"file":"a.c","line":{line},"function":"f"}}}},"barriers_passed":{pid}}}],
+        "loops":[{{"team":0,"handed_out":{{"value":{rank}}},"iterations":{{"value":100}}}}]}}],"stacks":[{{"lwp":{pid},"frames":[{{"function":"exchange","file":"src/app.c",
         "line":{line}}},{{"function":"main","file":"src/app.c","line":5}}]}}],"more":[1,2]}}"#
     )
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ompd_inspection::outside::{CallSite, Described, Ends, Outside, OutsideWait};
+use ompd_inspection::outside::{CallSite, Communicator, Described, Ends, MpiArguments, Outside, OutsideWait, Partner};
 use ompd_process::live::{Child, DescriptorKind, Holder, Socket};
 
 use crate::escape::escape;
@@ -56,7 +56,7 @@ pub fn cure(outside: &Outside, live: bool) -> Option<String> {
         wait => wait,
     };
     match wait {
-        OutsideWait::Mpi { function } => Some(format!(
+        OutsideWait::Mpi { function, .. } => Some(format!(
             "Inspect the other ranks too: {} returns when another rank has done its part.",
             escape(function)
         )),
@@ -98,6 +98,26 @@ fn span(span: Duration) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
+/// ` from rank 3, tag 7, of MPI_COMM_WORLD`: what a call of MPI was given.
+fn given(function: &str, arguments: &MpiArguments) -> String {
+    let direction = if function.ends_with("send") || function == "MPI_Send" { "to" } else { "from" };
+    let partner = arguments.partner.map(|partner| match partner {
+        Partner::Rank(rank) => format!(" {direction} rank {rank}"),
+        Partner::Any => format!(" {direction} any rank"),
+        Partner::None => format!(" {direction} no process"),
+    });
+    let tag = arguments.tag.map(|tag| match tag {
+        Some(tag) => format!(" with tag {tag}"),
+        None => " with any tag".to_owned(),
+    });
+    let communicator = arguments.communicator.map(|communicator| match communicator {
+        Communicator::World => " in MPI_COMM_WORLD".to_owned(),
+        Communicator::Own => " in MPI_COMM_SELF".to_owned(),
+        Communicator::Other(handle) => format!(" in communicator {handle:#x}"),
+    });
+    [partner, tag, communicator].into_iter().flatten().collect()
+}
+
 /// What it waits for. `function` is what the program called.
 fn waiting(wait: &OutsideWait, function: Option<&str>) -> String {
     let named = |otherwise: &str| function.unwrap_or(otherwise).to_owned();
@@ -110,7 +130,7 @@ fn waiting(wait: &OutsideWait, function: Option<&str>) -> String {
         OutsideWait::Object { kind, .. } => named(&format!("waits for a {}", kind.word())),
         OutsideWait::Join { thread: Some(thread) } => format!("{} of LWP {}", named("join"), thread.value),
         OutsideWait::Join { thread: None } => named("join"),
-        OutsideWait::Mpi { function: of } => named(&escape(of)),
+        OutsideWait::Mpi { function: of, arguments } => format!("{}{}", named(&escape(of)), given(of, arguments)),
         OutsideWait::Descriptor { call, on } => format!("{} of {}", called(function, call), described(on)),
         OutsideWait::Poll { call, on, count, .. } if on.is_empty() => match count {
             Some(0) => format!("{} of no descriptors", called(function, call)),

@@ -90,6 +90,22 @@ pub(crate) fn argument_value(
     argument_within(target, images, frames, number, index, 0)
 }
 
+/// As [`argument_value`], of an argument that is a number and no address.
+pub(crate) fn argument_number(
+    target: &dyn Target,
+    images: &Images<'_>,
+    frames: &[Frame],
+    number: usize,
+    index: u8,
+) -> Option<u64> {
+    let frame = frames.get(number).filter(|frame| !frame.exact)?;
+    // A constant would be taken for an address of the file otherwise.
+    match argument(images, frame.pc, index)?.value.as_const() {
+        Some(constant) => Some(constant),
+        None => argument_value(target, images, frames, number, index).map(|value| value.0),
+    }
+}
+
 fn argument_within(
     target: &dyn Target,
     images: &Images<'_>,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ompd_process::{Addr, Target};
 
+use crate::calls;
 use crate::frame::Frame;
 use crate::image::Cache;
 use crate::outlined;
@@ -46,6 +47,17 @@ impl<'t> Code<'t> {
     pub fn called(&self, caller: &Frame) -> Option<Arc<str>> {
         let callee = self.process.callee(caller)?;
         Some(Arc::clone(&self.process.symbol(callee)?.name))
+    }
+
+    /// What the call that the frame `number` of `frames`, innermost first, is in was given as argument number `index`, an address: by its code,
+    /// and the registers and the memory of now. `None` where the code does not say.
+    pub fn argument_address(&self, frames: &[Frame], number: usize, index: u8) -> Option<Addr> {
+        calls::argument_value(self.process.target, &self.process.images, frames, number, index)
+    }
+
+    /// As [`Code::argument_address`], of an argument that is a number.
+    pub fn argument_number(&self, frames: &[Frame], number: usize, index: u8) -> Option<u64> {
+        calls::argument_number(self.process.target, &self.process.images, frames, number, index)
     }
 
     /// Which part of the variable of static storage that begins at `variable` lies `offset` bytes behind that, as `[2].lock`; empty where

@@ -263,7 +263,7 @@ fn a_job_of_slurm_names_rank_node_thread_lock_and_place() {
 
 fn job_of_slurm() -> Result<(), Skip> {
     let mut slurm = Slurm::start()?;
-    let program = compiled("openmpi", slurm.directory.path())?;
+    let program = compiled("openmpi", "ranks", slurm.directory.path())?;
     let job = slurm.run(&program)?;
     let conf = slurm.directory.path().join("slurm.conf");
     let inspect = |arguments: &[&str]| {
@@ -432,7 +432,7 @@ fn ranks_on_hosts() -> Result<(), Skip> {
     let hosts = Hosts::start(2)?;
     let ssh = hosts.directory.path().join("bin/ssh");
     for library in ["openmpi", "mpich"] {
-        let program = compiled(library, hosts.directory.path())?;
+        let program = compiled(library, "ranks", hosts.directory.path())?;
         let mut launcher = hosts.command(&format!("mpirun.{library}"));
         if library == "openmpi" {
             launcher.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");

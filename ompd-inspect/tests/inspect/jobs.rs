@@ -17,30 +17,34 @@ pub const LOCK: usize = 11;
 pub const BARRIER: usize = 16;
 
 /// A launcher whose ranks end with it.
-struct Job(Child);
+struct Job {
+    launcher: Child,
+    /// The program.
+    name: &'static str,
+}
 
 impl Drop for Job {
     fn drop(&mut self) {
-        for rank in ranks(&self.0) {
+        for rank in ranks(self) {
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(rank), nix::sys::signal::Signal::SIGKILL);
         }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.launcher.kill();
+        let _ = self.launcher.wait();
     }
 }
 
 /// The processes of the program that a launcher has started, at whatever distance.
-fn ranks(launcher: &Child) -> Vec<i32> {
-    let pid = i32::try_from(launcher.id()).expect("a process id");
+fn ranks(job: &Job) -> Vec<i32> {
+    let pid = i32::try_from(job.launcher.id()).expect("a process id");
     let all = ompd_process::live::listing::descendants(Path::new("/proc"), pid);
-    all.into_iter().filter(|process| process.name == "ranks").map(|process| process.pid).collect()
+    all.into_iter().filter(|process| process.name == job.name).map(|process| process.pid).collect()
 }
 
 /// Compiles the program; a reason if that cannot be done here.
-pub fn compiled(library: &str, directory: &Path) -> Result<PathBuf, Skip> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi/ranks.c");
+pub fn compiled(library: &str, name: &str, directory: &Path) -> Result<PathBuf, Skip> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi").join(format!("{name}.c"));
     let compiler = format!("mpicc.{library}");
-    let program = directory.join("ranks");
+    let program = directory.join(name);
     let compiled = Command::new(&compiler).args(["-g", "-O1", "-fopenmp"]).arg(source).arg("-o").arg(&program).output();
     let compiled =
         compiled.map_err(|why| Skip::because(format!("{compiler} cannot be run ({why}); ci/setup gets it")))?;
@@ -51,9 +55,9 @@ pub fn compiled(library: &str, directory: &Path) -> Result<PathBuf, Skip> {
 }
 
 /// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
-fn start(library: &str, directory: &Path) -> Result<Job, Skip> {
+fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
     let launcher = format!("mpirun.{library}");
-    let program = compiled(library, directory)?;
+    let program = compiled(library, name, directory)?;
     let mut command = Command::new(&launcher);
     if library == "openmpi" {
         // Four ranks on however few processors, by whoever runs the tests.
@@ -70,7 +74,7 @@ fn start(library: &str, directory: &Path) -> Result<Job, Skip> {
         .spawn()
         .map_err(|why| Skip::because(format!("{launcher} cannot be run ({why})")))?;
     let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-    let job = Job(child);
+    let job = Job { launcher: child, name };
     // Each rank says so when it has begun.
     let begun = lines.map_while(Result::ok).filter(|line| line.trim() == "ready").take(RANKS).count();
     match begun == RANKS {
@@ -86,12 +90,12 @@ fn reports(job: &Job, directory: &Path) -> Vec<String> {
         std::fs::write(&file, output.stdout).expect("the report is written");
         file.to_str().expect("a plain path").to_owned()
     };
-    ranks(&job.0).into_iter().map(write).collect()
+    ranks(job).into_iter().map(write).collect()
 }
 
 fn one_rank_differs(library: &str) {
     let directory = tempfile::tempdir().expect("a directory");
-    let job = match start(library, directory.path()) {
+    let job = match start(library, "ranks", directory.path()) {
         Ok(job) => job,
         Err(skip) => return skip.show(),
     };
@@ -114,7 +118,7 @@ fn one_rank_differs(library: &str) {
         if is_first && told && plain.contains("4 ranks of job ") | plain.contains("4 ranks on ") {
             assert!(plain.contains("grid_lock"), "{text}");
             let culprit = pid(first).and_then(|pid| pid.parse().ok()).expect("its process id");
-            assert!(ranks(&job.0).contains(&culprit), "{text}");
+            assert!(ranks(&job).contains(&culprit), "{text}");
             // Merged in two steps it is the same.
             let merged = |files: &[&str]| {
                 let output = command().args(["merge", "--json"]).args(files).output().expect("it runs").stdout;
@@ -123,7 +127,7 @@ fn one_rank_differs(library: &str) {
                 (file.to_str().expect("a plain path").to_owned(), output)
             };
             // The launcher's process is enough to find them all, and the report is the same but for its moment.
-            let found = command().args(["job", "--pid", &job.0.id().to_string()]).output().expect("it runs");
+            let found = command().args(["job", "--pid", &job.launcher.id().to_string()]).output().expect("it runs");
             let (text, error, status) = texts(&found);
             crate::cluster::check_first_lines(&text, library, "", RANKS);
             assert_eq!(status, 0, "{text}{error}");
@@ -153,6 +157,66 @@ fn the_rank_that_differs_is_first_under_open_mpi() {
 #[test]
 fn the_rank_that_differs_is_first_under_mpich() {
     one_rank_differs("mpich");
+}
+
+/// Asks until the answer has all of these.
+fn answers(library: &str, job: &Job, options: &[&str], wanted: &[&str]) -> String {
+    let pid = job.launcher.id().to_string();
+    let mut last = String::new();
+    for _ in 0..50 {
+        let (text, error, _) = texts(&run(&[&["job"], options, &["--pid", &pid]].concat()));
+        last = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if wanted.iter().all(|part| last.contains(part)) {
+            return last;
+        }
+        last.push_str(&error);
+    }
+    panic!("{library}: not {wanted:?}: {last}");
+}
+
+#[test]
+fn ranks_that_wait_for_messages_of_each_other_are_a_suspicion() {
+    for library in ["openmpi", "mpich"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let job = match start(library, "cycle", directory.path()) {
+            Ok(job) => job,
+            Err(skip) => {
+                skip.show();
+                continue;
+            }
+        };
+        answers(
+            library,
+            &job,
+            &[],
+            &[
+                "Suspicion: 2 ranks wait for each other: rank 1 in MPI_Recv from rank 0, rank 0 in MPI_Recv from rank 1.",
+                "2 ranks (2-3) of 4 are in MPI_Barrier of MPI_COMM_WORLD, called at cycle.c:22, in main",
+                "2 ranks (0-1) are in no collective call: MPI_Recv, cycle.c:8, in swap",
+            ],
+        );
+    }
+}
+
+#[test]
+fn the_rank_that_is_behind_in_a_loop_and_the_ranks_that_move_are_named() {
+    let (library, directory) = ("openmpi", tempfile::tempdir().expect("a directory"));
+    let job = match start(library, "straggler", directory.path()) {
+        Ok(job) => job,
+        Err(skip) => return skip.show(),
+    };
+    // Two threads have an iteration each.
+    let told = answers(
+        library,
+        &job,
+        &["--samples", "2", "--interval", "200ms"],
+        &[
+            "is behind: 12 of 1,000,000 iterations handed out; rank ",
+            "Between the looks 2 ranks (0-1) have not moved; 2 ranks (2-3) have moved",
+        ],
+    );
+    let behind = told.split("In the region at straggler.c:").nth(1).expect("the region");
+    assert!(behind.contains(", in main rank 0 ("), "{told}");
 }
 
 #[test]

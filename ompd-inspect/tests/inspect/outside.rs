@@ -137,10 +137,11 @@ impl Drop for Killed {
 }
 
 /// Compiles a program of MPI, and runs it alone.
-fn start_mpi(compiler: &str, source: &str, directory: &Path) -> Result<Killed, Skip> {
+fn start_mpi(compiler: &str, optimized: &str, source: &str, directory: &Path) -> Result<Killed, Skip> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi").join(source);
     let program = directory.join(compiler);
-    let compiled = Command::new(compiler).args(["-g", "-O1", "-fopenmp"]).arg(&source).arg("-o").arg(&program).output();
+    let compiled =
+        Command::new(compiler).args(["-g", optimized, "-fopenmp"]).arg(&source).arg("-o").arg(&program).output();
     let compiled =
         compiled.map_err(|why| Skip::because(format!("{compiler} cannot be run ({why}); ci/setup gets it")))?;
     if !compiled.status.success() {
@@ -165,12 +166,16 @@ fn start_mpi(compiler: &str, source: &str, directory: &Path) -> Result<Killed, S
     Err(Skip::because(format!("a program built by {compiler} cannot run alone here")))
 }
 
+/// What is said of the call of both programs.
+const RECEIVES: &str = "MPI_Recv from rank 0 with tag 7 in MPI_COMM_WORLD";
+
 fn receives(compilers: [&str; 2], source: &str, text: &str) {
     // It says that it is ready before it is in the call.
     const LOOKS: usize = 200;
-    for compiler in compilers {
+    let optimized = ["-O0", "-O1", "-O2"];
+    for (compiler, optimized) in compilers.into_iter().flat_map(|compiler| optimized.map(|flag| (compiler, flag))) {
         let directory = tempfile::tempdir().expect("a directory for the program");
-        let program = match start_mpi(compiler, source, directory.path()) {
+        let program = match start_mpi(compiler, optimized, source, directory.path()) {
             Ok(program) => program,
             Err(skip) => {
                 skip.show();
@@ -185,7 +190,10 @@ fn receives(compilers: [&str; 2], source: &str, text: &str) {
         });
         assert!(found, "{compiler}: not {text:?} but {:?}", texts(&last));
         let main = last["os_threads"].as_array().and_then(|all| all.iter().find(|of| of["lwp"] == pid)).expect("it");
-        assert_eq!(main["outside"]["wait"]["mpi"], "MPI_Recv", "{compiler}");
+        let wait = &main["outside"]["wait"];
+        assert_eq!(wait["mpi"], "MPI_Recv", "{compiler} {optimized}");
+        let given = ["communicator", "partner", "tag"].map(|of| wait[of]["value"].to_string());
+        assert_eq!(given, ["\"MPI_COMM_WORLD\"", "0", "7"], "{compiler} {optimized}");
         check_answer(
             compiler,
             i32::try_from(pid).expect("a process id"),
@@ -202,12 +210,12 @@ fn receives(compilers: [&str; 2], source: &str, text: &str) {
 #[test]
 fn receive_without_sender_is_named_with_its_line() {
     let line = line_of(include_str!("../../../test-programs/mpi/receive.c"), "MPI_Recv(");
-    receives(["mpicc.openmpi", "mpicc.mpich"], "receive.c", &format!("MPI_Recv, receive.c:{line}, in exchange"));
+    receives(["mpicc.openmpi", "mpicc.mpich"], "receive.c", &format!("{RECEIVES}, receive.c:{line}, in exchange"));
 }
 
 #[test]
 fn receive_of_fortran_is_named_as_in_c() {
     let line = line_of(include_str!("../../../test-programs/mpi/receive_fortran.f90"), "call mpi_recv(");
-    let text = format!("MPI_Recv, receive_fortran.f90:{line}, in exchange");
+    let text = format!("{RECEIVES}, receive_fortran.f90:{line}, in exchange");
     receives(["mpif90.openmpi", "mpif90.mpich"], "receive_fortran.f90", &text);
 }

@@ -18,6 +18,17 @@ pub(super) struct InCall {
     pub(super) call: Option<Call>,
     /// The functions of libraries it is in, innermost first.
     pub(super) functions: Vec<Arc<str>>,
+    /// What the program's code has called, if that says so.
+    pub(super) called: Option<Called>,
+}
+
+/// What a call instruction has called.
+#[derive(Debug, Clone)]
+pub(super) struct Called {
+    /// Symbol of the function.
+    pub(super) symbol: Arc<str>,
+    /// Number of the calling frame, innermost first.
+    pub(super) frame: usize,
 }
 
 /// The stacks of a process, and whose code was found at an address.
@@ -49,7 +60,7 @@ impl<'a, 't> Calls<'a, 't> {
 
     /// The call that a thread is in.
     pub(super) fn of(&mut self, lwp: i32) -> InCall {
-        let none = InCall { call: None, functions: Vec::new() };
+        let none = InCall { call: None, functions: Vec::new(), called: None };
         let Some(stack) = self.stacks.get(&lwp).copied().filter(|stack| stack.in_call.is_none()) else { return none };
         let own: Vec<&LogicalFrame> =
             stack.frames.iter().take_while(|frame| frame.lwp == Some(lwp)).take(MOST_FRAMES).collect();
@@ -59,7 +70,7 @@ impl<'a, 't> Calls<'a, 't> {
         let outer = own.iter().rposition(|frame| self.is_entry(frame)).map_or(at, |entry| at.max(entry + 1));
         let at = if self.in_executable(&own[..outer]) { at } else { outer };
         let functions = own[..at].iter().filter_map(|frame| frame.function.clone()).collect();
-        InCall { call: self.call(lwp, &own, at), functions }
+        InCall { call: self.call(lwp, &own, at), functions, called: self.called_by(lwp, &own, at) }
     }
 
     /// The call of the frame with the index `at`, which is the program's.
@@ -70,6 +81,14 @@ impl<'a, 't> Calls<'a, 't> {
         let function = called.or_else(|| own[..at].iter().rev().find_map(|frame| frame.function.clone()))?;
         let (function, file, line) = (plain_name(&function).into(), site.file.clone(), site.line);
         Some(Call { function, site: Some(CallSite { file, line, function: site.function.clone() }) })
+    }
+
+    /// What the frame with the index `at`, which is the program's, has called.
+    fn called_by(&self, lwp: i32, own: &[&LogicalFrame], at: usize) -> Option<Called> {
+        let pc = own.get(at)?.addr.filter(|_| at > 0)?;
+        let frames = &self.report.physical(lwp)?.frames;
+        let frame = frames.iter().position(|frame| frame.pc == pc && !frame.exact)?;
+        Some(Called { symbol: self.code.called(&frames[frame])?, frame })
     }
 
     /// The name of what the frame that executes at `pc` has called.

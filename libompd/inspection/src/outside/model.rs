@@ -83,6 +83,8 @@ pub enum OutsideWait {
     Mpi {
         /// The function, as C has it (`MPI_Recv`).
         function: Arc<str>,
+        /// What it was given.
+        arguments: MpiArguments,
     },
     /// Input or output.
     Descriptor {
@@ -142,6 +144,40 @@ pub enum OutsideWait {
         /// What the thread was in.
         within: Option<Box<OutsideWait>>,
     },
+}
+
+/// What a call of MPI was given, by the code that calls it and the registers and the memory of now: right unless the variables that it
+/// was given have changed since. What is not known, or no argument of the function, is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MpiArguments {
+    /// The communicator.
+    pub communicator: Option<Communicator>,
+    /// The process in it that messages go to or come from.
+    pub partner: Option<Partner>,
+    /// The tag of the message; `None` in it: any.
+    pub tag: Option<Option<u32>>,
+}
+
+/// A communicator of MPI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Communicator {
+    /// `MPI_COMM_WORLD`.
+    World,
+    /// `MPI_COMM_SELF`.
+    Own,
+    /// Another one, by its handle: a number or address of this process alone.
+    Other(u64),
+}
+
+/// A process that messages go to or come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partner {
+    /// Its rank in the communicator.
+    Rank(u32),
+    /// `MPI_ANY_SOURCE`.
+    Any,
+    /// `MPI_PROC_NULL`.
+    None,
 }
 
 /// Things that threads of a process wait at.

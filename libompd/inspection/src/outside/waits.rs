@@ -12,7 +12,7 @@ use ompd_runtime::os::{Blocked, MUTEX_OWNER};
 use ompd_stack::Stacks;
 
 use super::calls::InCall;
-use super::model::{Described, ObjectKind, OutsideWait, Read};
+use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read};
 use super::names::{mpi_name, mpi_waits, plain_name};
 
 /// Descriptors of one `poll` that are told one by one.
@@ -89,7 +89,7 @@ impl Waits<'_> {
     /// What a thread waits for; `None` if it waits for nothing. The other ends of pipes and what sockets are is not looked for.
     pub(super) fn of(&self, waiter: &Waiter<'_>) -> Option<OutsideWait> {
         if let Some(function) = waiter.mpi() {
-            return Some(OutsideWait::Mpi { function });
+            return Some(OutsideWait::Mpi { function, arguments: MpiArguments::default() });
         }
         let (call, name) = waiter.call?;
         let found = waiter.registers.and_then(|registers| match name {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ompd_inspection::outside::{self as found, Described, OutsideWait, Read};
+use ompd_inspection::outside::{self as found, Communicator, Described, OutsideWait, Partner, Read};
 use ompd_process::live::{self, DescriptorKind, Socket};
 use ompd_runtime::Origin;
 use schemars::JsonSchema;
@@ -53,6 +53,16 @@ pub struct Wait {
     /// The function of MPI, as C has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mpi: Option<String>,
+    /// Of a call of MPI: `MPI_COMM_WORLD`, `MPI_COMM_SELF`, or the handle of another communicator, which means something in this process
+    /// alone. Found in the code of the call and the variables that it names: right unless these have changed since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub communicator: Option<Known<String>>,
+    /// Of a call of MPI: the rank in the communicator that messages go to or come from; -1: any; -2: none. Found as `communicator`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partner: Option<Known<i64>>,
+    /// Of a call of MPI: the tag of the message; -1: any. Found as `communicator`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Known<i64>>,
     /// Address of the word that it sleeps on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub word: Option<Known<String>>,
@@ -177,7 +187,13 @@ fn wait(wait: &OutsideWait) -> Wait {
             Wait { word: read(word, |at| hex(*at)), left: read(left, seconds), ..of(kind.word()) }
         }
         OutsideWait::Join { thread } => Wait { thread: read(thread, |lwp| *lwp), ..of("join") },
-        OutsideWait::Mpi { function } => Wait { mpi: Some(function.to_string()), ..of("mpi") },
+        OutsideWait::Mpi { function, arguments } => Wait {
+            mpi: Some(function.to_string()),
+            communicator: arguments.communicator.map(communicator),
+            partner: arguments.partner.map(partner),
+            tag: arguments.tag.map(|tag| by_code(tag.map(i64::from).unwrap_or(-1))),
+            ..of("mpi")
+        },
         OutsideWait::Descriptor { call, on } => {
             Wait { system_call: Some(call.to_string()), descriptors: vec![descriptor(on)], ..of("descriptor") }
         }
@@ -213,6 +229,26 @@ fn wait(wait: &OutsideWait) -> Wait {
         }
         _ => of("other"),
     }
+}
+
+fn by_code<T>(value: T) -> Known<T> {
+    Known::Value { value, origin: Origin::Code.word() }
+}
+
+fn communicator(communicator: Communicator) -> Known<String> {
+    by_code(match communicator {
+        Communicator::World => "MPI_COMM_WORLD".to_owned(),
+        Communicator::Own => "MPI_COMM_SELF".to_owned(),
+        Communicator::Other(handle) => format!("{handle:#x}"),
+    })
+}
+
+fn partner(partner: Partner) -> Known<i64> {
+    by_code(match partner {
+        Partner::Rank(rank) => i64::from(rank),
+        Partner::Any => -1,
+        Partner::None => -2,
+    })
 }
 
 fn descriptor(on: &Described) -> Descriptor {
