@@ -105,9 +105,31 @@ pub enum Command {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_MERGE)]
 pub struct MergeArgs {
-    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json (- for standard input).
+    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json; each may have several (- for
+    /// standard input).
     #[arg(value_name = "FILE", required = true)]
     pub reports: Vec<String>,
+    /// How to show them.
+    #[command(flatten)]
+    pub form: MergeForm,
+}
+
+/// The forms of `merge`.
+#[derive(Debug, Clone, Args)]
+#[group(multiple = false)]
+pub struct MergeForm {
+    /// The stacks of all ranks as one tree: where ranks part, and which go where.
+    #[arg(long)]
+    pub tree: bool,
+    /// The tree for Graphviz.
+    #[arg(long)]
+    pub dot: bool,
+    /// The tree as an SVG picture, drawn by Graphviz (`dot`), which has to be installed.
+    #[arg(long)]
+    pub svg: bool,
+    /// One page for any browser, with the tree, all classes of ranks and a search.
+    #[arg(long)]
+    pub html: bool,
 }
 
 /// Arguments of `run`.

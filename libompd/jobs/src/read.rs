@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::hosts::Hosts;
-use crate::merged::{Answers, Failure, Frames, Members, Merged, Place, Process, SCHEMA};
+use crate::merged::{Answers, Frames, MOST, Members, Merged, Place, Process, SCHEMA};
+use crate::names::Names;
+use crate::plain::{self, LETTERS, plain};
 
 /// The format of the report of one process.
 const ONE: &str = "ompd-inspect/1";
@@ -18,8 +19,10 @@ const LIST: &str = "ompd-inspect-list/1";
 const HEAD: usize = 128;
 /// Frames of a stack that are kept, from the outermost on.
 const FRAMES: usize = 128;
-/// Letters of a text that are kept.
-const LETTERS: usize = 512;
+/// Letters of the name of a job or host that are kept. Each entry has them.
+const NAME: usize = 128;
+/// Bytes of the longest text that is kept, with what stands for its end or for a number in it.
+const LONGEST: usize = 4 * LETTERS + 16;
 
 /// Why a report was not read.
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +30,22 @@ const LETTERS: usize = 512;
 pub enum ReadError {
     /// It is no JSON of this kind.
     #[error("no report: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(String),
     /// It is JSON of another kind.
     #[error("no report of a known format: schema {0:?}")]
     Schema(String),
+    /// It is a merged report with more in one entry than any has.
+    #[error("no merged report: a text or stack in it is too long")]
+    Long,
+}
+
+impl From<serde_json::Error> for ReadError {
+    /// Without the line and column: those of many documents differ in these alone.
+    fn from(error: serde_json::Error) -> ReadError {
+        let text = error.to_string();
+        let place = text.rfind(" at line ").unwrap_or(text.len());
+        ReadError::Json(plain::short(&text[..place]))
+    }
 }
 
 /// Reads a document. `source` names it where something in it is to be named.
@@ -40,8 +55,17 @@ pub enum ReadError {
 pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
     let head = &text[..text.len().min(HEAD)];
     if head.windows(SCHEMA.len()).any(|window| window == SCHEMA.as_bytes()) {
-        let merged: Merged = serde_json::from_slice(text)?;
-        return if merged.schema == SCHEMA { Ok(merged) } else { Err(ReadError::Schema(cut(&merged.schema))) };
+        let read: Merged = serde_json::from_slice(text)?;
+        if read.schema != SCHEMA {
+            return Err(ReadError::Schema(plain::short(&read.schema)));
+        }
+        if !fits(&read) {
+            return Err(ReadError::Long);
+        }
+        // Limits of sets and lists are kept by merging.
+        let mut merged = Merged::default();
+        merged.merge(read);
+        return Ok(merged);
     }
     let document: Document<'_> = serde_json::from_slice(text)?;
     match &*document.schema {
@@ -54,15 +78,36 @@ pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
                     (None, reason) => {
                         let reason = reason.as_deref().unwrap_or("it has no report");
                         let first = reason.lines().next().unwrap_or_default();
-                        let failure = Failure { target: cut(&member.target), reason: cut(first) };
-                        all.failures.insert(failure, Members::default());
+                        all.add_failure(&member.target, first);
                     }
                 }
             }
             Ok(all)
         }
-        other => Err(ReadError::Schema(cut(other))),
+        other => Err(ReadError::Schema(plain::short(other))),
     }
+}
+
+/// True if no text or stack of a merged report is longer than those that are made of reports.
+fn fits(merged: &Merged) -> bool {
+    let short = |text: &String| text.len() <= LONGEST;
+    let known = |process: &Process| short(&process.job) && process.host.as_ref().is_none_or(short);
+    let members = |of: &Members| of.ranks.keys().all(short) && of.others.iter().chain(&of.examples).all(known);
+    let answer = |answer: &Answers| {
+        short(&answer.word)
+            && short(&answer.text)
+            && answer.cause.as_ref().is_none_or(short)
+            && answer.fix.as_ref().is_none_or(short)
+    };
+    let stack = |stack: &Frames| stack.frames.len() <= FRAMES + 1 && stack.frames.iter().all(short);
+    merged.sizes.keys().all(short)
+        && members(&merged.inspected)
+        && merged.hosts.keys().all(short)
+        && merged.answers.iter().all(|(key, of)| answer(key) && members(of))
+        && merged.places.iter().all(|(key, of)| short(&key.text) && members(of))
+        && merged.stacks.iter().all(|(key, of)| stack(key) && members(of))
+        && merged.failures.iter().all(|(key, of)| short(&key.reason) && of.targets.keys().all(short))
+        && merged.more.iter().all(short)
 }
 
 /// As far as it is needed.
@@ -184,16 +229,16 @@ struct Frame<'d> {
 fn one(source: &str, report: &Document<'_>) -> Merged {
     let about = &report.process;
     let rank = about.rank.as_ref();
-    let job = rank.and_then(|rank| rank.job.as_deref()).map(cut).unwrap_or_default();
+    let job = rank.and_then(|rank| rank.job.as_deref()).map(|job| plain::cut(job, NAME)).unwrap_or_default();
     let mut process = Process {
         job: job.clone(),
         rank: rank.map(|rank| rank.number),
-        host: about.host.as_deref().map(cut),
+        host: about.host.as_deref().map(|host| plain::cut(host, NAME)),
         pid: about.pid,
     };
     if process.rank.is_none() && process.pid.is_none() {
         // Nothing else tells one core from another.
-        process.job = cut(source);
+        process.job = plain::cut(source, NAME);
     }
     let members = Members::one(&process);
     let mut all = Merged { inspected: members.clone(), ..Merged::default() };
@@ -201,7 +246,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         all.sizes.insert(job, size);
     }
     if let Some(host) = &process.host {
-        all.hosts = Hosts::one(host);
+        all.hosts = Names::host(host);
     }
     let answer = report.answer.as_ref().map_or_else(
         || Answers {
@@ -211,7 +256,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
             fix: None,
         },
         |answer| Answers {
-            word: cut(&answer.word),
+            word: plain::short(&answer.word),
             text: plain(&answer.text),
             cause: answer.cause.as_deref().map(plain),
             fix: answer.fix.as_deref().map(plain),
@@ -227,6 +272,11 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     for stack in &report.stacks {
         *stacks.entry(frames(stack, calls.get(&stack.lwp).copied())).or_default() += 1;
     }
+    // What a merged report would not keep is left out before each entry gets its members.
+    while stacks.len() > MOST {
+        stacks.pop_last();
+        all.more.insert("stacks".to_owned());
+    }
     let counted = stacks.into_iter().map(|(frames, count)| {
         let members = Members { threads: Some((count, count)), ..members.clone() };
         (frames, members)
@@ -241,13 +291,23 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
 }
 
 fn frames(stack: &Stack<'_>, call: Option<&Call<'_>>) -> Frames {
-    let mut frames: Vec<String> = stack.frames.iter().rev().take(FRAMES).map(frame).collect();
+    let outermost_first = stack.frames.iter().rev();
+    // What a library does within the call differs from moment to moment.
+    let within = call.and_then(|call| {
+        let called = |frame: &Frame<'_>| frame.function.as_deref().is_some_and(|name| name == call.function);
+        let calls =
+            |frame: &Frame<'_>| frame.function == call.caller && frame.line.is_some() && frame.line == call.line;
+        let caller = outermost_first.clone().rposition(calls).map(|at| at + 1);
+        caller.or_else(|| outermost_first.clone().position(called))
+    });
+    let kept = within.unwrap_or(stack.frames.len()).min(FRAMES);
+    let mut frames: Vec<String> = outermost_first.take(kept).map(frame).collect();
     if let Some(call) = call {
-        frames.push(cut(&call.function));
+        frames.push(plain::short(&call.function));
     } else if let Some(within) = &stack.in_call
         && let Some(what) = within.function.as_deref().or(within.construct.as_deref())
     {
-        frames.push(cut(what));
+        frames.push(plain::short(what));
     }
     Frames { frames }
 }
@@ -264,8 +324,8 @@ fn frame(frame: &Frame<'_>) -> String {
         },
     };
     match line(frame.file.as_deref(), frame.line) {
-        Some(line) => cut(&format!("{name}  {line}")),
-        None => cut(&name),
+        Some(line) => plain::short(&format!("{name}  {line}")),
+        None => plain::short(&name),
     }
 }
 
@@ -277,7 +337,7 @@ fn line(file: Option<&str>, line: Option<u32>) -> Option<String> {
 fn place_of_call(call: &Call<'_>) -> String {
     let caller = call.caller.as_deref().map(|caller| format!("in {caller}"));
     let parts = [Some(call.function.to_string()), line(call.file.as_deref(), call.line), caller];
-    cut(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
@@ -285,59 +345,5 @@ fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
     let call = stack.in_call.as_ref().and_then(|call| call.construct.as_deref().or(call.function.as_deref()));
     let function = frame.function.as_deref().map(|function| format!("in {function}"));
     let parts = [call.map(str::to_owned), line(frame.file.as_deref(), frame.line), function];
-    Some(cut(&parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
-}
-
-/// The text without the ids and addresses of one process: `thread 0 (id 4711)` is `thread 0`.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        if let Some(after) = rest.strip_prefix(" (id ")
-            && let Some(after) = after[digits(after)..].strip_prefix(')')
-        {
-            rest = after;
-            continue;
-        }
-        let numbered = ["id ", "LWP ", "process ", "PID "].into_iter().find_map(|name| {
-            let after = rest.strip_prefix(name)?;
-            (digits(after) > 0).then(|| (name, &after[digits(after)..]))
-        });
-        if let Some((name, after)) = numbered.filter(|_| !out.ends_with(|letter: char| letter.is_alphanumeric())) {
-            out.push_str(name);
-            out.push('N');
-            rest = after;
-            continue;
-        }
-        if let Some(after) = rest.strip_prefix("0x") {
-            out.push_str("0xN");
-            rest = &after[after.bytes().take_while(u8::is_ascii_hexdigit).count()..];
-            continue;
-        }
-        let letter = rest.chars().next().unwrap_or_default();
-        out.push(letter);
-        rest = &rest[letter.len_utf8()..];
-    }
-    cut(&out)
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LETTERS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn ids_of_one_process_are_left_out() {
-        assert_eq!(plain("thread 3 (id 22819): waits for lock a"), "thread 3: waits for lock a");
-        assert_eq!(plain("the thread with id 77 waits for 0x7f00"), "the thread with id N waits for 0xN");
-        assert_eq!(plain("waitpid for process 25 (child, b)"), "waitpid for process N (child, b)");
-        assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
-    }
+    Some(plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }
