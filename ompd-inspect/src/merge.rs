@@ -82,7 +82,7 @@ impl Collected {
         let mut documents = Documents::new(stream);
         for number in 1_usize.. {
             let source = if number == 1 { name.to_owned() } else { format!("{name}, document {number}") };
-            match documents.next() {
+            match documents.read_next() {
                 Ok(Some(text)) => match read(&source, text) {
                     Ok(other) => {
                         if let Some(files) = self.files.as_mut().filter(|_| is_file) {

@@ -13,7 +13,7 @@ const PAGE: usize = 64 << 20;
 pub fn check(bytes: &[u8]) {
     let mut documents = Documents::new(bytes);
     let mut all = Merged::default();
-    while let Some(document) = documents.next().expect("memory can be read") {
+    while let Some(document) = documents.read_next().expect("memory can be read") {
         match read("input", document) {
             Ok(merged) => all.merge(merged),
             Err(error) => all.add_failure("input", &error.to_string()),

@@ -47,7 +47,7 @@ impl<R: BufRead> Documents<R> {
     ///
     /// # Errors
     /// When reading fails, or the document is larger than 1 GiB. What follows is not to be read then.
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub fn read_next(&mut self) -> io::Result<Option<&[u8]>> {
         self.document.clear();
         self.place = Place { begins_line: true, ..Place::default() };
         loop {
@@ -134,7 +134,7 @@ mod tests {
     fn all(text: &str, buffer: usize) -> Vec<String> {
         let mut documents = Documents::new(BufReader::with_capacity(buffer, text.as_bytes()));
         let mut all = Vec::new();
-        while let Some(document) = documents.next().expect("it can be read") {
+        while let Some(document) = documents.read_next().expect("it can be read") {
             all.push(String::from_utf8_lossy(document).trim_end().to_owned());
         }
         all
