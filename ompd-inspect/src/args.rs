@@ -162,6 +162,8 @@ pub struct JobArgs {
     /// Core files; a pattern in quotes is expanded.
     #[arg(long, value_name = "CORE", num_args = 1.., conflicts_with_all = ["job", "pid", "hosts"])]
     pub cores: Vec<PathBuf>,
+    #[command(flatten)]
+    pub form: MergeForm,
     /// How hosts are asked, other than those of Slurm: ssh, or clush of ClusterShell.
     #[arg(long, value_enum, value_name = "PROGRAM", hide_possible_values = true)]
     pub agent: Option<By>,
@@ -212,9 +214,31 @@ pub struct TopArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_MERGE)]
 pub struct MergeArgs {
-    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json (- for standard input).
+    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json; each may have several (- for
+    /// standard input).
     #[arg(value_name = "FILE", required = true)]
     pub reports: Vec<String>,
+    /// How to show them.
+    #[command(flatten)]
+    pub form: MergeForm,
+}
+
+/// The forms of `merge`.
+#[derive(Debug, Clone, Args)]
+#[group(multiple = false)]
+pub struct MergeForm {
+    /// The stacks of all ranks as one tree: where ranks part, and which go where.
+    #[arg(long)]
+    pub tree: bool,
+    /// The tree for Graphviz.
+    #[arg(long)]
+    pub dot: bool,
+    /// The tree as an SVG picture, drawn by Graphviz (`dot`), which has to be installed.
+    #[arg(long)]
+    pub svg: bool,
+    /// One page for any browser, with the tree, all classes of ranks and a search.
+    #[arg(long)]
+    pub html: bool,
 }
 
 /// Arguments of `run`.

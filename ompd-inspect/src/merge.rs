@@ -1,64 +1,74 @@
 //! `ompd-inspect merge`: reports of the ranks of a job as one.
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use anstream::{AutoStream, ColorChoice};
-use ompd_jobs::{Failure as Unread, Members, Merged, read, text};
-use ompd_report::escape::escape;
+use ompd_jobs::{Documents, Merged, Process, html, read, text, tree};
+use ompd_report::escape::{self, escape};
 use ompd_runtime::waits_for::Certainty;
 
-use crate::args::{MergeArgs, Options};
+use crate::args::{MergeArgs, MergeForm, Options};
+use crate::graphviz;
 use crate::inspecting::{COMPLETE, FAILED, NOT_INSPECTED, PARTIAL};
-use crate::many;
 use crate::output::{Failure, terminal_width, write_all};
 
-/// Bytes of one document that are read.
-const MOST_BYTES: u64 = 1 << 30;
+/// Bytes that are read at a time.
+const BUFFER: usize = 1 << 18;
 
 /// Reads the documents and shows what they say together. What cannot be read is named, and the rest counts.
 ///
 /// # Errors
 /// Nothing could be read, or written.
 pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    let mut merged = Merged::default();
-    let mut count = 0_usize;
+    let mut all = Collected { files: (args.form.html && !options.json).then(BTreeMap::new), ..Collected::default() };
     for name in &args.reports {
-        let document = document(name).and_then(|text| read(name, &text).map_err(|error| error.to_string()));
-        match document {
-            Ok(other) => {
-                merged.merge(other);
-                count += 1;
-            }
-            Err(reason) => {
-                let failure = Unread { target: name.clone(), reason };
-                merged.failures.insert(failure, Members::default());
-            }
+        match name.as_str() {
+            "-" => all.add("standard input", io::stdin().lock(), false),
+            _ => match File::open(Path::new(name)) {
+                Ok(file) => all.add(name, BufReader::with_capacity(BUFFER, file), true),
+                Err(error) => all.merged.add_failure(name, &error.to_string()),
+            },
         }
     }
+    let Collected { merged, count, files } = all;
     if count == 0 {
-        let first = merged.failures.keys().next().map(|failure| format!("{}: {}", failure.target, failure.reason));
+        let first = merged.failures.iter().next();
+        let first = first.map(|(failure, of)| format!("{}: {}", of.targets, failure.reason));
         return Err(Failure::with_remedy(
             format_args!("no report could be read: {}", escape(&first.unwrap_or_default())),
             "make reports with ompd-inspect --json PID > FILE",
         ));
     }
-    show(&merged, options, color)
+    show(&merged, &args.form, &files.unwrap_or_default(), options, color)
 }
 
-/// Shows a merged report in the form that the options ask for. The exit status is that of the worst of it.
+/// Shows a merged report in the form that the options ask for. The exit status is that of the worst of it. `files`: those that have
+/// the reports of processes.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn show(merged: &Merged, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    let shown = match options.json {
-        true => many::document(merged)?,
-        false => text::page(merged, terminal_width()),
-    };
-    let written = match options.json {
-        true => write_all(&mut io::stdout().lock(), &shown),
-        false => write_all(&mut AutoStream::new(io::stdout(), color), &shown),
+pub fn show(
+    merged: &Merged,
+    form: &MergeForm,
+    files: &BTreeMap<Process, String>,
+    options: &Options,
+    color: ColorChoice,
+) -> Result<u8, Failure> {
+    let written = if options.json {
+        write_all(&mut io::stdout().lock(), &document(merged)?)
+    } else if form.html {
+        write_all(&mut io::stdout().lock(), &html::page(merged, files))
+    } else {
+        let shown = match form {
+            MergeForm { tree: true, .. } => tree::text(merged, terminal_width()),
+            MergeForm { dot: true, .. } => tree::dot(merged),
+            MergeForm { svg: true, .. } => graphviz::svg(&tree::dot(merged)).map_err(Failure::new)?,
+            _ => text::page(merged, terminal_width()),
+        };
+        write_all(&mut AutoStream::new(io::stdout(), color), &shown)
     };
     written.map_err(|error| Failure::new(format!("cannot write to standard output: {error}")))?;
     let has = |word: &str| merged.answers.keys().any(|answer| answer.word == word);
@@ -76,15 +86,46 @@ pub fn show(merged: &Merged, options: &Options, color: ColorChoice) -> Result<u8
     })
 }
 
-fn document(name: &str) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
-    let read = match name {
-        "-" => io::stdin().lock().take(MOST_BYTES + 1).read_to_end(&mut text),
-        _ => File::open(Path::new(name)).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text)),
-    };
-    read.map_err(|error| error.to_string())?;
-    match text.len() as u64 > MOST_BYTES {
-        true => Err("it is larger than 1 GiB".to_owned()),
-        false => Ok(text),
+/// The report as one line: lines of several programs that write to one pipe do not mix.
+fn document(merged: &Merged) -> Result<String, Failure> {
+    let text =
+        serde_json::to_string(merged).map_err(|error| Failure::new(format!("cannot write the report: {error}")))?;
+    Ok(escape::json(&(text + "\n")).into_owned())
+}
+
+/// What was read up to now.
+#[derive(Default)]
+struct Collected {
+    merged: Merged,
+    /// Documents that could be read.
+    count: usize,
+    /// The file that has the report of a process, if that is wanted.
+    files: Option<BTreeMap<Process, String>>,
+}
+
+impl Collected {
+    /// Adds the documents of a stream, each when it is there.
+    fn add(&mut self, name: &str, stream: impl BufRead, is_file: bool) {
+        let mut documents = Documents::new(stream);
+        for number in 1_usize.. {
+            let source = if number == 1 { name.to_owned() } else { format!("{name}, document {number}") };
+            match documents.read_next() {
+                Ok(Some(text)) => match read(&source, text) {
+                    Ok(other) => {
+                        if let Some(files) = self.files.as_mut().filter(|_| is_file) {
+                            // Only the first process of an answer is linked to.
+                            let first = other.answers.values().filter_map(|members| members.first());
+                            files.extend(first.map(|process| (process.clone(), name.to_owned())));
+                        }
+                        self.merged.merge(other);
+                        self.count += 1;
+                    }
+                    Err(error) => self.merged.add_failure(&source, &error.to_string()),
+                },
+                Ok(None) if number == 1 => return self.merged.add_failure(name, "no report: it is empty"),
+                Ok(None) => return,
+                Err(error) => return self.merged.add_failure(&source, &error.to_string()),
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Fuzz targets: everything that parses bytes of the target, one module each.
+//! Fuzz targets: everything that parses bytes of the target or of reports, one module each.
 //!
 //! Each has a function `check` that takes any bytes, feeds them to the parser the way the program does, and looks at
 //! all that comes back. It must return: no panic, no endless walk, no memory out of proportion to the input. What the
@@ -15,6 +15,7 @@ pub mod debugged;
 pub mod dwarf;
 pub mod elf;
 pub mod image;
+pub mod merge;
 pub mod profile;
 pub mod seeds;
 pub mod stack;
@@ -25,7 +26,7 @@ use ompd_layout::Facts;
 pub type Check = fn(&[u8]);
 
 /// The targets by the names `ci/fuzz` knows them under.
-pub const TARGETS: [(&str, Check); 11] = [
+pub const TARGETS: [(&str, Check); 12] = [
     ("block", block::check),
     ("calls", calls::check),
     ("code", code::check),
@@ -35,6 +36,7 @@ pub const TARGETS: [(&str, Check); 11] = [
     ("elf", elf::check),
     ("frames", stack::check_frames),
     ("lines", stack::check_lines),
+    ("merge", merge::check),
     ("profile", profile::check),
     ("stack", stack::check),
 ];

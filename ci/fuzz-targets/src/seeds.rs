@@ -15,7 +15,7 @@ use ompd_process::ElfFile;
 
 use processes::List;
 
-use crate::{block, calls, code, dwarf, image, stack};
+use crate::{block, calls, code, dwarf, image, merge, stack};
 
 /// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +122,9 @@ pub fn make() -> anyhow::Result<Vec<Seed>> {
         }
         let family = shipped.classes.first().map_or("no", |profile| &profile.family);
         add("profile", format!("{family}-vocabulary"), vocabulary.to_text().into_bytes());
+    }
+    for (name, bytes) in merge::samples() {
+        add("merge", name, bytes);
     }
     add("block", "sample".to_owned(), block::sample());
     Ok(seeds)

@@ -6,6 +6,7 @@
 
 mod companion;
 mod floor;
+mod merge;
 mod ompd;
 mod plugin;
 mod resolve;
@@ -36,6 +37,8 @@ const LEAST_LEAD: f64 = 10.0;
 
 /// The result stands in the document between these lines.
 const MARKS: [&str; 2] = ["<!-- ci/bench: begin -->", "<!-- ci/bench: end -->"];
+/// That of the section which is measured by itself.
+const MERGE_MARKS: [&str; 2] = ["<!-- ci/bench --only merge: begin -->", "<!-- ci/bench --only merge: end -->"];
 
 /// Arguments of `bench`.
 #[derive(Args)]
@@ -46,8 +49,8 @@ pub struct Arguments {
     /// How often each contestant runs for each team size, after one run that does not count.
     #[arg(long, value_name = "COUNT", default_value_t = 11)]
     rounds: usize,
-    /// Measure this section alone.
-    #[arg(long, value_name = "SECTION", conflicts_with = "write")]
+    /// Measure this section alone. Of single sections, --write is for merge.
+    #[arg(long, value_name = "SECTION")]
     only: Option<Section>,
     /// Write the result to docs/benchmarks.md too.
     #[arg(long)]
@@ -71,6 +74,8 @@ enum Section {
     Plugin,
     /// What the companion costs the program.
     Companion,
+    /// Merging the reports of a job.
+    Merge,
 }
 
 /// Measures and prints.
@@ -81,12 +86,20 @@ enum Section {
 pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(!cfg!(debug_assertions), "this build is not optimised; start ci/bench, which makes one that is");
     ensure!(arguments.rounds > 0, "without rounds there is nothing to measure");
+    let marks = match arguments.only {
+        None => MARKS,
+        Some(Section::Merge) => MERGE_MARKS,
+        Some(section) => {
+            ensure!(!arguments.write, "{section:?} is written with all others, without --only");
+            MARKS
+        }
+    };
     let inspect = built_beside("ompd-inspect")?;
 
     let load = fs::read_to_string("/proc/loadavg").context("the load of the machine")?;
     let wants = |section| arguments.only.is_none_or(|only| only == section);
     let mut limits = Vec::new();
-    let mut text = machine(arguments.rounds, &load)?;
+    let mut text = machine(arguments, &load)?;
     if wants(Section::Teams) {
         let (commands, pauses) = measure_teams(&inspect, arguments)?;
         limits.extend(judge(&commands, &pauses));
@@ -123,6 +136,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         limits.extend(companion::limits(&measured));
         text += &companion::table(&measured);
     }
+    // It takes minutes and has a part of the page for itself.
+    if arguments.only == Some(Section::Merge) {
+        let measured = merge::measure(&inspect, arguments.rounds)?;
+        limits.extend(merge::limits(&measured));
+        text += &merge::table(&measured);
+    }
     for limit in &limits {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };
         writeln!(text, "- {}: {:.2} {} ({verdict})", limit.what, limit.measured, limit.unit)?;
@@ -131,7 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.write {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
         let old = fs::read_to_string(&file).context("reading docs/benchmarks.md")?;
-        fs::write(&file, replace(&old, &text, MARKS)?).context("writing docs/benchmarks.md")?;
+        fs::write(&file, replace(&old, &text, marks)?).context("writing docs/benchmarks.md")?;
     }
     let broken: Vec<&str> = limits.iter().filter(|limit| !limit.kept).map(|limit| &*limit.what).collect();
     ensure!(broken.is_empty(), "not kept: {}", broken.join("; "));
@@ -191,6 +210,8 @@ struct Contestant {
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     wall: Duration,
+    /// Processor time.
+    cpu: Duration,
     /// Most memory resident at a time, in bytes.
     peak: u64,
 }
@@ -311,7 +332,11 @@ fn run_command(command: &mut Command) -> Result<(i32, Cost)> {
     let wall = began.elapsed();
     // SAFETY: a struct of integers, for which zeroes are values too; wait4 filled it besides.
     let usage = unsafe { usage.assume_init() };
-    Ok((status, Cost { wall, peak: u64::try_from(usage.ru_maxrss)? << 10 }))
+    let time = |of: libc::timeval| {
+        Ok::<_, anyhow::Error>(Duration::new(u64::try_from(of.tv_sec)?, 1000 * u32::try_from(of.tv_usec)?))
+    };
+    let cpu = time(usage.ru_utime)? + time(usage.ru_stime)?;
+    Ok((status, Cost { wall, cpu, peak: u64::try_from(usage.ru_maxrss)? << 10 }))
 }
 
 fn text_of(file: &mut File) -> Result<String> {
@@ -463,7 +488,11 @@ fn pauses_table(pauses: &[(&'static str, usize, Pauses)]) -> String {
 }
 
 /// What one has to know about the machine to read the numbers.
-fn machine(rounds: usize, load: &str) -> Result<String> {
+fn machine(arguments: &Arguments, load: &str) -> Result<String> {
+    let only = if arguments.only == Some(Section::Merge) { " --only merge" } else { "" };
+    let rounds = arguments.rounds;
+    let today = Command::new("date").arg("+%-d %B %Y").env("LC_ALL", "C").output().context("the date")?;
+    let today = String::from_utf8_lossy(&today.stdout).trim().to_owned();
     let processors = std::thread::available_parallelism().context("the number of processors")?;
     let info = fs::read_to_string("/proc/cpuinfo").context("the processor")?;
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -474,7 +503,7 @@ fn machine(rounds: usize, load: &str) -> Result<String> {
     let load = load.split(' ').next().unwrap_or_default();
     let tools = [version("gdb")?, version("eu-stack")?, version("gcc")?].join("; ");
     Ok(format!(
-        "`ci/bench --write`, {rounds} rounds, on {processors} processors ({model}), Linux {release}, load {load} at the \
+        "`ci/bench{only} --write`, {today}, {rounds} rounds, on {processors} processors ({model}), Linux {release}, load {load} at the \
          start.\n{tools}.\n\n"
     ))
 }
@@ -502,7 +531,8 @@ mod tests {
     }
 
     fn row(shown: &'static str, milliseconds: u64) -> Row {
-        Row { shown, costs: vec![Cost { wall: Duration::from_millis(milliseconds), peak: milliseconds << 20 }] }
+        let wall = Duration::from_millis(milliseconds);
+        Row { shown, costs: vec![Cost { wall, cpu: wall, peak: milliseconds << 20 }] }
     }
 
     #[test]

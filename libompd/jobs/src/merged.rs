@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::Hosts;
+use crate::names::Names;
+use crate::plain::{self, plain};
 use crate::ranks::RankSet;
 
 /// Name and version of the format, the value of the key `schema`.
@@ -13,6 +14,8 @@ pub const SCHEMA: &str = "ompd-inspect-merged/1";
 
 /// Processes that are named of those that do the same: the first ones.
 const EXAMPLES: usize = 3;
+/// Entries of each list that are kept: the first ones in the order of the list.
+pub(crate) const MOST: usize = 100_000;
 
 /// Ranks that are named as partners of others: the first ones.
 const PARTNERS: usize = 256;
@@ -27,7 +30,7 @@ pub struct Merged {
     /// All processes that a report was read of.
     pub inspected: Members,
     /// The hosts they run on.
-    pub hosts: Hosts,
+    pub hosts: Names,
     /// The answers of the reports.
     #[serde(with = "entries")]
     #[schemars(with = "Vec<Entry<Answers, Members>>")]
@@ -64,8 +67,12 @@ pub struct Merged {
     pub stopped_at: Option<(u64, u64)>,
     /// Processes that were not inspected.
     #[serde(with = "entries")]
-    #[schemars(with = "Vec<Entry<Failure, Members>>")]
-    pub failures: BTreeMap<Failure, Members>,
+    #[schemars(with = "Vec<Entry<Failure, Targets>>")]
+    pub failures: BTreeMap<Failure, Targets>,
+    /// Lists of this document that have more entries than are kept (`answers`, `places`, `stacks`, `failures`). Of each the
+    /// first are kept.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub more: BTreeSet<String>,
 }
 
 /// The answer of a report, without what differs from process to process.
@@ -132,10 +139,22 @@ pub struct Motion {
 /// What is counted in processes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Counter {
-    /// `iterations handed out`, `barriers passed`.
-    pub what: String,
+    /// What it is.
+    pub what: Counted,
     /// The region: `sweep.c:40, in sweep`.
     pub region: String,
+}
+
+/// A count of a runtime that grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Iterations of a worksharing loop that threads have got.
+    HandedOut,
+    /// The loop variable with which the next chunk of a worksharing loop begins.
+    Next,
+    /// Barriers that a team has passed.
+    Barriers,
 }
 
 /// How far processes are.
@@ -153,10 +172,10 @@ pub struct Extent {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
     /// The count.
-    pub count: u64,
+    pub count: i64,
     /// Of how many, if that is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub of: Option<u64>,
+    pub of: Option<i64>,
     /// The process.
     pub process: Process,
 }
@@ -164,10 +183,15 @@ pub struct Reached {
 /// Why a process was not inspected.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// The process, core or file, as it was named.
-    pub target: String,
-    /// The reason.
+    /// The reason, without ids.
     pub reason: String,
+}
+
+/// Processes, cores and files that were not inspected or read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Targets {
+    /// As they were named.
+    pub targets: Names,
 }
 
 /// A process.
@@ -209,7 +233,7 @@ impl Default for Merged {
             schema: SCHEMA.to_owned(),
             sizes: BTreeMap::new(),
             inspected: Members::default(),
-            hosts: Hosts::default(),
+            hosts: Names::default(),
             answers: BTreeMap::new(),
             places: BTreeMap::new(),
             stacks: BTreeMap::new(),
@@ -220,6 +244,7 @@ impl Default for Merged {
             counters: BTreeMap::new(),
             stopped_at: None,
             failures: BTreeMap::new(),
+            more: BTreeSet::new(),
         }
     }
 }
@@ -232,44 +257,62 @@ impl Merged {
             *known = size.max(*known);
         }
         self.inspected.unite(other.inspected);
-        self.hosts.unite(&other.hosts);
-        unite(&mut self.answers, other.answers);
-        unite(&mut self.places, other.places);
-        unite(&mut self.stacks, other.stacks);
-        unite(&mut self.calls, other.calls);
-        unite(&mut self.partners, other.partners);
+        self.hosts.unite(other.hosts);
+        self.more.extend(other.more);
+        let mut full = |list: &str| {
+            self.more.insert(list.to_owned());
+        };
+        unite(&mut self.answers, other.answers, Members::unite, || full("answers"));
+        unite(&mut self.places, other.places, Members::unite, || full("places"));
+        unite(&mut self.stacks, other.stacks, Members::unite, || full("stacks"));
+        unite(&mut self.calls, other.calls, Members::unite, || full("calls"));
+        unite(&mut self.partners, other.partners, Members::unite, || ());
         self.more_partners |= other.more_partners || self.partners.len() > PARTNERS;
         while self.partners.len() > PARTNERS {
             self.partners.pop_last();
         }
-        unite(&mut self.motions, other.motions);
-        for (counter, extent) in other.counters {
-            self.counters.entry(counter).or_default().unite(extent);
-        }
+        unite(&mut self.motions, other.motions, Members::unite, || ());
+        unite(&mut self.counters, other.counters, Extent::unite, || full("counters"));
         self.stopped_at = widest(self.stopped_at, other.stopped_at);
-        unite(&mut self.failures, other.failures);
+        unite(&mut self.failures, other.failures, Targets::unite, || full("failures"));
+    }
+
+    /// Adds that a process, core or file was not inspected or read.
+    pub fn add_failure(&mut self, target: &str, reason: &str) {
+        let failure = Failure { reason: plain(reason) };
+        let failures = BTreeMap::from([(failure, Targets { targets: Names::target(&plain::short(target)) })]);
+        self.merge(Merged { failures, ..Merged::default() });
     }
 
     /// Ranks of a job that no report was read of, if the launcher tells how many there are.
     pub fn absent(&self, job: &str) -> RankSet {
-        let Some(last) = self.sizes.get(job).and_then(|size| size.checked_sub(1)) else { return RankSet::default() };
-        let mut absent = RankSet::default();
-        let mut next = 0;
-        let known = self.inspected.ranks.get(job).into_iter().flat_map(RankSet::ranges);
-        for range in known.chain([last.saturating_add(1)..=u64::MAX]) {
-            let end = range.start().saturating_sub(1).min(last);
-            if next < *range.start() && next <= end {
-                absent.unite(&RankSet::range(next, end));
-            }
-            next = range.end().saturating_add(1);
+        match self.sizes.get(job).and_then(|size| size.checked_sub(1)) {
+            Some(last) => self.inspected.ranks.get(job).map_or(RankSet::range(0, last), |known| known.absent(last)),
+            None => RankSet::default(),
         }
-        absent
     }
 }
 
-fn unite<K: Ord>(all: &mut BTreeMap<K, Members>, more: BTreeMap<K, Members>) {
-    for (key, members) in more {
-        all.entry(key).or_default().unite(members);
+/// Adds entries, and calls `full` if there are more than are kept. What is kept of a key is all of it, in whichever order lists
+/// are united: a key among the first of all is among the first of each.
+fn unite<K: Ord, V: Default>(
+    all: &mut BTreeMap<K, V>,
+    more: BTreeMap<K, V>,
+    add: impl Fn(&mut V, V),
+    mut full: impl FnMut(),
+) {
+    for (key, value) in more {
+        add(all.entry(key).or_default(), value);
+    }
+    while all.len() > MOST {
+        all.pop_last();
+        full();
+    }
+}
+
+impl Targets {
+    fn unite(&mut self, other: Targets) {
+        self.targets.unite(other.targets);
     }
 }
 
@@ -298,9 +341,23 @@ impl Members {
         self.ranks.is_empty() && self.others.is_empty()
     }
 
-    fn unite(&mut self, other: Members) {
+    /// The first of them: the one with the lowest rank.
+    pub fn first(&self) -> Option<&Process> {
+        self.examples.first().or(self.others.first())
+    }
+
+    /// True if the process is among them.
+    pub fn contains(&self, process: &Process) -> bool {
+        match process.rank {
+            Some(rank) => self.ranks.get(&process.job).is_some_and(|ranks| ranks.contains(rank)),
+            None => self.others.contains(process),
+        }
+    }
+
+    /// Adds those of another set.
+    pub(crate) fn unite(&mut self, other: Members) {
         for (job, ranks) in other.ranks {
-            self.ranks.entry(job).or_default().unite(&ranks);
+            self.ranks.entry(job).or_default().unite(ranks);
         }
         self.others.extend(other.others);
         self.examples.extend(other.examples);

@@ -4,30 +4,38 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use rangemap::RangeInclusiveSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Numbers of ranks, as ranges: `0-4094,4096`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RankSet {
-    /// First and last of each range, ascending; between two lies at least one number that is not in the set.
-    ranges: Vec<(u64, u64)>,
+    ranges: RangeInclusiveSet<u64>,
 }
 
 impl RankSet {
     /// The set of one number.
     pub fn one(number: u64) -> RankSet {
-        RankSet { ranges: vec![(number, number)] }
+        RankSet::range(number, number)
     }
 
     /// The set of the numbers from `first` to `last`.
     pub(crate) fn range(first: u64, last: u64) -> RankSet {
-        RankSet { ranges: if first <= last { vec![(first, last)] } else { Vec::new() } }
+        let mut set = RankSet::default();
+        set.add(first, last);
+        set
+    }
+
+    fn add(&mut self, first: u64, last: u64) {
+        if first <= last {
+            self.ranges.insert(first..=last);
+        }
     }
 
     /// How many numbers are in it.
     pub fn len(&self) -> u64 {
-        self.ranges.iter().map(|(first, last)| (last - first).saturating_add(1)).fold(0, u64::saturating_add)
+        self.ranges.iter().map(|range| (range.end() - range.start()).saturating_add(1)).fold(0, u64::saturating_add)
     }
 
     /// True if there is none.
@@ -37,82 +45,72 @@ impl RankSet {
 
     /// True if the number is in it.
     pub fn contains(&self, number: u64) -> bool {
-        let at = self.ranges.partition_point(|(_, last)| *last < number);
-        self.ranges.get(at).is_some_and(|(first, _)| *first <= number)
-    }
-
-    /// Its ranges, ascending.
-    pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
-        self.ranges.iter().map(|(first, last)| *first..=*last)
+        self.ranges.contains(&number)
     }
 
     /// The smallest number.
     pub fn first(&self) -> Option<u64> {
-        self.ranges.first().map(|(first, _)| *first)
+        self.ranges.first().map(|range| *range.start())
+    }
+
+    /// Its ranges, ascending.
+    pub fn ranges(&self) -> impl Iterator<Item = &RangeInclusive<u64>> + '_ {
+        self.ranges.iter()
+    }
+
+    /// Its ranges as text: `0-4094`, `4096`.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = String> + '_ {
+        self.ranges().map(|range| match range.start() == range.end() {
+            true => range.start().to_string(),
+            false => format!("{}-{}", range.start(), range.end()),
+        })
     }
 
     /// Adds the numbers of another set.
-    pub fn unite(&mut self, other: &RankSet) {
-        if other.ranges.is_empty() {
-            return;
+    pub fn unite(&mut self, mut other: RankSet) {
+        // The smaller into the larger: the work grows with what is added, not with what is there.
+        if other.ranges.len() > self.ranges.len() {
+            std::mem::swap(self, &mut other);
         }
-        let mut all = std::mem::take(&mut self.ranges);
-        all.extend(&other.ranges);
-        all.sort_unstable();
-        for (first, last) in all {
-            match self.ranges.last_mut() {
-                Some((_, end)) if first <= end.saturating_add(1) => *end = last.max(*end),
-                _ => self.ranges.push((first, last)),
-            }
-        }
+        self.ranges.extend(other.ranges);
     }
 
     /// The numbers of this set that are not in the other.
     #[must_use]
     pub fn without(&self, other: &RankSet) -> RankSet {
-        let mut ranges = Vec::new();
-        let mut at = 0;
-        for (first, last) in &self.ranges {
-            let mut next = Some(*first);
-            while other.ranges.get(at).is_some_and(|(_, end)| end < first) {
-                at += 1;
-            }
-            for (begin, end) in other.ranges[at..].iter().take_while(|(begin, _)| begin <= last) {
-                let Some(from) = next else { break };
-                if from < *begin {
-                    ranges.push((from, begin - 1));
-                }
-                next = end.checked_add(1).map(|after| after.max(from)).filter(|after| after <= last);
-            }
-            ranges.extend(next.map(|from| (from, *last)));
+        let mut rest = self.clone();
+        for range in other.ranges() {
+            rest.ranges.remove(range.clone());
         }
-        RankSet { ranges }
+        rest
     }
 
     /// The numbers that are in both.
     #[must_use]
     pub fn common(&self, other: &RankSet) -> RankSet {
-        let (mut ranges, mut at) = (Vec::new(), 0);
-        for (first, last) in &self.ranges {
-            while other.ranges.get(at).is_some_and(|(_, end)| end < first) {
-                at += 1;
-            }
-            for (other_first, other_last) in other.ranges[at..].iter().take_while(|(begin, _)| begin <= last) {
-                ranges.push((*first.max(other_first), *last.min(other_last)));
+        let (few, many) = if self.ranges.len() <= other.ranges.len() { (self, other) } else { (other, self) };
+        let mut common = RankSet::default();
+        // The work grows with the smaller one.
+        for range in few.ranges() {
+            for other in many.ranges.overlapping(range) {
+                common.add(*range.start().max(other.start()), *range.end().min(other.end()));
             }
         }
-        RankSet { ranges }
+        common
+    }
+
+    /// The numbers up to `last` that are not in it.
+    #[must_use]
+    pub(crate) fn absent(&self, last: u64) -> RankSet {
+        RankSet { ranges: self.ranges.gaps(&(0..=last)).collect() }
     }
 }
 
 impl fmt::Display for RankSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (first, last)) in self.ranges.iter().enumerate() {
+        for (index, part) in self.parts().enumerate() {
             let comma = if index > 0 { "," } else { "" };
-            match first == last {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
-            }
+            write!(f, "{comma}{part}")?;
         }
         Ok(())
     }
@@ -128,7 +126,7 @@ impl FromStr for RankSet {
 
     fn from_str(text: &str) -> Result<RankSet, NoRanks> {
         let wrong = || NoRanks(text.chars().take(80).collect());
-        let mut ranges = Vec::new();
+        let mut set = RankSet::default();
         for part in text.split(',').filter(|_| !text.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
@@ -136,10 +134,8 @@ impl FromStr for RankSet {
             if first > last {
                 return Err(wrong());
             }
-            ranges.push((first, last));
+            set.add(first, last);
         }
-        let mut set = RankSet::default();
-        set.unite(&RankSet { ranges });
         Ok(set)
     }
 }
@@ -181,7 +177,7 @@ mod tests {
 
     fn set(numbers: &BTreeSet<u64>) -> RankSet {
         let mut all = RankSet::default();
-        numbers.iter().for_each(|number| all.unite(&RankSet::one(*number)));
+        numbers.iter().for_each(|number| all.unite(RankSet::one(*number)));
         all
     }
 
@@ -191,6 +187,11 @@ mod tests {
         assert_eq!(RankSet::default().to_string(), "");
         assert!("3-1".parse::<RankSet>().is_err() && "1,,2".parse::<RankSet>().is_err());
         assert!("0-18446744073709551615".parse::<RankSet>().is_ok_and(|all| all.contains(u64::MAX)));
+        let mut ends = RankSet::one(u64::MAX);
+        ends.unite(RankSet::one(0));
+        assert_eq!(ends.absent(u64::MAX).to_string(), "1-18446744073709551614");
+        ends.unite(RankSet::range(1, u64::MAX));
+        assert_eq!((ends.len(), ends.absent(u64::MAX).to_string()), (u64::MAX, String::new()));
     }
 
     proptest! {
@@ -198,11 +199,13 @@ mod tests {
         fn a_set_of_ranges_is_a_set(one: BTreeSet<u8>, other: BTreeSet<u8>) {
             let [one, other] = [one, other].map(|all| all.into_iter().map(u64::from).collect::<BTreeSet<u64>>());
             let mut both = set(&one);
-            both.unite(&set(&other));
+            both.unite(set(&other));
             prop_assert_eq!(&both, &set(&(&one | &other)));
             prop_assert_eq!(both.len(), (&one | &other).len() as u64);
             prop_assert_eq!(set(&one).common(&set(&other)), set(&(&one & &other)));
             prop_assert_eq!(set(&one).without(&set(&other)), set(&(&one - &other)));
+            let absent = (0..=200).filter(|number| !one.contains(number)).collect();
+            prop_assert_eq!(set(&one).absent(200), set(&absent));
             prop_assert_eq!(both.to_string().parse::<RankSet>(), Ok(both.clone()));
             prop_assert!((0..=255).all(|n| both.contains(n) == (one.contains(&n) || other.contains(&n))));
         }

@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::hosts::Hosts;
 use crate::merged::{
-    Answers, Counter, Extent, Failure, Frames, Members, Merged, Motion, MpiCall, Partner, Place, Process, Reached,
-    SCHEMA,
+    Answers, Counted, Counter, Extent, Frames, MOST, Members, Merged, Motion, MpiCall, Partner, Place, Process,
+    Reached, SCHEMA,
 };
+use crate::names::Names;
+use crate::plain::{self, LETTERS, plain};
 
 /// The format of the report of one process.
 const ONE: &str = "ompd-inspect/1";
@@ -21,8 +22,10 @@ const LIST: &str = "ompd-inspect-list/1";
 const HEAD: usize = 128;
 /// Frames of a stack that are kept, from the outermost on.
 const FRAMES: usize = 128;
-/// Letters of a text that are kept.
-const LETTERS: usize = 512;
+/// Letters of the name of a job or host that are kept. Each entry has them.
+const NAME: usize = 128;
+/// Bytes of the longest text that is kept, with what stands for its end or for a number in it.
+const LONGEST: usize = 4 * LETTERS + 16;
 
 /// Why a report was not read.
 #[derive(Debug, thiserror::Error)]
@@ -30,10 +33,22 @@ const LETTERS: usize = 512;
 pub enum ReadError {
     /// It is no JSON of this kind.
     #[error("no report: {0}")]
-    Json(#[from] serde_json::Error),
+    Json(String),
     /// It is JSON of another kind.
     #[error("no report of a known format: schema {0:?}")]
     Schema(String),
+    /// It is a merged report with more in one entry than any has.
+    #[error("no merged report: a text or stack in it is too long")]
+    Long,
+}
+
+impl From<serde_json::Error> for ReadError {
+    /// Without the line and column: those of many documents differ in these alone.
+    fn from(error: serde_json::Error) -> ReadError {
+        let text = error.to_string();
+        let place = text.rfind(" at line ").unwrap_or(text.len());
+        ReadError::Json(plain::short(&text[..place]))
+    }
 }
 
 /// Reads a document. `source` names it where something in it is to be named.
@@ -43,8 +58,17 @@ pub enum ReadError {
 pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
     let head = &text[..text.len().min(HEAD)];
     if head.windows(SCHEMA.len()).any(|window| window == SCHEMA.as_bytes()) {
-        let merged: Merged = serde_json::from_slice(text)?;
-        return if merged.schema == SCHEMA { Ok(merged) } else { Err(ReadError::Schema(cut(&merged.schema))) };
+        let read: Merged = serde_json::from_slice(text)?;
+        if read.schema != SCHEMA {
+            return Err(ReadError::Schema(plain::short(&read.schema)));
+        }
+        if !fits(&read) {
+            return Err(ReadError::Long);
+        }
+        // Limits of sets and lists are kept by merging.
+        let mut merged = Merged::default();
+        merged.merge(read);
+        return Ok(merged);
     }
     let document: Document<'_> = serde_json::from_slice(text)?;
     match &*document.schema {
@@ -57,15 +81,36 @@ pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
                     (None, reason) => {
                         let reason = reason.as_deref().unwrap_or("it has no report");
                         let first = reason.lines().next().unwrap_or_default();
-                        let failure = Failure { target: cut(&member.target), reason: cut(first) };
-                        all.failures.insert(failure, Members::default());
+                        all.add_failure(&member.target, first);
                     }
                 }
             }
             Ok(all)
         }
-        other => Err(ReadError::Schema(cut(other))),
+        other => Err(ReadError::Schema(plain::short(other))),
     }
+}
+
+/// True if no text or stack of a merged report is longer than those that are made of reports.
+fn fits(merged: &Merged) -> bool {
+    let short = |text: &String| text.len() <= LONGEST;
+    let known = |process: &Process| short(&process.job) && process.host.as_ref().is_none_or(short);
+    let members = |of: &Members| of.ranks.keys().all(short) && of.others.iter().chain(&of.examples).all(known);
+    let answer = |answer: &Answers| {
+        short(&answer.word)
+            && short(&answer.text)
+            && answer.cause.as_ref().is_none_or(short)
+            && answer.fix.as_ref().is_none_or(short)
+    };
+    let stack = |stack: &Frames| stack.frames.len() <= FRAMES + 1 && stack.frames.iter().all(short);
+    merged.sizes.keys().all(short)
+        && members(&merged.inspected)
+        && merged.hosts.keys().all(short)
+        && merged.answers.iter().all(|(key, of)| answer(key) && members(of))
+        && merged.places.iter().all(|(key, of)| short(&key.text) && members(of))
+        && merged.stacks.iter().all(|(key, of)| stack(key) && members(of))
+        && merged.failures.iter().all(|(key, of)| short(&key.reason) && of.targets.keys().all(short))
+        && merged.more.iter().all(short)
 }
 
 /// As far as it is needed.
@@ -203,6 +248,10 @@ struct Loop {
     iterations: Known<u64>,
     #[serde(default)]
     handed_out: Known<u64>,
+    #[serde(default)]
+    next: Known<i64>,
+    #[serde(default)]
+    step: Known<i64>,
 }
 
 #[derive(Deserialize)]
@@ -273,16 +322,16 @@ struct Frame<'d> {
 fn one(source: &str, report: &Document<'_>) -> Merged {
     let about = &report.process;
     let rank = about.rank.as_ref();
-    let job = rank.and_then(|rank| rank.job.as_deref()).map(cut).unwrap_or_default();
+    let job = rank.and_then(|rank| rank.job.as_deref()).map(|job| plain::cut(job, NAME)).unwrap_or_default();
     let mut process = Process {
         job: job.clone(),
         rank: rank.map(|rank| rank.number),
-        host: about.host.as_deref().map(cut),
+        host: about.host.as_deref().map(|host| plain::cut(host, NAME)),
         pid: about.pid,
     };
     if process.rank.is_none() && process.pid.is_none() {
         // Nothing else tells one core from another.
-        process.job = cut(source);
+        process.job = plain::cut(source, NAME);
     }
     let members = Members::one(&process);
     let mut all = Merged { inspected: members.clone(), ..Merged::default() };
@@ -290,7 +339,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         all.sizes.insert(job.clone(), size);
     }
     if let Some(host) = &process.host {
-        all.hosts = Hosts::one(host);
+        all.hosts = Names::host(host);
     }
     let answer = report.answer.as_ref().map_or_else(
         || Answers {
@@ -300,7 +349,7 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
             fix: None,
         },
         |answer| Answers {
-            word: cut(&answer.word),
+            word: plain::short(&answer.word),
             text: plain(&answer.text),
             cause: answer.cause.as_deref().map(plain),
             fix: answer.fix.as_deref().map(plain),
@@ -315,6 +364,11 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
     let mut stacks: BTreeMap<Frames, u64> = BTreeMap::new();
     for stack in &report.stacks {
         *stacks.entry(frames(stack, calls.get(&stack.lwp).copied())).or_default() += 1;
+    }
+    // What a merged report would not keep is left out before each entry gets its members.
+    while stacks.len() > MOST {
+        stacks.pop_last();
+        all.more.insert("stacks".to_owned());
     }
     let counted = stacks.into_iter().map(|(frames, count)| {
         let members = Members { threads: Some((count, count)), ..members.clone() };
@@ -341,9 +395,9 @@ fn one(source: &str, report: &Document<'_>) -> Merged {
         let in_world = communicator.as_deref() == Some("MPI_COMM_WORLD");
         let partner = wait.partner.value.and_then(|rank| u64::try_from(rank).ok()).filter(|_| in_world);
         if let Some(rank) = partner.filter(|_| process.rank.is_some()) {
-            all.partners.insert(Partner { job: job.clone(), rank, function: cut(function) }, members.clone());
+            all.partners.insert(Partner { job: job.clone(), rank, function: plain::short(function) }, members.clone());
         }
-        *in_mpi.entry(MpiCall { function: cut(function), place, communicator }).or_default() += 1;
+        *in_mpi.entry(MpiCall { function: plain::short(function), place, communicator }).or_default() += 1;
     }
     let counted = |count| Members { threads: Some((count, count)), ..members.clone() };
     all.calls = in_mpi.into_iter().map(|(call, count)| (call, counted(count))).collect();
@@ -376,22 +430,30 @@ fn counters(runtime: &Runtime<'_>, process: &Process) -> Vec<(Counter, Reached)>
         let location = team.location.value.as_ref()?;
         let place = line(location.file.as_deref(), location.line)?;
         let function = location.function.as_deref().filter(|function| !function.is_empty());
-        Some(cut(&function.map_or(place.clone(), |function| format!("{place}, in {function}"))))
+        Some(plain::short(&function.map_or(place.clone(), |function| format!("{place}, in {function}"))))
     };
     let mut all = Vec::new();
-    let mut add = |what: &str, region: String, count, of| {
-        let counter = Counter { what: what.to_owned(), region };
+    let mut add = |what: Counted, region: String, count, of| {
+        let counter = Counter { what, region };
         all.push((counter, Reached { count, of, process: process.clone() }));
     };
     for of in &runtime.loops {
-        let Some(count) = of.handed_out.value else { continue };
-        if let Some(region) = runtime.teams.get(of.team).and_then(region) {
-            add("iterations handed out", region, count, of.iterations.value);
+        let Some(region) = runtime.teams.get(of.team).and_then(region) else { continue };
+        let next = of.next.value.filter(|_| of.step.value.is_some_and(|step| step > 0));
+        match (of.handed_out.value.and_then(|count| i64::try_from(count).ok()), next) {
+            (Some(count), _) => {
+                let all = of.iterations.value.and_then(|all| i64::try_from(all).ok());
+                add(Counted::HandedOut, region, count, all);
+            }
+            // Where a loop begins is not always recorded.
+            (None, Some(next)) => add(Counted::Next, region, next, None),
+            (None, None) => {}
         }
     }
     for team in &runtime.teams {
-        if let Some((count, region)) = team.barriers_passed.zip(region(team)) {
-            add("barriers passed", region, count, None);
+        let count = team.barriers_passed.and_then(|count| i64::try_from(count).ok());
+        if let Some((count, region)) = count.zip(region(team)) {
+            add(Counted::Barriers, region, count, None);
         }
     }
     all
@@ -401,17 +463,27 @@ fn counters(runtime: &Runtime<'_>, process: &Process) -> Vec<(Counter, Reached)>
 fn place_of_caller(call: &Call<'_>) -> Option<String> {
     let caller = call.caller.as_deref().map(|caller| format!("in {caller}"));
     let parts: Vec<String> = [line(call.file.as_deref(), call.line), caller].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| cut(&parts.join(", ")))
+    (!parts.is_empty()).then(|| plain::short(&parts.join(", ")))
 }
 
 fn frames(stack: &Stack<'_>, call: Option<&Call<'_>>) -> Frames {
-    let mut frames: Vec<String> = stack.frames.iter().rev().take(FRAMES).map(frame).collect();
+    let outermost_first = stack.frames.iter().rev();
+    // What a library does within the call differs from moment to moment.
+    let within = call.and_then(|call| {
+        let called = |frame: &Frame<'_>| frame.function.as_deref().is_some_and(|name| name == call.function);
+        let calls =
+            |frame: &Frame<'_>| frame.function == call.caller && frame.line.is_some() && frame.line == call.line;
+        let caller = outermost_first.clone().rposition(calls).map(|at| at + 1);
+        caller.or_else(|| outermost_first.clone().position(called))
+    });
+    let kept = within.unwrap_or(stack.frames.len()).min(FRAMES);
+    let mut frames: Vec<String> = outermost_first.take(kept).map(frame).collect();
     if let Some(call) = call {
-        frames.push(cut(&call.function));
+        frames.push(plain::short(&call.function));
     } else if let Some(within) = &stack.in_call
         && let Some(what) = within.function.as_deref().or(within.construct.as_deref())
     {
-        frames.push(cut(what));
+        frames.push(plain::short(what));
     }
     Frames { frames }
 }
@@ -428,8 +500,8 @@ fn frame(frame: &Frame<'_>) -> String {
         },
     };
     match line(frame.file.as_deref(), frame.line) {
-        Some(line) => cut(&format!("{name}  {line}")),
-        None => cut(&name),
+        Some(line) => plain::short(&format!("{name}  {line}")),
+        None => plain::short(&name),
     }
 }
 
@@ -440,7 +512,7 @@ fn line(file: Option<&str>, line: Option<u32>) -> Option<String> {
 
 fn place_of_call(call: &Call<'_>) -> String {
     let parts = [Some(call.function.to_string()), place_of_caller(call)];
-    cut(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
@@ -448,59 +520,5 @@ fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
     let call = stack.in_call.as_ref().and_then(|call| call.construct.as_deref().or(call.function.as_deref()));
     let function = frame.function.as_deref().map(|function| format!("in {function}"));
     let parts = [call.map(str::to_owned), line(frame.file.as_deref(), frame.line), function];
-    Some(cut(&parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
-}
-
-/// The text without the ids and addresses of one process: `thread 0 (id 4711)` is `thread 0`.
-fn plain(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        if let Some(after) = rest.strip_prefix(" (id ")
-            && let Some(after) = after[digits(after)..].strip_prefix(')')
-        {
-            rest = after;
-            continue;
-        }
-        let numbered = ["id ", "LWP ", "process ", "PID "].into_iter().find_map(|name| {
-            let after = rest.strip_prefix(name)?;
-            (digits(after) > 0).then(|| (name, &after[digits(after)..]))
-        });
-        if let Some((name, after)) = numbered.filter(|_| !out.ends_with(|letter: char| letter.is_alphanumeric())) {
-            out.push_str(name);
-            out.push('N');
-            rest = after;
-            continue;
-        }
-        if let Some(after) = rest.strip_prefix("0x") {
-            out.push_str("0xN");
-            rest = &after[after.bytes().take_while(u8::is_ascii_hexdigit).count()..];
-            continue;
-        }
-        let letter = rest.chars().next().unwrap_or_default();
-        out.push(letter);
-        rest = &rest[letter.len_utf8()..];
-    }
-    cut(&out)
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(LETTERS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn ids_of_one_process_are_left_out() {
-        assert_eq!(plain("thread 3 (id 22819): waits for lock a"), "thread 3: waits for lock a");
-        assert_eq!(plain("the thread with id 77 waits for 0x7f00"), "the thread with id N waits for 0xN");
-        assert_eq!(plain("waitpid for process 25 (child, b)"), "waitpid for process N (child, b)");
-        assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
-    }
+    Some(plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ompd_report::escape::escape;
 
-use crate::merged::{Counter, Extent, Members, Merged, MpiCall, Partner, Reached};
+use crate::merged::{Counted, Counter, Extent, Members, Merged, MpiCall, Partner, Reached};
 use crate::ranks::RankSet;
-use crate::text::{counted, digits, name, ranks, short};
+use crate::words::{counted, digits, name, ranks, short};
 
 /// Calls and counters that are shown.
 const SHOWN: usize = 4;
@@ -96,9 +96,9 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     let mut in_mpi = RankSet::default();
     for (call, members) in &merged.calls {
         let Some(of_job) = members.ranks.get(job) else { continue };
-        in_mpi.unite(of_job);
+        in_mpi.unite(of_job.clone());
         if is_collective(&call.function) {
-            by_function.entry(&call.function).or_default().unite(of_job);
+            by_function.entry(&call.function).or_default().unite(of_job.clone());
             communicators.insert(call.communicator.as_deref());
             sites.push((call, of_job));
         }
@@ -109,7 +109,7 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     sites.sort_by_key(|(_, of_call)| std::cmp::Reverse(of_call.len()));
     let mut all = Vec::new();
     let mut collective = RankSet::default();
-    by_function.values().for_each(|of_function| collective.unite(of_function));
+    by_function.values().for_each(|of_function| collective.unite(of_function.clone()));
     let elsewhere = inspected.without(&collective);
     for (call, of_call) in sites.iter().take(SHOWN) {
         let all_of_it = if merged.absent(job).is_empty() { "" } else { " inspected" };
@@ -278,18 +278,21 @@ fn counters(merged: &Merged) -> Vec<String> {
 
 fn behind(Counter { what, region }: &Counter, least: &Reached, most: &Reached) -> String {
     let count = |reached: &Reached| match reached.of {
-        Some(of) => format!("{} of {}", digits(reached.count), digits(of)),
-        None => digits(reached.count),
+        Some(of) => format!("{} of {}", number(reached.count), number(of)),
+        None => number(reached.count),
     };
-    format!(
-        "In the region at {} {} is behind: {} {}; {} has {}",
-        escape(region),
-        name(&least.process),
-        count(least),
-        escape(what),
-        name(&most.process),
-        count(most)
-    )
+    let (few, many) = (count(least), count(most));
+    let what = match what {
+        Counted::HandedOut => format!("{few} iterations are handed out; {many} in"),
+        Counted::Next => format!("the next chunk of its loop begins at {few}; at {many} in"),
+        Counted::Barriers => format!("it has passed {few} barriers; {many} in"),
+    };
+    format!("In the region at {} {} is behind: {what} {}", escape(region), name(&least.process), name(&most.process))
+}
+
+fn number(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", digits(number.unsigned_abs()))
 }
 
 #[cfg(test)]

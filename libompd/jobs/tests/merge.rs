@@ -1,6 +1,8 @@
 //! Merging, whatever is merged in whichever order.
 
-use ompd_jobs::{Merged, read, text};
+use std::collections::BTreeMap;
+
+use ompd_jobs::{Merged, html, read, text, tree};
 use proptest::prelude::*;
 
 /// A report of `ompd-inspect --json`, as far as it is read: what a rank does is one of a few things.
@@ -11,13 +13,13 @@ fn report(rank: u64, ranks: u64, does: usize) -> String {
         1 => ("DEADLOCK", "omp_set_lock", 40),
         _ => ("WAITING", "write", 50 + does),
     };
-    let moved = does % 2 == 1;
+    let (moved, second) = (does % 2 == 1, rank % 2);
     format!(
         r#"{{"schema":"ompd-inspect/1","process":{{"pid":{pid},"host":"n{host}","rank":{{"number":{rank},"size":{ranks},"job":"4711.0",
         "launcher":"Slurm"}}}},"answer":{{"word":"{word}","text":"thread 0 (id {pid}) waits","cause":"thread 0 (id {pid}): {doing}",
         "fix":null}},"os_threads":[{{"lwp":{pid},"outside":{{"call":{{"function":"{doing}","file":"src/app.c","line":{line},
         "caller":"exchange"}},"wait":{{"kind":"mpi","mpi":"{doing}","communicator":{{"value":"MPI_COMM_WORLD"}},
-        "partner":{{"value":{line}}}}},"text":""}}}}],"stopped_at":{rank}.5,"progress":{{"threads":[{{"moved":{moved}}}]}},
+        "partner":{{"value":{line}}}}},"text":""}}}}],"stopped_at":{second}.5,"progress":{{"threads":[{{"moved":{moved}}}]}},
         "runtimes":[{{"teams":[{{"location":{{"value":{{"file":"a.c","line":{line},"function":"f"}}}},"barriers_passed":{pid}}}],
         "loops":[{{"team":0,"handed_out":{{"value":{rank}}},"iterations":{{"value":100}}}}]}}],"stacks":[{{"lwp":{pid},"frames":[{{"function":"exchange","file":"src/app.c",
         "line":{line}}},{{"function":"main","file":"src/app.c","line":5}}]}}],"more":[1,2]}}"#
@@ -47,6 +49,11 @@ proptest! {
         let ranks = does.len() as u64;
         let read_one = |(rank, does): (u64, &usize)| read("x", report(rank, ranks, *does).as_bytes()).expect("a report");
         let mut parts: Vec<Merged> = (0..).zip(&does).map(read_one).collect();
+        for (rank, does) in does.iter().enumerate().filter(|(_, does)| **does == 5) {
+            let mut failed = Merged::default();
+            failed.add_failure(&format!("{rank}.json"), if rank % 2 == *does % 2 { "it is empty" } else { "no permission" });
+            parts.push(failed);
+        }
         let flat = merged(parts.clone());
         parts.push(parts[again.index(parts.len())].clone());
         for (one, other, through_text) in order {
@@ -60,10 +67,10 @@ proptest! {
             }
             parts.push(part);
         }
-        let tree = merged(parts);
-        prop_assert_eq!(json(&tree), json(&flat));
-        prop_assert_eq!(tree.inspected.len(), ranks);
-        let answered: u64 = tree.answers.values().map(ompd_jobs::Members::len).sum();
+        let all = merged(parts);
+        prop_assert_eq!(json(&all), json(&flat));
+        prop_assert_eq!(all.inspected.len(), ranks);
+        let answered: u64 = all.answers.values().map(ompd_jobs::Members::len).sum();
         prop_assert_eq!(answered, ranks, "each rank counts once");
     }
 
@@ -77,26 +84,166 @@ proptest! {
 
 #[test]
 fn the_page_of_ten_thousand_ranks_is_short_and_begins_with_those_that_differ() {
-    const RANKS: u64 = 10_000;
-    let does = |rank| match rank {
-        5 => 1,
-        4242 => 3,
-        _ => 0,
-    };
-    let all = merged((0..RANKS).map(|rank| read("x", report(rank, RANKS, does(rank)).as_bytes()).expect("a report")));
+    let all = ten_thousand();
     let page = text::page(&all, None);
     let lines: Vec<&str> = page.lines().map(str::trim_end).collect();
     assert!(lines.len() < 60, "{page}");
     let plain = ompd_report::text::plain(&page);
     assert!(
         plain.starts_with("DEADLOCK  rank 5 (n1, pid 1005): ")
-            && plain.contains("\n\n10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499]\n"),
+            && plain.contains("\n\n10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], stopped within 1.0 s\n"),
         "{plain}"
     );
     assert!(plain.contains("rank 4242: write, app.c:53, in exchange"), "{plain}");
     assert!(plain.contains("9,998 ranks (0-4,6-4241,4243-9999): MPI_Barrier, app.c:13, in exchange"), "{plain}");
     // What it takes does not grow with the ranks.
-    assert!(json(&all).len() < 4096, "{} bytes", json(&all).len());
+    assert!(json(&all).len() < 8192, "{} bytes", json(&all).len());
+}
+
+/// 10,000 ranks: rank 5 waits for a lock, rank 4242 writes, the others are in a barrier.
+fn ten_thousand() -> Merged {
+    let does = |rank| match rank {
+        5 => 1,
+        4242 => 3,
+        _ => 0,
+    };
+    merged((0..10_000).map(|rank| read("x", report(rank, 10_000, does(rank)).as_bytes()).expect("a report")))
+}
+
+#[test]
+fn the_tree_of_ten_thousand_ranks_has_a_line_for_each_place_where_they_part() {
+    let all = ten_thousand();
+    let plain = ompd_report::text::plain(&tree::text(&all, Some(100)));
+    let expected = "\n\n10,000 ranks (0-9999): main app.c:5\n  \
+                    rank 5, 1 thread: exchange app.c:40 > omp_set_lock\n  \
+                    rank 4242, 1 thread: exchange app.c:53 > write\n  \
+                    9,998 ranks (0-4,6-4241,4243-9999), 1 thread each: exchange app.c:13 > MPI_Barrier\n";
+    assert!(plain.ends_with(expected), "{plain}");
+    for width in [40, 60, 80] {
+        let narrow = ompd_report::text::plain(&tree::text(&all, Some(width)));
+        assert!(narrow.lines().all(|line| line.chars().count() <= width.into()), "{width}: {narrow}");
+    }
+    let dot = tree::dot(&all);
+    let nodes = dot.lines().filter(|line| line.contains(" [label=") && !line.contains(" -> ")).count();
+    assert_eq!((nodes, dot.matches(" -> ").count()), (5, 4), "{dot}");
+    assert!(dot.contains(" -> n2 [label=\"rank 5, 1 thread\"];"), "{dot}");
+    assert!(dot.contains("[label=\"exchange app.c:40\\nomp_set_lock\","), "{dot}");
+}
+
+#[test]
+fn a_tree_of_very_many_stacks_stays_short_and_has_the_branch_of_most_ranks() {
+    let of = |rank: u64| read("x", report(rank, 5000, if rank < 2000 { rank as usize + 2 } else { 0 }).as_bytes());
+    let all = merged((0..5000).map(|rank| of(rank).expect("a report")));
+    let plain = ompd_report::text::plain(&tree::text(&all, Some(80)));
+    assert!(plain.lines().count() < 40, "{plain}");
+    assert!(plain.contains("3,000 ranks (2000-4999), 1 thread each: exchange app.c:13"), "{plain}");
+    assert!(plain.contains("… 1,989 more branches"), "{plain}");
+}
+
+#[test]
+fn the_page_for_browsers_has_all_and_stays_small() {
+    let page = html::page(&ten_thousand(), &BTreeMap::new());
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    for text in [
+        "<h1>10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], stopped within 1.0 s</h1>",
+        "<b>DEADLOCK</b> rank 5 (n1, pid 1005)",
+        "<a href=\"#process-0\">rank 5 (n1, pid 1005)</a>",
+        "<code>ompd-inspect stacks 1005</code>",
+        "9,998 ranks (0-4,6-4241,4243-9999), 1 thread each",
+        "\"0-4,6-4241,4243-9999\"",
+    ] {
+        assert!(page.contains(text), "{text}: {page}");
+    }
+    assert!(page.len() < 32_768, "{} bytes", page.len());
+}
+
+#[test]
+fn text_of_a_hostile_report_is_text_on_every_page() {
+    // Each text of the report, with everything that HTML, Graphviz and terminals may take for their own.
+    let evil = "<script>alert(1)</script>&amp;'\\\"><img src=x onerror=y>\\u001b[31m\\u202e\\u0000`\\n\\u2028</style>";
+    let evil_report = report(1, 2, 1);
+    let mut hostile = evil_report.clone();
+    for (name, value) in [
+        ("host", "n0"),
+        ("job", "4711.0"),
+        ("word", "DEADLOCK"),
+        ("text", "thread 0 (id 1001) waits"),
+        ("cause", "thread 0 (id 1001): omp_set_lock"),
+        ("function", "omp_set_lock"),
+        ("function", "exchange"),
+        ("caller", "exchange"),
+        ("file", "src/app.c"),
+    ] {
+        let from = format!("\"{name}\":\"{value}\"");
+        assert!(hostile.contains(&from), "{from}");
+        hostile = hostile.replace(&from, &format!("\"{name}\":\"{evil}{name}\""));
+    }
+    let mut all = read("x", hostile.as_bytes()).expect("a report");
+    all.merge(read("x", evil_report.as_bytes()).expect("a report"));
+    all.add_failure("<b>1", "<i>\u{202e}");
+    let process = all.answers.values().filter_map(ompd_jobs::Members::first);
+    let files = process.map(|process| (process.clone(), "javascript:alert(1)//\"<u>.json".to_owned())).collect();
+    let page = html::page(&all, &files);
+    let (head, body) = page.split_once("<body>").expect("a body");
+    let title = head.split_once("</title>").expect("a title").0;
+    for forbidden in
+        ["<script>alert", "<img", "<b>1", "<i>", "<u>", "\u{1b}", "\u{202e}", "\u{0}", "\u{2028}", "</style>"]
+    {
+        assert!(!body.contains(forbidden) && !title.contains(forbidden), "{forbidden:?}: {page}");
+    }
+    assert_eq!(page.matches("<script").count(), 2, "{page}");
+    assert!(body.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && body.contains("\\u{202e}"), "{page}");
+    assert!(body.contains("href=\"./javascript%3Aalert%281%29//%22%3Cu%3E.json\""), "{page}");
+    // Within tags, quotes end the value that they began.
+    let attributes = body.split('<').filter_map(|tag| tag.split_once('>')).map(|(tag, _)| tag);
+    assert!(attributes.clone().all(|tag| tag.matches('"').count() % 2 == 0 && !tag.contains("onerror")), "{page}");
+    for text in [tree::text(&all, Some(80)), tree::dot(&all), text::page(&all, Some(80))] {
+        let plain = ompd_report::text::plain(&text);
+        assert!(!plain.contains(|c: char| c.is_control() && c != '\n' || "\u{202e}\u{2028}".contains(c)), "{plain}");
+    }
+    let dot = tree::dot(&all);
+    for line in dot.lines().filter(|line| line.contains("[label=")) {
+        let quotes = line.replace("\\\\", "").replace("\\\"", "");
+        assert!(quotes.matches('"').count() % 2 == 0 && line.ends_with("];"), "{line}");
+    }
+}
+
+#[test]
+fn failures_of_one_reason_are_one_entry() {
+    let mut all = Merged::default();
+    for number in 0..5000 {
+        all.add_failure(&format!("out/rank{number}.json"), "no report: it is empty");
+        all.add_failure(&number.to_string(), &format!("process {number} cannot be stopped"));
+    }
+    assert_eq!(all.failures.len(), 2);
+    assert!(json(&all).len() < 1024, "{}", json(&all));
+    let plain = ompd_report::text::plain(&text::page(&all, None));
+    assert!(plain.contains("Not inspected: 5,000 (out/rank[0-4999].json): no report: it is empty\n"), "{plain}");
+    assert!(plain.contains("Not inspected: 5,000 ([0-4999]): process N cannot be stopped\n"), "{plain}");
+}
+
+#[test]
+fn merged_reports_beyond_all_limits_are_refused() {
+    let json = json(&ten_thousand());
+    let place = json.find("\"frames\":[").expect("a stack") + "\"frames\":[".len();
+    let deep = json[..place].to_owned() + &"\"f\",".repeat(200) + &json[place..];
+    assert!(matches!(read("x", deep.as_bytes()), Err(ompd_jobs::ReadError::Long)));
+    let long = json.replace("MPI_Barrier", &"x".repeat(3000));
+    assert!(matches!(read("x", long.as_bytes()), Err(ompd_jobs::ReadError::Long)));
+    let nested = format!("{{\"schema\":\"ompd-inspect-merged/1\",\"x\":{}", "[".repeat(1 << 20));
+    assert!(read("x", nested.as_bytes()).is_err());
+}
+
+#[test]
+fn what_a_library_does_within_a_call_makes_no_other_stack() {
+    let inner = |rank: u64, names: &str| {
+        let whole = report(rank, 3, 0).replace("\"frames\":[", &format!("\"frames\":[{names}"));
+        read("x", whole.as_bytes()).expect("a report")
+    };
+    let library = r#"{"function":"sched_yield"},{"function":"wait_all"},{"function":"PMPI_Barrier"},"#;
+    let all = merged([inner(0, library), inner(1, r#"{"function":"PMPI_Barrier"},"#), inner(2, "")]);
+    let stacks: Vec<String> = all.stacks.keys().map(|stack| stack.frames.join(" > ")).collect();
+    assert_eq!(stacks, ["main  app.c:5 > exchange  app.c:13 > MPI_Barrier"]);
 }
 
 #[test]

@@ -50,7 +50,7 @@ pub use immediates::{ImmediateStore, immediate_stores};
 pub use poll::poll;
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 pub use transfers::{each_transfer, stub, stub_of, transfers};
-pub use value::{Given, value};
+pub use value::{Given, number, value};
 
 /// Why a function could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -87,7 +87,7 @@ pub(crate) fn argument_value(
     number: usize,
     index: u8,
 ) -> Option<Addr> {
-    argument_within(target, images, frames, number, index, 0)
+    argument_within(target, images, frames, number, index, Is { number: false, depth: 0 }).map(Addr)
 }
 
 /// As [`argument_value`], of an argument that is a number and no address.
@@ -98,12 +98,16 @@ pub(crate) fn argument_number(
     number: usize,
     index: u8,
 ) -> Option<u64> {
-    let frame = frames.get(number).filter(|frame| !frame.exact)?;
-    // A constant would be taken for an address of the file otherwise.
-    match argument(images, frame.pc, index)?.value.as_const() {
-        Some(constant) => Some(constant),
-        None => argument_value(target, images, frames, number, index).map(|value| value.0),
-    }
+    argument_within(target, images, frames, number, index, Is { number: true, depth: 0 })
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+struct Is {
+    /// A number, and no address.
+    number: bool,
+    /// How many functions have passed it on.
+    depth: usize,
 }
 
 fn argument_within(
@@ -112,11 +116,11 @@ fn argument_within(
     frames: &[Frame],
     number: usize,
     index: u8,
-    depth: usize,
-) -> Option<Addr> {
+    is: Is,
+) -> Option<u64> {
     /// Functions that pass on what they were given.
     const MAX_DEPTH: usize = 8;
-    let frame = frames.get(number).filter(|frame| !frame.exact && depth < MAX_DEPTH)?;
+    let frame = frames.get(number).filter(|frame| !frame.exact && is.depth < MAX_DEPTH)?;
     let argument = argument(images, frame.pc, index)?;
     let image = images.at(frame.pc.back(1))?;
     let file = image.info.as_ref()?.file();
@@ -134,7 +138,8 @@ fn argument_within(
         outer.and_then(|outer| callee(target, images, outer.pc, &outer.registers)) == Some(begins)
     };
     let from_start = argument.entry == argument.function && calls_this();
-    let passed_on = |index| argument_within(target, images, frames, number + 1, index, depth + 1).map(|value| value.0);
+    let outside = Is { depth: is.depth + 1, ..is };
+    let passed_on = |index| argument_within(target, images, frames, number + 1, index, outside);
     let given = code::Given {
         machine,
         address: &address,
@@ -153,7 +158,10 @@ fn argument_within(
             }
         },
     };
-    code::value(&argument.value, argument.entry, &given).map(Addr)
+    match is.number {
+        true => code::number(&argument.value, argument.entry, &given),
+        false => code::value(&argument.value, argument.entry, &given),
+    }
 }
 
 /// An argument of a call.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ompd_inspection::rank::{Rank, rank};
-use ompd_jobs::{Failure as Unread, Members, Merged, Process, read};
+use ompd_jobs::{Merged, Process, read};
 use ompd_process::Environment;
 use ompd_process::live::listing::{self, ProcessEntry};
 use ompd_report::json;
@@ -222,7 +222,7 @@ pub fn look_at_cores(names: &[String], inspecting: &Inspecting<'_>) -> Merged {
     at_once(names, |name| {
         report(name, inspecting).unwrap_or_else(|reason| {
             let mut merged = Merged::default();
-            merged.failures.insert(Unread { target: name.clone(), reason }, Members::default());
+            merged.add_failure(name, &reason);
             merged
         })
     })
@@ -268,7 +268,7 @@ fn of_process(process: &Chosen, inspecting: &Inspecting<'_>, host: Option<&str>)
             let rank = rank.map(|rank| rank.number);
             let who = Process { job, rank, host, pid: Some(process.pid) };
             let mut merged = Merged::default();
-            merged.failures.insert(Unread { target: ompd_jobs::text::name(&who), reason }, Members::one(&who));
+            merged.add_failure(&ompd_jobs::name(&who), &reason);
             merged
         }
     }

@@ -9,14 +9,14 @@ mod launcher;
 mod local;
 mod slurm;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anstream::ColorChoice;
+use ompd_jobs::Merged;
 use ompd_jobs::wire::{self, Line, Lines};
-use ompd_jobs::{Failure as Unread, Members, Merged};
 use ompd_report::escape::escape;
 
 pub use hosts::By;
@@ -60,7 +60,7 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
             ));
         }
     };
-    merge::show(&merged, options, color)
+    merge::show(&merged, &args.form, &BTreeMap::new(), options, color)
 }
 
 /// What a host is told to do.
@@ -93,7 +93,8 @@ fn slurm(name: &JobName, args: &JobArgs, options: &Options) -> Result<Merged, Fa
     let mut merged = Merged::default();
     let outcomes = ask(vec![agent], &allocation.hosts, args, &mut merged);
     // Nobody has answered: it is Slurm that says why.
-    let silent = merged.failures.len() == allocation.hosts.len() && merged.inspected.is_empty();
+    let failed: u64 = merged.failures.values().map(|of| of.targets.len()).sum();
+    let silent = failed == allocation.hosts.len() as u64 && merged.inspected.is_empty();
     if silent && let Some(outcome) = outcomes.iter().find(|outcome| !is_success(outcome)) {
         return Err(Failure::with_remedy(
             format_args!("Slurm: {}", escape(&reason(outcome))),
@@ -122,7 +123,7 @@ fn launched(pid: i32, args: &JobArgs, options: &Options) -> Result<Merged, Failu
     if let Some(more) = remote.count.and_then(|count| count.checked_sub(remote.hosts.len())).filter(|more| *more > 0) {
         let target = format!("{more} more hosts of process {pid}");
         let reason = "their daemons were started from other hosts; name all hosts (--hosts)".to_owned();
-        merged.failures.insert(Unread { target, reason }, Members::default());
+        merged.add_failure(&target, &reason);
     }
     let at = SystemTime::now() + args.lead;
     let (others, own) = std::thread::scope(|scope| {
@@ -213,7 +214,7 @@ fn ask(agents: Vec<Agent>, hosts: &[String], args: &JobArgs, merged: &mut Merged
         failures.push((host.to_owned(), reason));
     }
     for (host, reason) in failures {
-        merged.failures.insert(Unread { target: format!("host {host}"), reason }, Members::default());
+        merged.add_failure(&format!("host {host}"), &reason);
     }
     outcomes
 }
@@ -278,7 +279,7 @@ pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
         Err(failure) => {
             let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
             let mut merged = Merged::default();
-            merged.failures.insert(Unread { target: format!("host {node}"), reason }, Members::default());
+            merged.add_failure(&format!("host {node}"), &reason);
             merged
         }
     };

@@ -1,6 +1,6 @@
 //! Jobs of several ranks, started by the launchers of MPI.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -135,6 +135,11 @@ fn one_rank_differs(library: &str) {
             let (half, _) = merged(&args[1..3]);
             let (_, tree) = merged(&[args[4], &half, args[3], args[2], &half]);
             assert_eq!(flat, tree);
+            // All in one stream too.
+            let whole: Vec<u8> =
+                files.iter().flat_map(|file| std::fs::read(file).expect("a report")).chain(flat.clone()).collect();
+            assert_eq!(from_standard_input(&whole), flat);
+            every_form_has_the_culprit(&files, culprit);
             let known = if library == "openmpi" { "Open MPI" } else { "MPICH" };
             for file in &files {
                 let report: serde_json::Value =
@@ -147,6 +152,75 @@ fn one_rank_differs(library: &str) {
         }
     }
     panic!("{library}: {last}");
+}
+
+/// What `merge --json -` makes of these documents.
+fn from_standard_input(documents: &[u8]) -> Vec<u8> {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(documents).expect("it is written");
+    file.rewind().expect("it can be read");
+    let output = command().args(["merge", "--json", "-"]).stdin(file).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn every_form_has_the_culprit(files: &[String], culprit: i32) {
+    let form = |form: &str| {
+        let args: Vec<&str> = ["merge", form].into_iter().chain(files.iter().map(String::as_str)).collect();
+        let (out, error, status) = texts(&run(&args));
+        assert_eq!((error.as_str(), status), ("", 0), "{form}: {out}");
+        out
+    };
+    let tree = form("--tree").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(tree.contains(&format!("rank {CULPRIT} (")) || tree.contains(&format!("rank {CULPRIT}, ")), "{tree}");
+    assert!(tree.contains(&format!("update ranks.c:{LOCK} > omp_set_lock")), "{tree}");
+    assert!(tree.contains("3 ranks (0-1,3), 1 thread each"), "{tree}");
+    let dot = form("--dot");
+    assert!(dot.starts_with("digraph ranks {\n") && dot.contains(&format!("[label=\"rank {CULPRIT}")), "{dot}");
+    let page = form("--html");
+    let file = files.iter().find(|file| file.ends_with(&format!("/{culprit}.json"))).expect("its report");
+    assert!(page.contains(&format!("href=\"file://{file}\"")), "{page}");
+    assert!(page.contains(&format!("ompd-inspect stacks {culprit}")) && page.contains("omp_set_lock"), "{page}");
+    let found = Command::new("dot").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if found.is_ok_and(|status| status.success()) {
+        let svg = form("--svg");
+        let nodes = dot.lines().filter(|line| line.contains(" [label=") && !line.contains(" -> ")).count();
+        assert_eq!(svg.matches("class=\"node\"").count(), nodes, "{svg}");
+    }
+}
+
+#[test]
+fn thousands_of_files_and_one_stream_of_them_give_the_same() {
+    const FILES: usize = 3000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut files, mut stream) = (Vec::new(), Vec::new());
+    for rank in 0..FILES {
+        let report = format!(
+            r#"{{"schema":"ompd-inspect/1","process":{{"pid":{},"host":"n{}","rank":{{"number":{rank},"size":{FILES},"job":"7.0"}}}},
+            "answer":{{"word":"RUNNING","text":"1 of 1 OpenMP thread"}},"stacks":[{{"lwp":1,"frames":[{{"function":"main"}}]}}]}}"#,
+            rank + 100,
+            rank / 8
+        );
+        let file = directory.path().join(format!("{rank}.json"));
+        std::fs::write(&file, &report).expect("it is written");
+        files.push(file);
+        stream.extend(report.into_bytes());
+    }
+    let output = command().args(["merge", "--json"]).args(&files).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(from_standard_input(&stream), output.stdout);
+    let merged: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(merged["inspected"]["ranks"]["7.0"], "0-2999");
+    // One line a document, so that those of several nodes do not mix.
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1);
+    // A document that is cut is named, and the next one counts.
+    stream.truncate(stream.len() - 20);
+    stream.extend(b"\n".iter().chain(&output.stdout));
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(&stream).expect("it is written");
+    let (text, _, status) = texts(&run(&["merge", file.path().to_str().expect("a plain path")]));
+    assert!(text.contains("\n3,000 ranks of job 7.0 on 375 hosts: n[0-374]\n"), "{text}");
+    assert!(status == 1 && text.contains("document 3000: no report: "), "{status}: {text}");
 }
 
 #[test]
@@ -191,8 +265,8 @@ fn ranks_that_wait_for_messages_of_each_other_are_a_suspicion() {
             &[],
             &[
                 "Suspicion: 2 ranks wait for each other: rank 1 in MPI_Recv from rank 0, rank 0 in MPI_Recv from rank 1.",
-                "2 ranks (2-3) of 4 are in MPI_Barrier of MPI_COMM_WORLD, called at cycle.c:22, in main",
-                "2 ranks (0-1) are in no collective call: MPI_Recv, cycle.c:8, in swap",
+                "2 ranks (2-3) of 4 are in MPI_Barrier of MPI_COMM_WORLD, called at cycle.c:23, in main",
+                "2 ranks (0-1) are in no collective call: MPI_Recv, cycle.c:10, in swap",
             ],
         );
     }
@@ -211,8 +285,8 @@ fn the_rank_that_is_behind_in_a_loop_and_the_ranks_that_move_are_named() {
         &job,
         &["--samples", "2", "--interval", "200ms"],
         &[
-            "is behind: 12 of 1,000,000 iterations handed out; rank ",
-            "Between the looks 2 ranks (0-1) have not moved; 2 ranks (2-3) have moved",
+            "is behind: the next chunk of its loop begins at 12; at ",
+            "Between the looks 2 ranks (0-1) have not moved; 2 ranks (2-3) have",
         ],
     );
     let behind = told.split("In the region at straggler.c:").nth(1).expect("the region");

@@ -238,7 +238,11 @@ mod tests {
             runtime: "some",
             which: "queued",
             count,
-            costs: vec![Cost { wall: Duration::from_millis(milliseconds), peak: megabytes << 20 }],
+            costs: vec![Cost {
+                wall: Duration::from_millis(milliseconds),
+                cpu: Duration::from_millis(1),
+                peak: megabytes << 20,
+            }],
             pauses: vec![1.0],
             lines: 1,
             debugger: vec![1.0],

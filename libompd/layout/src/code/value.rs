@@ -31,16 +31,34 @@ impl std::fmt::Debug for Given<'_> {
 /// The value of an expression over what the registers held at `entry`, where the code that it is from was entered. Widths are those of the
 /// expression: nothing wraps at 32 bits.
 pub fn value(expr: &Expr, entry: u64, given: &Given<'_>) -> Option<u64> {
-    of(expr, entry, given, 0)
+    of(expr, entry, given, Is::Address, 0)
 }
 
-fn of(expr: &Expr, entry: u64, given: &Given<'_>, depth: usize) -> Option<u64> {
+/// As [`value`], of an expression that is a number: constants are no addresses of the file, but where memory is read at them. What
+/// [`Given::argument`] gives has to be a number too.
+pub fn number(expr: &Expr, entry: u64, given: &Given<'_>) -> Option<u64> {
+    of(expr, entry, given, Is::Number, 0)
+}
+
+/// What an expression is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Is {
+    Address,
+    Number,
+}
+
+fn of(expr: &Expr, entry: u64, given: &Given<'_>, is: Is, depth: usize) -> Option<u64> {
     if depth == MAX_DEPTH {
         return None;
     }
-    let inner = |expr: &Expr| of(expr, entry, given, depth + 1);
+    let inner = |expr: &Expr| of(expr, entry, given, is, depth + 1);
     match expr.kind() {
+        Kind::Const(value) if is == Is::Number => Some(*value),
         Kind::Const(value) => Some((given.address)(*value).unwrap_or(*value)),
+        // An argument is a number here, and no address.
+        Kind::Load { size, addr } if is == Is::Number => {
+            (given.memory)(of(addr, entry, &Given { argument: &|_| None, ..*given }, Is::Address, depth + 1)?, *size)
+        }
         Kind::Arg(number) => (given.argument)(*number),
         Kind::Stack(0) => (given.register)(given.machine.facts()?.registers.stack_pointer),
         Kind::Unknown { at, register } if *at == entry => {
