@@ -13,7 +13,7 @@ __attribute__((noinline)) static void swap(void) {
 
 int main(int argc, char **argv) {
     int provided;
-    alarm(120);
+    alarm(60);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     printf("ready\n");

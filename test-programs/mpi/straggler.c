@@ -8,7 +8,7 @@
 
 int main(int argc, char **argv) {
     int provided, rank, held = 0;
-    alarm(120);
+    alarm(60);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     long limit = rank < 2 ? 10 * (rank + 1) : 1000;

@@ -95,7 +95,7 @@ pub enum Line {
     /// More lines follow.
     Part,
     /// The report of a node.
-    Report(Node),
+    Report(Box<Node>),
 }
 
 /// A node with its report.
@@ -120,8 +120,8 @@ impl Lines {
         let name = label.map_or(name, str::to_owned);
         match part {
             Ok(None) => Line::Part,
-            Ok(Some(bytes)) => Line::Report(Node { name, report: decode(&bytes) }),
-            Err(error) => Line::Report(Node { name, report: Err(error) }),
+            Ok(Some(bytes)) => Line::Report(Box::new(Node { name, report: decode(&bytes) })),
+            Err(error) => Line::Report(Box::new(Node { name, report: Err(error) })),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Jobs on several hosts: nodes of a real Slurm, and hosts that are reached by a real ssh, all of them on this machine.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -245,7 +245,7 @@ fn settled(mut run: impl FnMut() -> Output, ranks: usize) -> (String, i32) {
 /// The first three lines name rank, host, thread, lock and place.
 pub fn check_first_lines(text: &str, what: &str, host: &str, ranks: usize) {
     let first: Vec<&str> = text.lines().take(3).collect();
-    println!("{what}:\n{}\n", first.join("\n"));
+    let _ = writeln!(std::io::stderr(), "{what}:\n{}\n", first.join("\n"));
     let both = first.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
     let rank = if host.is_empty() { "rank 2 (".to_owned() } else { format!("rank 2 ({host}, pid ") };
     for part in [&rank, "pid ", "grid_lock", "thread 0", "thread 1", "Cause", "ranks.c:"] {

@@ -56,6 +56,11 @@ pub fn compiled(library: &str, name: &str, directory: &Path) -> Result<PathBuf, 
 
 /// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
 fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
+    // MPICH's start was seen to hang on busy processors.
+    launched(library, name, directory).or_else(|_| launched(library, name, directory))
+}
+
+fn launched(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
     let launcher = format!("mpirun.{library}");
     let program = compiled(library, name, directory)?;
     let mut command = Command::new(&launcher);
