@@ -101,8 +101,10 @@ pub enum Line {
 /// A node with its report.
 #[derive(Debug)]
 pub struct Node {
-    /// Its name: what a launcher has put in front of its line (`n1: `), otherwise as it calls itself.
+    /// Its name, as it calls itself.
     pub name: String,
+    /// What a launcher has put in front of its line (`n1: `), which may be its name as well.
+    pub label: Option<String>,
     /// Its report, or why there is none.
     pub report: Result<Merged, WireError>,
 }
@@ -115,13 +117,12 @@ impl Lines {
         let Some(name) = words.next().filter(|name| name.len() <= MOST_NAME).map(str::to_owned) else {
             return Line::Other;
         };
-        let part = self.part(&name, words);
         let label = line[..at].trim().strip_suffix(':').filter(|label| !label.is_empty() && label.len() <= MOST_NAME);
-        let name = label.map_or(name, str::to_owned);
-        match part {
+        let label = label.map(str::to_owned);
+        match self.part(&name, words) {
             Ok(None) => Line::Part,
-            Ok(Some(bytes)) => Line::Report(Box::new(Node { name, report: decode(&bytes) })),
-            Err(error) => Line::Report(Box::new(Node { name, report: Err(error) })),
+            Ok(Some(bytes)) => Line::Report(Box::new(Node { name, label, report: decode(&bytes) })),
+            Err(error) => Line::Report(Box::new(Node { name, label, report: Err(error) })),
         }
     }
 
@@ -199,7 +200,8 @@ mod tests {
             assert!(matches!(all.take("srun: a warning"), Line::Other));
             for line in [format!("n1: {of_one}"), of_two.clone()] {
                 if let Line::Report(node) = all.take(&line) {
-                    reports.push((node.name, node.report.expect("a report")));
+                    let name = node.label.unwrap_or(node.name);
+                    reports.push((name, node.report.expect("a report")));
                 }
             }
         }

@@ -104,33 +104,33 @@ impl Tree {
             _ => HashSet::new(),
         };
         let is_below = |pid: i32| self.ancestors(pid).any(|ancestor| daemons.contains(&ancestor));
+        let is_meant = |pid: &i32| match selection {
+            Selection::Processes(pids) => pids.contains(pid),
+            Selection::Below(_) | Selection::Daemon(_) => is_below(*pid),
+            Selection::Slurm(_) => true,
+        };
         let mut found = Vec::new();
-        for pid in self.order.iter().copied().filter(|pid| *pid != own) {
-            let is_meant = match selection {
-                Selection::Processes(pids) => pids.contains(&pid),
-                Selection::Below(_) | Selection::Daemon(_) => is_below(pid),
-                Selection::Slurm(_) => true,
-            };
-            if !is_meant {
-                continue;
-            }
+        let mut others = Vec::new();
+        for pid in self.order.iter().copied().filter(|pid| *pid != own).filter(is_meant) {
             let environment = self.processes[&pid].environment();
-            let rank = rank(&environment);
-            match selection {
-                Selection::Processes(_) => {}
-                _ if rank.is_none() => continue,
-                Selection::Slurm(job) => {
-                    let place = Place::of(&environment);
-                    // Several nodes may be one machine, and the step that asks is one of the job too.
-                    let is_here = ours.node.is_none() || place.node == ours.node;
-                    let is_asking = ours.job.is_some() && (&ours.job, &ours.step) == (&place.job, &place.step);
-                    if !job.has(place.job.as_deref(), place.step.as_deref()) || !is_here || is_asking {
-                        continue;
-                    }
+            if let Selection::Slurm(job) = selection {
+                let place = Place::of(&environment);
+                // Several nodes may be one machine, and the step that asks is one of the job too.
+                let is_here = ours.node.is_none() || place.node == ours.node;
+                let is_asking = ours.job.is_some() && (&ours.job, &ours.step) == (&place.job, &place.step);
+                if !job.has(place.job.as_deref(), place.step.as_deref()) || !is_here || is_asking {
+                    continue;
                 }
-                Selection::Below(_) | Selection::Daemon(_) => {}
             }
-            found.push(Candidate { pid, rank });
+            let rank = rank(&environment);
+            let is_chosen = rank.is_some() || matches!(selection, Selection::Processes(_));
+            let all = if is_chosen { &mut found } else { &mut others };
+            all.push(Candidate { pid, rank });
+        }
+        // A program of one process needs no launcher.
+        if found.is_empty() {
+            others.retain(|other| self.processes[&other.pid].maps(is_named_like_a_runtime));
+            found = others;
         }
         found.truncate(MOST);
         found

@@ -195,7 +195,11 @@ fn ask(agents: Vec<Agent>, hosts: &[String], args: &JobArgs, merged: &mut Merged
     let is_terminal = io::stderr().is_terminal();
     let outcomes = agents::run(agents, args.fanout, Instant::now() + args.timeout, |line| {
         let Line::Report(node) = lines.take(line) else { return };
-        silent.remove(&*node.name);
+        if !silent.remove(&*node.name)
+            && let Some(label) = &node.label
+        {
+            silent.remove(&**label);
+        }
         match node.report {
             Ok(report) => merged.merge(report),
             Err(error) => failures.push((node.name, error.to_string())),

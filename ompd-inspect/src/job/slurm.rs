@@ -72,8 +72,16 @@ pub fn find(name: &JobName) -> Result<Allocation, Failure> {
         None => ["--jobs", "%A %N"],
     };
     let text = ask(&["--noheader", asked[0], &name.to_string(), "--format", asked[1]])?;
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    let Some(line) = line else {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next();
+    // An array, or a job of several parts: each is a job by itself.
+    if lines.next().is_some() {
+        return Err(Failure::with_remedy(
+            format_args!("{name} stands for several jobs of Slurm"),
+            format_args!("name one of them, such as {name}_1 (squeue --job {name})"),
+        ));
+    }
+    let Some(line) = first else {
         return Err(Failure::with_remedy(
             format_args!("Slurm knows no running job {name}"),
             "list your jobs (squeue --me) and their steps (squeue --me --steps)",
