@@ -14,6 +14,7 @@ mod many;
 mod merge;
 mod output;
 mod run;
+mod signals;
 mod top;
 
 use std::io::{self, Write};

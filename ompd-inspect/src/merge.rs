@@ -78,8 +78,7 @@ pub fn show(
     if options.fail_on.zip(worst).is_some_and(|(on, worst)| on.includes(worst)) {
         return Ok(FAILED);
     }
-    let is_whole = merged.failures.is_empty() && merged.sizes.keys().all(|job| merged.absent(job).is_empty());
-    Ok(match (is_whole, merged.inspected.is_empty()) {
+    Ok(match (merged.failures.is_empty(), merged.inspected.is_empty()) {
         (true, _) => COMPLETE,
         (false, false) => PARTIAL,
         (false, true) => NOT_INSPECTED,

@@ -74,21 +74,43 @@ const LAUNCHERS: &[Launcher] = &[
 /// Steps of a batch job that are the job's own script (slurm.h, `SLURM_BATCH_SCRIPT` and its like), in which nothing is a rank.
 const NO_STEPS: [&str; 4] = ["4294967291", "4294967292", "4294967293", "4294967294"];
 
+/// Where in a job of Slurm a process is (srun(1), "OUTPUT ENVIRONMENT VARIABLES").
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlurmPlace {
+    /// The job's number.
+    pub job: Option<String>,
+    /// The step.
+    pub step: Option<String>,
+    /// The node, as Slurm calls it.
+    pub node: Option<String>,
+}
+
+impl SlurmPlace {
+    /// By the variables of a process.
+    pub fn of(environment: &Environment) -> SlurmPlace {
+        let text = |name| environment.get(name).ok().flatten().filter(|value| !value.is_empty()).map(str::to_owned);
+        SlurmPlace { job: text("SLURM_JOB_ID"), step: text("SLURM_STEP_ID"), node: text("SLURMD_NODENAME") }
+    }
+
+    /// `4711.0`.
+    fn name(&self) -> Option<String> {
+        let job = self.job.as_ref()?;
+        Some(self.step.as_ref().map_or_else(|| job.clone(), |step| format!("{job}.{step}")))
+    }
+}
+
 /// The rank of a process; `None` where no launcher has said that it is one.
 pub fn rank(environment: &Environment) -> Option<Rank> {
     let text = |name: &str| environment.get(name).ok().flatten().filter(|value| !value.is_empty());
     let number = |name: &str| text(name).and_then(|value| value.parse::<u64>().ok());
-    let slurm = || {
-        let job = text("SLURM_JOB_ID")?;
-        Some(text("SLURM_STEP_ID").map_or_else(|| job.to_owned(), |step| format!("{job}.{step}")))
-    };
+    let slurm = SlurmPlace::of(environment);
     let found = LAUNCHERS.iter().find_map(|launcher| {
-        let is_batch = launcher.name == "Slurm" && text("SLURM_STEP_ID").is_none_or(|step| NO_STEPS.contains(&step));
+        let is_batch = launcher.name == "Slurm" && slurm.step.as_deref().is_none_or(|step| NO_STEPS.contains(&step));
         Some((launcher, number(launcher.number).filter(|_| !is_batch)?))
     });
     let (launcher, number_of_it) = found?;
     // Under Slurm all launchers' jobs are jobs of Slurm's, and people know them by that name.
-    let job = slurm().or_else(|| text(launcher.job).map(str::to_owned));
+    let job = slurm.name().or_else(|| text(launcher.job).map(str::to_owned));
     // PMIx has no variable for it; of a step that Slurm itself has started, Slurm's is the size of that.
     let is_step = text("PMIX_NAMESPACE").is_some_and(|namespace| namespace.starts_with("slurm.pmix."));
     let of_step = || number("SLURM_STEP_NUM_TASKS").filter(|_| is_step && launcher.name == "PMIx");
@@ -97,7 +119,7 @@ pub fn rank(environment: &Environment) -> Option<Rank> {
         size: number(launcher.size).or_else(of_step),
         local: number(launcher.local),
         job,
-        host: text("SLURMD_NODENAME").map(str::to_owned),
+        host: slurm.node,
         launcher: launcher.name,
     })
 }
@@ -148,6 +170,20 @@ mod tests {
         assert_eq!((rank.number, rank.size, rank.local, rank.launcher), (5, Some(8), Some(1), "Open MPI"));
         let rank = of("PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=3").expect("a rank");
         assert_eq!((rank.number, rank.size, rank.local, rank.launcher), (3, Some(4), Some(3), "PMI"));
+        for (variables, launcher, job, local) in [
+            (
+                "MV2_COMM_WORLD_RANK=3 MV2_COMM_WORLD_SIZE=4 MV2_COMM_WORLD_LOCAL_RANK=1 PMI_JOBID=j PMI_RANK=9",
+                "MVAPICH",
+                Some("j"),
+                Some(1),
+            ),
+            ("PMIX_RANK=3 PMIX_NAMESPACE=prterun-n1-77@1", "PMIx", Some("prterun-n1-77@1"), None),
+            ("ALPS_APP_PE=3 ALPS_APP_ID=12", "ALPS", Some("12"), None),
+            ("JSM_NAMESPACE_RANK=3 JSM_NAMESPACE_LOCAL_RANK=1 LSB_JOBID=5", "JSM", Some("5"), Some(1)),
+        ] {
+            let rank = of(variables).expect(launcher);
+            assert_eq!((rank.number, rank.launcher, rank.job.as_deref(), rank.local), (3, launcher, job, local));
+        }
         let srun = "SLURM_PROCID=2 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_JOB_ID=4711 SLURM_STEP_ID=1 SLURMD_NODENAME=n3";
         let rank = of(srun).expect("a rank");
         assert_eq!((rank.number, rank.job.as_deref(), rank.host.as_deref()), (2, Some("4711.1"), Some("n3")));

@@ -16,9 +16,10 @@ pub const SCHEMA: &str = "ompd-inspect-merged/1";
 const EXAMPLES: usize = 3;
 /// Entries of each list that are kept: the first ones in the order of the list.
 pub(crate) const MOST: usize = 100_000;
-
-/// Ranks that are named as partners of others: the first ones.
-const PARTNERS: usize = 256;
+/// Ranks that are kept as partners of others: the first ones.
+const MOST_PARTNERS: usize = 256;
+/// The name of their list.
+pub(crate) const PARTNERS: &str = "partners";
 
 /// Reports put together. To put two together is to unite sets, so that neither order nor repetition makes a difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,9 +52,6 @@ pub struct Merged {
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<Partner, Members>>")]
     pub partners: BTreeMap<Partner, Members>,
-    /// There are more of these.
-    #[serde(default)]
-    pub more_partners: bool,
     /// Whether processes have moved between two looks.
     #[serde(with = "entries", default)]
     #[schemars(with = "Vec<Entry<Motion, Members>>")]
@@ -69,8 +67,8 @@ pub struct Merged {
     #[serde(with = "entries")]
     #[schemars(with = "Vec<Entry<Failure, Targets>>")]
     pub failures: BTreeMap<Failure, Targets>,
-    /// Lists of this document that have more entries than are kept (`answers`, `places`, `stacks`, `failures`). Of each the
-    /// first are kept.
+    /// Lists of this document that have more entries than are kept (`answers`, `places`, `stacks`, `calls`, `partners`, `counters`,
+    /// `failures`). Of each the first are kept.
     #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
     pub more: BTreeSet<String>,
 }
@@ -239,7 +237,6 @@ impl Default for Merged {
             stacks: BTreeMap::new(),
             calls: BTreeMap::new(),
             partners: BTreeMap::new(),
-            more_partners: false,
             motions: BTreeMap::new(),
             counters: BTreeMap::new(),
             stopped_at: None,
@@ -262,19 +259,15 @@ impl Merged {
         let mut full = |list: &str| {
             self.more.insert(list.to_owned());
         };
-        unite(&mut self.answers, other.answers, Members::unite, || full("answers"));
-        unite(&mut self.places, other.places, Members::unite, || full("places"));
-        unite(&mut self.stacks, other.stacks, Members::unite, || full("stacks"));
-        unite(&mut self.calls, other.calls, Members::unite, || full("calls"));
-        unite(&mut self.partners, other.partners, Members::unite, || ());
-        self.more_partners |= other.more_partners || self.partners.len() > PARTNERS;
-        while self.partners.len() > PARTNERS {
-            self.partners.pop_last();
-        }
-        unite(&mut self.motions, other.motions, Members::unite, || ());
-        unite(&mut self.counters, other.counters, Extent::unite, || full("counters"));
+        unite(&mut self.answers, other.answers, Members::unite, MOST, || full("answers"));
+        unite(&mut self.places, other.places, Members::unite, MOST, || full("places"));
+        unite(&mut self.stacks, other.stacks, Members::unite, MOST, || full("stacks"));
+        unite(&mut self.calls, other.calls, Members::unite, MOST, || full("calls"));
+        unite(&mut self.partners, other.partners, Members::unite, MOST_PARTNERS, || full(PARTNERS));
+        unite(&mut self.motions, other.motions, Members::unite, MOST, || ());
+        unite(&mut self.counters, other.counters, Extent::unite, MOST, || full("counters"));
         self.stopped_at = widest(self.stopped_at, other.stopped_at);
-        unite(&mut self.failures, other.failures, Targets::unite, || full("failures"));
+        unite(&mut self.failures, other.failures, Targets::unite, MOST, || full("failures"));
     }
 
     /// Adds that a process, core or file was not inspected or read.
@@ -299,12 +292,13 @@ fn unite<K: Ord, V: Default>(
     all: &mut BTreeMap<K, V>,
     more: BTreeMap<K, V>,
     add: impl Fn(&mut V, V),
+    most: usize,
     mut full: impl FnMut(),
 ) {
     for (key, value) in more {
         add(all.entry(key).or_default(), value);
     }
-    while all.len() > MOST {
+    while all.len() > most {
         all.pop_last();
         full();
     }
@@ -370,7 +364,7 @@ impl Members {
 
 impl Extent {
     /// One process.
-    pub fn one(reached: Reached) -> Extent {
+    pub(crate) fn one(reached: Reached) -> Extent {
         let members = Members::one(&reached.process);
         Extent { members, least: BTreeSet::from([reached.clone()]), most: BTreeSet::from([reached]) }
     }

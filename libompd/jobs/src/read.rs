@@ -102,6 +102,11 @@ fn fits(merged: &Merged) -> bool {
             && answer.cause.as_ref().is_none_or(short)
             && answer.fix.as_ref().is_none_or(short)
     };
+    let call = |call: &MpiCall| {
+        let optional = [&call.place, &call.communicator];
+        short(&call.function) && optional.into_iter().flatten().all(short)
+    };
+    let extent = |of: &Extent| members(&of.members) && of.least.iter().chain(&of.most).all(|at| known(&at.process));
     let stack = |stack: &Frames| stack.frames.len() <= FRAMES + 1 && stack.frames.iter().all(short);
     merged.sizes.keys().all(short)
         && members(&merged.inspected)
@@ -109,6 +114,10 @@ fn fits(merged: &Merged) -> bool {
         && merged.answers.iter().all(|(key, of)| answer(key) && members(of))
         && merged.places.iter().all(|(key, of)| short(&key.text) && members(of))
         && merged.stacks.iter().all(|(key, of)| stack(key) && members(of))
+        && merged.calls.iter().all(|(key, of)| call(key) && members(of))
+        && merged.partners.iter().all(|(key, of)| short(&key.job) && short(&key.function) && members(of))
+        && merged.motions.values().all(members)
+        && merged.counters.iter().all(|(key, of)| short(&key.region) && extent(of))
         && merged.failures.iter().all(|(key, of)| short(&key.reason) && of.targets.keys().all(short))
         && merged.more.iter().all(short)
 }

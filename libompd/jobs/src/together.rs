@@ -1,4 +1,5 @@
-//! What the ranks of a job say about each other: who is in which collective call of MPI and who is not, who moves, who is behind.
+//! What the ranks of a job say about each other: which are in which collective call of MPI and which are in none, which move, and how far
+//! each is in loops.
 //!
 //! No process knows what another one waits for: none of this is a verdict.
 
@@ -6,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ompd_report::escape::escape;
 
-use crate::merged::{Counted, Counter, Extent, Members, Merged, MpiCall, Partner, Reached};
+use crate::merged::{Counted, Counter, Extent, Members, Merged, MpiCall, PARTNERS, Partner, Reached};
 use crate::ranks::RankSet;
 use crate::words::{counted, digits, name, ranks, short};
 
 /// Calls and counters that are shown.
 const SHOWN: usize = 4;
 
-/// Operations that all processes of a communicator have to call (MPI 4.1, chapters 6 to 8, 12 and 14).
+/// Operations that all processes of a communicator have to call (MPI 4.1, chapters 6 to 8, 11, 12 and 14).
 const COLLECTIVES: &[&str] = &[
     "Allgather",
     "Allgatherv",
@@ -25,11 +26,16 @@ const COLLECTIVES: &[&str] = &[
     "Bcast",
     "Cart_create",
     "Cart_sub",
+    "Comm_accept",
+    "Comm_connect",
     "Comm_create",
     "Comm_disconnect",
     "Comm_dup",
     "Comm_dup_with_info",
     "Comm_free",
+    "Comm_set_info",
+    "Comm_spawn",
+    "Comm_spawn_multiple",
     "Comm_split",
     "Comm_split_type",
     "Dist_graph_create",
@@ -37,13 +43,17 @@ const COLLECTIVES: &[&str] = &[
     "Exscan",
     "File_close",
     "File_open",
+    "File_preallocate",
     "File_read_all",
     "File_read_at_all",
+    "File_read_ordered",
+    "File_set_atomicity",
     "File_set_size",
     "File_set_view",
     "File_sync",
     "File_write_all",
     "File_write_at_all",
+    "File_write_ordered",
     "Finalize",
     "Gather",
     "Gatherv",
@@ -93,10 +103,8 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
     let mut by_function: BTreeMap<&str, RankSet> = BTreeMap::new();
     let mut communicators: BTreeSet<Option<&str>> = BTreeSet::new();
     let mut sites: Vec<(&MpiCall, &RankSet)> = Vec::new();
-    let mut in_mpi = RankSet::default();
     for (call, members) in &merged.calls {
         let Some(of_job) = members.ranks.get(job) else { continue };
-        in_mpi.unite(of_job.clone());
         if is_collective(&call.function) {
             by_function.entry(&call.function).or_default().unite(of_job.clone());
             communicators.insert(call.communicator.as_deref());
@@ -138,11 +146,16 @@ fn collectives(merged: &Merged, job: &str, inspected: &RankSet) -> Vec<String> {
             .map(|(function, of)| format!("{} in {}", ranks(of), escape(function)))
             .collect();
         let world = communicators.len() == 1 && communicators.contains(&Some("MPI_COMM_WORLD"));
-        let why = match world {
-            true => "All are of MPI_COMM_WORLD, where every rank has to make the same calls in the same order",
-            false => "On the same communicator they never end; which communicators these are is unknown",
+        let which = match world {
+            true => "All are of MPI_COMM_WORLD",
+            false => "Whether they are of the same communicator is unknown",
         };
-        all.push(format!("Suspicion: different collective calls at once ({}). {why}", groups.join(", ")));
+        // A broadcast or reduction may be over for one rank before another has called it (MPI 4.1, section 6.1).
+        all.push(format!(
+            "Suspicion: different collective calls at once ({}). {which}. A rank may leave such a call before others enter \
+             it: --samples 2 shows whether they move",
+            groups.join(", ")
+        ));
     }
     all
 }
@@ -162,24 +175,35 @@ fn partners(merged: &Merged) -> Vec<String> {
     };
     let mut all = Vec::new();
     let mut known: BTreeSet<(&str, u64)> = BTreeSet::new();
-    for (partner, waiting) in &edges {
-        let Some(first) = waiting.first().filter(|rank| !known.contains(&(&*partner.job, *rank))) else { continue };
-        if let Some(cycle) = cycle(first, |rank| next(&partner.job, rank)) {
-            known.extend(cycle.iter().map(|(rank, _)| (&*partner.job, *rank)));
-            let mut parts: Vec<String> = cycle.iter().take(SHOWN).map(|(rank, to)| step(*rank, to)).collect();
-            if cycle.len() > SHOWN {
-                parts.push(format!("and {} more", cycle.len() - SHOWN));
-            }
-            all.push(format!(
-                "Suspicion: {} wait for each other: {}. Whether messages are on their way is unknown",
-                counted(cycle.len() as u64, "rank"),
-                parts.join(", ")
-            ));
+    let begins = edges.iter().filter_map(|(partner, waiting)| Some((&*partner.job, waiting.first()?)));
+    for (job, first) in begins {
+        let Some(cycle) = cycle(first, |rank| next(job, rank)) else { continue };
+        if cycle.iter().any(|(rank, _)| !known.insert((job, *rank))) {
+            continue;
         }
+        let mut parts: Vec<String> = cycle.iter().take(SHOWN).map(|(rank, to)| step(*rank, to)).collect();
+        if cycle.len() > SHOWN {
+            parts.push(format!("and {} more", cycle.len() - SHOWN));
+        }
+        all.push(format!(
+            "Suspicion: {} wait for each other: {}. Whether messages are on their way is unknown",
+            counted(cycle.len() as u64, "rank"),
+            parts.join(", ")
+        ));
     }
-    let in_cycle = |job: &str, waiting: &RankSet| waiting.first().is_some_and(|rank| known.contains(&(job, rank)));
-    let others = edges.iter().filter(|(partner, waiting)| !in_cycle(&partner.job, waiting));
-    for (partner, waiting) in others.clone().take(SHOWN) {
+    let others: Vec<(&Partner, RankSet)> = edges
+        .iter()
+        .map(|(partner, waiting)| {
+            let mut in_cycles = RankSet::default();
+            known
+                .iter()
+                .filter(|(job, _)| *job == partner.job)
+                .for_each(|(_, rank)| in_cycles.unite(RankSet::one(*rank)));
+            (*partner, waiting.without(&in_cycles))
+        })
+        .filter(|(_, waiting)| !waiting.is_empty())
+        .collect();
+    for (partner, waiting) in others.iter().take(SHOWN) {
         let place = places(merged, &partner.job, &RankSet::one(partner.rank));
         let place = if place.is_empty() { String::new() } else { format!(", which is in {place}") };
         let verb = if waiting.len() == 1 { "is" } else { "are" };
@@ -191,29 +215,27 @@ fn partners(merged: &Merged) -> Vec<String> {
             partner.rank
         ));
     }
-    let more = others.count().saturating_sub(SHOWN);
-    if more > 0 || merged.more_partners {
-        let at_least = if merged.more_partners { "at least " } else { "" };
-        all.push(format!("Others wait for {at_least}{}; --json has them", counted(more as u64, "more rank")));
+    if others.len() > SHOWN || merged.more.contains(PARTNERS) {
+        all.push("Others wait for other ranks; --json has them".to_owned());
     }
     all
 }
 
-/// The cycle that a rank is in, by what each rank waits for.
+/// The cycle that begins with a rank or that it waits for, by what each rank waits for; from its lowest rank on.
 fn cycle<'p>(first: u64, next: impl Fn(u64) -> Option<&'p Partner>) -> Option<Vec<(u64, &'p Partner)>> {
     const MOST: usize = 1 << 10;
     let mut path: Vec<(u64, &Partner)> = Vec::new();
     let mut rank = first;
     while path.len() < MOST {
+        if let Some(at) = path.iter().position(|(on_path, _)| *on_path == rank) {
+            let mut cycle = path.split_off(at);
+            let lowest = (0..cycle.len()).min_by_key(|at| cycle[*at].0).unwrap_or_default();
+            cycle.rotate_left(lowest);
+            return Some(cycle);
+        }
         let partner = next(rank)?;
         path.push((rank, partner));
         rank = partner.rank;
-        if rank == first {
-            return Some(path);
-        }
-        if path.iter().any(|(on_path, _)| *on_path == rank) {
-            return None;
-        }
     }
     None
 }
@@ -266,28 +288,46 @@ fn motions(merged: &Merged) -> Vec<String> {
     all
 }
 
-/// Who is behind, where processes have reached different counts.
+/// The least and the farthest processes, where they have reached different counts. Which execution of a loop each is in is not
+/// recorded.
 fn counters(merged: &Merged) -> Vec<String> {
-    let ends = |extent: &Extent| Some((extent.least.first()?.clone(), extent.most.last()?.clone()));
     let differ = merged.counters.iter().filter_map(|(counter, extent)| {
-        let (least, most) = ends(extent)?;
+        let Extent { least, most, .. } = extent;
+        let (least, most) = (least.first()?, most.last()?);
         (least.count != most.count).then_some((counter, least, most))
     });
-    differ.take(SHOWN).map(|(counter, least, most)| behind(counter, &least, &most)).collect()
+    let differ: Vec<_> = differ.collect();
+    let mut all: Vec<String> =
+        differ.iter().take(SHOWN).map(|(counter, least, most)| far(counter, least, most)).collect();
+    if differ.len() > SHOWN {
+        all.push(format!(
+            "Counts differ in {}; --json has them",
+            counted((differ.len() - SHOWN) as u64, "more region")
+        ));
+    }
+    all
 }
 
-fn behind(Counter { what, region }: &Counter, least: &Reached, most: &Reached) -> String {
+fn far(Counter { what, region }: &Counter, least: &Reached, most: &Reached) -> String {
     let count = |reached: &Reached| match reached.of {
         Some(of) => format!("{} of {}", number(reached.count), number(of)),
         None => number(reached.count),
     };
-    let (few, many) = (count(least), count(most));
-    let what = match what {
-        Counted::HandedOut => format!("{few} iterations are handed out; {many} in"),
-        Counted::Next => format!("the next chunk of its loop begins at {few}; at {many} in"),
-        Counted::Barriers => format!("it has passed {few} barriers; {many} in"),
-    };
-    format!("In the region at {} {} is behind: {what} {}", escape(region), name(&least.process), name(&most.process))
+    let (region, few, many) = (escape(region), count(least), count(most));
+    let (least, most) = (name(&least.process), name(&most.process));
+    const WHICH: &str = "Whether it is the same execution of the same loop is unknown";
+    match what {
+        Counted::HandedOut => format!(
+            "Loops of the region at {region}: {few} iterations are handed out in {least}, {many} in {most}. {WHICH}"
+        ),
+        Counted::Next => format!(
+            "Loops of the region at {region}: the next chunk begins at {few} in {least}, at {many} in {most}. {WHICH}"
+        ),
+        Counted::Barriers => format!(
+            "Teams of the region at {region}: the barrier count is {few} in {least}, {many} in {most}. A team goes on \
+             counting from region to region"
+        ),
+    }
 }
 
 fn number(number: i64) -> String {
@@ -323,10 +363,16 @@ mod tests {
     fn ranks_that_receive_from_each_other_are_suspected() {
         let from = |partner: u64| format!("{RECEIVES}{partner}}}}}");
         let text = told([report(0, &from(1)), report(1, &from(0)), report(2, &from(3)), report(3, "{}")]);
-        let cycle = "Suspicion: 2 ranks wait for each other: rank 1 in MPI_Recv from rank 0, rank 0 in MPI_Recv from \
-                     rank 1. Whether messages are on their way is unknown";
+        let cycle = "Suspicion: 2 ranks wait for each other: rank 0 in MPI_Recv from rank 1, rank 1 in MPI_Recv from \
+                     rank 0. Whether messages are on their way is unknown";
         assert!(text.contains(cycle), "{text}");
         assert!(text.contains("rank 2 is in MPI_Recv from rank 3, which is in f, a.c:3"), "{text}");
+        // A rank that waits for one of a cycle is in none, also where it is the first to wait for that one.
+        let text = told([report(0, &from(3)), report(1, &from(2)), report(2, &from(3)), report(3, &from(2))]);
+        assert_eq!(text.matches("Suspicion: 2 ranks wait for each other: rank 2 in MPI_Recv from rank 3").count(), 1);
+        assert!(
+            text.contains("rank 0 is in MPI_Recv from rank 3") && text.contains("rank 1 is in MPI_Recv from rank 2")
+        );
         // Of another communicator the numbers are others.
         let other = from(1).replace("MPI_COMM_WORLD", "0x84000001");
         assert_eq!(told([report(0, &other), report(1, &other.replace("1}}", "0}}"))]), "");
@@ -342,7 +388,7 @@ mod tests {
         );
         assert!(text.contains("All are of MPI_COMM_WORLD"), "{text}");
         let text = told([report(0, &barrier), report(2, &call("MPI_Allreduce", "0x84000000"))]);
-        assert!(text.contains("which communicators these are is unknown"), "{text}");
+        assert!(text.contains("Whether they are of the same communicator is unknown"), "{text}");
         let text = told([report(0, &barrier), report(1, "{}")]);
         assert!(!text.contains("Suspicion") && text.contains("rank 1 is in no collective call: f, a.c:1"), "{text}");
     }

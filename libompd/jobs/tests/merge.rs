@@ -230,8 +230,30 @@ fn merged_reports_beyond_all_limits_are_refused() {
     assert!(matches!(read("x", deep.as_bytes()), Err(ompd_jobs::ReadError::Long)));
     let long = json.replace("MPI_Barrier", &"x".repeat(3000));
     assert!(matches!(read("x", long.as_bytes()), Err(ompd_jobs::ReadError::Long)));
+    // Each text by itself.
+    for text in
+        ["\"region\":\"a.c:13, in f", "\"place\":\"app.c:13, in exchange", "\"rank\":13,\"function\":\"MPI_Barrier"]
+    {
+        assert!(json.contains(text), "{text}: {json}");
+        let long = json.replacen(text, &(text.to_owned() + &"x".repeat(3000)), 1);
+        assert!(matches!(read("x", long.as_bytes()), Err(ompd_jobs::ReadError::Long)), "{text}");
+    }
     let nested = format!("{{\"schema\":\"ompd-inspect-merged/1\",\"x\":{}", "[".repeat(1 << 20));
     assert!(read("x", nested.as_bytes()).is_err());
+}
+
+#[test]
+fn of_very_many_partners_the_first_are_kept_in_any_order() {
+    const RANKS: u64 = 300;
+    // The partner is the line of the call.
+    let of = |rank: u64| read("x", report(rank, RANKS, rank as usize + 2).as_bytes()).expect("a report");
+    let (up, down) = (merged((0..RANKS).map(of)), merged((0..RANKS).rev().map(of)));
+    assert_eq!(json(&up), json(&down));
+    assert_eq!(up.partners.len(), 256);
+    assert!(up.partners.keys().map(|partner| partner.rank).eq(52..308));
+    assert_eq!(up.more.iter().collect::<Vec<_>>(), ["partners"]);
+    let plain = ompd_report::text::plain(&text::page(&up, None));
+    assert!(plain.contains("Others wait for other ranks; --json has them"), "{plain}");
 }
 
 #[test]

@@ -104,11 +104,12 @@ fn moving(inspection: &Inspection) -> Option<Answer> {
         // What the process does meanwhile, its first thread does, as a rule.
         let first = inspection.process.pid.filter(|pid| inspection.threads.iter().any(|thread| thread.lwp == *pid));
         let outside = first.filter(|pid| threads().all(|thread| thread.lwp != Some(*pid)));
-        let text = match threads().next() {
-            Some(_) => "all OpenMP threads are idle and wait for the next region",
-            None => "no thread executes OpenMP; no parallel region is active",
+        let (word, text) = match threads().next() {
+            Some(_) => ("IDLE", "all OpenMP threads are idle and wait for the next region"),
+            None if inspection.complete() => ("IDLE", "no thread executes OpenMP; no parallel region is active"),
+            None => ("UNKNOWN", "no OpenMP thread was found, and not all could be read: see `doctor`"),
         };
-        ("IDLE", text.to_owned(), outside.into_iter().collect())
+        (word, text.to_owned(), outside.into_iter().collect())
     } else {
         let waiting = waits(&all);
         let unknown = all.iter().filter(|thread| thread.wait.value().is_none()).count();

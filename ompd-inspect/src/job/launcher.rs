@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ompd_inspection::rank::SlurmPlace;
 use ompd_jobs::is_host;
 use ompd_process::live::listing::{self, ProcessEntry};
 use ompd_report::escape::escape;
@@ -40,6 +41,14 @@ pub fn remote(proc_root: &Path, pid: i32) -> Result<Remote, Failure> {
     let mut remote = Remote::default();
     for child in listing::children(proc_root, pid) {
         let arguments = child.arguments();
+        let program = arguments.first().and_then(|path| path.rsplit('/').next());
+        let job = SlurmPlace::of(&launcher.environment()).job;
+        if let Some(job) = job.filter(|_| program == Some("srun")) {
+            return Err(Failure::with_remedy(
+                format_args!("process {pid} has started its daemons by srun, in a job of Slurm"),
+                format_args!("inspect that job: ompd-inspect job {}", escape(&job)),
+            ));
+        }
         let Some((host, rest)) = connected(&arguments) else { continue };
         if launcher.user() != Some(rustix::process::geteuid().as_raw()) {
             return Err(Failure::with_remedy(

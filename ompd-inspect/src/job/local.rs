@@ -7,9 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ompd_inspection::rank::{Rank, rank};
+use ompd_inspection::rank::{Rank, SlurmPlace, rank};
 use ompd_jobs::{Merged, Process, read};
-use ompd_process::Environment;
 use ompd_process::live::listing::{self, ProcessEntry};
 use ompd_report::json;
 use ompd_runtime::family::is_named_like_a_runtime;
@@ -18,7 +17,7 @@ use super::slurm::JobName;
 use crate::inspecting::Inspecting;
 use crate::output::Failure;
 
-/// Processes of at most so many hosts' worth are looked at, whatever a job has started.
+/// Processes that are looked at on one host, and ancestors of one process.
 const MOST: usize = 1 << 16;
 /// A moment to look at that lies further ahead is not waited for.
 const MOST_AHEAD: Duration = Duration::from_secs(120);
@@ -94,7 +93,7 @@ impl Tree {
 
     fn candidates(&self, selection: &Selection) -> Vec<Candidate> {
         let own = i32::try_from(std::process::id()).unwrap_or_default();
-        let ours = Place::of(&own_environment());
+        let ours = self.processes.get(&own).map(|own| SlurmPlace::of(&own.environment())).unwrap_or_default();
         let daemons: HashSet<i32> = match selection {
             Selection::Below(pid) => HashSet::from([*pid]),
             Selection::Daemon(argument) => {
@@ -114,7 +113,7 @@ impl Tree {
         for pid in self.order.iter().copied().filter(|pid| *pid != own).filter(is_meant) {
             let environment = self.processes[&pid].environment();
             if let Selection::Slurm(job) = selection {
-                let place = Place::of(&environment);
+                let place = SlurmPlace::of(&environment);
                 // Several nodes may be one machine, and the step that asks is one of the job too.
                 let is_here = ours.node.is_none() || place.node == ours.node;
                 let is_asking = ours.job.is_some() && (&ours.job, &ours.step) == (&place.job, &place.step);
@@ -164,9 +163,6 @@ impl Tree {
     /// is no shell.
     fn programs_of(&self, pids: &[i32]) -> Vec<i32> {
         let all: HashSet<i32> = pids.iter().copied().collect();
-        if let [only] = pids {
-            return vec![*only];
-        }
         let outermost = |of: &HashSet<i32>| -> Vec<i32> {
             let is_outermost = |pid: &i32| !self.ancestors(*pid).any(|ancestor| of.contains(&ancestor));
             of.iter().copied().filter(is_outermost).collect()
@@ -188,26 +184,6 @@ impl Tree {
         let exe = self.processes[&pid].exe();
         exe.is_some_and(|exe| exe.rsplit('/').next().is_some_and(|file| WRAPPERS.contains(&file)))
     }
-}
-
-/// Where in Slurm a process is.
-struct Place {
-    job: Option<String>,
-    step: Option<String>,
-    node: Option<String>,
-}
-
-impl Place {
-    fn of(environment: &Environment) -> Place {
-        let text = |name| environment.get(name).ok().flatten().map(str::to_owned);
-        Place { job: text("SLURM_JOB_ID"), step: text("SLURM_STEP_ID"), node: text("SLURMD_NODENAME") }
-    }
-}
-
-fn own_environment() -> Environment {
-    let text = |name: &str| std::env::var(name).ok().map(|value| format!("{name}={value}\0"));
-    let all: String = ["SLURM_JOB_ID", "SLURM_STEP_ID", "SLURMD_NODENAME"].into_iter().filter_map(text).collect();
-    Environment::parse(all.as_bytes())
 }
 
 /// Looks at all of them and puts the reports together. `at`: when, by this host's clock.

@@ -15,15 +15,17 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anstream::ColorChoice;
+use ompd_inspection::rank;
 use ompd_jobs::Merged;
 use ompd_jobs::wire::{self, Line, Lines};
+use ompd_process::TargetKind;
 use ompd_report::escape::escape;
 
 pub use hosts::By;
 pub use slurm::JobName;
 
 use crate::args::{JobArgs, NodeArgs, Options};
-use crate::inspecting::{COMPLETE, Inspecting};
+use crate::inspecting::{COMPLETE, Inspecting, PARTIAL};
 use crate::many;
 use crate::merge;
 use crate::output::Failure;
@@ -60,7 +62,9 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
             ));
         }
     };
-    merge::show(&merged, &args.form, &BTreeMap::new(), options, color)
+    let status = merge::show(&merged, &args.form, &BTreeMap::new(), options, color)?;
+    let is_whole = merged.sizes.keys().all(|job| merged.absent(job).is_empty());
+    Ok(if is_whole { status } else { status.max(PARTIAL) })
 }
 
 /// What a host is told to do.
@@ -274,9 +278,8 @@ fn reason(outcome: &Outcome) -> String {
 /// # Errors
 /// Processes cannot be listed, or the report cannot be written.
 pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let node =
-        args.node.clone().or_else(|| std::env::var("SLURMD_NODENAME").ok()).unwrap_or_else(|| own.trim().to_owned());
+    let named = args.node.clone().or_else(|| std::env::var("SLURMD_NODENAME").ok());
+    let node = named.or_else(|| rank::host(TargetKind::Live, None)).unwrap_or_default();
     let at = args.at.map(|at| UNIX_EPOCH + Duration::from_millis(at));
     let merged = match selected(args, options) {
         Ok(chosen) => local::look(&chosen, &Inspecting::new(options, false, true), Some(&node), at),

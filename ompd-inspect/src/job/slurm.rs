@@ -71,7 +71,11 @@ pub fn find(name: &JobName) -> Result<Allocation, Failure> {
         Some(_) => ["--steps", "%i %N"],
         None => ["--jobs", "%A %N"],
     };
-    let text = ask(&["--noheader", asked[0], &name.to_string(), "--format", asked[1]])?;
+    allocation(name, &ask(&["--noheader", asked[0], &name.to_string(), "--format", asked[1]])?)
+}
+
+/// What `squeue` says of a job: a line with its number and its hosts.
+fn allocation(name: &JobName, text: &str) -> Result<Allocation, Failure> {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next();
     // An array, or a job of several parts: each is a job by itself.
@@ -163,7 +167,25 @@ impl Allocation {
 
 #[cfg(test)]
 mod tests {
-    use super::JobName;
+    use super::{JobName, allocation};
+
+    #[test]
+    fn what_squeue_says_is_an_allocation_or_a_reason() {
+        let of = |name: &str, text: &str| allocation(&name.parse().expect("a name"), text);
+        let task = of("4711_3", "4714 n[1-2],login\n").expect("a task of an array");
+        assert_eq!((task.job.to_string().as_str(), task.hosts.join(" ").as_str()), ("4714", "n1 n2 login"));
+        let step = of("4711.0", "  4711.0 n7\n").expect("a step");
+        assert_eq!((step.job.to_string().as_str(), step.hosts.join(" ").as_str()), ("4711.0", "n7"));
+        for (text, reason) in [
+            ("4712 n1\n4713 n2\n", "stands for several jobs"),
+            ("\n", "knows no running job"),
+            ("4711 \n", "does not run yet"),
+            ("4711 -oProxyCommand=x\n", "are not understood"),
+        ] {
+            let failure = of("4711", text).expect_err(reason).to_string();
+            assert!(failure.contains(reason), "{failure}");
+        }
+    }
 
     #[test]
     fn names_of_jobs() {

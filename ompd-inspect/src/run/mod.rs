@@ -19,8 +19,9 @@ use ompd_report::escape::escape;
 use crate::args::{FailOn, Options, RunArgs};
 use crate::inspecting::{FAILED, Inspecting};
 use crate::output::Failure;
+use crate::signals::Signals;
 use idle::Idle;
-use program::{NotStarted, Program, Signals};
+use program::{NotStarted, Program, take_signals, wait};
 use report::{Occasion, OnHang, Reported};
 
 /// The time of the program was over (as timeout(1)).
@@ -52,7 +53,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
             return FAILED_ITSELF;
         }
     };
-    let started = Signals::take().map_err(NotStarted::Itself).and_then(|signals| {
+    let started = take_signals().map_err(NotStarted::Itself).and_then(|signals| {
         let program = Program::start(&args.program, &signals)?;
         Ok((signals, program))
     });
@@ -132,8 +133,8 @@ impl Watching<'_> {
         let mut idle = Idle::new(self.args.idle);
         loop {
             let now = Instant::now();
-            let wait = deadline.map_or(interval, |deadline| interval.min(deadline.saturating_duration_since(now)));
-            self.signals.wait(wait, program.uncollected());
+            let time = deadline.map_or(interval, |deadline| interval.min(deadline.saturating_duration_since(now)));
+            wait(self.signals, time, program.uncollected());
             if let Some(status) = program.collect() {
                 return End::Own(status);
             }
@@ -150,7 +151,7 @@ impl Watching<'_> {
                 let inspection = scope.spawn(look);
                 // Ends of processes are collected later: until then the inspection may be tracing them.
                 while !inspection.is_finished() {
-                    self.signals.wait(WHILE_INSPECTING, program.uncollected());
+                    wait(self.signals, WHILE_INSPECTING, program.uncollected());
                 }
                 inspection.join().unwrap_or(None)
             });

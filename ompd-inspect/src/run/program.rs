@@ -12,19 +12,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use ompd_process::live::listing;
 use ompd_report::escape::escape;
 use rustix::process::{PidfdFlags, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal};
 
+use crate::signals::{Arrived, Signals};
+
 /// The signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
-
-/// `si_code` of a signal that the kernel sends, as for Ctrl-C: every process of the group gets it (sigaction(2)).
-const SI_KERNEL: i32 = 0x80;
 
 /// Time between two looks whether processes have ended.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -56,41 +54,24 @@ impl fmt::Display for NotStarted {
     }
 }
 
-/// Signals that arrive at this process, taken one by one.
-#[derive(Debug)]
-pub struct Signals {
-    descriptor: SignalFd,
-    /// The signals that were blocked before.
-    before: SigSet,
+/// Takes the signals that are passed on, and those of the ends of processes. No other thread may run yet.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn take_signals() -> io::Result<Signals> {
+    Signals::take(PASSED_ON.into_iter().chain([Signal::SIGCHLD]))
 }
 
-impl Signals {
-    /// Takes the signals that are passed on, and those of the ends of processes. No other thread may run yet.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn take() -> io::Result<Signals> {
-        let mut set: SigSet = PASSED_ON.into_iter().collect();
-        set.add(Signal::SIGCHLD);
-        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)?, before })
-    }
-
-    /// Waits for a signal, no longer than `time`, and passes on to the process `pid`, if it is not collected yet, what has
-    /// arrived.
-    pub fn wait(&self, time: Duration, pid: Option<i32>) {
-        let milliseconds = u16::try_from(time.as_millis()).unwrap_or(u16::MAX).max(1);
-        let mut descriptors = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
-        // Whatever ends the wait early, the loop around it comes back.
-        let _ = poll(&mut descriptors, PollTimeout::from(milliseconds));
-        while let Ok(Some(info)) = self.descriptor.read_signal() {
-            let signal = i32::try_from(info.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok());
-            // What the terminal sends, the program has got by itself.
-            let signal = signal.filter(|signal| *signal != Signal::SIGCHLD && info.ssi_code != SI_KERNEL);
-            if let Some((pid, signal)) = pid.zip(signal) {
-                let _ = kill(Pid::from_raw(pid), signal);
-            }
+/// Waits for a signal, no longer than `time`, and passes on to the process `pid`, if it is not collected yet, what has arrived.
+pub fn wait(signals: &Signals, time: Duration, pid: Option<i32>) {
+    let milliseconds = u16::try_from(time.as_millis()).unwrap_or(u16::MAX).max(1);
+    let mut descriptors = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+    // Whatever ends the wait early, the loop around it comes back.
+    let _ = poll(&mut descriptors, PollTimeout::from(milliseconds));
+    for Arrived { signal, by_kernel } in signals.arrived() {
+        // What the terminal sends, the program has got by itself.
+        if let Some(pid) = pid.filter(|_| signal != Signal::SIGCHLD && !by_kernel) {
+            let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 }
@@ -120,7 +101,7 @@ impl Program {
         let own = rustix::process::getpid();
         let mut command = Command::new(name);
         command.args(arguments);
-        let mask = signals.before;
+        let mask = signals.before();
         let before = move || {
             // What is blocked here would stay blocked there.
             mask.thread_set_mask()?;
@@ -196,7 +177,7 @@ impl Program {
                 if Instant::now() >= deadline {
                     break;
                 }
-                signals.wait(BETWEEN_LOOKS, self.uncollected());
+                wait(signals, BETWEEN_LOOKS, self.uncollected());
             }
         }
         self.collect();

@@ -25,9 +25,10 @@ use crate::args::{Options, TopArgs};
 use crate::inspecting::{COMPLETE, open_options};
 use crate::many;
 use crate::output::Failure;
+use crate::signals::Signals;
 use looking::{Looker, process_ids};
 use rows::{Sort, Tone};
-use terminal::{Signals, Terminal};
+use terminal::{Terminal, die, take_signals};
 use view::{Action, View};
 use worker::{Reply, Request, Worker};
 
@@ -119,7 +120,7 @@ impl Top {
     /// The view, until a key, a signal or the end of all processes ends it.
     fn on_terminal(self, color: bool) -> Result<u8, Failure> {
         let refused = |error: io::Error| Failure::new(format!("the terminal cannot be used: {error}"));
-        let signals = Signals::take().map_err(refused)?;
+        let signals = take_signals().map_err(refused)?;
         let worker = Worker::start(self.pids, self.open, self.ignore).map_err(refused)?;
         let mut terminal = Terminal::take().map_err(refused)?;
         let mut session = Session {
@@ -137,7 +138,7 @@ impl Top {
         // It is given back before anything is said.
         drop(terminal);
         match end? {
-            End::Signal(signal) => return Ok(signals.die(signal)),
+            End::Signal(signal) => return Ok(die(&signals, signal)),
             End::Asked => {}
             End::Processes(refresh) => {
                 let lines = rows::heads(&refresh, 0).into_iter().filter(|(tone, _)| *tone == Tone::Heading);

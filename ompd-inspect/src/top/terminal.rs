@@ -6,52 +6,32 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, raise};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyEvent};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{Clear, ClearType, EnterAlternateScreen, enable_raw_mode};
 use ratatui::{DefaultTerminal, Frame};
 
+use crate::signals::Signals;
+
 /// Signals that end the program.
 const ENDS: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
-/// Signals that end the program, taken one by one: blocked in all threads that start later.
-#[derive(Debug)]
-pub struct Signals {
-    descriptor: SignalFd,
-    before: SigSet,
+/// Takes the signals that end the program, and those that say that the size of the terminal has changed. No other thread may run
+/// yet.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn take_signals() -> io::Result<Signals> {
+    Signals::take(ENDS.into_iter().chain([Signal::SIGWINCH]))
 }
 
-impl Signals {
-    /// Takes them from now on, and those that say that the size of the terminal has changed. No other thread may run yet.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn take() -> io::Result<Signals> {
-        let mut set: SigSet = ENDS.into_iter().collect();
-        set.add(Signal::SIGWINCH);
-        let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Signals { descriptor: SignalFd::with_flags(&set, flags)?, before })
-    }
-
-    /// Takes the signals that have arrived.
-    fn arrived(&self) -> Vec<Signal> {
-        let mut arrived = Vec::new();
-        while let Ok(Some(info)) = self.descriptor.read_signal() {
-            arrived.extend(i32::try_from(info.ssi_signo).ok().and_then(|number| Signal::try_from(number).ok()));
-        }
-        arrived
-    }
-
-    /// Ends the program by a signal, as if it had not been taken. Gives the exit status for a parent that ignores it.
-    pub fn die(&self, signal: Signal) -> u8 {
-        let _ = self.before.thread_set_mask();
-        let _ = raise(signal);
-        u8::try_from(128 + signal as i32).unwrap_or(u8::MAX)
-    }
+/// Ends the program by a signal, as if it had not been taken. Gives the exit status for a parent that ignores it.
+pub fn die(signals: &Signals, signal: Signal) -> u8 {
+    let _ = signals.before().thread_set_mask();
+    let _ = raise(signal);
+    u8::try_from(128 + signal as i32).unwrap_or(u8::MAX)
 }
 
 /// Where keys come from: standard input, or the controlling terminal. `None` if neither is a terminal.
@@ -141,13 +121,13 @@ impl Terminal {
             Keyboard::Terminal(file) => file.as_fd(),
         };
         let mut descriptors =
-            [keys, signals.descriptor.as_fd(), other].map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
+            [keys, signals.as_fd(), other].map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN));
         match poll(&mut descriptors, timeout) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
         let state = descriptors[0].revents().unwrap_or(PollFlags::empty());
-        let arrived = signals.arrived();
+        let arrived: Vec<Signal> = signals.arrived().into_iter().map(|arrived| arrived.signal).collect();
         let signal = arrived.iter().copied().find(|signal| ENDS.contains(signal));
         let mut happened = Happened { keys: Vec::new(), signal };
         if happened.signal.is_none() && state.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {

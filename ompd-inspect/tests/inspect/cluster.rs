@@ -1,22 +1,27 @@
 //! Jobs on several hosts: nodes of a real Slurm, and hosts that are reached by a real ssh, all of them on this machine.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::SystemTime;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use ompd_process::live::listing;
 use test_programs::Skip;
 
 use crate::common::{command, texts};
-use crate::jobs::{BARRIER, LOCK, compiled};
+use crate::jobs::{BARRIER, LOCK, begun, compiled};
 
 const RANKS: usize = 8;
 const NODES: usize = 4;
-/// How long daemons may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The programs that Slurm runs here.
+const PROGRAMS: [&str; 2] = ["ranks", "alone"];
 
 /// A process that ends with this.
 struct Daemon(Child);
@@ -39,11 +44,23 @@ fn program(name: &str) -> Result<PathBuf, Skip> {
     found.ok_or_else(|| skip(format!("there is no {name}")))
 }
 
-fn start(command: &mut Command, log: &Path) -> Result<Daemon, Skip> {
-    let file = std::fs::File::create(log).expect("a log");
-    let errors = file.try_clone().expect("the same log");
-    let spawned = command.stdin(Stdio::null()).stdout(file).stderr(errors).spawn();
-    spawned.map(Daemon).map_err(|why| skip(format!("{command:?}: {why}")))
+/// Starts a daemon, and waits until it says on standard error that it is ready.
+fn start(command: &mut Command, ready: &str) -> Result<Daemon, Skip> {
+    let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+    let mut child = spawned.map_err(|why| skip(format!("{command:?}: {why}")))?;
+    let mut lines = BufReader::new(child.stderr.take().expect("its errors")).lines().map_while(Result::ok);
+    let daemon = Daemon(child);
+    let mut said = Vec::new();
+    for line in lines.by_ref() {
+        let is_ready = line.contains(ready);
+        said.push(line);
+        if is_ready {
+            // What it says later must go somewhere.
+            std::thread::spawn(move || lines.for_each(drop));
+            return Ok(daemon);
+        }
+    }
+    Err(Skip::because(format!("{command:?} has ended: {}", said.join("; "))))
 }
 
 /// Ports that nobody has.
@@ -58,35 +75,36 @@ fn text_of(command: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Looks until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) -> Result<(), Skip> {
-    let begun = Instant::now();
-    while !is_so() {
-        if begun.elapsed() > PATIENCE {
-            return Err(Skip::because(format!("{what} is not ready after {} s", PATIENCE.as_secs())));
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
+/// Kills a process and waits until it has ended.
+fn end(pid: i32) {
+    let Some(process) = rustix::process::Pid::from_raw(pid) else { return };
+    let Ok(descriptor) = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()) else { return };
+    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+    let mut ended = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut ended, PollTimeout::NONE);
 }
 
 /// Slurm with four nodes, which are one machine.
 struct Slurm {
     directory: tempfile::TempDir,
-    /// Controller, nodes in order, authentication.
+    /// Authentication, controller, nodes in order.
     daemons: Vec<Daemon>,
     jobs: Vec<Daemon>,
 }
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        // Its nodes end what runs there, and are ended after that.
         let _ = self.command("scancel").args(["--user", &text_of("id", &["-un"])]).output();
         self.jobs.clear();
-        for rank in self.ranks() {
-            let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);
-        }
-        let _ = until("the end of all jobs", || self.ranks().is_empty());
+        let all = listing::processes(Path::new("/proc")).expect("processes are listed");
+        let of = |pid: i32| all.iter().find(|process| process.pid == pid);
+        let ranks: Vec<i32> =
+            PROGRAMS.iter().flat_map(|name| processes_of(&self.directory.path().join(name))).collect();
+        // The ranks descend from the process that Slurm has for their step on each node.
+        let ancestors = |pid: &i32| std::iter::successors(of(*pid), |process| of(process.parent));
+        let steps = ranks.iter().flat_map(ancestors).filter(|process| process.name.starts_with("slurmstepd"));
+        let steps: HashSet<i32> = steps.map(|process| process.pid).collect();
+        ranks.into_iter().chain(steps).for_each(end);
         self.daemons.clear();
     }
 }
@@ -101,7 +119,6 @@ impl Slurm {
         let (user, host) = (text_of("id", &["-un"]), text_of("hostname", &["-s"]));
         // Another user asks as well.
         let open = |path: &Path| {
-            use std::os::unix::fs::PermissionsExt as _;
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions are set");
         };
         open(&root);
@@ -112,10 +129,7 @@ impl Slurm {
         let key = root.join("munge/key");
         let random: Vec<u8> = std::iter::repeat_with(|| std::process::id().to_le_bytes()).take(64).flatten().collect();
         std::fs::write(&key, random).expect("a key");
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("permissions are set");
-        }
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).expect("permissions are set");
         let ports = ports(NODES + 1);
         let path = |of: &str| root.join(of).display().to_string();
         let mut lines = vec![
@@ -153,40 +167,35 @@ impl Slurm {
         lines.push(format!("PartitionName=all Nodes=n[1-{NODES}] Default=YES MaxTime=INFINITE State=UP"));
         let conf = root.join("slurm.conf");
         std::fs::write(&conf, lines.join("\n") + "\n").expect("its configuration");
-        let mut slurm = Slurm { directory, daemons: Vec::new(), jobs: Vec::new() };
-        let log = |of: &str| slurm.directory.path().join("log").join(of);
         let mut munge = Command::new(munged);
         munge.args(["--foreground", "--force"]);
         for (option, file) in [("key", "key"), ("pid", "pid"), ("seed", "seed"), ("log", "log")] {
             munge.arg(format!("--{option}-file={}", path(&format!("munge/{file}"))));
         }
         munge.arg(format!("--socket={}", path("munge/socket")));
-        let mut daemons = vec![start(&mut munge, &log("munged"))?];
-        until("munged", || slurm.directory.path().join("munge/socket").exists())?;
-        let (conf, no_jobs) = (path("slurm.conf"), "-D");
-        daemons.insert(0, start(Command::new(slurmctld).args([no_jobs, "-f", &conf]), &log("slurmctld"))?);
+        let mut slurm = Slurm { directory, daemons: Vec::new(), jobs: Vec::new() };
+        slurm.daemons.push(start(&mut munge, "Created socket")?);
+        let conf = conf.display().to_string();
+        let controller = start(Command::new(slurmctld).args(["-D", "-f", &conf]), "Running as primary controller")?;
+        slurm.daemons.push(controller);
         for node in 1..=NODES {
-            let name = format!("n{node}");
-            let mut node_daemon = Command::new(&slurmd);
-            daemons.insert(node, start(node_daemon.args([no_jobs, "-N", &name, "-f", &conf]), &log(&name))?);
+            let mut daemon = Command::new(&slurmd);
+            let daemon = start(daemon.args(["-D", "-N", &format!("n{node}"), "-f", &conf]), "slurmd started")?;
+            slurm.daemons.push(daemon);
         }
-        slurm.daemons = daemons;
-        until("Slurm", || {
-            let nodes = slurm.command("sinfo").args(["--noheader", "--format", "%D %t"]).output();
-            nodes.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == format!("{NODES} idle"))
-        })?;
-        Ok(slurm)
+        // It waits until all nodes are there.
+        let nodes = NODES.to_string();
+        let first = slurm.command("srun").args(["--nodes", &nodes, "--ntasks", &nodes, "true"]).output();
+        match first {
+            Ok(output) if output.status.success() => Ok(slurm),
+            other => Err(Skip::because(format!("Slurm does not run here: {other:?}"))),
+        }
     }
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.env("SLURM_CONF", self.directory.path().join("slurm.conf")).stdin(Stdio::null());
         command
-    }
-
-    /// The processes of the program that run here.
-    fn ranks(&self) -> Vec<i32> {
-        processes_of(&self.directory.path().join("ranks"))
     }
 
     /// Starts the program, and returns the number of its job.
@@ -197,14 +206,26 @@ impl Slurm {
         // No other transport is sure to work between nodes that are one machine.
         srun.env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_mpi_yield_when_idle", "1");
         self.jobs.push(started(srun, RANKS)?);
-        let list = self.command("squeue").args(["--noheader", "--format", "%A"]).output().expect("squeue");
-        Ok(String::from_utf8_lossy(&list.stdout).trim().to_owned())
+        Ok(self.number_of("ranks"))
     }
+
+    /// The number of the job with this name.
+    fn number_of(&self, name: &str) -> String {
+        let list =
+            self.command("squeue").args(["--noheader", "--format", "%A", "--name", name]).output().expect("squeue");
+        String::from_utf8_lossy(&list.stdout).trim().to_owned()
+    }
+}
+
+/// Writes a program of the shell.
+fn executable(path: &Path, script: &str) {
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("a program");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("permissions are set");
 }
 
 /// Processes that execute a file.
 fn processes_of(program: &Path) -> Vec<i32> {
-    let all = ompd_process::live::listing::processes(Path::new("/proc")).expect("processes are listed");
+    let all = listing::processes(Path::new("/proc")).expect("processes are listed");
     let program = program.display().to_string();
     all.into_iter().filter(|process| process.exe().as_ref() == Some(&program)).map(|process| process.pid).collect()
 }
@@ -213,10 +234,10 @@ fn processes_of(program: &Path) -> Vec<i32> {
 fn started(mut launcher: Command, ranks: usize) -> Result<Daemon, Skip> {
     let spawned = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|why| skip(format!("{launcher:?}: {why}")))?;
-    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let output = child.stdout.take().expect("its output");
     let mut errors = child.stderr.take().expect("its errors");
     let daemon = Daemon(child);
-    let begun = lines.map_while(Result::ok).filter(|line| line.trim() == "ready").take(ranks).count();
+    let begun = begun(output, ranks);
     if begun == ranks {
         return Ok(daemon);
     }
@@ -283,12 +304,16 @@ fn job_of_slurm() -> Result<(), Skip> {
     assert!(text.contains("Between the looks no process has moved: 8 ranks (0-7)"), "{text}");
 
     // Its report is one of merge too, and all looks were within a moment.
-    let document = inspect(&["--json", &job]).stdout;
+    let before = SystemTime::now();
+    let document = inspect(&["--json", "--lead", "2s", &job]).stdout;
     let merged: serde_json::Value = serde_json::from_slice(&document).expect("a document");
     assert_eq!(merged["inspected"]["ranks"][&step], "0-7", "{merged}");
     assert_eq!(merged["sizes"][&step], 8, "{merged}");
     let times: Vec<u64> = merged["stopped_at"].as_array().expect("two").iter().filter_map(|t| t.as_u64()).collect();
     assert!(times[1] - times[0] < 10_000, "{times:?}");
+    // None was before the moment that was agreed upon.
+    let before = before.duration_since(SystemTime::UNIX_EPOCH).expect("a time after 1970").as_millis();
+    assert!(u128::from(times[0]) >= before + 2000, "{times:?}, asked at {before}");
 
     // What is not there, in Slurm's own words.
     let (_, error, status) = texts(&inspect(&["99999999"]));
@@ -298,14 +323,51 @@ fn job_of_slurm() -> Result<(), Skip> {
 
     // Cores of all ranks.
     let cores = tempfile::tempdir().expect("a directory");
-    let made: Result<Vec<_>, Skip> =
-        slurm.ranks().into_iter().map(|pid| test_programs::gcore(pid, cores.path()).expect("a core")).collect();
+    let made: Result<Vec<_>, Skip> = processes_of(&program)
+        .into_iter()
+        .map(|pid| test_programs::gcore(pid, cores.path()).expect("a core"))
+        .collect();
     if made?.len() == RANKS {
         let pattern = cores.path().join("core.*").display().to_string();
         let (text, _, status) = texts(&inspect(&["--cores", &pattern]));
         check_first_lines(&text, "cores", "n2", RANKS);
         assert_eq!(status, 0, "{text}");
     }
+
+    // Ranks of mpirun, whose daemons Slurm has started, and which are no ranks.
+    let mut salloc = slurm.command("salloc");
+    salloc.args(["--nodes", &NODES.to_string(), "--ntasks", &RANKS.to_string(), "--ntasks-per-node", "2"]);
+    salloc.arg("--job-name=by-mpirun").args(["sh", "-c", "exec mpirun.openmpi \"$0\""]).arg(&program);
+    salloc.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    salloc.env("OMPI_MCA_btl", "self,tcp").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    salloc.env("OMPI_MCA_btl_tcp_if_include", "lo").env("OMPI_MCA_oob_tcp_if_include", "lo");
+    let by_mpirun = started(salloc, RANKS)?;
+    let number = slurm.number_of("by-mpirun");
+    let (text, _) = settled(|| inspect(&[&number]), RANKS);
+    check_first_lines(&text, "mpirun under Slurm", "n2", RANKS);
+    assert!(!text.contains("Several reports") && !text.contains("orted"), "{text}");
+    let descendants = listing::descendants(Path::new("/proc"), i32::try_from(by_mpirun.0.id()).expect("a process id"));
+    let mpirun = descendants.iter().find(|process| process.name.starts_with("mpirun")).expect("it runs");
+    let (_, error, status) = texts(&inspect(&["--pid", &mpirun.pid.to_string()]));
+    assert!(status == 2 && error.contains(&format!("ompd-inspect job {number}")), "{error}");
+    let _ = slurm.command("scancel").arg(&number).output();
+    slurm.jobs.push(by_mpirun);
+
+    // A step without ranks: its program is shown all the same.
+    let alone = slurm.directory.path().join("alone");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/mpi/alone.c");
+    let built = Command::new("gcc").args(["-g", "-O1", "-fopenmp"]).arg(source).arg("-o").arg(&alone).status();
+    assert!(built.is_ok_and(|status| status.success()), "gcc builds alone.c");
+    let mut srun = slurm.command("srun");
+    srun.args(["--overlap", "--jobid", &job, "--nodes=1", "--ntasks=1", "--nodelist=n3", "--input=none"]);
+    srun.args(["--job-name=alone", "env", "-u", "SLURM_PROCID"]).arg(&alone);
+    slurm.jobs.push(started(srun, 1)?);
+    let steps = slurm.command("squeue").args(["--steps", "--noheader", "--format", "%i %j"]).output().expect("squeue");
+    let steps = String::from_utf8_lossy(&steps.stdout).into_owned();
+    let step = steps.lines().find_map(|line| line.trim().strip_suffix(" alone")).expect(&steps);
+    let (text, error, status) = texts(&inspect(&[step]));
+    assert_eq!(status, 0, "{text}{error}");
+    assert!(text.contains("pause, alone.c:") && text.contains("\n1 process on "), "{text}{error}");
 
     // Another user is refused with Slurm's reason.
     if nix::unistd::geteuid().is_root() {
@@ -320,7 +382,7 @@ fn job_of_slurm() -> Result<(), Skip> {
     }
 
     // A node that is gone is named, and the others are shown.
-    let node = &slurm.daemons[NODES].0;
+    let node = &slurm.daemons[NODES + 1].0;
     kill(Pid::from_raw(i32::try_from(node.id()).expect("a process id")), Signal::SIGKILL).expect("the daemon of n4");
     let (text, _, status) = texts(&inspect(&[&job, "--timeout", "30s"]));
     assert_eq!(status, 1, "{text}");
@@ -382,23 +444,12 @@ impl Hosts {
             let mut unshare = Command::new("unshare");
             unshare.args(["--uts", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c"]);
             unshare.arg(format!("hostname {name} && exec {} -D -e -f {}", sshd.display(), path(&name)));
-            hosts.push(start(&mut unshare, &directory.path().join(format!("{name}.log")))?);
+            hosts.push(start(&mut unshare, "Server listening")?);
         }
         std::fs::write(path("config"), client).expect("a configuration");
         std::fs::create_dir(path("bin")).expect("a directory");
-        let wrapper = path("bin/ssh");
-        std::fs::write(&wrapper, format!("#!/bin/sh\nexec {} -F {} \"$@\"\n", ssh.display(), path("config")))
-            .expect("a program");
-        use std::os::unix::fs::PermissionsExt as _;
-        std::fs::set_permissions(&wrapper, std::fs::Permissions::from_mode(0o755)).expect("permissions are set");
-        let all = Hosts { directory, daemons: hosts };
-        for at in 0..count {
-            let host = format!("n{}", at + 1);
-            until(&host, || {
-                all.command(&wrapper).args([&host, "true"]).output().is_ok_and(|out| out.status.success())
-            })?;
-        }
-        Ok(all)
+        executable(Path::new(&path("bin/ssh")), &format!("exec {} -F {} \"$@\"", ssh.display(), path("config")));
+        Ok(Hosts { directory, daemons: hosts })
     }
 
     /// A program whose ssh knows the hosts.
@@ -411,6 +462,16 @@ impl Hosts {
     fn with_path(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.directory.path().join("bin").display()));
+    }
+
+    /// A program that does something else than inspecting on the first host.
+    fn program(&self, name: &str, does: &str) -> String {
+        let path = self.directory.path().join(name);
+        let inspect = env!("CARGO_BIN_EXE_ompd-inspect");
+        let other = "exec \"$inspect\" \"$@\"";
+        let first = "[ \"$(hostname)\" = n1 ]";
+        executable(&path, &format!("inspect='{inspect}'\nif {first}; then\n{does}\nelse\n{other}\nfi"));
+        path.display().to_string()
     }
 
     fn inspect(&self, arguments: &[&str]) -> Output {
@@ -471,8 +532,21 @@ fn ranks_on_hosts() -> Result<(), Skip> {
         assert!(text.contains("Not inspected: host nowhere.invalid: ssh: Could not resolve hostname"), "{text}");
         let (text, _, status) = texts(&hosts.inspect(&["--hosts", "n1", "--name", "no-such-program"]));
         assert!(status == 2 && text.contains("host n1: no process is called no-such-program"), "{text}");
-        let (_, error, status) = texts(&hosts.inspect(&["--hosts", "-oProxyCommand=x", "--name", "ranks"]));
-        assert!(status == 2 && !error.is_empty(), "{error}");
+        let (_, error, status) = texts(&hosts.inspect(&["--hosts=-oProxyCommand=x", "--name", "ranks"]));
+        assert!(status == 2 && error.contains("is no list of hosts"), "{error}");
+        // Of a host whose report is damaged, and of one that does not answer, the reason is shown, and of the other its ranks.
+        for (does, timeout, reason) in [
+            ("\"$inspect\" \"$@\" | sed 's/.$/!/'", "60s", "its report is damaged"),
+            ("exec sleep 1000", "5s", "no answer in 5 s"),
+        ] {
+            let inspector = hosts.program("inspector", does);
+            let arguments = ["--pid", &pid, "--inspector", &inspector, "--timeout", timeout];
+            let (text, error, status) = texts(&hosts.inspect(&arguments));
+            assert_eq!(status, 1, "{text}{error}");
+            let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(plain.contains(&format!("Not inspected: host n1: {reason}")), "{text}{error}");
+            assert!(plain.contains("rank 2 (n2, pid ") && plain.contains("No report of 2 ranks (0-1)"), "{text}");
+        }
         drop(job);
         for rank in processes_of(&program) {
             let _ = kill(Pid::from_raw(rank), Signal::SIGKILL);

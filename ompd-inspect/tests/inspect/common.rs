@@ -32,6 +32,23 @@ pub fn json(args: &[&str]) -> (Value, i32) {
     (report, status)
 }
 
+/// A schema of the folder `docs`.
+pub struct Schema(jsonschema::Validator);
+
+impl Schema {
+    /// `docs/NAME.schema.json`.
+    pub fn of(name: &str) -> Schema {
+        let path = format!("{}/../docs/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+        let schema: Value = serde_json::from_slice(&std::fs::read(&path).expect(&path)).expect("JSON");
+        Schema(jsonschema::validator_for(&schema).expect("a schema"))
+    }
+
+    /// Where a document is not what the schema says.
+    pub fn faults(&self, document: &Value) -> Vec<String> {
+        self.0.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    }
+}
+
 /// Compares what the command says of a target with the truth: a line for each value that differs, is unknown or
 /// lacking.
 pub fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, target: &str) -> Vec<String> {

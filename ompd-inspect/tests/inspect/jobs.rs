@@ -56,11 +56,6 @@ pub fn compiled(library: &str, name: &str, directory: &Path) -> Result<PathBuf, 
 
 /// Compiles the program and starts it on all ranks; a reason if that cannot be done here.
 fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
-    // MPICH's start was seen to hang on busy processors.
-    launched(library, name, directory).or_else(|_| launched(library, name, directory))
-}
-
-fn launched(library: &str, name: &'static str, directory: &Path) -> Result<Job, Skip> {
     let launcher = format!("mpirun.{library}");
     let program = compiled(library, name, directory)?;
     let mut command = Command::new(&launcher);
@@ -72,20 +67,34 @@ fn launched(library: &str, name: &'static str, directory: &Path) -> Result<Job, 
     }
     let mut child = command
         .args(["-np", &RANKS.to_string()])
+        // The shell has the rank too, and waits for the program.
+        .args(["sh", "-c", "\"$0\"; exit $?"])
         .arg(&program)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .map_err(|why| Skip::because(format!("{launcher} cannot be run ({why})")))?;
-    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let output = child.stdout.take().expect("its output");
     let job = Job { launcher: child, name };
-    // Each rank says so when it has begun.
-    let begun = lines.map_while(Result::ok).filter(|line| line.trim() == "ready").take(RANKS).count();
+    let begun = begun(output, RANKS);
     match begun == RANKS {
         true => Ok(job),
         false => Err(Skip::because(format!("{launcher} has started {begun} of {RANKS} ranks, and ended"))),
     }
+}
+
+/// Waits until the ranks have said that they have begun, or until they have ended: how many have.
+pub fn begun(output: impl std::io::Read, ranks: usize) -> usize {
+    let mut begun = 0;
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    while begun < ranks
+        && let Some(line) = lines.next()
+    {
+        // MPICH's launcher puts lines of ranks that write at the same time into one.
+        begun += line.matches("ready").count();
+    }
+    begun
 }
 
 fn reports(job: &Job, directory: &Path) -> Vec<String> {
@@ -126,7 +135,10 @@ fn one_rank_differs(library: &str) {
             assert!(ranks(&job).contains(&culprit), "{text}");
             // Merged in two steps it is the same.
             let merged = |files: &[&str]| {
-                let output = command().args(["merge", "--json"]).args(files).output().expect("it runs").stdout;
+                let output = command().args(["merge", "--json"]).args(files).output().expect("it runs");
+                // Also where these are not all ranks of the job.
+                assert_eq!(output.status.code(), Some(0));
+                let output = output.stdout;
                 let file = directory.path().join(format!("merged-{}", files.len()));
                 std::fs::write(&file, &output).expect("it is written");
                 (file.to_str().expect("a plain path").to_owned(), output)
@@ -135,7 +147,9 @@ fn one_rank_differs(library: &str) {
             let found = command().args(["job", "--pid", &job.launcher.id().to_string()]).output().expect("it runs");
             let (text, error, status) = texts(&found);
             crate::cluster::check_first_lines(&text, library, "", RANKS);
-            assert_eq!(status, 0, "{text}{error}");
+            assert!(status == 0 && !text.contains("Several reports"), "{text}{error}");
+            let named = pid(&text).and_then(|pid| pid.parse().ok()).expect("a process id");
+            assert!(ranks(&job).contains(&named), "{text}");
             let (_, flat) = merged(&args[1..]);
             let (half, _) = merged(&args[1..3]);
             let (_, tree) = merged(&[args[4], &half, args[3], args[2], &half]);
@@ -269,7 +283,7 @@ fn ranks_that_wait_for_messages_of_each_other_are_a_suspicion() {
             &job,
             &[],
             &[
-                "Suspicion: 2 ranks wait for each other: rank 1 in MPI_Recv from rank 0, rank 0 in MPI_Recv from rank 1.",
+                "Suspicion: 2 ranks wait for each other: rank 0 in MPI_Recv from rank 1, rank 1 in MPI_Recv from rank 0.",
                 "2 ranks (2-3) of 4 are in MPI_Barrier of MPI_COMM_WORLD, called at cycle.c:23, in main",
                 "2 ranks (0-1) are in no collective call: MPI_Recv, cycle.c:10, in swap",
             ],
@@ -290,12 +304,35 @@ fn the_rank_that_is_behind_in_a_loop_and_the_ranks_that_move_are_named() {
         &job,
         &["--samples", "2", "--interval", "200ms"],
         &[
-            "is behind: the next chunk of its loop begins at 12; at ",
+            "Loops of the region at straggler.c:15, in main: the next chunk begins at 12 in rank 0 (",
             "Between the looks 2 ranks (0-1) have not moved; 2 ranks (2-3) have",
         ],
     );
-    let behind = told.split("In the region at straggler.c:").nth(1).expect("the region");
-    assert!(behind.contains(", in main rank 0 ("), "{told}");
+    assert!(told.contains("Whether it is the same execution of the same loop is unknown"), "{told}");
+}
+
+#[test]
+fn a_rank_that_cannot_be_inspected_is_named_with_the_reason() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let job = match start("openmpi", "straggler", directory.path()) {
+        Ok(job) => job,
+        Err(skip) => return skip.show(),
+    };
+    let is_third = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == b"OMPI_COMM_WORLD_RANK=3" as &[u8])
+    };
+    let third = ranks(&job).into_iter().find(is_third).expect("rank 3");
+    // It has a tracer: this thread, as long as it lives.
+    let traced = nix::unistd::Pid::from_raw(third);
+    nix::sys::ptrace::seize(traced, nix::sys::ptrace::Options::empty()).expect("it is ours");
+    let (text, error, status) = texts(&run(&["job", "--pid", &job.launcher.id().to_string()]));
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(status, 1, "{text}{error}");
+    assert!(plain.contains("No report of rank 3 of job "), "{text}");
+    let named = plain.split("Not inspected: ").nth(1).expect("a reason");
+    assert!(named.starts_with("rank 3 (") && named.contains(&format!("pid {third}): ")), "{text}");
+    assert!(named.contains("traced by process "), "{text}");
 }
 
 #[test]

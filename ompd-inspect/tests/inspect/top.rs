@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations, thread_states};
 
-use crate::common::{bounded, command, texts};
+use crate::common::{Schema, bounded, command, texts};
 
 /// No sound run comes near this.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -255,18 +255,14 @@ fn loops_and_tasks_have_counts() {
 
 #[test]
 fn each_line_of_json_is_what_the_schema_says() {
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/top.schema.json");
-    let schema: Value = serde_json::from_slice(&fs::read(schema).expect("the schema")).expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let schema = Schema::of("top");
     for (toolchain, runtime) in native() {
         let running = start("nested", toolchain, runtime);
         let out = lines(&["--json", "--count", "2", "--interval", "200ms", &running.pid.to_string()]);
         let refreshes: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(refreshes.len(), 2, "{out}");
         for (number, refresh) in (1..).zip(&refreshes) {
-            let faults: Vec<String> =
-                validator.iter_errors(refresh).map(|e| format!("{}: {e}", e.instance_path())).collect();
-            assert!(faults.is_empty(), "{}", faults.join("\n"));
+            assert_eq!(schema.faults(refresh), [""; 0]);
             assert_eq!((&refresh["schema"], &refresh["number"]), (&"ompd-inspect-top/1".into(), &Value::from(number)));
             let threads = refresh["processes"][0]["threads"].as_array().expect("threads");
             assert_eq!(threads.len(), running.truth.threads.len(), "{refresh}");

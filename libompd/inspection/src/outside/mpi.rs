@@ -158,7 +158,10 @@ mod tests {
 
     #[test]
     fn arguments_are_known_of_functions_that_wait() {
-        let all = POSITIONS.iter().flat_map(|of| of.functions);
-        assert!(all.clone().count() > 10 && all.clone().all(|function| mpi_waits(function.trim_start_matches("X"))));
+        let all = || POSITIONS.iter().flat_map(|of| of.functions);
+        assert!(all().any(|function| *function == "MPI_Recv"));
+        for function in all() {
+            assert!(mpi_waits(function), "{function}");
+        }
     }
 }
