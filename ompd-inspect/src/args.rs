@@ -52,6 +52,7 @@ Examples:
   ompd-inspect job --hosts n[1-64] --name app every process called app on these hosts, by ssh
   ompd-inspect job --cores 'core.*'           core files of ranks
   ompd-inspect job --samples 2 4711           which ranks move
+  ompd-inspect job --top 4711                 a live view, every 2 seconds
   ompd-inspect job --json 4711 > job.json     for programs, and for ompd-inspect merge";
 
 const AFTER_JOB: &str = "\
@@ -164,6 +165,12 @@ pub struct JobArgs {
     pub cores: Vec<PathBuf>,
     #[command(flatten)]
     pub form: MergeForm,
+    /// A live view: the report again and again, every --interval (2 s).
+    #[arg(long, conflicts_with_all = ["cores", "tree", "dot", "svg", "html"])]
+    pub top: bool,
+    /// End the live view after so many reports.
+    #[arg(long, value_name = "N", requires = "top", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
     /// How hosts are asked, other than those of Slurm: ssh, or clush of ClusterShell.
     #[arg(long, value_enum, value_name = "PROGRAM", hide_possible_values = true)]
     pub agent: Option<By>,
@@ -190,12 +197,18 @@ pub struct NodeArgs {
     /// Ranks below the daemon with this argument.
     #[arg(long)]
     pub daemon: Option<String>,
+    /// Ranks below this process.
+    #[arg(long)]
+    pub below: Option<i32>,
     /// What this host is called.
     #[arg(long)]
     pub node: Option<String>,
     /// When to look, in milliseconds since 1970.
     #[arg(long)]
     pub at: Option<u64>,
+    /// How often to look, in milliseconds; once unless given.
+    #[arg(long)]
+    pub every: Option<u64>,
 }
 
 /// Arguments of `top`.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ompd_inspection::{Inspection, Wanted, inspect, inspect_core};
-use ompd_process::OpenOptions;
+use ompd_inspection::{Inspection, Wanted, Watched, inspect, inspect_core};
+use ompd_process::{OpenError, OpenOptions};
 use ompd_runtime::Origin;
 
 use crate::args::{FailOn, Options};
@@ -35,6 +35,14 @@ pub fn open_options(options: &Options) -> OpenOptions {
     }
 }
 
+/// The shortest time that a process may be held for one of many looks: a busy machine needs it to stop the threads.
+const LEAST_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long a process may be held for one look if there is one in each interval: half of that.
+pub fn longest_pause(open: &OpenOptions, interval: Duration) -> Duration {
+    open.max_pause.min(LEAST_PAUSE.max(interval / 2))
+}
+
 /// Inspections by the same options.
 #[derive(Debug)]
 pub struct Inspecting<'a> {
@@ -59,18 +67,35 @@ impl<'a> Inspecting<'a> {
         }
     }
 
-    /// Inspects a process or core.
+    /// A live process, to be looked at again and again.
     ///
     /// # Errors
     /// It cannot be opened, and why.
-    pub fn inspect(&self, target: &str) -> Result<Inspection, Failure> {
-        let wanted = Wanted {
+    pub fn watched(&self, pid: i32) -> Result<Watched<'_>, OpenError> {
+        Watched::open(pid, &self.open, self.wanted())
+    }
+
+    /// How targets are opened.
+    pub fn open(&self) -> &OpenOptions {
+        &self.open
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
             ignore: &self.ignore,
             locals: self.locals,
             verdicts: self.verdicts,
             samples: self.options.samples,
             interval: self.options.interval.unwrap_or(INTERVAL),
-        };
+        }
+    }
+
+    /// Inspects a process or core.
+    ///
+    /// # Errors
+    /// It cannot be opened, and why.
+    pub fn inspect(&self, target: &str) -> Result<Inspection, Failure> {
+        let wanted = self.wanted();
         let inspection = match inputs::open(target, &self.open)? {
             Input::Named => inspect(target, &self.open, wanted),
             Input::Core(core) => inspect_core(&core, wanted),

@@ -15,6 +15,7 @@ mod merge;
 mod output;
 mod run;
 mod signals;
+mod terminal;
 mod top;
 
 use std::io::{self, Write};

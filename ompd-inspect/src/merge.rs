@@ -86,7 +86,10 @@ pub fn show(
 }
 
 /// The report as one line: lines of several programs that write to one pipe do not mix.
-fn document(merged: &Merged) -> Result<String, Failure> {
+///
+/// # Errors
+/// It cannot be made.
+pub fn document(merged: &Merged) -> Result<String, Failure> {
     let text =
         serde_json::to_string(merged).map_err(|error| Failure::new(format!("cannot write the report: {error}")))?;
     Ok(escape::json(&(text + "\n")).into_owned())

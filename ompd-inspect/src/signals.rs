@@ -1,10 +1,16 @@
-//! Signals that are taken one by one, in place of what they would do.
+//! Signals that are taken one by one, in place of what they would do, and what they are to programs that are started.
+
+#![allow(unsafe_code, reason = "what a new process does before it executes its program is for `pre_exec` alone")]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{getpid, getppid};
 
 /// `si_code` of a signal that the kernel sends, as for Ctrl-C: every process of the group gets it (sigaction(2)).
 const SI_KERNEL: i32 = 0x80;
@@ -57,4 +63,18 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
+}
+
+/// Lets the program start with these signals blocked, and lets the kernel send it `end` when the thread that has started it ends.
+pub fn tie(command: &mut Command, blocked: SigSet, end: Signal) {
+    let own = getpid();
+    let before = move || {
+        // What is blocked here would stay blocked there.
+        blocked.thread_set_mask()?;
+        set_pdeathsig(end)?;
+        // The kernel says nothing of a parent that had ended before.
+        if getppid() == own { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+    };
+    // SAFETY: all calls are system calls that take numbers and a set of signals; nothing is allocated or locked (signal-safety(7)).
+    unsafe { command.pre_exec(before) };
 }

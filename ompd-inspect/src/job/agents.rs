@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{self, SigSet};
 use ompd_jobs::wire::MOST_LINE_BYTES;
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::signals;
 
 /// Bytes of standard error that are kept of one program: the first.
 const MOST_ERRORS: u64 = 64 << 10;
@@ -49,85 +52,134 @@ pub enum End {
     TimedOut,
 }
 
-enum Event {
+/// What programs do.
+#[derive(Debug)]
+pub enum Event {
+    /// One has written a line.
     Line(String),
+    /// One has ended.
     End(Outcome),
 }
 
-/// Programs that run, by their label.
-type Running = Arc<Mutex<Vec<(String, Arc<Mutex<Child>>)>>>;
-
-/// Runs the programs, at most `fanout` at once, and hands out each line of their standard output. What has not ended at the deadline is
-/// ended by SIGTERM, then SIGKILL.
-pub fn run(agents: Vec<Agent>, fanout: usize, deadline: Instant, mut on_line: impl FnMut(&str)) -> Vec<Outcome> {
-    let mut waiting: Vec<String> = agents.iter().map(|agent| agent.label.clone()).collect();
-    let queue = Arc::new(Mutex::new(VecDeque::from(agents)));
-    let running: Running = Arc::default();
-    let (sender, receiver) = mpsc::channel();
-    for _ in 0..fanout.clamp(1, waiting.len().max(1)) {
-        let (queue, running, sender) = (Arc::clone(&queue), Arc::clone(&running), sender.clone());
-        // A program may leave its output to others that never end: nobody waits for these threads.
-        thread::spawn(move || {
-            loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                let Some(agent) = next else { return };
-                let outcome = work(agent, &running, &sender);
-                if sender.send(Event::End(outcome)).is_err() {
-                    return;
-                }
-            }
-        });
-    }
-    drop(sender);
-    let mut outcomes = Vec::new();
-    let (mut until, mut signals) = (deadline, [Signal::TERM, Signal::KILL].into_iter());
-    while !waiting.is_empty() {
-        match receiver.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(Event::Line(line)) => on_line(&line),
-            Ok(Event::End(mut outcome)) => {
-                waiting.retain(|label| *label != outcome.label);
-                if until != deadline {
-                    outcome.end = End::TimedOut;
-                }
-                outcomes.push(outcome);
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                let Some(signal) = signals.next() else { break };
-                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                end(&running, signal);
-                until = Instant::now() + GRACE;
-            }
-        }
-    }
-    let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
-    outcomes.extend(waiting.into_iter().map(late));
-    outcomes
+/// Programs that run, at most so many at once.
+#[derive(Debug)]
+pub struct Agents {
+    events: Receiver<Event>,
+    /// Those whose end nobody was told.
+    left: Vec<String>,
+    queue: Arc<Mutex<VecDeque<Agent>>>,
+    running: Running,
 }
 
-/// Sends a signal to all that have not been waited for.
-fn end(running: &Running, signal: Signal) {
-    for (_, child) in running.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(child.try_wait(), Ok(None))
-            && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-        {
-            // It may end by itself first.
-            let _ = kill_process(pid, signal);
+/// Those that run.
+type Running = Arc<Mutex<Vec<Arc<Mutex<Child>>>>>;
+
+impl Agents {
+    /// Runs the programs.
+    pub fn start(agents: Vec<Agent>, fanout: usize) -> Agents {
+        let left: Vec<String> = agents.iter().map(|agent| agent.label.clone()).collect();
+        let queue = Arc::new(Mutex::new(VecDeque::from(agents)));
+        let running: Running = Arc::default();
+        let (sender, events) = mpsc::channel();
+        for _ in 0..fanout.clamp(1, left.len().max(1)) {
+            let (queue, running, sender) = (Arc::clone(&queue), Arc::clone(&running), sender.clone());
+            // A program may leave its output to others that never end: nobody waits for these threads.
+            thread::spawn(move || {
+                loop {
+                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    let Some(agent) = next else { return };
+                    let outcome = work(agent, &running, &sender);
+                    if sender.send(Event::End(outcome)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Agents { events, left, queue, running }
+    }
+
+    /// Whether all have ended.
+    pub fn have_ended(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// What happens next; `None` if nothing does until then, or if all have ended.
+    pub fn next(&mut self, until: Instant) -> Option<Event> {
+        if self.have_ended() {
+            return None;
+        }
+        let event = self.events.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
+        if let Event::End(outcome) = &event {
+            self.left.retain(|label| *label != outcome.label);
+        }
+        Some(event)
+    }
+
+    /// Ends those that run by SIGTERM, then SIGKILL, and starts no more. Gives what became of each.
+    pub fn end(mut self) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for signal in [Signal::TERM, Signal::KILL] {
+            self.queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.send(signal);
+            let until = Instant::now() + GRACE;
+            // Those in the queue will never say that they have ended.
+            let is_running = |running: &Running| !running.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+            while is_running(&self.running)
+                && let Some(event) = self.next(until)
+            {
+                if let Event::End(outcome) = event {
+                    outcomes.push(Outcome { end: End::TimedOut, ..outcome });
+                }
+            }
+        }
+        let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
+        outcomes.extend(self.left.into_iter().map(late));
+        outcomes
+    }
+
+    /// Sends a signal to all that have not been waited for.
+    fn send(&self, signal: Signal) {
+        for child in self.running.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(child.try_wait(), Ok(None))
+                && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+            {
+                // It may end by itself first.
+                let _ = kill_process(pid, signal);
+            }
         }
     }
+}
+
+/// Runs the programs, at most `fanout` at once, and hands out each line of their standard output. What has not ended at the deadline is
+/// ended.
+pub fn run(agents: Vec<Agent>, fanout: usize, deadline: Instant, mut on_line: impl FnMut(&str)) -> Vec<Outcome> {
+    let mut agents = Agents::start(agents, fanout);
+    let mut outcomes = Vec::new();
+    while let Some(event) = agents.next(deadline) {
+        match event {
+            Event::Line(line) => on_line(&line),
+            Event::End(outcome) => outcomes.push(outcome),
+        }
+    }
+    if !agents.have_ended() {
+        outcomes.extend(agents.end());
+    }
+    outcomes
 }
 
 fn work(agent: Agent, running: &Running, sender: &Sender<Event>) -> Outcome {
     let Agent { label, mut command } = agent;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What it has started ends with it. This thread waits for it.
+    signals::tie(&mut command, SigSet::empty(), signal::Signal::SIGTERM);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return Outcome { label, errors: String::new(), end: End::NotStarted(error) },
     };
     let (output, errors) = (child.stdout.take(), child.stderr.take());
     let child = Arc::new(Mutex::new(child));
-    running.lock().unwrap_or_else(PoisonError::into_inner).push((label.clone(), Arc::clone(&child)));
+    running.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&child));
     let errors = thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut errors) = errors {
@@ -148,7 +200,7 @@ fn work(agent: Agent, running: &Running, sender: &Sender<Event>) -> Outcome {
         }
         thread::sleep(POLL);
     };
-    running.lock().unwrap_or_else(PoisonError::into_inner).retain(|(_, other)| !Arc::ptr_eq(other, &child));
+    running.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| !Arc::ptr_eq(other, &child));
     let errors = errors.join().unwrap_or_default();
     let end = status.map_or_else(End::NotStarted, End::Exited);
     Outcome { label, errors, end }

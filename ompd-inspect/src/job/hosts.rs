@@ -20,6 +20,17 @@ pub enum By {
     Clush,
 }
 
+/// How many hosts are asked at once, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Hosts at once.
+    pub fanout: usize,
+    /// Until a host has answered the connection.
+    pub connect: Duration,
+    /// Until its program has ended, if it is to end by itself.
+    pub command: Option<Duration>,
+}
+
 /// The hosts of a list. ClusterShell expands it itself, for it knows groups (`@compute`).
 ///
 /// # Errors
@@ -47,16 +58,11 @@ pub fn hosts(list: &str, by: By) -> Result<Vec<String>, Failure> {
 ///
 /// # Errors
 /// The program is not here.
-pub fn agents(
-    hosts: &[String],
-    by: By,
-    command: &[String],
-    fanout: usize,
-    timeout: Duration,
-) -> Result<Vec<Agent>, Failure> {
-    let seconds = timeout.as_secs().max(1).to_string();
+pub fn agents(hosts: &[String], by: By, command: &[String], times: Times) -> Result<Vec<Agent>, Failure> {
+    let seconds = |time: Duration| time.as_secs().max(1).to_string();
+    let connect = seconds(times.connect);
     // Nobody is there to type a password.
-    let batch = ["-o", "BatchMode=yes", "-o", &format!("ConnectTimeout={seconds}")].map(str::to_owned);
+    let batch = ["-o", "BatchMode=yes", "-o", &format!("ConnectTimeout={connect}")].map(str::to_owned);
     match by {
         By::Ssh => {
             let ssh = program("ssh")?;
@@ -69,8 +75,10 @@ pub fn agents(
         }
         By::Clush => {
             let mut clush = Command::new(program("clush")?);
-            clush.args(["--nostdin", "--fanout", &fanout.to_string(), "--command_timeout", &seconds]);
-            clush.args(["--connect_timeout", &seconds, "--color", "never", "--options", &batch.join(" ")]);
+            // 0: none.
+            let command_timeout = times.command.map_or_else(|| "0".to_owned(), seconds);
+            clush.args(["--nostdin", "--fanout", &times.fanout.to_string(), "--command_timeout", &command_timeout]);
+            clush.args(["--connect_timeout", &connect, "--color", "never", "--options", &batch.join(" ")]);
             clush.args(["-w", &hosts.join(","), "--"]).arg(quoted(command));
             Ok(vec![Agent { label: "clush".to_owned(), command: clush }])
         }

@@ -1,20 +1,25 @@
 //! The ranks of a job on this host, and a look at all of them.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread::{self, Scope};
+use std::time::{Duration, SystemTime};
 
 use ompd_inspection::rank::{Rank, SlurmPlace, rank};
+use ompd_inspection::{Inspection, Watched};
 use ompd_jobs::{Merged, Process, read};
+use ompd_process::OpenError;
 use ompd_process::live::listing::{self, ProcessEntry};
 use ompd_report::json;
 use ompd_runtime::family::is_named_like_a_runtime;
 
 use super::slurm::JobName;
-use crate::inspecting::Inspecting;
+use crate::inputs;
+use crate::inspecting::{Inspecting, longest_pause};
 use crate::output::Failure;
 
 /// Processes that are looked at on one host, and ancestors of one process.
@@ -186,10 +191,14 @@ impl Tree {
     }
 }
 
-/// Looks at all of them and puts the reports together. `at`: when, by this host's clock.
-pub fn look(chosen: &[Chosen], inspecting: &Inspecting<'_>, host: Option<&str>, at: Option<SystemTime>) -> Merged {
-    let ahead = at.and_then(|at| at.duration_since(SystemTime::now()).ok()).filter(|ahead| *ahead <= MOST_AHEAD);
+/// Sleeps until the moment by this host's clock.
+pub fn wait_until(at: SystemTime) {
+    let ahead = at.duration_since(SystemTime::now()).ok().filter(|ahead| *ahead <= MOST_AHEAD);
     thread::sleep(ahead.unwrap_or_default());
+}
+
+/// Looks at all of them and puts the reports together.
+pub fn look(chosen: &[Chosen], inspecting: &Inspecting<'_>, host: Option<&str>) -> Merged {
     at_once(chosen, |process| of_process(process, inspecting, host))
 }
 
@@ -224,34 +233,121 @@ fn at_once<T: Sync>(all: &[T], report: impl Fn(&T) -> Merged + Sync) -> Merged {
     merged.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The report of a process or core; otherwise why there is none.
-fn report(name: &str, inspecting: &Inspecting<'_>) -> Result<Merged, String> {
-    let inspection = inspecting.inspect(name).map_err(|failure| {
-        let text = failure.to_string();
-        text.lines().map(str::trim).collect::<Vec<_>>().join("; ")
-    })?;
-    let document = serde_json::to_vec(&json::report(&inspection)).map_err(|error| error.to_string())?;
-    read(name, &document).map_err(|error| error.to_string())
+/// Threads that look at processes of this host again and again, each always at the same ones.
+#[derive(Debug)]
+pub struct Watch {
+    workers: Vec<Sender<Vec<Chosen>>>,
+    reports: Receiver<Merged>,
+    /// Which thread looks at which process.
+    of: HashMap<i32, usize>,
+    next: usize,
 }
 
-fn of_process(process: &Chosen, inspecting: &Inspecting<'_>, host: Option<&str>) -> Merged {
-    match report(&process.pid.to_string(), inspecting) {
-        Ok(merged) => merged,
-        Err(reason) => {
-            let rank = process.rank.as_ref();
-            let host = rank.and_then(|rank| rank.host.clone()).or_else(|| host.map(str::to_owned));
-            let job = rank.and_then(|rank| rank.job.clone()).unwrap_or_default();
-            let rank = rank.map(|rank| rank.number);
-            let who = Process { job, rank, host, pid: Some(process.pid) };
-            let mut merged = Merged::default();
-            merged.add_failure(&ompd_jobs::name(&who), &reason);
-            merged
+impl Watch {
+    /// Starts as many threads as there are processors. They end when this is dropped.
+    pub fn start<'scope, 'a: 'scope>(
+        scope: &'scope Scope<'scope, 'a>,
+        inspecting: &'a Inspecting<'a>,
+        host: &'a str,
+        interval: Duration,
+    ) -> Watch {
+        let longest = longest_pause(inspecting.open(), interval);
+        let (report, reports) = channel();
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let start = |_| {
+            let (sender, wanted) = channel::<Vec<Chosen>>();
+            let report = report.clone();
+            scope.spawn(move || {
+                let mut all: HashMap<i32, Watched<'_>> = HashMap::new();
+                for chosen in wanted {
+                    let pids: HashSet<i32> = chosen.iter().map(|process| process.pid).collect();
+                    all.retain(|pid, _| pids.contains(pid));
+                    let mut merged = Merged::default();
+                    for process in &chosen {
+                        merged.merge(looked(&mut all, process, inspecting, host, longest));
+                    }
+                    if report.send(merged).is_err() {
+                        return;
+                    }
+                }
+            });
+            sender
+        };
+        Watch { workers: (0..workers).map(start).collect(), reports, of: HashMap::new(), next: 0 }
+    }
+
+    /// Looks at these and puts the reports together; what is not among them any more is forgotten.
+    pub fn look(&mut self, chosen: Vec<Chosen>) -> Merged {
+        let pids: HashSet<i32> = chosen.iter().map(|process| process.pid).collect();
+        self.of.retain(|pid, _| pids.contains(pid));
+        let mut shares = vec![Vec::new(); self.workers.len()];
+        for process in chosen {
+            let worker = *self.of.entry(process.pid).or_insert_with(|| {
+                self.next += 1;
+                self.next % self.workers.len()
+            });
+            shares[worker].push(process);
         }
+        let mut merged = Merged::default();
+        // Those without a share forget what they had.
+        let asked =
+            self.workers.iter().zip(shares).filter(|(worker, share)| worker.send(share.clone()).is_ok()).count();
+        self.reports.iter().take(asked).for_each(|report| merged.merge(report));
+        merged
     }
 }
 
-/// Milliseconds since 1970.
-pub fn milliseconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+/// A look at a process. One that has ended since it was chosen has no report.
+fn looked<'a>(
+    all: &mut HashMap<i32, Watched<'a>>,
+    process: &Chosen,
+    inspecting: &'a Inspecting<'a>,
+    host: &str,
+    longest: Duration,
+) -> Merged {
+    let pid = process.pid;
+    let report = || -> Result<Merged, OpenError> {
+        let watched = match all.entry(pid) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => entry.insert(inspecting.watched(pid)?),
+        };
+        let inspection = watched.look(longest)?;
+        Ok(document(&pid.to_string(), inspection).unwrap_or_else(|reason| of_failure(process, Some(host), &reason)))
+    };
+    match { report }() {
+        Ok(merged) => merged,
+        Err(OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. }) => Merged::default(),
+        Err(error) => of_failure(process, Some(host), &one_line(&inputs::not_opened(&pid.to_string(), error))),
+    }
+}
+
+/// The report of a process or core; otherwise why there is none.
+fn report(name: &str, inspecting: &Inspecting<'_>) -> Result<Merged, String> {
+    let inspection = inspecting.inspect(name).map_err(|failure| one_line(&failure))?;
+    document(name, &inspection)
+}
+
+fn document(name: &str, inspection: &Inspection) -> Result<Merged, String> {
+    let document = serde_json::to_vec(&json::report(inspection)).map_err(|error| error.to_string())?;
+    read(name, &document).map_err(|error| error.to_string())
+}
+
+/// Cause and remedy in one line.
+fn one_line(failure: &Failure) -> String {
+    failure.to_string().lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+fn of_process(process: &Chosen, inspecting: &Inspecting<'_>, host: Option<&str>) -> Merged {
+    report(&process.pid.to_string(), inspecting).unwrap_or_else(|reason| of_failure(process, host, &reason))
+}
+
+fn of_failure(process: &Chosen, host: Option<&str>, reason: &str) -> Merged {
+    let rank = process.rank.as_ref();
+    let host = rank.and_then(|rank| rank.host.clone()).or_else(|| host.map(str::to_owned));
+    let job = rank.and_then(|rank| rank.job.clone()).unwrap_or_default();
+    let rank = rank.map(|rank| rank.number);
+    let who = Process { job, rank, host, pid: Some(process.pid) };
+    let mut merged = Merged::default();
+    merged.add_failure(&ompd_jobs::name(&who), reason);
+    merged
 }

@@ -7,11 +7,15 @@ mod agents;
 mod hosts;
 mod launcher;
 mod local;
+mod page;
+mod rounds;
 mod slurm;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anstream::ColorChoice;
@@ -29,6 +33,7 @@ use crate::inspecting::{COMPLETE, Inspecting, PARTIAL};
 use crate::many;
 use crate::merge;
 use crate::output::Failure;
+use crate::top;
 
 use agents::{Agent, End, Outcome};
 use local::Selection;
@@ -36,14 +41,72 @@ use local::Selection;
 /// Lines of standard error that a failure shows of a program.
 const LINES: usize = 3;
 
+/// Who is asked, and how.
+struct Plan {
+    /// The programs that ask.
+    agents: Vec<Agent>,
+    /// The hosts that are asked.
+    hosts: Vec<String>,
+    /// What is known to be missing before anybody is asked.
+    missing: Merged,
+    nobody: Nobody,
+}
+
+/// What is said if no rank was inspected.
+struct Nobody {
+    /// Whose ranks.
+    what: String,
+    /// Slurm starts what asks the hosts.
+    is_slurm: bool,
+}
+
+impl Nobody {
+    fn failure(&self, merged: &Merged, outcomes: &[Outcome]) -> Failure {
+        if self.is_slurm
+            && let Some(outcome) = outcomes.iter().find(|outcome| !is_success(outcome))
+        {
+            return Failure::with_remedy(
+                format_args!("Slurm: {}", escape(&reason(outcome))),
+                "inspect the ranks of one host there: ompd-inspect --user",
+            );
+        }
+        let what = &self.what;
+        let first = merged.failures.iter().next();
+        match first.map(|(failure, of)| format!("{}: {}", of.targets, failure.reason)) {
+            Some(reason) => Failure::new(format!("no rank of {what} was inspected: {}", escape(&reason))),
+            None => Failure::with_remedy(
+                format_args!("no rank of {what} was found"),
+                "inspect its processes by id, or by name (--hosts LIST --name NAME)",
+            ),
+        }
+    }
+}
+
+/// When the hosts look.
+#[derive(Debug, Clone, Copy)]
+struct Moments {
+    /// The first time, unless at once.
+    at: Option<SystemTime>,
+    /// How often, unless once.
+    every: Option<Duration>,
+}
+
 /// Inspects all ranks of a job and shows what they say together.
 ///
 /// # Errors
 /// The job is not found, or no rank could be asked.
 pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    let merged = match (&args.job, args.pid, &args.hosts) {
-        (Some(name), _, _) => slurm(name, args, options)?,
-        (_, Some(pid), _) => launched(pid, args, options)?,
+    if !args.cores.is_empty() {
+        return show(&cores(&args.cores, options)?, args, options, color);
+    }
+    if args.top {
+        top::check("job --top", options)?;
+    }
+    let every = args.top.then(|| top::interval(options));
+    let moments = Moments { at: Some(SystemTime::now() + args.lead), every };
+    let plan = match (&args.job, args.pid, &args.hosts) {
+        (Some(name), _, _) => slurm(name, args, options, moments)?,
+        (_, Some(pid), _) => launched(pid, args, options, moments)?,
         (_, _, Some(list)) => {
             let hosts = hosts::hosts(list, args.agent.unwrap_or(By::Ssh))?;
             if options.name.is_none() && !options.user {
@@ -52,9 +115,10 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
                     "add --name NAME, or --user",
                 ));
             }
-            on_hosts(&hosts, Vec::new(), SystemTime::now() + args.lead, args, options, Merged::default())?
+            let agents = on_hosts(&hosts, Vec::new(), args, options, moments)?;
+            let nobody = Nobody { what: "these hosts".to_owned(), is_slurm: false };
+            Plan { agents, hosts, missing: Merged::default(), nobody }
         }
-        _ if !args.cores.is_empty() => cores(&args.cores, options)?,
         _ => {
             return Err(Failure::with_remedy(
                 "no job is named",
@@ -62,59 +126,68 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
             ));
         }
     };
-    let status = merge::show(&merged, &args.form, &BTreeMap::new(), options, color)?;
+    match every {
+        Some(every) => watch::watch(plan, args, options, every, color),
+        None => show(&ask(plan, args)?, args, options, color),
+    }
+}
+
+fn show(merged: &Merged, args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
+    let status = merge::show(merged, &args.form, &BTreeMap::new(), options, color)?;
     let is_whole = merged.sizes.keys().all(|job| merged.absent(job).is_empty());
     Ok(if is_whole { status } else { status.max(PARTIAL) })
 }
 
-/// What a host is told to do.
-fn node_command(
-    selection: Vec<String>,
-    args: &JobArgs,
-    options: &Options,
-    at: SystemTime,
-) -> Result<Vec<String>, Failure> {
-    let program = match &args.inspector {
-        Some(path) => path.clone(),
-        None => std::env::current_exe()
-            .map_err(|error| Failure::new(format!("the path of this program is not known: {error}")))?
-            .to_string_lossy()
-            .into_owned(),
-    };
-    let mut command = vec![program, "job-node".to_owned()];
+/// What a host is told to do: `program` inspects its ranks.
+fn node_command(program: &str, selection: Vec<String>, options: &Options, moments: Moments) -> Vec<String> {
+    let mut command = vec![program.to_owned(), "job-node".to_owned()];
     command.extend(selection);
-    command.extend(["--at".to_owned(), local::milliseconds(at).to_string()]);
+    let milliseconds = |time: Duration| time.as_millis().to_string();
+    let at = moments.at.map(|at| at.duration_since(UNIX_EPOCH).unwrap_or_default());
+    command.extend(at.into_iter().flat_map(|at| ["--at".to_owned(), milliseconds(at)]));
+    command.extend(moments.every.into_iter().flat_map(|every| ["--every".to_owned(), milliseconds(every)]));
     command.extend(options.for_nodes());
-    Ok(command)
+    command
 }
 
-fn slurm(name: &JobName, args: &JobArgs, options: &Options) -> Result<Merged, Failure> {
-    let allocation = slurm::find(name)?;
-    let at = SystemTime::now() + args.lead;
-    let selection = vec!["--slurm".to_owned(), allocation.job.to_string()];
-    let command = node_command(selection, args, options, at)?;
-    let agent = allocation.agent(&command, args.timeout)?;
-    let mut merged = Merged::default();
-    let outcomes = ask(vec![agent], &allocation.hosts, args, &mut merged);
-    // Nobody has answered: it is Slurm that says why.
-    let failed: u64 = merged.failures.values().map(|of| of.targets.len()).sum();
-    let silent = failed == allocation.hosts.len() as u64 && merged.inspected.is_empty();
-    if silent && let Some(outcome) = outcomes.iter().find(|outcome| !is_success(outcome)) {
-        return Err(Failure::with_remedy(
-            format_args!("Slurm: {}", escape(&reason(outcome))),
-            "inspect the ranks of one host there: ompd-inspect --user",
-        ));
+/// The path of this program on other hosts.
+fn inspector(args: &JobArgs) -> Result<String, Failure> {
+    match &args.inspector {
+        Some(path) => Ok(path.clone()),
+        None => std::env::current_exe()
+            .map(|path| path.to_string_lossy().into_owned())
+            .map_err(|error| Failure::new(format!("the path of this program is not known: {error}"))),
     }
-    found_any(merged, format_args!("job {name}"))
 }
 
-fn launched(pid: i32, args: &JobArgs, options: &Options) -> Result<Merged, Failure> {
+fn slurm(name: &JobName, args: &JobArgs, options: &Options, moments: Moments) -> Result<Plan, Failure> {
+    let allocation = slurm::find(name)?;
+    let selection = vec!["--slurm".to_owned(), allocation.job.to_string()];
+    let command = node_command(&inspector(args)?, selection, options, moments);
+    // A view lasts as long as the job does.
+    let timeout = moments.every.is_none().then_some(args.timeout);
+    let agents = vec![allocation.agent(&command, timeout)?];
+    let nobody = Nobody { what: format!("job {name}"), is_slurm: true };
+    Ok(Plan { agents, hosts: allocation.hosts, missing: Merged::default(), nobody })
+}
+
+fn launched(pid: i32, args: &JobArgs, options: &Options, moments: Moments) -> Result<Plan, Failure> {
     let remote = launcher::remote(&options.proc_root, pid)?;
-    let chosen = local::processes(&options.proc_root, &Selection::Below(pid))?;
-    let inspecting = Inspecting::new(options, false, true);
+    let own = rank::host(TargetKind::Live, None).unwrap_or_default();
+    // There is no other clock to look at the same moment.
+    let moments = Moments { at: moments.at.filter(|_| !remote.hosts.is_empty()), ..moments };
+    let selection = ["--below", &pid.to_string(), &format!("--node={own}")].map(str::to_owned).to_vec();
+    let mut words = node_command("/proc/self/exe", selection, options, moments).into_iter();
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    let mut plan = Plan {
+        agents: vec![Agent { label: own.clone(), command }],
+        hosts: vec![own],
+        missing: Merged::default(),
+        nobody: Nobody { what: format!("process {pid}"), is_slurm: false },
+    };
     if remote.hosts.is_empty() {
-        let merged = local::look(&chosen, &inspecting, None, None);
-        return found_any(merged, format_args!("process {pid}"));
+        return Ok(plan);
     }
     let Some(daemon) = &remote.daemon else {
         return Err(Failure::with_remedy(
@@ -122,44 +195,40 @@ fn launched(pid: i32, args: &JobArgs, options: &Options) -> Result<Merged, Failu
             "name hosts and program: --hosts LIST --name NAME",
         ));
     };
-    let selection = vec!["--daemon".to_owned(), daemon.clone()];
-    let mut merged = Merged::default();
     if let Some(more) = remote.count.and_then(|count| count.checked_sub(remote.hosts.len())).filter(|more| *more > 0) {
         let target = format!("{more} more hosts of process {pid}");
-        let reason = "their daemons were started from other hosts; name all hosts (--hosts)".to_owned();
-        merged.add_failure(&target, &reason);
+        let reason = "their daemons were started from other hosts; name all hosts (--hosts)";
+        plan.missing.add_failure(&target, reason);
     }
-    let at = SystemTime::now() + args.lead;
-    let (others, own) = std::thread::scope(|scope| {
-        let own = scope.spawn(|| local::look(&chosen, &inspecting, None, Some(at)));
-        (on_hosts(&remote.hosts, selection, at, args, options, merged), own.join())
-    });
-    let mut merged = others?;
-    merged.merge(own.map_err(|_| Failure::new("the ranks of this host could not be inspected"))?);
-    Ok(merged)
+    let selection = vec!["--daemon".to_owned(), daemon.clone()];
+    plan.agents.extend(on_hosts(&remote.hosts, selection, args, options, moments)?);
+    plan.hosts.extend(remote.hosts);
+    Ok(plan)
 }
 
 fn on_hosts(
     hosts: &[String],
     selection: Vec<String>,
-    at: SystemTime,
     args: &JobArgs,
     options: &Options,
-    mut merged: Merged,
-) -> Result<Merged, Failure> {
+    moments: Moments,
+) -> Result<Vec<Agent>, Failure> {
     let by = args.agent.unwrap_or(By::Ssh);
-    let command = node_command(selection, args, options, at)?;
-    let agents = match by {
+    let command = node_command(&inspector(args)?, selection, options, moments);
+    // A view needs all of them all the time.
+    let times = match moments.every {
+        None => hosts::Times { fanout: args.fanout, connect: args.timeout, command: Some(args.timeout) },
+        Some(_) => hosts::Times { fanout: hosts.len(), connect: args.timeout, command: None },
+    };
+    match by {
         By::Ssh => {
             // A host has the name that the user calls it by.
             let named = |host: &String| [command.as_slice(), &[format!("--node={host}")]].concat();
-            let of_host = |host: &String| hosts::agents(std::slice::from_ref(host), by, &named(host), 1, args.timeout);
-            hosts.iter().map(of_host).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
+            let of_host = |host: &String| hosts::agents(std::slice::from_ref(host), by, &named(host), times);
+            Ok(hosts.iter().map(of_host).collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }
-        By::Clush => hosts::agents(hosts, by, &command, args.fanout, args.timeout)?,
-    };
-    ask(agents, hosts, args, &mut merged);
-    found_any(merged, format_args!("these hosts"))
+        By::Clush => hosts::agents(hosts, by, &command, times),
+    }
 }
 
 fn cores(cores: &[PathBuf], options: &Options) -> Result<Merged, Failure> {
@@ -181,22 +250,14 @@ fn expanded(pattern: &str) -> Vec<String> {
     paths.flatten().filter(|path| path.is_file()).map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-fn found_any(merged: Merged, what: std::fmt::Arguments<'_>) -> Result<Merged, Failure> {
-    match merged.inspected.is_empty() && merged.failures.is_empty() {
-        true => Err(Failure::with_remedy(
-            format_args!("no rank of {what} was found"),
-            "inspect its processes by id, or by name (--hosts LIST --name NAME)",
-        )),
-        false => Ok(merged),
-    }
-}
-
 /// Runs the programs and merges what the hosts answer as it comes. Hosts that do not answer are failures.
-fn ask(agents: Vec<Agent>, hosts: &[String], args: &JobArgs, merged: &mut Merged) -> Vec<Outcome> {
+fn ask(plan: Plan, args: &JobArgs) -> Result<Merged, Failure> {
+    let Plan { agents, hosts, missing: mut merged, nobody } = plan;
     let mut silent: BTreeSet<&str> = hosts.iter().map(String::as_str).collect();
     let mut lines = Lines::default();
     let mut failures: Vec<(String, String)> = Vec::new();
-    let is_terminal = io::stderr().is_terminal();
+    // With one host there is nothing to count.
+    let shows_progress = io::stderr().is_terminal() && hosts.len() > 1;
     let outcomes = agents::run(agents, args.fanout, Instant::now() + args.timeout, |line| {
         let Line::Report(node) = lines.take(line) else { return };
         if !silent.remove(&*node.name)
@@ -208,15 +269,16 @@ fn ask(agents: Vec<Agent>, hosts: &[String], args: &JobArgs, merged: &mut Merged
             Ok(report) => merged.merge(report),
             Err(error) => failures.push((node.name, error.to_string())),
         }
-        if is_terminal {
+        if shows_progress {
             let answered = hosts.len() - silent.len();
             // It is only for the eye.
             let _ = write!(io::stderr(), "\rompd-inspect: {answered} of {} hosts have answered", hosts.len());
         }
     });
-    if is_terminal {
+    if shows_progress {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
+    let is_silent = silent.len() == hosts.len();
     for host in silent {
         let reason = silence(host, &outcomes, args.timeout);
         failures.push((host.to_owned(), reason));
@@ -224,7 +286,9 @@ fn ask(agents: Vec<Agent>, hosts: &[String], args: &JobArgs, merged: &mut Merged
     for (host, reason) in failures {
         merged.add_failure(&format!("host {host}"), &reason);
     }
-    outcomes
+    let has_nothing = merged.inspected.is_empty() && merged.failures.is_empty();
+    let is_refused = nobody.is_slurm && is_silent && outcomes.iter().any(|outcome| !is_success(outcome));
+    if has_nothing || is_refused { Err(nobody.failure(&merged, &outcomes)) } else { Ok(merged) }
 }
 
 /// Why a host has not answered.
@@ -281,32 +345,86 @@ pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
     let named = args.node.clone().or_else(|| std::env::var("SLURMD_NODENAME").ok());
     let node = named.or_else(|| rank::host(TargetKind::Live, None)).unwrap_or_default();
     let at = args.at.map(|at| UNIX_EPOCH + Duration::from_millis(at));
-    let merged = match selected(args, options) {
-        Ok(chosen) => local::look(&chosen, &Inspecting::new(options, false, true), Some(&node), at),
-        Err(failure) => {
-            let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
-            let mut merged = Merged::default();
-            merged.add_failure(&format!("host {node}"), &reason);
-            merged
-        }
+    let inspecting = Inspecting::new(options, false, true);
+    let failed = |failure: Failure| {
+        let reason = failure.to_string().lines().next().unwrap_or_default().to_owned();
+        let mut merged = Merged::default();
+        merged.add_failure(&format!("host {node}"), &reason);
+        merged
     };
-    let lines =
-        wire::lines(&node, &merged).map_err(|error| Failure::new(format!("cannot write the report: {error}")))?;
+    let Some(every) = args.every.map(Duration::from_millis) else {
+        // Found before the moment: to look is all that is left to be done then.
+        let chosen = selected(args, options);
+        at.into_iter().for_each(local::wait_until);
+        let merged = chosen.map_or_else(failed, |chosen| local::look(&chosen, &inspecting, Some(&node)));
+        answer(&node, &merged)?;
+        return Ok(COMPLETE);
+    };
+    std::thread::scope(|scope| {
+        let mut watch = local::Watch::start(scope, &inspecting, &node, every);
+        let mut moment = at.unwrap_or_else(SystemTime::now);
+        loop {
+            local::wait_until(moment);
+            let merged = match selected(args, options) {
+                Ok(chosen) => watch.look(chosen),
+                Err(failure) => failed(failure),
+            };
+            let is_over = merged.inspected.is_empty() && merged.failures.is_empty();
+            if !answer(&node, &merged)? || is_over {
+                return Ok(COMPLETE);
+            }
+            moment = next(moment, every, SystemTime::now());
+        }
+    })
+}
+
+/// The moment of the next look. Those that a long look has missed are left out, so that all hosts keep to the same.
+fn next(moment: SystemTime, every: Duration, now: SystemTime) -> SystemTime {
+    // The processes run for a quarter of the interval at least.
+    let earliest = now + every / 4;
+    let late = earliest.duration_since(moment).unwrap_or_default();
+    let missed = late.as_nanos().div_ceil(every.as_nanos().max(1)).max(1);
+    moment + every.saturating_mul(u32::try_from(missed).unwrap_or(u32::MAX))
+}
+
+/// Prints a report; false if nobody wants it any more.
+fn answer(node: &str, merged: &Merged) -> Result<bool, Failure> {
+    let lines = wire::lines(node, merged).map_err(|error| Failure::new(format!("cannot write the report: {error}")))?;
     let mut text = lines.join("\n");
     text.push('\n');
-    crate::output::write_all(&mut io::stdout().lock(), &text)
-        .map_err(|error| Failure::new(format!("cannot write to standard output: {error}")))?;
-    Ok(COMPLETE)
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => {
+            written.map(|()| true).map_err(|error| Failure::new(format!("cannot write to standard output: {error}")))
+        }
+    }
 }
 
 fn selected(args: &NodeArgs, options: &Options) -> Result<Vec<local::Chosen>, Failure> {
-    let selection = match (&args.slurm, &args.daemon) {
-        (Some(job), _) => Selection::Slurm(job.clone()),
-        (_, Some(daemon)) => Selection::Daemon(daemon.clone()),
+    let selection = match (&args.slurm, &args.daemon, args.below) {
+        (Some(job), _, _) => Selection::Slurm(job.clone()),
+        (_, Some(daemon), _) => Selection::Daemon(daemon.clone()),
+        (_, _, Some(pid)) => Selection::Below(pid),
         _ => {
             let targets = many::targets(options, &[])?.unwrap_or_default();
             Selection::Processes(targets.iter().filter_map(|target| target.name.parse().ok()).collect())
         }
     };
     local::processes(&options.proc_root, &selection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_keep_to_the_same_moments_on_all_hosts() {
+        let at = |ms| UNIX_EPOCH + Duration::from_millis(ms);
+        let every = Duration::from_secs(2);
+        assert_eq!(next(at(10_000), every, at(10_100)), at(12_000));
+        assert_eq!(next(at(10_000), every, at(11_900)), at(14_000));
+        assert_eq!(next(at(10_000), every, at(19_000)), at(20_000));
+        assert_eq!(next(at(10_000), every, at(9_000)), at(12_000));
+    }
 }

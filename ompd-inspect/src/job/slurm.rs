@@ -137,11 +137,11 @@ fn command(program: &'static str) -> Result<Command, Failure> {
 }
 
 impl Allocation {
-    /// The step that asks each host.
+    /// The step that asks each host. Without a time it lasts as long as the job.
     ///
     /// # Errors
     /// Slurm is not here.
-    pub fn agent(&self, node_command: &[String], timeout: Duration) -> Result<Agent, Failure> {
+    pub fn agent(&self, node_command: &[String], timeout: Option<Duration>) -> Result<Agent, Failure> {
         let mut srun = command("srun")?;
         let count = self.hosts.len().to_string();
         srun.args([
@@ -158,8 +158,10 @@ impl Allocation {
         srun.args(["--nodelist", &self.list, "--job-name", "ompd-inspect", "--chdir", "/", "--input", "none"]);
         // It needs none of what the job has got for itself, and one host less is no reason to end.
         srun.args(["--mpi", "none", "--cpu-bind", "none", "--kill-on-bad-exit=0", "--no-kill", "--wait", "0"]);
-        // Minutes.
-        srun.args(["--time", &(timeout.as_secs() / 60 + 1).to_string()]);
+        if let Some(timeout) = timeout {
+            // Minutes.
+            srun.args(["--time", &(timeout.as_secs() / 60 + 1).to_string()]);
+        }
         srun.args(node_command);
         Ok(Agent { label: format!("job {}", self.job), command: srun })
     }

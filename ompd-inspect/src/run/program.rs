@@ -1,12 +1,9 @@
 //! The program that is run, the signals that are passed on to it, and its end.
 
-#![allow(unsafe_code, reason = "what a new process does before it executes its program is for `pre_exec` alone")]
-
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -18,7 +15,7 @@ use ompd_process::live::listing;
 use ompd_report::escape::escape;
 use rustix::process::{PidfdFlags, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal};
 
-use crate::signals::{Arrived, Signals};
+use crate::signals::{self, Arrived, Signals};
 
 /// The signals that are passed on to the program.
 const PASSED_ON: [Signal; 6] =
@@ -98,21 +95,9 @@ impl Program {
         // What it starts is not lost to us when it ends.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| NotStarted::Itself(error.into()))?;
-        let own = rustix::process::getpid();
         let mut command = Command::new(name);
         command.args(arguments);
-        let mask = signals.before();
-        let before = move || {
-            // What is blocked here would stay blocked there.
-            mask.thread_set_mask()?;
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-            match rustix::process::getppid() {
-                Some(parent) if parent == own => Ok(()),
-                _ => Err(io::ErrorKind::BrokenPipe.into()),
-            }
-        };
-        // SAFETY: all calls are system calls that take numbers and a set of signals; nothing is allocated or locked (signal-safety(7)).
-        unsafe { command.pre_exec(before) };
+        signals::tie(&mut command, signals.before(), Signal::SIGKILL);
         let began = Instant::now();
         let child = command.spawn().map_err(|error| {
             let name = name.to_string_lossy().into_owned();

@@ -11,10 +11,8 @@ use ompd_report::top::{Process, Refresh, process};
 use ompd_runtime::Origin;
 
 use crate::inputs;
+use crate::inspecting::longest_pause;
 use crate::output::Failure;
-
-/// The shortest time that a process may be held for one look: a busy machine needs it to stop the threads.
-const LEAST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Processor times of less than this say little: the first look waits so long.
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
@@ -82,7 +80,7 @@ impl<'a> Looker<'a> {
 
     /// Looks once at each process that has not ended. Each is held for less than half of the interval, whatever happens.
     pub fn look(&mut self, interval: Duration) -> Refresh {
-        let max_pause = self.options.max_pause.min(LEAST_PAUSE.max(interval / 2));
+        let max_pause = longest_pause(self.options, interval);
         if self.number == 0 {
             std::thread::sleep(FIRST_INTERVAL.saturating_sub(self.opened.elapsed()));
         }

@@ -8,7 +8,6 @@ mod rows;
 #[cfg(test)]
 mod samples;
 mod screen;
-mod terminal;
 mod view;
 mod worker;
 
@@ -26,11 +25,13 @@ use crate::inspecting::{COMPLETE, open_options};
 use crate::many;
 use crate::output::Failure;
 use crate::signals::Signals;
+use crate::terminal::{self, Terminal, die, take_signals};
 use looking::{Looker, process_ids};
 use rows::{Sort, Tone};
-use terminal::{Terminal, die, take_signals};
 use view::{Action, View};
 use worker::{Reply, Request, Worker};
+
+pub use lines::{clock, seconds};
 
 /// Time between two refreshes, unless it is given.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -42,13 +43,13 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// # Errors
 /// None can be inspected, or nothing can be written.
 pub fn top(args: &TopArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    check(options)?;
+    check("top", options)?;
     let named = &args.targets;
     let pids = match many::targets(options, named)? {
         Some(targets) => process_ids(targets.iter().map(|target| target.name.as_str()))?,
         None => process_ids(named.iter().map(String::as_str))?,
     };
-    let interval = options.interval.unwrap_or(INTERVAL).max(SHORTEST);
+    let interval = interval(options);
     let open = open_options(options);
     let ignore = options.ignore_origin.iter().copied().map(Into::into).collect();
     let top = Top { pids, open, ignore, interval, count: args.count, json: options.json };
@@ -60,14 +61,24 @@ pub fn top(args: &TopArgs, options: &Options, color: ColorChoice) -> Result<u8, 
     }
 }
 
-/// Refuses options that mean nothing here.
-fn check(options: &Options) -> Result<(), Failure> {
+/// Time between two refreshes.
+pub fn interval(options: &Options) -> Duration {
+    options.interval.unwrap_or(INTERVAL).max(SHORTEST)
+}
+
+/// Refuses options that mean nothing in a live view.
+///
+/// # Errors
+/// Such an option is set.
+pub fn check(command: &str, options: &Options) -> Result<(), Failure> {
     let meaningless = [
         (options.samples > 1, "--samples", "say how many refreshes there are with --count N"),
-        (options.fail_on.is_some(), "--fail-on", "use it without top: ompd-inspect --fail-on VERDICT PID"),
+        (options.fail_on.is_some(), "--fail-on", "use it for a single report"),
     ];
     match meaningless.into_iter().find(|(is_set, ..)| *is_set) {
-        Some((_, option, remedy)) => Err(Failure::with_remedy(format_args!("top has no option {option}"), remedy)),
+        Some((_, option, remedy)) => {
+            Err(Failure::with_remedy(format_args!("{command} has no option {option}"), remedy))
+        }
         None => Ok(()),
     }
 }

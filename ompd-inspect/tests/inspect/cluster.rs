@@ -84,6 +84,26 @@ fn end(pid: i32) {
     let _ = poll(&mut ended, PollTimeout::NONE);
 }
 
+/// Waits for the end of all processes that have these arguments.
+fn ends_by_itself(arguments: &[&str]) {
+    let all = listing::processes(Path::new("/proc")).expect("processes are listed");
+    let has_all = |process: &listing::ProcessEntry| {
+        let own = process.arguments();
+        arguments.iter().all(|argument| own.iter().any(|word| word == argument))
+    };
+    for process in all.into_iter().filter(has_all) {
+        let pid = rustix::process::Pid::from_raw(process.pid).expect("a process id");
+        let Ok(descriptor) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { continue };
+        let mut ended = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(
+            poll(&mut ended, PollTimeout::from(30_000_u16)),
+            Ok(1),
+            "{arguments:?}: process {} runs on",
+            process.pid
+        );
+    }
+}
+
 /// Slurm with four nodes, which are one machine.
 struct Slurm {
     directory: tempfile::TempDir,
@@ -302,6 +322,14 @@ fn job_of_slurm() -> Result<(), Skip> {
     let (text, _, status) = texts(&inspect(&["--samples", "2", "--interval", "100ms", &step]));
     assert_eq!(status, 0, "{text}");
     assert!(text.contains("Between the looks no process has moved: 8 ranks (0-7)"), "{text}");
+
+    // Again and again; nothing of that stays on the nodes.
+    let (text, error, status) = texts(&inspect(&["--top", "--count", "2", "--interval", "500ms", &job]));
+    assert_eq!(status, 0, "{text}{error}");
+    let (first, second) = text.split_once("refresh 2\n").expect("two refreshes");
+    assert!(first.contains("\n8 ranks") && !first.contains("Not inspected"), "{text}");
+    assert!(second.contains("Between the looks no process has moved: 8 ranks (0-7)"), "{text}");
+    ends_by_itself(&["job-node", "--slurm", &job]);
 
     // Its report is one of merge too, and all looks were within a moment.
     let before = SystemTime::now();
@@ -526,6 +554,13 @@ fn ranks_on_hosts() -> Result<(), Skip> {
         } else {
             skip("ClusterShell: there is no clush").show();
         }
+        let list = ["--hosts", "n[1-2]", "--name", "ranks"];
+        let (text, error, status) =
+            texts(&hosts.inspect(&[&list[..], &["--top", "--count", "2", "--interval", "500ms"]].concat()));
+        assert_eq!(status, 0, "{text}{error}");
+        let (first, second) = text.split_once("refresh 2\n").expect("two refreshes");
+        assert!(first.contains("\n4 ranks") && second.contains("\n4 ranks"), "{text}{error}");
+        ends_by_itself(&["job-node", "--name=ranks", "--every"]);
         // A host that does not exist, and one without such a process.
         let (text, _, status) = texts(&hosts.inspect(&["--hosts", "n[1-2],nowhere.invalid", "--name", "ranks"]));
         assert!(status == 1 && text.contains("\n4 ranks "), "{text}");

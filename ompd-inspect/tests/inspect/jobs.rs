@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use test_programs::Skip;
 
 use crate::common::{command, run, texts};
+use crate::top::Screen;
 
 const RANKS: usize = 4;
 /// The rank that the others wait for.
@@ -159,6 +160,7 @@ fn one_rank_differs(library: &str) {
                 files.iter().flat_map(|file| std::fs::read(file).expect("a report")).chain(flat.clone()).collect();
             assert_eq!(from_standard_input(&whole), flat);
             every_form_has_the_culprit(&files, culprit);
+            again_and_again(&job);
             let known = if library == "openmpi" { "Open MPI" } else { "MPICH" };
             for file in &files {
                 let report: serde_json::Value =
@@ -171,6 +173,48 @@ fn one_rank_differs(library: &str) {
         }
     }
     panic!("{library}: {last}");
+}
+
+/// The live view shows what one report shows, and leaves nothing behind.
+fn again_and_again(job: &Job) {
+    let pid = job.launcher.id().to_string();
+    let view = ["job", "--top", "--interval", "200ms", "--pid", &pid];
+    let (text, error, status) = texts(&run(&[&view[..], &["--count", "2"]].concat()));
+    assert_eq!((error.as_str(), status), ("", 0), "{text}");
+    let (first, second) = text.split_once("refresh 2\n").expect("two refreshes");
+    for report in [first, second] {
+        assert!(report.contains(&format!("rank {CULPRIT} (")) && report.contains("\n4 ranks"), "{text}");
+    }
+    assert!(second.contains("Between the looks no process has moved: 4 ranks (0-3)"), "{text}");
+    let json = run(&[&view[..], &["--json", "--count", "1"]].concat()).stdout;
+    let line: serde_json::Value = serde_json::from_slice(&json).expect("a document");
+    assert_eq!(line["schema"], "ompd-inspect-merged/1", "{line}");
+    assert_eq!(json.iter().filter(|byte| **byte == b'\n').count(), 1);
+
+    // On a terminal, with keys.
+    let mut screen = Screen::of(12, 80, &view);
+    screen.await_all(&["ompd-inspect job  ", "every 200 ms", "lock grid_lock", "lines 1-10 of"]);
+    screen.press("G");
+    screen.await_all(&["MPI_Barrier, ranks.c:16, in exchange"]);
+    screen.press("p");
+    screen.await_all(&["PAUSED"]);
+    screen.press("q");
+    let (status, left) = screen.end();
+    assert!(status.success() && left.contains("Main threads"), "{status}: {left}");
+    let all = ompd_process::live::listing::processes(Path::new("/proc")).expect("processes are listed");
+    let node = ["job-node", "--below", &pid];
+    let left: Vec<i32> = all
+        .into_iter()
+        .filter(|process| node.iter().all(|word| process.arguments().contains(&(*word).to_owned())))
+        .map(|process| process.pid)
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+
+    // A rank has started none.
+    let (_, error, status) = texts(&run(&["job", "--top", "--pid", &ranks(job)[0].to_string()]));
+    assert!(status == 2 && error.contains("no rank of process"), "{error}");
+    let (_, error, status) = texts(&run(&["job", "--top", "--samples", "2", "--pid", &pid]));
+    assert!(status == 2 && error.contains("has no option --samples"), "{error}");
 }
 
 /// What `merge --json -` makes of these documents.

@@ -57,7 +57,7 @@ fn lines(args: &[&str]) -> String {
 }
 
 /// A pseudo terminal with the view on it.
-struct Screen {
+pub struct Screen {
     /// Until its end was waited for.
     child: Option<Child>,
     master: File,
@@ -70,12 +70,17 @@ struct Screen {
 
 impl Screen {
     fn start(rows: u16, columns: u16, args: &[&str]) -> Screen {
+        Screen::of(rows, columns, &[&["top"], args].concat())
+    }
+
+    /// Any command on a terminal.
+    pub fn of(rows: u16, columns: u16, args: &[&str]) -> Screen {
         let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         let pty = openpty(&size, None).expect("a pseudo terminal");
         let before = tcgetattr(&pty.slave).expect("its settings");
         let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_ompd-inspect"));
-        command.arg("top").args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+        command.args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
         command.stdin(end()).stdout(end()).stderr(end());
         let controlling = || {
             // Otherwise its size would be that of the terminal the test was started in.
@@ -125,11 +130,11 @@ impl Screen {
         }
     }
 
-    fn await_all(&mut self, words: &[&str]) -> String {
+    pub fn await_all(&mut self, words: &[&str]) -> String {
         self.await_text(&format!("{words:?}"), |text| words.iter().all(|word| text.contains(word)))
     }
 
-    fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
@@ -149,7 +154,7 @@ impl Screen {
 
     /// Waits for the end of the program. The terminal is as it was before: its settings, its screen and its cursor. Gives
     /// what is on that screen.
-    fn end(mut self) -> (ExitStatus, String) {
+    pub fn end(mut self) -> (ExitStatus, String) {
         let deadline = Instant::now() + LIMIT;
         let (sender, ended) = channel();
         let pid = self.pid();

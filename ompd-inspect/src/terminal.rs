@@ -27,6 +27,11 @@ pub fn take_signals() -> io::Result<Signals> {
     Signals::take(ENDS.into_iter().chain([Signal::SIGWINCH]))
 }
 
+/// Whether a signal ends the program.
+pub fn ends(signal: Signal) -> bool {
+    ENDS.contains(&signal)
+}
+
 /// Ends the program by a signal, as if it had not been taken. Gives the exit status for a parent that ignores it.
 pub fn die(signals: &Signals, signal: Signal) -> u8 {
     let _ = signals.before().thread_set_mask();
@@ -128,7 +133,7 @@ impl Terminal {
         }
         let state = descriptors[0].revents().unwrap_or(PollFlags::empty());
         let arrived: Vec<Signal> = signals.arrived().into_iter().map(|arrived| arrived.signal).collect();
-        let signal = arrived.iter().copied().find(|signal| ENDS.contains(signal));
+        let signal = arrived.iter().copied().find(|signal| ends(*signal));
         let mut happened = Happened { keys: Vec::new(), signal };
         if happened.signal.is_none() && state.intersects(PollFlags::POLLHUP | PollFlags::POLLERR) {
             return Err(io::Error::other("it was closed"));
