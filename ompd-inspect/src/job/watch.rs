@@ -140,8 +140,9 @@ fn hear(
                 return Err(plan.nobody.failure(&merged, &outcomes));
             }
             has_ranks |= !merged.inspected.is_empty();
-            let is_empty = merged.inspected.is_empty() && merged.failures.is_empty();
-            if !is_empty && !(is_over && merged.inspected.is_empty()) {
+            // At the end, failures alone are those of a job that has ended.
+            let is_worth_a_page = !merged.inspected.is_empty() || !merged.failures.is_empty() && !is_over;
+            if is_worth_a_page {
                 say(Round::Report(Box::new(merged)));
             }
             if is_over {
@@ -234,7 +235,7 @@ impl Shown<'_> {
         } else {
             let head = format!("job  {}  refresh {}\n", clock(seconds_since_1970()), self.count);
             let mut out = AutoStream::new(&mut out, self.color);
-            write!(out, "{head}{}\n", text::page(merged, terminal_width()))?;
+            writeln!(out, "{head}{}", text::page(merged, terminal_width()))?;
         }
         out.flush()
     }
