@@ -420,6 +420,9 @@ pub struct Options {
     /// repeated.
     #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
     pub ignore_origin: Vec<OriginName>,
+    /// Decode the code of runtimes anew, also of builds of which what it says is known.
+    #[arg(long, global = true)]
+    pub verify: bool,
     /// Inspect the child processes too, and their children: a report of each, the worst verdict first.
     #[arg(long, global = true)]
     pub children: bool,
@@ -463,7 +466,7 @@ impl Options {
         let origins = self.ignore_origin.iter().filter_map(ValueEnum::to_possible_value);
         all.extend(origins.map(|origin| ("--ignore-origin", Some(origin.get_name().to_owned()))));
         all.extend(self.name.iter().map(|name| ("--name", Some(name.clone()))));
-        let flags = [("--user", self.user), ("--debuginfod", self.debuginfod)];
+        let flags = [("--user", self.user), ("--debuginfod", self.debuginfod), ("--verify", self.verify)];
         all.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (flag, None)));
         let words = |(name, value): (&str, Option<String>)| match value {
             // In one argument, whatever the value begins with.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, Watched, inspect, inspect_core};
 use ompd_process::{OpenError, OpenOptions};
-use ompd_runtime::Origin;
+use ompd_runtime::{LayoutsFrom, Origin};
 
 use crate::args::{FailOn, Options};
 use crate::inputs::{self, Input};
@@ -53,6 +53,8 @@ pub struct Inspecting<'a> {
     locals: bool,
     /// Find out whether it hangs.
     verdicts: bool,
+    /// Decode the code of known builds too.
+    anew: bool,
 }
 
 impl<'a> Inspecting<'a> {
@@ -64,7 +66,13 @@ impl<'a> Inspecting<'a> {
             ignore: options.ignore_origin.iter().copied().map(Into::into).collect(),
             locals,
             verdicts: verdicts || options.json || options.fail_on.is_some(),
+            anew: false,
         }
+    }
+
+    /// The same, with the code of all runtimes decoded.
+    pub fn decoding(self) -> Inspecting<'a> {
+        Inspecting { anew: true, ..self }
     }
 
     /// A live process, to be looked at again and again.
@@ -82,7 +90,7 @@ impl<'a> Inspecting<'a> {
 
     fn wanted(&self) -> Wanted<'_> {
         Wanted {
-            ignore: &self.ignore,
+            layouts: LayoutsFrom { ignore: &self.ignore, anew: self.anew || self.options.verify },
             locals: self.locals,
             verdicts: self.verdicts,
             samples: self.options.samples,

@@ -85,6 +85,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
         wrong_usage("name a process id or a core file");
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
+    let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
     let form = Form { view, json: options.json, width: terminal_width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {

@@ -6,6 +6,7 @@
 
 mod fetched;
 mod layouts;
+mod records;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Leave out what takes a process: are the layouts derived from the files right?
     #[arg(long, requires = "check")]
     files: bool,
+    /// Write down what is decoded of each runtime that is here and proved: libompd/runtime/src/*/profiles/decoded.txt.
+    #[arg(long, conflicts_with_all = ["write", "check"])]
+    records: bool,
     /// Say what is unknown or lacking, too.
     #[arg(long, short)]
     verbose: bool,
@@ -58,12 +62,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     ensure!(!all.is_empty(), "there are no runtimes; ci/fetch gets them");
+    if arguments.records {
+        return records::write(&all);
+    }
     let inspect = if arguments.files { None } else { Some(built_beside("ompd-inspect")?) };
     let libc = fetched::libc()?;
 
     let mut rows = Vec::new();
     let mut without = Vec::new();
     let mut wrong = Vec::new();
+    let mut recorded = 0;
     for Fetched { what, library } in all {
         let Some(library) = library else {
             without.push(what);
@@ -80,6 +88,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
         let row = Row { machine: fetched::machine(&library.elf), what, layouts, trials };
         wrong.extend(row.wrong());
+        match records::check(&library.elf, &row.layouts) {
+            Ok(true) => recorded += 1,
+            Ok(false) => {}
+            Err(why) => wrong.push(format!("{}: {why:#}", row.what)),
+        }
         if arguments.verbose {
             row.unknown().iter().for_each(|line| eprintln!("  {line}"));
         }
@@ -93,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let reported: usize = rows.iter().flat_map(Row::outcomes).map(|(_, o)| o.compared - o.unknown.len()).sum();
         let wrong = wrong.len();
         println!(
-            "{} runtimes; {judged} derived values and {reported} reported ones compared, {wrong} wrong",
+            "{} runtimes, {recorded} with a record of what is decoded; {judged} derived values and {reported} reported ones compared, {wrong} wrong",
             rows.len()
         );
     } else {

@@ -14,7 +14,7 @@ use ompd_runtime::model::{
     Fact, Icv, IcvValue, Icvs, InstanceInfo, RawSnapshot, RuntimeSnapshot, Setting, TaskId, TaskKind,
 };
 use ompd_runtime::stops::StopEvent;
-use ompd_runtime::{Runtime, discover};
+use ompd_runtime::{LayoutsFrom, Runtime, discover};
 use ompd_stack::{Cache, LogicalStack, Report, Stacks, TaskFrames};
 
 use crate::answer::{Answer, NoAnswer};
@@ -324,7 +324,13 @@ impl Space {
 
     fn inspect(&mut self) -> Inspection {
         self.ask_all_registers();
-        let wanted = Wanted { ignore: &[], locals: false, verdicts: true, samples: 1, interval: Duration::ZERO };
+        let wanted = Wanted {
+            layouts: LayoutsFrom::default(),
+            locals: false,
+            verdicts: true,
+            samples: 1,
+            interval: Duration::ZERO,
+        };
         inspect_held(&self.target, &self.runtimes, wanted, &self.cache)
     }
 

@@ -27,7 +27,7 @@ use ompd_process::{OpenError, OpenOptions, ProcessInfo, Target, TargetKind};
 use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{Certainty, WaitsFor};
-use ompd_runtime::{Origin, Runtime, discover};
+use ompd_runtime::{LayoutsFrom, Runtime, discover_by};
 use ompd_stack::{Cache, FrameVariables, LockCall};
 
 use crate::outside::Outside;
@@ -131,8 +131,8 @@ impl Inspection {
 /// What to read, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// Layouts are found without these origins.
-    pub ignore: &'a [Origin],
+    /// What the layouts of runtimes are made from.
+    pub layouts: LayoutsFrom<'a>,
     /// The variables of the program, which nothing else of an inspection shows.
     pub locals: bool,
     /// Whether it hangs, which takes more than one look.
@@ -170,7 +170,7 @@ pub fn inspect_core(core: &Core, wanted: Wanted<'_>) -> Result<Inspection, OpenE
     if wanted.samples > 1 {
         return Err(OpenError::Unchanging);
     }
-    let runtimes = discover(core, wanted.ignore);
+    let runtimes = discover_by(core, wanted.layouts);
     Ok(inspect_held(core, &runtimes, wanted, &Cache::default()))
 }
 

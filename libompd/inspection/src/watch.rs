@@ -8,7 +8,7 @@ use ompd_process::{OpenError, OpenOptions};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
-use ompd_runtime::{Runtime, discover};
+use ompd_runtime::{Runtime, discover_by};
 use ompd_stack::Cache;
 
 use crate::look::Places;
@@ -86,7 +86,7 @@ impl<'a> Watch<'a> {
     /// Opens the process and finds its runtimes. It is not stopped yet.
     pub(crate) fn open(pid: i32, options: &OpenOptions, wanted: Wanted<'a>) -> Result<Watch<'a>, OpenError> {
         let live = Live::open(pid, options)?;
-        let runtimes = discover(&live, wanted.ignore);
+        let runtimes = discover_by(&live, wanted.layouts);
         let places = Places::of(&live);
         Ok(Watch { live, runtimes, places, wanted, cache: Cache::default(), cpu_at: Instant::now() })
     }

@@ -8,6 +8,7 @@
 //! This crate knows nothing about OpenMP: it holds the mechanism, the families hold the names.
 
 pub mod code;
+pub mod decoded;
 pub mod dwarf;
 pub mod facts;
 pub mod profile;

@@ -4,14 +4,14 @@
 
 use std::fmt;
 
+use ompd_layout::Schema;
 use ompd_layout::profile::Profiles;
-use ompd_layout::{Origin, Schema};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Module, Target};
 
 use crate::icvs::Kept;
 pub use crate::icvs::Variables;
-use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{Common, NoSource, Reason, Trouble};
 use crate::stops::Stops;
 
@@ -27,8 +27,8 @@ pub(crate) trait Family: Sync + fmt::Debug {
     /// What layouts of the family can be had from.
     fn origins(&self) -> FamilyOrigins;
 
-    /// Finds the layout of the runtime in `module`, without the origins to `ignore`.
-    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime>;
+    /// Finds the layout of the runtime in `module`.
+    fn open(&self, target: &dyn Target, module: &Module, layouts: LayoutsFrom<'_>) -> Box<dyn Runtime>;
 
     /// The ICVs that the family reads, one by one. Empty if it reads none.
     fn icvs(&self) -> Vec<Kept> {
@@ -101,7 +101,8 @@ pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static 
 pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static dyn Family> {
     let is_in = |family: &&&dyn Family| {
         family.defined_by(&|name| instance::defines(target, module, name))
-            || instance::known_by_build_id(module, family.origins().profiles)
+            // Layouts are parsed when they are needed.
+            || module.file.is_err() && instance::known_by_build_id(module, family.origins().profiles)
     };
     FAMILIES.iter().rev().find(is_in).copied()
 }

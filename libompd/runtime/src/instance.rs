@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
-use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
+use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, decoded, dwarf, table};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Arch, ByteOrder, Module, NativeThread, NeededBy, Registers, Target, TargetExt, needed_by};
 
@@ -240,6 +240,8 @@ pub(crate) struct FamilyOrigins {
     /// What each missing value costs.
     pub(crate) costs: &'static [Cost],
     pub(crate) recover: fn(&ElfFile) -> Recovered,
+    /// What that gives of builds that are known (`ompd_layout::decoded`).
+    pub(crate) decoded: &'static str,
     /// A table of the family's own, if its builds may have one.
     pub(crate) described: Option<Described>,
     /// Pairs of which one is enough.
@@ -285,6 +287,15 @@ pub(crate) struct Described {
 
 type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> Result<Facts, String>;
 
+/// What layouts are made from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LayoutsFrom<'a> {
+    /// Kinds of evidence that are not used.
+    pub ignore: &'a [Origin],
+    /// Code is decoded also where the same build was before, and what it says is shipped.
+    pub anew: bool,
+}
+
 /// The origins asked so far, most trusted first.
 #[derive(Default)]
 struct Asked {
@@ -292,6 +303,8 @@ struct Asked {
     reports: Vec<OriginReport>,
     /// Kinds of evidence that are not to be used.
     ignore: Vec<Origin>,
+    /// Code is decoded even if the build is known.
+    anew: bool,
 }
 
 impl Asked {
@@ -360,6 +373,12 @@ impl Asked {
     /// From whatever symbol tables are left, and from the instructions.
     fn symbols_and_code(&mut self, file: &ElfFile, path: &str, of: &FamilyOrigins) {
         self.add(FactSource::new(Origin::Symbol, path), from_symbols(file, of), None);
+        // Who checks kinds of evidence against each other wants to see what the code says now.
+        let known = (!self.anew && self.ignore.is_empty()).then(|| decoded::find(of.decoded, file)).flatten();
+        if let Some(facts) = known {
+            let note = "decoded before: this build is known; --verify decodes it anew";
+            return self.add(FactSource::new(Origin::Code, path), facts, Some(note.to_owned()));
+        }
         let recovered = (of.recover)(file);
         let note = (!recovered.failures.is_empty())
             .then(|| format!("{} things could not be decoded; -v says which", recovered.failures.len()));
@@ -375,7 +394,7 @@ impl Asked {
     fn without_profile(&self) -> Option<Asked> {
         let is_profile = |source: &FactSource, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
         let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
-        let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ignore: Vec::new() };
+        let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ..Asked::default() };
         asked.answers.retain(|(source, _)| source.origin != Origin::Profile);
         for report in asked.reports.iter_mut().filter(|r| r.origin == Origin::Profile && *r.detail == *profile.detail) {
             report.values = 0;
@@ -448,7 +467,7 @@ pub struct Analysis {
 
 /// Asks the origins that need no process. The profile is selected as it would be for a process.
 pub(crate) fn analyse(file: &ElfFile, of: &FamilyOrigins) -> Analysis {
-    let mut asked = Asked::default();
+    let mut asked = Asked { anew: true, ..Asked::default() };
     let path = file.path().display().to_string();
     asked.dwarf(file, &path, of);
     let bytes = |at, size| {
@@ -499,9 +518,9 @@ pub(crate) fn resolve(
     module: &Module,
     product: &'static str,
     of: &FamilyOrigins,
-    ignore: &[Origin],
+    layouts: LayoutsFrom<'_>,
 ) -> Resolved {
-    let mut asked = Asked { ignore: ignore.to_vec(), ..Asked::default() };
+    let mut asked = Asked { ignore: layouts.ignore.to_vec(), anew: layouts.anew, ..Asked::default() };
     let mut issues: Vec<Issue> = Vec::new();
 
     let file = module.file.as_deref().ok();
@@ -769,8 +788,7 @@ pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool 
 
 /// True if the module's file is not at hand, but its build-id is that of a shipped layout.
 pub(crate) fn known_by_build_id(module: &Module, profiles: &Profiles) -> bool {
-    let Some(id) = module.build_id.as_ref().filter(|_| module.file.is_err()) else { return false };
-    profiles.knows(&id.to_string())
+    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles.knows(&id.to_string()))
 }
 
 /// A global of a module: its address in the target and who gave it.

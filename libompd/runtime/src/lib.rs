@@ -37,7 +37,7 @@ mod version_text;
 pub mod waits_for;
 mod window;
 
-pub use instance::{Analysis, Runtime};
+pub use instance::{Analysis, LayoutsFrom, Runtime};
 pub use ompd_layout::Origin;
 
 use ompd_process::{ElfFile, Target};
@@ -62,14 +62,25 @@ families! {
 ///
 /// Kinds of evidence in `ignore` are not used for the layouts: so one can be checked against another.
 pub fn discover(target: &dyn Target, ignore: &[Origin]) -> Vec<Box<dyn Runtime>> {
+    discover_by(target, LayoutsFrom { ignore, anew: false })
+}
+
+/// The same by more than kinds of evidence.
+pub fn discover_by(target: &dyn Target, layouts: LayoutsFrom<'_>) -> Vec<Box<dyn Runtime>> {
     let modules = target.modules().iter();
-    modules.filter_map(|module| Some(family::of_module(target, module)?.open(target, module, ignore))).collect()
+    modules.filter_map(|module| Some(family::of_module(target, module)?.open(target, module, layouts))).collect()
 }
 
 /// What the file of a runtime tells about its layout without a process; `None` if it is no runtime.
 pub fn analyse(file: &ElfFile) -> Option<Analysis> {
     let family = family::of_definitions(|name| file.exports(name))?;
     Some(instance::analyse(file, &family.origins()))
+}
+
+/// The shipped records of what was decoded of builds of this family before (`ompd_layout::decoded`), one on a line.
+pub fn decoded(family: &str) -> Option<&'static str> {
+    let family = FAMILIES.iter().find(|of| of.about().name == family)?;
+    Some(family.origins().decoded)
 }
 
 /// Where a debugger can stop a process that uses this runtime, by the addresses of the file; `None` if it is no runtime.

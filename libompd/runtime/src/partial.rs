@@ -10,7 +10,7 @@ use test_programs::{Env, Opt, Running, Toolchain, build};
 
 use crate::family::{self, Family};
 use crate::icvs::{LEVELS, NTHREADS, RUN_SCHED};
-use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{Owner, RawSnapshot, TaskId, TaskgroupId, TeamId};
 use crate::recover::Recovered;
 use crate::{gomp, kmp};
@@ -163,14 +163,15 @@ fn check(
 }
 
 /// Only what `recover` says counts.
-const OTHERS: [Origin; 4] = [Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol];
+const ONLY_CODE: LayoutsFrom<'static> =
+    LayoutsFrom { ignore: &[Origin::Profile, Origin::Dwarf, Origin::Table, Origin::Symbol], anew: true };
 
 #[test]
 fn libgomp() {
     for program in ["nested", "tasks", "idle", "lock", "region_end", "tasks_queued"] {
         let origins = FamilyOrigins { recover: |image| all_but_one(image, &gomp::origins()), ..gomp::origins() };
         check(program, test_programs::Runtime::Libgomp, Toolchain::Gcc, origins, |live, module, origins| {
-            Box::new(gomp::Gomp::with(live, module, origins, &OTHERS))
+            Box::new(gomp::Gomp::with(live, module, origins, ONLY_CODE))
         });
     }
 }
@@ -182,7 +183,7 @@ fn libomp() {
     for program in ["nested", "tasks", "idle", "serialized", "lock", "region_end"] {
         let origins = FamilyOrigins { recover: |image| all_but_one(image, &kmp::origins()), ..kmp::origins() };
         check(program, on, toolchain, origins, |live, module, origins| {
-            Box::new(kmp::Kmp::with(live, module, origins, &OTHERS))
+            Box::new(kmp::Kmp::with(live, module, origins, ONLY_CODE))
         });
     }
 }
@@ -233,7 +234,7 @@ fn a_profile_of_libgomp_that_memory_contradicts() {
         (Toolchain::Gcc, test_programs::Runtime::Libgomp),
         gomp::origins,
         ("gomp_team", "master_release"),
-        |live, module, origins| Box::new(gomp::Gomp::with(live, module, origins, &[])),
+        |live, module, origins| Box::new(gomp::Gomp::with(live, module, origins, LayoutsFrom::default())),
         "the first release pointer of a team",
     );
 }
@@ -246,7 +247,7 @@ fn a_profile_of_libomp_that_memory_contradicts() {
         pair,
         kmp::origins,
         ("kmp_base_info", "th_info.ds.ds_gtid"),
-        |live, module, origins| Box::new(kmp::Kmp::with(live, module, origins, &[])),
+        |live, module, origins| Box::new(kmp::Kmp::with(live, module, origins, LayoutsFrom::default())),
         "the table of threads has entries",
     );
 }

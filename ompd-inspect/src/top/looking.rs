@@ -8,7 +8,7 @@ use ompd_process::{OpenError, OpenOptions};
 use ompd_report::escape::escape;
 use ompd_report::text::{self, How, View};
 use ompd_report::top::{Process, Refresh, process};
-use ompd_runtime::Origin;
+use ompd_runtime::{LayoutsFrom, Origin};
 
 use crate::inputs;
 use crate::inspecting::longest_pause;
@@ -106,7 +106,8 @@ impl<'a> Looker<'a> {
 
 impl<'a> Slot<'a> {
     fn open(&mut self, options: &'a OpenOptions, ignore: &'a [Origin]) -> Result<(), OpenError> {
-        let wanted = Wanted { ignore, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO };
+        let layouts = LayoutsFrom { ignore, anew: false };
+        let wanted = Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO };
         match Watched::open(self.pid, options, wanted) {
             Ok(watched) => {
                 self.watched = Some(watched);

@@ -38,6 +38,16 @@ pub struct Layouts {
     pub table: Score,
     /// Values the truth has and neither code nor table gives.
     pub underived: usize,
+    /// All that the code says.
+    pub decoded: Facts,
+}
+
+impl Layouts {
+    /// Whether a truth confirms what was derived, and nothing that was is wrong.
+    pub fn is_proved(&self) -> bool {
+        let has_truth = !matches!(self.truth, Truth::None(_));
+        has_truth && self.code.right > 0 && self.code.wrong.is_empty() && self.table.wrong.is_empty()
+    }
 }
 
 /// Derives and compares; `None` if the file is no runtime.
@@ -61,6 +71,7 @@ pub fn examine(elf: &ElfFile) -> Option<Layouts> {
         table: score(&facts, &table, Origin::Table),
         underived: wanted.difference(&derived).count(),
         truth,
+        decoded: code,
     })
 }
 

@@ -59,7 +59,7 @@ pub fn answers(pid: i32) -> Vec<u8> {
 /// What is read of a process or core.
 pub fn inspection(target: &str) -> inspection::Inspection {
     let wanted = inspection::Wanted {
-        ignore: &[],
+        layouts: ompd_runtime::LayoutsFrom::default(),
         locals: false,
         verdicts: true,
         samples: 1,

@@ -154,7 +154,11 @@ impl SymbolTable {
         self.by_name.get_or_init(|| {
             let entry = |i: &u32| &self.entries[*i as usize];
             let mut order: Vec<u32> = (0..self.count()).collect();
-            order.sort_by(|a, b| (&entry(a).name, entry(a).rank()).cmp(&(&entry(b).name, entry(b).rank())));
+            // Ranks count among few, and take longer to find than the rest.
+            order.sort_by(|a, b| {
+                let (a, b) = (entry(a), entry(b));
+                a.name.cmp(&b.name).then_with(|| a.rank().cmp(&b.rank()))
+            });
             order
         })
     }
@@ -163,8 +167,10 @@ impl SymbolTable {
         self.by_addr.get_or_init(|| {
             let entry = |i: &u32| &self.entries[*i as usize];
             let mut order: Vec<u32> = (0..self.count()).filter(|i| !entry(i).tls).collect();
-            order
-                .sort_unstable_by(|a, b| (entry(a).addr, entry(b).rank(), b).cmp(&(entry(b).addr, entry(a).rank(), a)));
+            order.sort_unstable_by(|a, b| {
+                let by_rank = || (entry(b).rank(), b).cmp(&(entry(a).rank(), a));
+                entry(a).addr.cmp(&entry(b).addr).then_with(by_rank)
+            });
             let mut highest = 0;
             let reach = order
                 .iter()

@@ -26,7 +26,7 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
-use crate::instance::{self, FamilyOrigins, Runtime};
+use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
 use crate::owner::{CodeOwner, OwnCode};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
@@ -79,8 +79,8 @@ impl Family for Libgomp {
         origins()
     }
 
-    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
-        Box::new(Gomp::with(target, module, &origins(), ignore))
+    fn open(&self, target: &dyn Target, module: &Module, layouts: LayoutsFrom<'_>) -> Box<dyn Runtime> {
+        Box::new(Gomp::with(target, module, &origins(), layouts))
     }
 
     fn icvs(&self) -> Vec<Kept> {
@@ -162,6 +162,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         profiles: profiles(),
         costs: schema::COSTS,
         recover: recover::recover,
+        decoded: include_str!("profiles/decoded.txt"),
         described: None,
         alternatives: &[
             ["gomp_task_icv.max_active_levels_var", schema::MAX_ACTIVE_LEVELS],
@@ -190,8 +191,13 @@ pub(crate) fn origins() -> FamilyOrigins {
 }
 
 impl Gomp {
-    pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Gomp {
-        let resolved = instance::resolve(target, module, "GNU libgomp", origins, ignore);
+    pub(crate) fn with(
+        target: &dyn Target,
+        module: &Module,
+        origins: &FamilyOrigins,
+        layouts: LayoutsFrom<'_>,
+    ) -> Gomp {
+        let resolved = instance::resolve(target, module, "GNU libgomp", origins, layouts);
         let bind = |layout: &Layout, info| {
             Gomp::bind(module, layout, info, OwnCode::of(module, origins.names, &origins.profiles.vocabulary))
         };

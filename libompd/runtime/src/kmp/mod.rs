@@ -32,7 +32,7 @@ use crate::excerpt::{Excerpt, Focus, Known};
 use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::icvs::{Kept, texts};
-use crate::instance::{self, Described, FamilyOrigins, Runtime};
+use crate::instance::{self, Described, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::kmp::reason::Own;
 use crate::model::{DeeperItems, Fact, IcvValue, Icvs, InstanceInfo, RawSnapshot, Reason, Setting};
 use crate::owner::{self, CodeOwner, OwnCode};
@@ -84,8 +84,8 @@ impl Family for Libomp {
         origins()
     }
 
-    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
-        Box::new(Kmp::with(target, module, &origins(), ignore))
+    fn open(&self, target: &dyn Target, module: &Module, layouts: LayoutsFrom<'_>) -> Box<dyn Runtime> {
+        Box::new(Kmp::with(target, module, &origins(), layouts))
     }
 
     fn icvs(&self) -> Vec<Kept> {
@@ -173,6 +173,7 @@ pub(crate) fn origins() -> FamilyOrigins {
         profiles: profiles(),
         costs: schema::COSTS,
         recover: recover::recover,
+        decoded: include_str!("profiles/decoded.txt"),
         described: Some(Described { symbol: described::SYMBOL, min_size: described::MIN_SIZE, read: described::read }),
         // The walk over the table ends by the count where the capacity is not known.
         alternatives: &[[schema::ALL_NTH, schema::THREADS_CAPACITY]],
@@ -208,10 +209,10 @@ impl Kmp {
         Some(self.passes_own.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, ignore: &[Origin]) -> Kmp {
+    pub(crate) fn with(target: &dyn Target, module: &Module, origins: &FamilyOrigins, layouts: LayoutsFrom<'_>) -> Kmp {
         let intel = module.symbol(described::SYMBOL).is_some_and(|s| s.size >= described::MIN_SIZE);
         let product = if intel { "Intel libiomp5" } else { "LLVM libomp" };
-        let resolved = instance::resolve(target, module, product, origins, ignore);
+        let resolved = instance::resolve(target, module, product, origins, layouts);
         let libc: Vec<_> = target
             .modules()
             .iter()

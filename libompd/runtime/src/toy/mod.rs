@@ -14,7 +14,7 @@ use crate::bind::{StructData, structs};
 use crate::evidence::Evidence;
 use crate::family::{About, Family, Layouts, Variables};
 use crate::icvs::texts;
-use crate::instance::{self, Cost, FamilyOrigins, Runtime};
+use crate::instance::{self, Cost, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::merge::merge;
 use crate::model::*;
 use crate::names::FileNames;
@@ -75,6 +75,7 @@ impl Family for Toy {
             profiles: NONE.get_or_init(Profiles::default),
             costs: &[Cost { of: "toy_", text: "its threads are unknown" }],
             recover: |_| Recovered::default(),
+            decoded: "",
             described: None,
             alternatives: &[],
             names: &NAMES,
@@ -83,8 +84,8 @@ impl Family for Toy {
         }
     }
 
-    fn open(&self, target: &dyn Target, module: &Module, ignore: &[Origin]) -> Box<dyn Runtime> {
-        let resolved = instance::resolve(target, module, "toy runtime", &self.origins(), ignore);
+    fn open(&self, target: &dyn Target, module: &Module, layouts: LayoutsFrom<'_>) -> Box<dyn Runtime> {
+        let resolved = instance::resolve(target, module, "toy runtime", &self.origins(), layouts);
         Box::new(Instance::bind(module, &resolved.layout, resolved.info))
     }
 
