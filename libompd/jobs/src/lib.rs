@@ -29,4 +29,4 @@ pub use names::Names;
 pub use ranks::RankSet;
 pub use read::{ReadError, read};
 pub use stream::Documents;
-pub use words::name;
+pub use words::{is_hang, name};

@@ -17,7 +17,7 @@ pub(crate) fn order(word: &str) -> usize {
 }
 
 /// True for the answers that are a hang.
-pub(crate) fn is_hang(word: &str) -> bool {
+pub fn is_hang(word: &str) -> bool {
     order(word) < 2
 }
 

@@ -101,8 +101,7 @@ pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static 
 pub(crate) fn of_module(target: &dyn Target, module: &Module) -> Option<&'static dyn Family> {
     let is_in = |family: &&&dyn Family| {
         family.defined_by(&|name| instance::defines(target, module, name))
-            // Layouts are parsed when they are needed.
-            || module.file.is_err() && instance::known_by_build_id(module, family.origins().profiles)
+            || instance::known_by_build_id(module, || family.origins().profiles)
     };
     FAMILIES.iter().rev().find(is_in).copied()
 }

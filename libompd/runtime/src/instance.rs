@@ -786,9 +786,9 @@ pub(crate) fn defines(target: &dyn Target, module: &Module, name: &str) -> bool 
     module.exports(name) || (executable && module.symbol(name).is_some())
 }
 
-/// True if the module's file is not at hand, but its build-id is that of a shipped layout.
-pub(crate) fn known_by_build_id(module: &Module, profiles: &Profiles) -> bool {
-    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles.knows(&id.to_string()))
+/// True if the module's file is not at hand, but its build-id is that of a shipped layout. These are parsed when they are needed.
+pub(crate) fn known_by_build_id(module: &Module, profiles: impl FnOnce() -> &'static Profiles) -> bool {
+    module.file.is_err() && module.build_id.as_ref().is_some_and(|id| profiles().knows(&id.to_string()))
 }
 
 /// A global of a module: its address in the target and who gave it.

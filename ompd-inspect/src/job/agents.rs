@@ -117,22 +117,20 @@ impl Agents {
 
     /// Ends those that run by SIGTERM, then SIGKILL, and starts no more. Gives what became of each.
     pub fn end(mut self) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+        let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
+        // Those in the queue will never say that they have ended.
+        let queued = std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
+        self.left.retain(|label| queued.iter().all(|agent| agent.label != *label));
+        let mut outcomes: Vec<Outcome> = queued.into_iter().map(|agent| late(agent.label)).collect();
         for signal in [Signal::TERM, Signal::KILL] {
-            self.queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
             self.send(signal);
             let until = Instant::now() + GRACE;
-            // Those in the queue will never say that they have ended.
-            let is_running = |running: &Running| !running.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-            while is_running(&self.running)
-                && let Some(event) = self.next(until)
-            {
+            while let Some(event) = self.next(until) {
                 if let Event::End(outcome) = event {
                     outcomes.push(Outcome { end: End::TimedOut, ..outcome });
                 }
             }
         }
-        let late = |label| Outcome { label, errors: String::new(), end: End::TimedOut };
         outcomes.extend(self.left.into_iter().map(late));
         outcomes
     }

@@ -133,9 +133,14 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
 }
 
 fn show(merged: &Merged, args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    let status = merge::show(merged, &args.form, &BTreeMap::new(), options, color)?;
-    let is_whole = merged.sizes.keys().all(|job| merged.absent(job).is_empty());
-    Ok(if is_whole { status } else { status.max(PARTIAL) })
+    let shown = merge::show(merged, &args.form, &BTreeMap::new(), options, color)?;
+    Ok(shown.max(status(merged)))
+}
+
+/// The exit status that tells whether every rank was inspected.
+fn status(merged: &Merged) -> u8 {
+    let is_whole = merged.failures.is_empty() && merged.sizes.keys().all(|job| merged.absent(job).is_empty());
+    if is_whole { COMPLETE } else { PARTIAL }
 }
 
 /// What a host is told to do: `program` inspects its ranks.
@@ -362,9 +367,9 @@ pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
     };
     std::thread::scope(|scope| {
         let mut watch = local::Watch::start(scope, &inspecting, &node, every);
+        at.into_iter().for_each(local::wait_until);
         let mut moment = at.unwrap_or_else(SystemTime::now);
         loop {
-            local::wait_until(moment);
             let merged = match selected(args, options) {
                 Ok(chosen) => watch.look(chosen),
                 Err(failure) => failed(failure),
@@ -373,7 +378,10 @@ pub fn node(args: &NodeArgs, options: &Options) -> Result<u8, Failure> {
             if !answer(&node, &merged)? || is_over {
                 return Ok(COMPLETE);
             }
-            moment = next(moment, every, SystemTime::now());
+            let now = SystemTime::now();
+            moment = next(moment, every, now);
+            // A clock that was set back must not end the view.
+            std::thread::sleep(moment.duration_since(now).unwrap_or_default().min(every * 2));
         }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ompd_jobs::{Merged, text};
+use ompd_jobs::{Merged, is_hang, text};
 use ompd_report::text::plain;
 use ratatui::Frame;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -121,7 +121,7 @@ impl Page {
 
     fn style(&self, line: &str) -> Style {
         match line.split(' ').next() {
-            Some("DEADLOCK" | "SUSPECT" | "WAITING") if self.color => ALARM,
+            Some(word) if self.color && is_hang(word) => ALARM,
             Some(word) if !word.is_empty() => BOLD,
             _ => Style::new(),
         }

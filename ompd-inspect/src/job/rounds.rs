@@ -11,6 +11,8 @@ pub struct Rounds {
     missing: Merged,
     /// Hosts that are asked and have not ended.
     hosts: BTreeSet<String>,
+    /// Those that have ever reported.
+    heard: BTreeSet<String>,
     /// Those that had ranks in the last report.
     with_ranks: BTreeSet<String>,
     /// Reports of this round, by host.
@@ -25,6 +27,7 @@ impl Rounds {
         Rounds {
             missing,
             hosts: hosts.iter().cloned().collect(),
+            heard: BTreeSet::new(),
             with_ranks: BTreeSet::new(),
             reports: BTreeMap::new(),
             lost: BTreeMap::new(),
@@ -38,15 +41,20 @@ impl Rounds {
             true => self.with_ranks.insert(host.clone()),
             false => self.with_ranks.remove(&host),
         };
+        self.heard.insert(host.clone());
         self.reports.insert(host, report);
     }
 
     /// The host will report no more. `why`: the reason, which counts if it had ranks, or has never reported.
     pub fn end(&mut self, host: &str, why: &str) {
-        let has_reported = self.reports.contains_key(host);
-        if self.hosts.remove(host) && (self.with_ranks.remove(host) || !has_reported) {
+        if self.hosts.remove(host) && (self.with_ranks.remove(host) || !self.heard.contains(host)) {
             self.lost.insert(host.to_owned(), why.to_owned());
         }
+    }
+
+    /// Hosts that report no more although their ranks have not ended, with the reason.
+    pub fn lost(&self) -> &BTreeMap<String, String> {
+        &self.lost
     }
 
     /// Whether each host that has not ended has reported.
@@ -106,6 +114,12 @@ mod tests {
         rounds.take("b".to_owned(), report("one"));
         rounds.end("b", "signal 9");
         rounds.end("c", "no such host");
+        // Its end is heard of in a later round than its last report.
+        let mut late = Rounds::of(&["a".to_owned()], Merged::default());
+        late.take("a".to_owned(), Merged::default());
+        late.finish("late");
+        late.end("a", "status 0");
+        assert!(late.lost().is_empty());
         assert!(rounds.is_complete() && rounds.hosts.is_empty());
         assert_eq!(told(&rounds.finish("late")), ["host c: no such host", "host b: signal 9", "one: x"]);
     }

@@ -15,11 +15,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use ompd_jobs::wire::{Line, Lines};
 use ompd_jobs::{Merged, text};
+use ompd_report::escape::escape;
 
 use super::agents::{Agents, Event, Outcome};
 use super::page::{Page, Pressed};
 use super::rounds::Rounds;
-use super::{Plan, reason};
+use super::{Plan, reason, status};
 use crate::args::{JobArgs, Options};
 use crate::inspecting::COMPLETE;
 use crate::merge;
@@ -146,7 +147,15 @@ fn hear(
                 say(Round::Report(Box::new(merged)));
             }
             if is_over {
-                return Ok(());
+                // Ranks that have ended were reported to have; of others nobody knows.
+                return match rounds.lost().iter().next() {
+                    None => Ok(()),
+                    Some((host, why)) => Err(Failure::new(format!(
+                        "no host reports any more, and not all ranks had ended: host {}: {}",
+                        escape(host),
+                        escape(why)
+                    ))),
+                };
             }
             due = Instant::now() + 2 * every + timeout.min(Duration::from_secs(5));
             why = format!("no report since {}", clock(seconds_since_1970()));
@@ -178,7 +187,7 @@ pub fn watch(
     let refused = |error: io::Error| Failure::new(format!("the job cannot be watched: {error}"));
     let signals = take_signals().map_err(refused)?;
     let hearing = Hearing::start(plan, args, every).map_err(refused)?;
-    let mut shown = Shown { args, options, color, count: 0 };
+    let mut shown = Shown { args, options, color, count: 0, status: COMPLETE };
     match !options.json && terminal::is_there() {
         true => shown.on_terminal(hearing, &signals, every),
         false => shown.as_lines(hearing, &signals),
@@ -192,6 +201,8 @@ struct Shown<'a> {
     color: ColorChoice,
     /// How many were.
     count: u64,
+    /// What the last one comes to.
+    status: u8,
 }
 
 impl Shown<'_> {
@@ -208,10 +219,11 @@ impl Shown<'_> {
             }
             while let Some(round) = hearing.next() {
                 let merged = match round {
-                    Round::End(end) => return end.map(|()| COMPLETE),
+                    Round::End(end) => return end.map(|()| self.status),
                     Round::Report(merged) => merged,
                 };
                 self.count += 1;
+                self.status = status(&merged);
                 let written = match self.write(&merged) {
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
                     written => written.map(|()| !self.is_enough()).map_err(not_written),
@@ -220,7 +232,7 @@ impl Shown<'_> {
                     Ok(true) => {}
                     end => {
                         hearing.end();
-                        return end.map(|_| COMPLETE);
+                        return end.map(|_| self.status);
                     }
                 }
             }
@@ -263,6 +275,7 @@ impl Shown<'_> {
                     Round::End(end) => break 'view end.map(|()| None),
                     Round::Report(merged) => {
                         self.count += 1;
+                        self.status = status(&merged);
                         page.show(clock(seconds_since_1970()), &merged, screen.width());
                         last = Some(merged);
                     }
@@ -294,7 +307,7 @@ impl Shown<'_> {
             let text = text::page(&merged, terminal_width());
             write!(AutoStream::new(io::stdout(), self.color), "{text}").map_err(not_written)?;
         }
-        Ok(COMPLETE)
+        Ok(self.status)
     }
 }
 

@@ -114,8 +114,7 @@ struct Slurm {
 
 impl Drop for Slurm {
     fn drop(&mut self) {
-        let _ = self.command("scancel").args(["--user", &text_of("id", &["-un"])]).output();
-        self.jobs.clear();
+        // As long as the ranks live: what Slurm has for them may outlive them and is not found by anything else.
         let all = listing::processes(Path::new("/proc")).expect("processes are listed");
         let of = |pid: i32| all.iter().find(|process| process.pid == pid);
         let ranks: Vec<i32> =
@@ -124,6 +123,8 @@ impl Drop for Slurm {
         let ancestors = |pid: &i32| std::iter::successors(of(*pid), |process| of(process.parent));
         let steps = ranks.iter().flat_map(ancestors).filter(|process| process.name.starts_with("slurmstepd"));
         let steps: HashSet<i32> = steps.map(|process| process.pid).collect();
+        let _ = self.command("scancel").args(["--user", &text_of("id", &["-un"])]).output();
+        self.jobs.clear();
         ranks.into_iter().chain(steps).for_each(end);
         self.daemons.clear();
     }

@@ -179,7 +179,9 @@ fn one_rank_differs(library: &str) {
 fn again_and_again(job: &Job) {
     let pid = job.launcher.id().to_string();
     let view = ["job", "--top", "--interval", "200ms", "--pid", &pid];
-    let (text, error, status) = texts(&run(&[&view[..], &["--count", "2"]].concat()));
+    // Ranks that spin leave little time to stop them all in a short one.
+    let slowly = ["job", "--top", "--interval", "4s", "--count", "2", "--pid", &pid];
+    let (text, error, status) = texts(&run(&slowly));
     assert_eq!((error.as_str(), status), ("", 0), "{text}");
     let (first, second) = text.split_once("refresh 2\n").expect("two refreshes");
     for report in [first, second] {
@@ -209,6 +211,21 @@ fn again_and_again(job: &Job) {
         .map(|process| process.pid)
         .collect();
     assert!(left.is_empty(), "{left:?}");
+
+    // If nobody reports any more although the ranks go on, that is said, and it is no end of the job.
+    let mut view = command().args(view).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut output = BufReader::new(view.stdout.take().expect("its output")).lines();
+    assert!(output.any(|line| line.expect("a line").ends_with("refresh 1")));
+    let all = ompd_process::live::listing::processes(Path::new("/proc")).expect("processes are listed");
+    let own = i32::try_from(view.id()).expect("a process id");
+    let node = all.iter().find(|process| process.parent == own).expect("it asks this host");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(node.pid), nix::sys::signal::Signal::SIGKILL)
+        .expect("it is sent");
+    // It writes until it ends.
+    output.for_each(drop);
+    let ended = view.wait_with_output().expect("its end");
+    let error = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(2) && error.contains("no host reports any more"), "{error}");
 
     // A rank has started none.
     let (_, error, status) = texts(&run(&["job", "--top", "--pid", &ranks(job)[0].to_string()]));

@@ -9,6 +9,7 @@ mod executing;
 mod history;
 mod icvs;
 mod jobs;
+mod known_builds;
 mod leagues;
 mod lists;
 mod locals;

@@ -1,0 +1,29 @@
+//! Runtimes of known builds are read by what their code was found to say before; who asks for it has it decoded.
+
+use test_programs::{Env, Opt, Running, Skip, build, combinations};
+
+use crate::common;
+
+#[test]
+fn code_is_decoded_for_those_who_ask() {
+    for (toolchain, runtime) in combinations() {
+        let executable = build("barrier_missing", toolchain, Opt::O2, &[]).expect("the program builds");
+        let running = Running::start(&executable, runtime, Env::Settled).expect("the program starts");
+        let pid = running.pid.to_string();
+        let read = |arguments: &[&str]| {
+            let (report, _) = common::json(&[arguments, &[&pid]].concat());
+            let own = &report["runtimes"][0];
+            let code = own["origins"].as_array().expect("origins").iter().find(|origin| origin["origin"] == "code");
+            let note = code.and_then(|code| code["note"].as_str()).unwrap_or_default();
+            (note.starts_with("decoded before"), own["layout"].clone())
+        };
+        let (is_known, layout) = read(&[]);
+        if !is_known {
+            Skip::because(format!("{runtime:?} of this machine: there is no record of this build")).show();
+        }
+        for decoded in [&["--verify"][..], &["doctor"]] {
+            assert_eq!(read(decoded), (false, layout.clone()), "{runtime:?}: {decoded:?}");
+        }
+        running.release().expect("the program's end");
+    }
+}
