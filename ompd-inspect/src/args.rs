@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ompd_process::Pause;
 use ompd_report::text::{Form, Graph, StackView, View};
 use ompd_runtime::Origin;
 use ompd_runtime::waits_for::Certainty;
@@ -406,6 +407,10 @@ pub struct Options {
     /// Where procfs is mounted.
     #[arg(long, global = true, value_name = "DIR", default_value = "/proc")]
     pub proc_root: PathBuf,
+    /// When to stop a process: auto (only threads that run, or whose stack cannot be followed otherwise), brief (all threads, for
+    /// each look) or never (a verdict then needs all threads asleep).
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub pause: PauseWhen,
     /// Longest time to hold a process for one look, in milliseconds; what could not be read by then is told.
     #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
     pub max_pause: Duration,
@@ -457,6 +462,7 @@ impl Options {
         let mut all: Vec<(&str, Option<String>)> = vec![
             ("--proc-root", Some(absolute(&self.proc_root))),
             ("--max-pause", Some(self.max_pause.as_millis().to_string())),
+            ("--pause", self.pause.to_possible_value().map(|value| value.get_name().to_owned())),
             ("--samples", Some(self.samples.to_string())),
         ];
         all.extend(self.interval.iter().map(|time| ("--interval", Some(format!("{}ms", time.as_millis())))));
@@ -524,6 +530,27 @@ impl FailOn {
                 FailOn::Suspect => Certainty::Suspect,
                 FailOn::Waiting => Certainty::Waiting,
             }
+    }
+}
+
+/// When to stop a process.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PauseWhen {
+    /// If it does not stand still by itself.
+    Auto,
+    /// For each look.
+    Brief,
+    /// Never.
+    Never,
+}
+
+impl From<PauseWhen> for Pause {
+    fn from(when: PauseWhen) -> Pause {
+        match when {
+            PauseWhen::Auto => Pause::Auto,
+            PauseWhen::Brief => Pause::Brief,
+            PauseWhen::Never => Pause::Never,
+        }
     }
 }
 

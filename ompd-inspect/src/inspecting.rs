@@ -30,6 +30,7 @@ pub fn open_options(options: &Options) -> OpenOptions {
         debug_dirs: options.debug_dir.clone(),
         debuginfod: options.debuginfod,
         proc_root: options.proc_root.clone(),
+        pause: options.pause.into(),
         max_pause: options.max_pause,
         ..OpenOptions::default()
     }

@@ -389,7 +389,7 @@ fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize)
 fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
     let mut output = tempfile::tempfile().context("making a file for output")?;
     let mut command = Command::new(inspect);
-    command.arg("--json").arg(pid.to_string()).stdin(Stdio::null()).stdout(output.try_clone()?);
+    command.args(["--json", "--pause", "brief"]).arg(pid.to_string()).stdin(Stdio::null()).stdout(output.try_clone()?);
     let status = command.status().context("running ompd-inspect")?;
     ensure!(status.success(), "ompd-inspect --json ended with {status}");
     output.seek(SeekFrom::Start(0))?;

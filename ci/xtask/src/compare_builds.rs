@@ -323,7 +323,7 @@ impl Outcome {
 }
 
 /// Keys whose values depend on when the process was stopped.
-const VOLATILE: &[&str] = &["pause_ms", "stops", "cpu_ms"];
+const VOLATILE: &[&str] = &["pause_ms", "stops", "stopped_threads", "cpu_ms"];
 
 /// A path without the numbers of items.
 fn generic(path: &str) -> String {

@@ -90,10 +90,12 @@ pub struct Inspection {
     pub issues: Vec<Issue>,
     /// How long a live process was held, all stops of this look together.
     pub pause: Option<Duration>,
-    /// When a live process was stopped for this look, by the clock of its host.
+    /// When a live process was stopped for this look, or the look began that needed no stop, by the clock of its host.
     pub stopped_at: Option<SystemTime>,
-    /// How many those were.
+    /// How many those were. None were needed if all threads slept while they were read.
     pub stops: u32,
+    /// How many threads were stopped for what is shown, if the others were left asleep.
+    pub stopped_threads: Option<usize>,
     /// There was too much to read for the last pause. It was read after that, while all threads slept where the pause had met them.
     pub read_asleep: bool,
     /// Processor time each thread of a live process had used by then, by LWP.

@@ -207,6 +207,7 @@ pub(crate) fn finish(
         pause,
         stopped_at,
         stops: 1,
+        stopped_threads: None,
         read_asleep: false,
         cpu,
         progress: None,

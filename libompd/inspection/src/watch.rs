@@ -1,10 +1,10 @@
 //! A live process: stopped, read and looked at again until a verdict is confirmed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use ompd_process::live::{Live, listing};
-use ompd_process::{OpenError, OpenOptions};
+use ompd_process::{OpenError, OpenOptions, Pause};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
@@ -80,6 +80,8 @@ pub(crate) struct Watch<'a> {
     cache: Cache,
     /// When the last look has read processor times.
     pub(crate) cpu_at: Instant,
+    /// Threads of which registers are needed that only a stop shows.
+    held: BTreeSet<i32>,
 }
 
 impl<'a> Watch<'a> {
@@ -88,16 +90,73 @@ impl<'a> Watch<'a> {
         let live = Live::open(pid, options)?;
         let runtimes = discover_by(&live, wanted.layouts);
         let places = Places::of(&live);
-        Ok(Watch { live, runtimes, places, wanted, cache: Cache::default(), cpu_at: Instant::now() })
+        Ok(Watch {
+            live,
+            runtimes,
+            places,
+            wanted,
+            cache: Cache::default(),
+            cpu_at: Instant::now(),
+            held: BTreeSet::new(),
+        })
     }
 }
 
 impl Watch<'_> {
-    /// Stops the process, reads it, lets it go on, and makes sense of it. Also when that was.
+    /// Reads the process while its threads sleep, and makes sense of it; `None` if all of them have to be stopped.
+    fn look_still(&mut self) -> Result<Option<(Instant, Inspection)>, OpenError> {
+        let never = self.live.pause() == Pause::Never;
+        // Variables of the program lie in registers that only a stop shows.
+        if self.live.pause() == Pause::Brief || self.wanted.locals && !never {
+            return Ok(None);
+        }
+        let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
+        loop {
+            let (began, stopped_at) = (Instant::now(), SystemTime::now());
+            let read = |live: &Live| look::read(live, &self.runtimes, &self.places);
+            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(None) };
+            pause += still.pause;
+            stops += u32::from(still.stopped > 0);
+            repeats += 1;
+            let is_torn = !still.moved.is_empty();
+            if is_torn && repeats <= REPEATS && never {
+                continue;
+            }
+            if !never && (is_torn || self.live.was_cut_short()) {
+                return Ok(None);
+            }
+            let mut read = still.found;
+            (read.pause, read.stopped_at) = (Some(pause), Some(stopped_at));
+            self.cpu_at = Instant::now();
+            read.cpu = if self.wanted.samples > 1 { self.live.cpu_times() } else { HashMap::new() };
+            self.cache.take_unseen();
+            let mut inspection = look::finish(&self.live, &self.runtimes, read, self.wanted, &self.cache);
+            let unseen = self.cache.take_unseen();
+            let wanted = unseen.into_iter().filter(|lwp| !self.held.contains(lwp) && self.live.may_be_stopped(*lwp));
+            let wanted: Vec<i32> = if never { Vec::new() } else { wanted.collect() };
+            // Of these threads more has to be known than they show in their sleep.
+            if !wanted.is_empty() && repeats <= REPEATS {
+                self.held.extend(wanted);
+                continue;
+            }
+            inspection.stops = stops;
+            inspection.stopped_threads = Some(still.stopped);
+            if is_torn {
+                inspection.waits_for.verdicts.clear();
+                inspection.issues.push(Issue::new("target", Trouble::Ran { lwps: still.moved }));
+            }
+            return Ok(Some((began, inspection)));
+        }
+    }
+
+    /// Reads the process, stopped if it has to be, and makes sense of it. Also when that was.
     pub(crate) fn look(
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
+        if let Some(look) = self.look_still()? {
+            return Ok(look);
+        }
         let live = &mut self.live;
         let mut began = Instant::now();
         let mut stopped_at = SystemTime::now();
@@ -154,6 +213,10 @@ impl Watch<'_> {
                 return self.suspected(latest);
             };
             std::thread::sleep(Duration::from_millis(*wait));
+            // Nothing has been executed since: another look would show the same.
+            if self.live.is_still() {
+                return self.suspected(latest);
+            }
             let (_, mut next) = self.look(Live::stop_again)?;
             next.pause = latest.pause.zip(next.pause).map(|(one, two)| one + two);
             next.stops += latest.stops;
@@ -169,6 +232,10 @@ impl Watch<'_> {
         }
         let (began, cpu) = (Instant::now(), self.live.cpu_times());
         std::thread::sleep(SUSPECT_INTERVAL);
+        if self.live.is_still() {
+            confirmed.unmoved = Some(began.elapsed());
+            return Ok(confirmed);
+        }
         let used = self.live.cpu_times();
         let (at, mut later) = match self.look(Live::stop_again) {
             Ok(look) => look,

@@ -43,7 +43,7 @@ pub use live::Live;
 pub use machine::Machine;
 pub use memory::{Addr, ReadError, ReadFault};
 pub use module::{Module, NeededBy, needed_by};
-pub use options::OpenOptions;
+pub use options::{OpenOptions, Pause};
 pub use source::{FilePart, MAX_FILE};
 pub use symbol::{BuildId, Symbol, SymbolOrigin};
 pub use thread::{GENERAL, NativeThread, Registers, Syscall, Thread};

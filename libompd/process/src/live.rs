@@ -7,8 +7,10 @@
 mod cpus;
 pub mod listing;
 mod memory;
+mod pointers;
 mod procdir;
 mod sleep;
+mod still;
 mod surroundings;
 mod tracer;
 mod unix_socket;
@@ -25,16 +27,17 @@ use std::time::{Duration, Instant};
 use crate::arch::Arch;
 use crate::elf::{DebugSearch, Debuginfod};
 use crate::error::OpenError;
-use crate::glibc::{self, Lists, Source};
 use crate::image::{self, Image, Mapping, Via};
 use crate::memory::{Addr, ReadError, ReadFault};
 use crate::module::Module;
-use crate::options::OpenOptions;
+use crate::options::{OpenOptions, Pause};
 use crate::thread::Thread;
 use crate::{ProcessInfo, Target, TargetKind};
 use memory::{Memory, Times};
-use procdir::ProcDir;
+use procdir::{ProcDir, Tasks};
 use sleep::{Sleep, Sparing};
+pub use still::StillRead;
+use still::Stillness;
 pub use surroundings::{Child, Descriptor, DescriptorKind, Holder, Holders, Socket, Surroundings, ThreadState};
 use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
 
@@ -87,6 +90,7 @@ pub struct Live {
     process: ProcDir,
     /// Boot-relative start of the process: tells it from a later one with the same id.
     start_time: u64,
+    pause: Pause,
     max_pause: Duration,
     arch: Arch,
     memory: Memory,
@@ -97,6 +101,8 @@ pub struct Live {
     tracer: Option<Tracer>,
     /// See [`Live::woken`].
     woken: Vec<i32>,
+    /// What all threads slept in when they were last read without a stop, if they did all the time.
+    still: Option<Stillness>,
     /// The permission its files have to ask servers, until the first stop.
     debuginfod: Option<Debuginfod>,
 }
@@ -214,11 +220,12 @@ impl Live {
             ..ProcessInfo::default()
         };
         let start_time = stat.starttime;
-        let max_pause = options.max_pause;
+        let (pause, max_pause) = (options.pause, options.max_pause);
         let (threads, tracer, woken) = (Vec::new(), None, Vec::new());
         Ok(Live {
             process,
             start_time,
+            pause,
             max_pause,
             arch,
             memory,
@@ -228,6 +235,7 @@ impl Live {
             issues,
             tracer,
             woken,
+            still: None,
             debuginfod,
         })
     }
@@ -294,7 +302,11 @@ impl Live {
         let sleepers: HashSet<i32> =
             tids.iter().copied().filter(|tid| sparing.sleep(&self.process, *tid).is_some()).collect();
         // Without registers, only the C library says which thread of the runtime's a thread is.
-        let sleepers = if sleepers.is_empty() || self.knows_pointers() { sleepers } else { self.not_spared(sleepers) };
+        let sleepers = if sleepers.is_empty() || self.knows_pointers(sleepers.iter().copied()) {
+            sleepers
+        } else {
+            self.not_spared(sleepers)
+        };
         for tid in tids {
             if let Entry::Vacant(entry) = names.entry(tid)
                 && let Some(name) = self.process.task_name(tid)
@@ -302,9 +314,40 @@ impl Live {
                 entry.insert(name);
             }
         }
+        let (begun, tracer, mut caught) = self.trace(&sleepers, &sparing, &HashSet::new())?;
+        // What is held now cannot end and be replaced, nor execute another program; but it might have been before.
+        if let Err(other) = self.check_same() {
+            drop(tracer);
+            return Err(other);
+        }
+        self.still = None;
+        caught.sort_by_key(|caught| caught.lwp);
+        let thread = |Caught { lwp, registers, blocked_signals }| {
+            let name = names.get(&lwp).cloned();
+            Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
+        };
+        self.threads = caught.into_iter().map(thread).collect();
+        self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
+        self.hold_memory(begun);
+        self.find_calls();
+        if self.threads.iter().any(|thread| thread.thread_pointer().is_none()) {
+            self.find_pointers();
+        }
+        self.tracer = Some(tracer);
+        Ok(())
+    }
+
+    /// Stops all threads but those of `left`, and those of `sleepers` that `sparing` leaves asleep. When that began, and what was caught.
+    fn trace(
+        &self,
+        sleepers: &HashSet<i32>,
+        sparing: &Sparing,
+        left: &HashSet<i32>,
+    ) -> Result<(Instant, Tracer, Vec<Caught>), OpenError> {
+        let pid = self.process.pid;
         let mut denied = 0;
         let mut others = OtherTracers::default();
-        let (begun, tracer, mut caught) = loop {
+        loop {
             let begun = Instant::now();
             let wanted = Wanted {
                 process: self.process.clone(),
@@ -312,9 +355,10 @@ impl Live {
                 max_wait: self.max_pause / 4 * 3,
                 sleepers: sleepers.clone(),
                 sparing: sparing.clone(),
+                left: left.clone(),
             };
             match Tracer::stop(wanted) {
-                Ok((tracer, caught)) => break (begun, tracer, caught),
+                Ok((tracer, caught)) => return Ok((begun, tracer, caught)),
                 Err(StopError::Refused { tid }) => match self.process.explain_denial(tid) {
                     OpenError::Denied { .. } if denied < MAX_TRIES => {
                         denied += 1;
@@ -332,51 +376,30 @@ impl Live {
                 Err(StopError::Gone) => return Err(OpenError::NoSuchProcess { pid }),
                 Err(StopError::Io(what, source)) => return Err(OpenError::Io { what: what.into(), source }),
             }
-        };
-        // What is held now cannot end and be replaced; but it might have been replaced before.
-        if self.process.stat().map(|s| s.starttime).ok() != Some(self.start_time) {
-            drop(tracer);
-            return Err(OpenError::NoSuchProcess { pid });
         }
-        // Nor can it execute another program now; but it might have done so before.
-        let main_stack = self.process.stat().ok().map(|stat| Addr(stat.startstack)).filter(|addr| !addr.is_null());
-        if self.info.main_stack.is_some() && main_stack != self.info.main_stack {
-            drop(tracer);
-            return Err(OpenError::Executed { pid });
-        }
-        caught.sort_by_key(|caught| caught.lwp);
-        let thread = |Caught { lwp, registers, blocked_signals }| {
-            let name = names.get(&lwp).cloned();
-            Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
-        };
-        self.threads = caught.into_iter().map(thread).collect();
-        self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
+    }
+
+    /// From now on the process is held, or was begun to be: its memory is read for so long.
+    fn hold_memory(&mut self, begun: Instant) {
         self.memory.hold(Times { late: begun + self.max_pause / 8 * 7, over: begun + self.max_pause });
+    }
+
+    /// An error if the process is not the one that was opened, or executes another program.
+    fn check_same(&self) -> Result<(), OpenError> {
+        let pid = self.process.pid;
+        let stat = self.process.stat().ok().filter(|stat| stat.starttime == self.start_time);
+        let Some(stat) = stat else { return Err(OpenError::NoSuchProcess { pid }) };
+        match self.info.main_stack {
+            Some(main_stack) if stat.startstack != main_stack.0 => Err(OpenError::Executed { pid }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Finds out which system calls threads are in, where only the code tells.
+    fn find_calls(&mut self) {
         for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
             registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
         }
-        if self.threads.iter().any(|thread| thread.thread_pointer().is_none()) {
-            self.find_pointers();
-        }
-        self.tracer = Some(tracer);
-        Ok(())
-    }
-
-    /// By which the C library's lists are read.
-    fn lists(&self) -> ListSource<'_> {
-        // Symbols of nothing else are looked up: this happens while the process is held.
-        const OF_GLIBC: [&str; 3] = ["ld-", "libc.so", "libpthread"];
-        let names = |module: &&Module| OF_GLIBC.iter().any(|name| module.name().starts_with(name));
-        ListSource { modules: self.modules.iter().filter(names).collect(), memory: &self.memory }
-    }
-
-    /// True if the thread pointers of threads without registers can be found.
-    fn knows_pointers(&self) -> bool {
-        let source = self.lists();
-        let nested = self.process.status().ok().and_then(|status| status.nspid).is_some_and(|ids| ids.len() > 1);
-        !nested
-            && glibc::pointer_distance(&source, self.arch).is_some()
-            && Lists::find(&source, self.arch, false).is_ok()
     }
 
     /// Threads that are stopped though that ends their calls: said once.
@@ -391,28 +414,6 @@ impl Live {
             self.issues.push(text);
         }
         HashSet::new()
-    }
-
-    /// Finds the thread pointers of threads without registers, by the C library's list of its threads. Where it knows threads by
-    /// other ids, as in a PID namespace, or does not list all, none is found.
-    fn find_pointers(&mut self) {
-        let source = self.lists();
-        let found = || {
-            let distance = glibc::pointer_distance(&source, self.arch)?;
-            let lists = Lists::find(&source, self.arch, false).ok()?;
-            // Some may be about to end, or have just begun.
-            let most = 2 * self.threads.len() + 64;
-            let listed = lists.read(&source, self.arch, most).ok()?;
-            let pointers: HashMap<i32, Addr> =
-                listed.iter().map(|native| (native.lwp, native.pthread.offset(distance))).collect();
-            let fits =
-                |thread: &Thread| thread.thread_pointer().is_none_or(|at| pointers.get(&thread.lwp) == Some(&at));
-            self.threads.iter().all(fits).then_some(pointers)
-        };
-        let pointers = found().unwrap_or_default();
-        for thread in self.threads.iter_mut().filter(|thread| thread.thread_pointer().is_none()) {
-            thread.pointer = pointers.get(&thread.lwp).copied();
-        }
     }
 
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay
@@ -466,9 +467,10 @@ impl Live {
         if self.tracer.is_some() || !tids.iter().eq(self.threads.iter().map(|thread| &thread.lwp)) {
             return None;
         }
+        let mut tasks = Tasks::of(&self.process).ok()?;
         let sleep = |thread: &Thread| {
             let registers = thread.registers.as_ref().ok()?;
-            let sleep = Sleep::of(&self.process, thread.lwp)?;
+            let sleep = Sleep::of(&mut tasks, thread.lwp)?;
             (sleep.pc == registers.pc && sleep.sp == registers.sp).then_some((thread.lwp, sleep))
         };
         self.threads.iter().map(sleep).collect()
@@ -479,24 +481,6 @@ impl Live {
     pub fn cpu_times(&self) -> HashMap<i32, Duration> {
         let tids = self.process.tasks().unwrap_or_default();
         tids.into_iter().filter_map(|tid| Some((tid, self.process.task_cpu_time(tid)?))).collect()
-    }
-}
-
-/// By which the C library's lists are read in a process.
-struct ListSource<'a> {
-    modules: Vec<&'a Module>,
-    memory: &'a Memory,
-}
-
-impl Source for ListSource<'_> {
-    fn symbol(&self, name: &str) -> Option<Addr> {
-        let module = self.modules.iter().find(|module| module.exports(name))?;
-        module.symbol(name).map(|symbol| symbol.addr)
-    }
-
-    fn bytes(&self, addr: Addr, len: usize) -> Option<Vec<u8>> {
-        let mut bytes = vec![0; len];
-        self.memory.read(addr, &mut bytes).ok().map(|()| bytes)
     }
 }
 

@@ -3,6 +3,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Whether a live process is stopped to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pause {
+    /// Not if all its threads sleep while it is read. If one does not, all threads are stopped.
+    #[default]
+    Auto,
+    /// All threads are stopped for each look.
+    Brief,
+    /// It is never stopped. What was read while a thread ran may be of different moments.
+    Never,
+}
+
 /// Choices for opening a target; [`Default`] suits a process or core of this very machine.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
@@ -14,6 +26,8 @@ pub struct OpenOptions {
     pub debug_dirs: Vec<PathBuf>,
     /// Where procfs is mounted. It must show the same process ids as the kernel gives this process.
     pub proc_root: PathBuf,
+    /// Whether a live process is stopped to be read.
+    pub pause: Pause,
     /// The longest time for which a live process is held for one look. Its threads have three quarters of it to stop: if they
     /// do not, the look fails. After seven eighths long lists are not followed any further, at its end nothing is read any
     /// more, and what is missing is told.
@@ -32,6 +46,7 @@ impl Default for OpenOptions {
             lib_root: None,
             debug_dirs: Vec::new(),
             proc_root: PathBuf::from("/proc"),
+            pause: Pause::default(),
             max_pause: Duration::from_secs(5),
             debuginfod: false,
             force_proc_mem: false,

@@ -92,10 +92,15 @@ pub struct Report {
     /// How long the process was stopped, in milliseconds, all stops together (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
-    /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice.
+    /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice. 0 if nothing had to be
+    /// stopped: all its threads slept while it was read, and nothing changed (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<u32>,
-    /// When it was stopped for what is reported, in seconds since 1970 by the clock of its host (live processes).
+    /// How many of its threads were stopped, if the others slept all the time and were left asleep (live processes).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_threads: Option<usize>,
+    /// When it was stopped, or read without a stop, for what is reported, in seconds since 1970 by the clock of its host (live
+    /// processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<f64>,
     /// True if there was too much to read for the last pause, and it was read after that. All threads slept meanwhile where the
@@ -515,6 +520,7 @@ pub fn report(inspection: &Inspection) -> Report {
         children: inspection.children.iter().map(|child| Child { pid: child.pid, name: child.name.clone() }).collect(),
         pause_ms: inspection.pause.map(|p| p.as_secs_f64() * 1e3),
         stops: inspection.pause.map(|_| inspection.stops),
+        stopped_threads: inspection.stopped_threads,
         stopped_at: inspection.stopped_at.and_then(seconds),
         read_asleep: inspection.read_asleep.then_some(true),
         os_threads: inspection

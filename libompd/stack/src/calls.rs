@@ -27,11 +27,11 @@ pub(crate) fn callee(
     let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
     match call {
         TransferKind::Call(to) => Some(through_stub(target, image, info.file(), to)),
-        TransferKind::CallThrough(Some(Operand::Slot(slot))) => target.read_ptr(Addr(slot).offset(image.bias)).ok(),
+        TransferKind::CallThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias)),
         // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
         TransferKind::CallThrough(Some(Operand::Register(register))) => {
             let roles = &info.file().arch().machine.facts()?.registers;
-            registers.get(register).filter(|_| roles.preserved.contains(&register)).map(Addr)
+            roles.preserved.contains(&register).then(|| images.register(registers, register)).flatten().map(Addr)
         }
         _ => None,
     }
@@ -147,7 +147,7 @@ fn argument_within(
         // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
         register: &|register| {
             let is_kept = roles.preserved.contains(&register) || roles.stack_pointer == register;
-            frame.registers.get(register).filter(|_| is_kept)
+            is_kept.then(|| images.register(&frame.registers, register)).flatten()
         },
         memory: &|at, size| {
             let at = Addr(at);

@@ -26,16 +26,28 @@ pub(crate) const ROOTS: &[&str] = &[
 pub struct RegisterSet {
     values: [u64; GENERAL],
     known: u64,
+    /// Those that hold what they held when the thread was left asleep, which was not read.
+    unseen: u64,
+    lwp: i32,
 }
 
 impl RegisterSet {
-    /// Those of a thread.
-    pub(crate) fn of(registers: &Registers) -> Self {
-        RegisterSet { values: registers.general, known: registers.known & Registers::ALL }
+    /// Those of the thread `lwp`.
+    pub(crate) fn of(lwp: i32, registers: &Registers) -> Self {
+        let known = registers.known & Registers::ALL;
+        RegisterSet { values: registers.general, known, unseen: Registers::ALL & !known, lwp }
     }
 
-    pub(crate) fn none() -> Self {
-        RegisterSet { values: [0; GENERAL], known: 0 }
+    /// Those that calls preserve, as `keeps` says of each number.
+    pub(crate) fn kept(&self, keeps: impl Fn(u16) -> bool) -> Self {
+        let kept = (0..GENERAL as u16).filter(|n| keeps(*n)).fold(0, |all, n| all | 1 << n);
+        RegisterSet { known: self.known & kept, unseen: self.unseen & kept, ..*self }
+    }
+
+    /// The thread that has the register, if only a stop would have shown its value.
+    pub(crate) fn unseen(&self, register: u16) -> Option<i32> {
+        let is_unseen = usize::from(register) < GENERAL && self.unseen & (1 << register) != 0;
+        is_unseen.then_some(self.lwp)
     }
 
     /// The value of a register, if it is known.
@@ -49,6 +61,7 @@ impl RegisterSet {
         if index >= GENERAL {
             return;
         }
+        self.unseen &= !(1 << index);
         match value {
             Some(value) => {
                 self.values[index] = value;
@@ -129,7 +142,7 @@ pub enum End {
     ZeroReturn(Addr),
     /// The frame at this address is found by a register that only a stop would have shown.
     #[error(
-        "the frame at {0} needs a register that only a stop shows, and a stop would have ended the thread's system call"
+        "the frame at {0} needs a register that only a stop shows, and the thread was left asleep in its system call"
     )]
     LeftAsleep(Addr),
     /// A frame would lie below or at its callee.

@@ -4,16 +4,17 @@
 
 use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ompd_process::{Addr, BuildId, ElfFile, JitObjects, Module, Target};
+use ompd_process::{Addr, BuildId, ElfFile, JitObjects, Module, Target, TargetExt};
 
 use crate::call_sites::CallSites;
 use crate::cfi::CallFrames;
 use crate::counts::Counts;
 use crate::debug::DebugInfo;
+use crate::frame::RegisterSet;
 
 /// What was parsed of files, for any number of inspections.
 ///
@@ -33,6 +34,11 @@ impl Cache {
     /// How many addresses have been looked up in call frame information or debug information, each time it was done.
     pub fn looked_up(&self) -> usize {
         self.counts.looked_up.get()
+    }
+
+    /// Threads of which a register was asked for, since this was last called, that only a stop would have shown.
+    pub fn take_unseen(&self) -> BTreeSet<i32> {
+        self.counts.unseen.take()
     }
 
     fn file(&self, file: &Arc<ElfFile>) -> Rc<FileInfo> {
@@ -105,6 +111,8 @@ pub(crate) struct Images<'t> {
     ranges: Vec<(u64, u64, usize)>,
     counts: Rc<Counts>,
     jit: OnceCell<Jit>,
+    /// Words of the target that calls go through, by address: thousands of frames return to the same few calls.
+    slots: RefCell<HashMap<Addr, Option<Addr>>>,
 }
 
 impl std::fmt::Debug for Images<'_> {
@@ -158,7 +166,24 @@ impl<'t> Images<'t> {
         };
         let mut ranges: Vec<_> = images.iter().enumerate().flat_map(of).collect();
         ranges.sort_unstable();
-        Images { target, images, ranges, counts: Rc::clone(&cache.counts), jit: OnceCell::new() }
+        Images {
+            target,
+            images,
+            ranges,
+            counts: Rc::clone(&cache.counts),
+            jit: OnceCell::new(),
+            slots: RefCell::default(),
+        }
+    }
+
+    /// The address that the word at `slot` holds, as read when it was first asked for.
+    pub(crate) fn slot(&self, slot: Addr) -> Option<Addr> {
+        *self.slots.borrow_mut().entry(slot).or_insert_with(|| self.target.read_ptr(slot).ok())
+    }
+
+    /// The value of a register of a frame, if it is known; see [`Counts::register`].
+    pub(crate) fn register(&self, registers: &RegisterSet, number: u16) -> Option<u64> {
+        self.counts.register(registers, number)
     }
 
     /// The image that contains `addr`: a mapped file, or an object that a JIT compiler has registered.

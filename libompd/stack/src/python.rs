@@ -251,15 +251,21 @@ fn holds(
     wanted: &dyn Fn(Addr) -> bool,
 ) -> bool {
     let registers = &stack.frames[frame].registers;
-    if (0..ompd_process::GENERAL as u16)
-        .any(|register| registers.get(register).is_some_and(|value| wanted(Addr(value))))
-    {
+    let numbers = 0..ompd_process::GENERAL as u16;
+    if numbers.clone().any(|number| registers.get(number).is_some_and(|value| wanted(Addr(value)))) {
         return true;
     }
     let Some((start, end)) = area(process, stack, frame) else { return false };
     let end = end.min(start.saturating_add(SEARCHED));
     let mut words = (start.next_multiple_of(8)..end).step_by(8);
-    words.any(|at| stacks.read_u64(process.target, Addr(at)).is_ok_and(|word| wanted(Addr(word))))
+    let found = words.any(|at| stacks.read_u64(process.target, Addr(at)).is_ok_and(|word| wanted(Addr(word))));
+    if !found {
+        // One that only a stop shows may be it.
+        for number in numbers {
+            process.images.register(registers, number);
+        }
+    }
+    found
 }
 
 /// What is known of each CPython, with the threads of the process: `backtraces` and `pthreads` are in their order.

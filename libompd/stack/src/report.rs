@@ -70,7 +70,7 @@ impl Report {
                 let backtrace = match &thread.registers {
                     Ok(registers) => {
                         let read = |addr| stacks.read_u64(target, addr);
-                        unwind::unwind(target, &process.images, registers, &mut left, &read)
+                        unwind::unwind(target, &process.images, thread.lwp, registers, &mut left, &read)
                     }
                     Err(why) => Backtrace { frames: Vec::new(), end: End::NoRegisters(why.clone()) },
                 };

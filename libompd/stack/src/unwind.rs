@@ -7,7 +7,7 @@
 
 use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
 use ompd_process::machine::Facts;
-use ompd_process::{Addr, GENERAL, Registers, Target, TargetExt};
+use ompd_process::{Addr, Registers, Target, TargetExt};
 
 use crate::calls;
 use crate::cfi::{Cfa, NoRow, Row, Rule};
@@ -38,10 +38,11 @@ impl Default for FramesLeft {
 /// Reads a word of a stack.
 pub(crate) type ReadWord<'a> = &'a dyn Fn(Addr) -> Result<u64, End>;
 
-/// Follows the stack of a thread of `target` that has these registers.
+/// Follows the stack of the thread `lwp` of `target`, which has these registers.
 pub(crate) fn unwind(
     target: &dyn Target,
     images: &Images<'_>,
+    lwp: i32,
     registers: &Registers,
     left: &mut FramesLeft,
     read: ReadWord<'_>,
@@ -51,7 +52,7 @@ pub(crate) fn unwind(
     };
     let roles = &facts.registers;
     let most = left.0.clamp(LEAST_FRAMES, MAX_FRAMES);
-    let mut current = RegisterSet::of(registers);
+    let mut current = RegisterSet::of(lwp, registers);
     let mut pc = registers.pc;
     let mut exact = true;
     let mut frames = Vec::new();
@@ -144,16 +145,13 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     let unusable = |why: &str| End::Unusable { at, why: why.to_owned() };
     let cfa = match &row.cfa {
         Cfa::Register(register, offset) => {
-            let base = frame.registers.get(*register).ok_or(End::LeftAsleep(at))?;
+            let base = images.register(&frame.registers, *register).ok_or(End::LeftAsleep(at))?;
             base.wrapping_add_signed(*offset)
         }
-        Cfa::Expression(place) => evaluate(&row, place.clone(), None, &frame.registers, read)?
+        Cfa::Expression(place) => evaluate(images, &row, place.clone(), None, &frame.registers, read)?
             .ok_or_else(|| unusable("its expression does not give an address"))?,
     };
-    let mut registers = RegisterSet::none();
-    for n in (0..GENERAL as u16).filter(|n| roles.keeps(*n)) {
-        registers.set(n, frame.registers.get(n));
-    }
+    let mut registers = frame.registers.kept(|n| roles.keeps(n));
     registers.set(roles.stack_pointer, Some(cfa));
     let mut returns = None;
     let mut root = false;
@@ -161,15 +159,19 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     for (register, rule) in &row.rules {
         let value = match rule {
             Rule::Undefined => None,
-            Rule::Same => frame.registers.get(*register),
+            // As it was, also where only a stop would show it.
+            Rule::Same if frame.registers.unseen(*register).is_some() && *register != row.return_register => continue,
+            Rule::Same => images.register(&frame.registers, *register),
             Rule::SavedAt(offset) => Some(read(Addr(cfa.wrapping_add_signed(*offset)))?),
             Rule::CfaPlus(offset) => Some(cfa.wrapping_add_signed(*offset)),
-            Rule::Register(other) => frame.registers.get(*other),
-            Rule::SavedAtExpression(place) => match evaluate(&row, place.clone(), Some(cfa), &frame.registers, read)? {
-                Some(address) => Some(read(Addr(address))?),
-                None => None,
-            },
-            Rule::Expression(place) => evaluate(&row, place.clone(), Some(cfa), &frame.registers, read)?,
+            Rule::Register(other) => images.register(&frame.registers, *other),
+            Rule::SavedAtExpression(place) => {
+                match evaluate(images, &row, place.clone(), Some(cfa), &frame.registers, read)? {
+                    Some(address) => Some(read(Addr(address))?),
+                    None => None,
+                }
+            }
+            Rule::Expression(place) => evaluate(images, &row, place.clone(), Some(cfa), &frame.registers, read)?,
         };
         if *register == row.return_register {
             (returns, root) = (value, *rule == Rule::Undefined);
@@ -183,7 +185,8 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
     let has_rule = row.rules.iter().any(|(register, _)| *register == row.return_register);
     if !has_rule {
         // Nothing said: the link register still holds it, as far as it is known.
-        returns = registers.get(row.return_register).filter(|_| roles.keeps(row.return_register));
+        returns =
+            if roles.keeps(row.return_register) { images.register(&registers, row.return_register) } else { None };
     }
     let pc = returns.ok_or_else(|| unusable("it does not tell the return address"))? & facts.address_bits;
     // Where a signal interrupted, zero is where the program went.
@@ -204,6 +207,7 @@ fn step(images: &Images<'_>, facts: &Facts, frame: &Frame, read: ReadWord<'_>) -
 
 /// Runs an expression of call frame information; `None` where it asks for what an unwinder has not.
 fn evaluate(
+    images: &Images<'_>,
     row: &Row,
     place: std::ops::Range<usize>,
     initial: Option<u64>,
@@ -229,7 +233,7 @@ fn evaluate(
                     _ => None,
                 });
             }
-            Ok(EvaluationResult::RequiresRegister { register, .. }) => match registers.get(register.0) {
+            Ok(EvaluationResult::RequiresRegister { register, .. }) => match images.register(registers, register.0) {
                 Some(value) => evaluation.resume_with_register(Value::Generic(value)),
                 None => return Ok(None),
             },

@@ -333,7 +333,9 @@ fn about(process: &Process) -> String {
     } else {
         format!("{own} of {}", words::count(all, "thread"))
     });
-    parts.extend(process.pause_ms.map(|pause| format!("stopped for {pause:.1} ms")));
+    let stopped =
+        |pause: f64| if pause == 0.0 { "not stopped".to_owned() } else { format!("stopped for {pause:.1} ms") };
+    parts.extend(process.pause_ms.map(stopped));
     parts.extend(process.tasks.words().map(|tasks| format!("tasks: {tasks}")));
     if process.issues > 0 {
         parts.push(format!("{} (see doctor)", words::count(process.issues, "issue")));

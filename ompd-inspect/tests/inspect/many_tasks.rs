@@ -79,7 +79,8 @@ fn what_the_pause_has_no_time_for_is_read_while_all_threads_sleep() {
     let running = start(Toolchain::Gcc, Runtime::Libgomp, "dependent");
     let pid = running.pid.to_string();
     let look = |pause: &str| {
-        let (out, err, _) = texts(&bounded(command().args(["--json", "tasks", "--max-pause", pause, &pid])));
+        let (out, err, _) =
+            texts(&bounded(command().args(["--json", "tasks", "--pause", "brief", "--max-pause", pause, &pid])));
         serde_json::from_str::<Value>(&out).unwrap_or_else(|e| panic!("no JSON ({e}): {err}"))
     };
     let long = look("60000");

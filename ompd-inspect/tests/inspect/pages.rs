@@ -28,9 +28,10 @@ fn on_terminal(columns: u16, view: &[&str], pid: i32) -> String {
 }
 
 fn words(text: &str) -> Vec<&str> {
-    // How long it was stopped differs from one look to the next.
-    let (before, rest) = text.split_once("stopped for ").expect("how long it was stopped");
-    let rest = rest.split_once('\n').expect("the line that says so").1;
+    // How long it was stopped differs from one look to the next, and whether it was.
+    let (before, how) = text.split_once("live, ").expect("how it was read");
+    let ends = how.match_indices('\n').map(|(at, _)| at + 1).find(|at| !how[*at..].starts_with(' '));
+    let rest = &how[ends.expect("what follows")..];
     let mut words: Vec<&str> = before.split_whitespace().chain(rest.split_whitespace()).collect();
     words.sort_unstable();
     words
@@ -51,7 +52,8 @@ fn pages(program: &str, running: &Running, views: &[&[&str]]) {
         // How long numbers are decides where lines break and columns begin.
         (r"\n {4,}", " "),
         (r"(\S) {2,}", "$1  "),
-        (r"\d+\.\d ms", "[MS] ms"),
+        // How many threads were stopped depends on which of them were asleep.
+        (r"live, (not stopped|(\d+ threads? )?stopped for \d+\.\d ms)", "live, [HOW]"),
         (r"on \d+ cpus?( \([^)]*\))?", "on [N] cpus"),
         (r"stacksize-var  \d+", "stacksize-var  [BYTES]"),
         (r"num-procs-var  \d+", "num-procs-var  [N]"),

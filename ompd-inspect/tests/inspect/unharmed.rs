@@ -49,7 +49,8 @@ fn counts_go_on_after_an_inspection() {
         let mut running = start("progress", toolchain, runtime);
         let pid = running.pid.to_string();
         let mut counts = running.counts().expect("counts");
-        for args in [&[][..], &["threads"], &["teams"], &["tasks"], &["icvs"], &["doctor", "-v"]] {
+        let brief = ["--pause", "brief"];
+        for args in [&[][..], &brief, &["threads"], &["teams"], &["tasks"], &["icvs"], &["doctor", "-v"]] {
             let (_, err, status) = texts(&bounded(command().args(args).arg(&pid)));
             assert_eq!(status, 0, "{args:?} on {runtime:?}: {err}");
             assert_let_go(running.pid);
@@ -67,7 +68,7 @@ fn frozen_inspection(pid: i32) -> Child {
     for tries in 1..=TRIES {
         // Shells have what they start in the background ignore SIGINT.
         let mut inspector = Command::new("env");
-        inspector.arg("--default-signal=INT").arg(command().get_program()).arg(pid.to_string());
+        inspector.arg("--default-signal=INT").arg(command().get_program()).args(["--pause", "brief", &pid.to_string()]);
         inspector.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut inspector = inspector.spawn().expect("the command");
         let id = Pid::from_raw(i32::try_from(inspector.id()).expect("a process id"));

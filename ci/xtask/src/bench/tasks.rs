@@ -123,7 +123,7 @@ fn one_round(inspect: &Path, process: &Running, crowd: &mut Crowd, counts: bool)
     crowd.lines = text.lines().count();
     ensure!(text.contains(" more of"), "nothing is folded: {text}");
     await_all_blocked(process.pid, 2, false)?;
-    let (_, text) = run(inspect, &["--json", "tasks", &pid])?;
+    let (_, text) = run(inspect, &["--json", "--pause", "brief", "tasks", &pid])?;
     let report: Report = serde_json::from_slice(&text).context("the report of ompd-inspect")?;
     let state = if crowd.which == "queued" { "ready" } else { "blocked" };
     let seen: usize = report.runtimes.iter().map(|runtime| runtime.in_state(state)).sum();

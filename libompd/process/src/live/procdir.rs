@@ -3,11 +3,17 @@
 //! Names in procfs are chosen by the target and need not be UTF-8, while the parsers want text: everything is read as
 //! bytes and converted with replacement characters first.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
 use procfs::process::{MMPermissions, MemoryMaps, MountInfo, MountInfos, Schedstat, Stat, Status};
 use procfs::{FromBufRead, FromRead, ProcessCGroup, ProcessCGroups};
 
@@ -17,6 +23,9 @@ use crate::image::Mapping;
 
 /// Bit of CAP_SYS_PTRACE in a capability set (linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
+
+/// More than files of one thread have that are read by thousands.
+const SMALL: usize = 16 << 10;
 
 /// `/proc/PID`.
 #[derive(Debug, Clone)]
@@ -34,6 +43,39 @@ pub(super) struct MapEntry {
     pub unreadable: bool,
     /// Other processes may have it as well, and see what this one writes.
     pub shared: bool,
+}
+
+/// Small files of many threads, read one after the other: paths are looked up from `/proc/PID/task` on, and into one buffer.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    dir: OwnedFd,
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl Tasks {
+    /// Those of all threads of a process.
+    pub fn of(process: &ProcDir) -> io::Result<Tasks> {
+        let dir = fs::File::open(process.path("task"))?.into();
+        Ok(Tasks { dir, path: String::new(), bytes: vec![0; SMALL] })
+    }
+
+    /// A file of the thread `tid`, or its first [`SMALL`] bytes; `None` if it cannot be read.
+    pub fn read(&mut self, tid: i32, name: &str) -> Option<Cow<'_, str>> {
+        self.path.clear();
+        write!(self.path, "{tid}/{name}").ok()?;
+        let file = openat(&self.dir, self.path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+        let mut length = 0;
+        loop {
+            match nix::unistd::read(&file, self.bytes.get_mut(length..)?) {
+                Ok(0) => break,
+                Ok(read) => length += read,
+                Err(Errno::EINTR) => {}
+                Err(_) => return None,
+            }
+        }
+        self.bytes.get(..length).map(String::from_utf8_lossy)
+    }
 }
 
 impl ProcDir {
@@ -130,13 +172,15 @@ impl ProcDir {
         Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 
+    /// How long a thread has executed, in nanoseconds, and how often it was given a processor; `None` where the kernel does not count
+    /// that (proc_pid_schedstat(5)).
+    pub fn task_runs(&self, tid: i32) -> Option<[u64; 2]> {
+        runs(&self.text(&format!("task/{tid}/schedstat")).ok()?)
+    }
+
     /// Processor time a thread has used; `None` if it is gone. In units of 10 ms where the kernel keeps no `schedstat`.
     pub fn task_cpu_time(&self, tid: i32) -> Option<Duration> {
-        let exact = || {
-            let text = self.text(&format!("task/{tid}/schedstat")).ok()?;
-            let stat = Schedstat::from_read(text.as_bytes()).ok()?;
-            Some(Duration::from_nanos(stat.sum_exec_runtime))
-        };
+        let exact = || self.task_runs(tid).map(|[time, _]| Duration::from_nanos(time));
         // A tick is that long on all machines (USER_HZ).
         const TICK: Duration = Duration::from_millis(10);
         let rough = || {
@@ -196,6 +240,12 @@ impl ProcDir {
             Err(source) => OpenError::Io { what: format!("status of process {pid}"), source },
         }
     }
+}
+
+/// What `schedstat` says: see [`ProcDir::task_runs`].
+pub(super) fn runs(text: &str) -> Option<[u64; 2]> {
+    let stat = Schedstat::from_read(text.as_bytes()).ok()?;
+    Some([stat.sum_exec_runtime, stat.pcount])
 }
 
 /// The path of a mapping is cut off by hand before the rest goes to the parser, which would stumble over some names

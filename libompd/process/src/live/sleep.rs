@@ -8,7 +8,7 @@ use crate::arch::{Arch, Machine};
 use crate::memory::Addr;
 use crate::thread::{Registers, Syscall};
 
-use super::procdir::ProcDir;
+use super::procdir::{self, ProcDir, Tasks};
 
 /// Calls that a stop ends early.
 const ENDED: [&str; 9] = [
@@ -69,14 +69,19 @@ pub(super) struct Sleep {
     pub sp: Addr,
     /// How often it has gone to sleep, or been sent off its processor: the same number twice means that it slept all the time.
     switches: [u64; 2],
+    /// How long it has executed, and how often it was given a processor, where that was asked for: says the same once more.
+    runs: Option<[u64; 2]>,
     /// Signals it blocks.
     pub blocked_signals: Option<u64>,
 }
 
 impl Sleep {
     /// What a thread sleeps in; `None` if it runs, or somebody traces it.
-    pub fn of(process: &ProcDir, tid: i32) -> Option<Sleep> {
-        Sleep::of_syscall(&process.task_call(tid)?)?.with_status(&process.task_status(tid)?)
+    pub fn of(tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
+        // In this order: the kernel shows the call of a thread only while that is off its processor.
+        let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
+        let sleep = sleep.with_status(&tasks.read(tid, "status")?)?;
+        Some(Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep })
     }
 
     /// The system call of a thread that the kernel does not stop (state D).
@@ -97,19 +102,25 @@ impl Sleep {
             words.map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16)).collect::<Result<_, _>>().ok()?;
         let [a, b, c, d, e, f, sp, pc] = words[..] else { return None };
         let call = Syscall { number, args: [a, b, c, d, e, f], begun: true };
-        Some(Sleep { call, pc: Addr(pc), sp: Addr(sp), switches: [0; 2], blocked_signals: None })
+        Some(Sleep { call, pc: Addr(pc), sp: Addr(sp), switches: [0; 2], runs: None, blocked_signals: None })
     }
 
     /// With what `status` says of the thread; `None` if it does not sleep, or is traced.
     fn with_status(self, status: &str) -> Option<Sleep> {
-        let value = |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
-        let asleep = value("State:").is_some_and(|state| state.starts_with(['S', 'D']));
-        if !asleep || value("TracerPid:") != Some("0") {
+        // The first line holds the name, which the thread chooses; the kernel writes no line break of it.
+        let rest = status.get(status.find('\n')?..)?;
+        let value = |key: &str| {
+            let at = memchr::memmem::find(rest.as_bytes(), key.as_bytes())?;
+            let line = rest.get(at + key.len()..)?;
+            line.split('\n').next().map(str::trim)
+        };
+        let asleep = value("\nState:").is_some_and(|state| state.starts_with(['S', 'D']));
+        if !asleep || value("\nTracerPid:") != Some("0") {
             return None;
         }
         let count = |key: &str| value(key)?.parse().ok();
-        let switches = [count("voluntary_ctxt_switches:")?, count("nonvoluntary_ctxt_switches:")?];
-        let blocked_signals = value("SigBlk:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+        let switches = [count("\nvoluntary_ctxt_switches:")?, count("\nnonvoluntary_ctxt_switches:")?];
+        let blocked_signals = value("\nSigBlk:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
         Some(Sleep { switches, blocked_signals, ..self })
     }
 }

@@ -76,6 +76,8 @@ pub(super) struct Wanted {
     /// Threads that were seen asleep, and which of them are to be left so.
     pub sleepers: HashSet<i32>,
     pub sparing: Sparing,
+    /// Threads that are not looked at at all.
+    pub left: HashSet<i32>,
 }
 
 /// A process that runs again.
@@ -223,13 +225,14 @@ impl Held {
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks().map_err(|_| StopError::Gone)?;
             let mut new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
+            new.retain(|tid| !wanted.left.contains(tid));
             if new.is_empty() {
                 // Now nobody is left to wake those that were left asleep, or to do anything meanwhile.
                 new = self.no_longer_asleep(wanted);
             }
             if new.is_empty() {
                 self.tasks.retain(|t| t.stopped || t.asleep);
-                let none = self.tasks.is_empty() && self.sleepers.is_empty();
+                let none = self.tasks.is_empty() && self.sleepers.is_empty() && wanted.left.is_empty();
                 return if none { Err(StopError::Gone) } else { Ok(()) };
             }
             new.retain(|tid| {

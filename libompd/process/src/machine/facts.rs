@@ -104,6 +104,15 @@ impl ThreadLocal {
         }
     }
 
+    /// Offsets into glibc's descriptor of a thread at which it holds its own address, in order: `tcb` and `self` of `tcbhead_t`, in
+    /// glibc's sysdeps/x86_64/nptl/tls.h. `None` where it does not.
+    pub(crate) fn own_addresses(self) -> Option<&'static [u64]> {
+        match self {
+            ThreadLocal::Below => Some(&[0, 16]),
+            ThreadLocal::Above { .. } => None,
+        }
+    }
+
     /// How many bytes the thread pointer lies above the descriptor; `size` is that of glibc's.
     pub(crate) fn above_descriptor(self, size: impl FnOnce() -> Option<u64>) -> Option<u64> {
         match self {

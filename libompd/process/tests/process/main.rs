@@ -9,5 +9,6 @@ mod jit;
 mod live;
 mod needed;
 mod pthread;
+mod still;
 mod support;
 mod synthetic;

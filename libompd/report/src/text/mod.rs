@@ -443,6 +443,12 @@ fn head(page: &mut Page, inspection: &Inspection) {
             Some(signal) if signal != 0 => format!("core file, ended by {}", words::signal(signal)),
             _ => "core file".to_owned(),
         },
+        (TargetKind::Live, Some(_)) if inspection.stops == 0 => "live, not stopped".to_owned(),
+        (TargetKind::Live, Some(pause)) if inspection.stopped_threads.is_some() => {
+            let stopped =
+                words::count(inspection.stopped_threads.unwrap_or_default(), "thread").replace(' ', &TIE.to_string());
+            format!("live, {stopped} stopped{TIE}for{TIE}{:.1}{TIE}ms", pause.as_secs_f64() * 1e3)
+        }
         (TargetKind::Live, Some(pause)) => {
             let after = if inspection.read_asleep { ", read after that while all threads slept" } else { "" };
             format!("live, stopped{TIE}for{TIE}{:.1}{TIE}ms{after}", pause.as_secs_f64() * 1e3)

@@ -142,6 +142,7 @@ reasons! {
         LayoutRefused { name: String, broken: FailedCheck }: "layout-refused", "{name} is not used: {broken}. What it alone knows is shown as unknown";
         Target { what: String }: "target", "{what}";
         Woke { lwp: i32 }: "woke", "thread {lwp} slept in a system call that a stop would end early, so it was not stopped; it woke while the others were read. The values may not be of one moment, and no verdict is given. Run the command again";
+        Ran { lwps: Vec<i32> }: "ran", "threads {lwps:?} ran while they were read, and nothing was stopped (--pause never). The values may be of different moments, so no verdict is given. Run the command again, or without --pause never";
         NoSymbols: "no-symbols", "it has no symbols: an OpenMP runtime that is built into it cannot be recognised. Its separate debug file would do (--debug-dir)";
     }
 }

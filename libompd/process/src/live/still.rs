@@ -1,0 +1,195 @@
+//! Reading a process while its threads sleep, without stopping them.
+//!
+//! A hung process does not change by itself: where all its threads sleep, or are stopped, from before the first read to after the last,
+//! what was read is of one moment. docs/internals/stops.md has the proof, and what it rests on in the kernel.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use super::procdir::{ProcDir, Tasks};
+use super::sleep::{Sleep, Sparing};
+use super::tracer::Caught;
+use super::{Live, gone_or};
+use crate::error::OpenError;
+use crate::options::Pause;
+use crate::thread::Thread;
+
+/// How often the threads are listed at most. Two listings are enough unless threads come and go.
+const MAX_LISTINGS: usize = 16;
+
+/// Why a thread has no registers that ran.
+const RAN: &str = "it ran, and nothing was stopped (--pause never)";
+
+/// What was read of a process of which few threads or none were stopped.
+#[derive(Debug)]
+pub struct StillRead<T> {
+    /// What was made of it.
+    pub found: T,
+    /// Threads that were not stopped and may have executed something meanwhile, in order. If there are none, what was read is of one
+    /// moment, as in a stop.
+    pub moved: Vec<i32>,
+    /// How many threads were stopped.
+    pub stopped: usize,
+    /// How long they were.
+    pub pause: Duration,
+}
+
+/// The threads of a process, and what each sleeps in.
+#[derive(Debug)]
+pub(super) struct Stillness {
+    /// When the process was started, in ticks since boot.
+    started: u64,
+    /// `None`: the thread did not sleep in a system call.
+    threads: BTreeMap<i32, Option<Sleep>>,
+    /// There were no others when all of these had been looked at.
+    is_closed: bool,
+}
+
+impl Stillness {
+    fn of(process: &ProcDir) -> std::io::Result<Stillness> {
+        let mut threads = BTreeMap::new();
+        let mut tasks = Tasks::of(process)?;
+        for _ in 0..MAX_LISTINGS {
+            let listed = process.tasks()?;
+            let stat = process.stat()?;
+            let is_new = listed.iter().any(|tid| !threads.contains_key(tid));
+            if !is_new {
+                threads.retain(|tid, _| listed.contains(tid));
+            }
+            // A listing may miss a thread while others end. The number comes from elsewhere.
+            if !is_new && usize::try_from(stat.num_threads) == Ok(threads.len()) {
+                return Ok(Stillness { started: stat.starttime, threads, is_closed: true });
+            }
+            for tid in listed {
+                threads.entry(tid).or_insert_with(|| Sleep::of(&mut tasks, tid));
+            }
+        }
+        Ok(Stillness { started: process.stat()?.starttime, threads, is_closed: false })
+    }
+
+    /// Those of `threads` that may have executed something since, though others of the process were stopped.
+    fn moved_of<'a>(&'a self, process: &ProcDir, threads: impl Iterator<Item = &'a i32>) -> Vec<i32> {
+        let Ok(mut tasks) = Tasks::of(process) else { return threads.copied().collect() };
+        let has_moved = |tid: &&i32| match self.threads.get(tid) {
+            Some(Some(before)) => Sleep::of(&mut tasks, **tid).as_ref() != Some(before),
+            _ => true,
+        };
+        threads.filter(has_moved).copied().collect()
+    }
+
+    /// Threads that may have executed something since.
+    fn moved(&self, process: &ProcDir) -> Vec<i32> {
+        let mut moved = self.moved_of(process, self.threads.keys());
+        let now = process.stat().ok().filter(|stat| stat.starttime == self.started);
+        let as_many = now.is_some_and(|stat| usize::try_from(stat.num_threads) == Ok(self.threads.len()));
+        if moved.is_empty() && !(self.is_closed && as_many) {
+            moved.push(process.pid);
+        }
+        moved
+    }
+}
+
+impl Live {
+    /// Whether the process is to be stopped.
+    pub fn pause(&self) -> Pause {
+        self.pause
+    }
+
+    /// False if [`Live::stop`] leaves the thread asleep, for it would end its system call early.
+    pub fn may_be_stopped(&self, lwp: i32) -> bool {
+        Sparing::of(self.arch.machine).sleep(&self.process, lwp).is_none()
+    }
+
+    /// Reads the process while its threads sleep, and stops only those that do not, and those of `held`. Of the others, the registers
+    /// are those that procfs shows. With [`Pause::Never`] none is stopped.
+    ///
+    /// `None`, without a read, where it is better to stop all threads: most would have to be stopped, or the thread pointer of
+    /// another one is not known.
+    ///
+    /// # Errors
+    /// As [`Live::stop`].
+    pub fn read_still<T>(
+        &mut self,
+        held: &BTreeSet<i32>,
+        read: impl FnOnce(&Live) -> T,
+    ) -> Result<Option<StillRead<T>>, OpenError> {
+        let pid = self.process.pid;
+        self.still = None;
+        if self.tracer.is_some() {
+            return Ok(None);
+        }
+        if let Some(servers) = &self.debuginfod {
+            servers.close();
+        }
+        let before = Stillness::of(&self.process).map_err(|e| gone_or(e, pid, "threads"))?;
+        let never = self.pause == Pause::Never;
+        let is_left =
+            |(lwp, sleep): (&i32, &Option<Sleep>)| (never || sleep.is_some() && !held.contains(lwp)).then_some(*lwp);
+        let left: HashSet<i32> = before.threads.iter().filter_map(is_left).collect();
+        let others = before.threads.len() - left.len();
+        if others > left.len() || !before.is_closed && !never {
+            return Ok(None);
+        }
+        let mut names: HashMap<i32, String> =
+            self.threads.iter_mut().filter_map(|t| Some((t.lwp, t.name.take()?))).collect();
+        for lwp in before.threads.keys() {
+            if let Entry::Vacant(entry) = names.entry(*lwp)
+                && let Some(name) = self.process.task_name(*lwp)
+            {
+                entry.insert(name);
+            }
+        }
+        let held = match others {
+            0 => None,
+            _ => Some(self.trace(&HashSet::new(), &Sparing::of(self.arch.machine), &left)?),
+        };
+        let (begun, tracer, caught) = match held {
+            Some((begun, tracer, caught)) => (Some(begun), Some(tracer), caught),
+            None => (None, None, Vec::new()),
+        };
+        self.check_same()?;
+        let asleep = before.threads.iter().filter(|(lwp, _)| left.contains(lwp)).map(|(lwp, sleep)| Caught {
+            lwp: *lwp,
+            registers: sleep.as_ref().and_then(|sleep| sleep.registers(self.arch)).ok_or_else(|| RAN.to_owned()),
+            blocked_signals: sleep.as_ref().and_then(|sleep| sleep.blocked_signals),
+        });
+        let stopped = caught.len();
+        let mut all: Vec<Caught> = caught.into_iter().chain(asleep).collect();
+        all.sort_by_key(|caught| caught.lwp);
+        let thread = |Caught { lwp, registers, blocked_signals }| {
+            let name = names.remove(&lwp);
+            Thread { lwp, name, registers, pointer: None, signal: 0, blocked_signals }
+        };
+        self.threads = all.into_iter().map(thread).collect();
+        self.info.handled_signals = self.process.status().ok().map(|status| status.sigcgt);
+        match begun {
+            Some(begun) => self.hold_memory(begun),
+            None => self.memory.keep(),
+        }
+        self.find_calls();
+        self.find_pointers();
+        for thread in &mut self.threads {
+            if let Ok(registers) = &mut thread.registers {
+                registers.thread_pointer = registers.thread_pointer.or(thread.pointer);
+            }
+        }
+        let knows_all = self.threads.iter().all(|thread| thread.thread_pointer().is_some());
+        let found = (never || knows_all).then(|| read(self));
+        let pause = tracer.map(|tracer| tracer.resume().pause).unwrap_or_default();
+        self.memory.release();
+        let Some(found) = found else { return Ok(None) };
+        let moved = match stopped {
+            0 => before.moved(&self.process),
+            // Those that were stopped run again; whoever has not moved since has not moved before.
+            _ => before.moved_of(&self.process, left.iter()),
+        };
+        self.still = (stopped == 0 && moved.is_empty()).then_some(before);
+        Ok(Some(StillRead { found, moved, stopped, pause }))
+    }
+
+    /// True if the last look was [`Live::read_still`] and stopped nothing, and no thread has executed anything since.
+    pub fn is_still(&self) -> bool {
+        self.still.as_ref().is_some_and(|still| still.moved(&self.process).is_empty())
+    }
+}

@@ -1,0 +1,128 @@
+//! Reading a process while its threads sleep: whatever wakes in the meantime is noticed.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use nix::time::{ClockId, clock_gettime};
+use ompd_process::{Addr, Live, OpenOptions, Pause, Target, TargetExt};
+
+use crate::support::{self, Subject};
+
+/// As in waker.c.
+const LOGS: usize = 7;
+const ENTRIES: usize = 512;
+const LOG_WORDS: usize = 1 + 2 * ENTRIES;
+
+/// How often is looked: 10,000 times take half a minute (`LOOKS=10000`).
+fn looks() -> usize {
+    std::env::var("LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(2_000)
+}
+
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("the clock");
+    time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64
+}
+
+/// Times at which a thread of the program was awake: from when to when, the last one perhaps without an end.
+fn awake(live: &Live, at: Addr, since: u64) -> Vec<(u64, u64)> {
+    let bytes = live.read_vec(at, (8 * LOGS * LOG_WORDS) as u64).expect("the log");
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("a word"))).collect();
+    let mut all = Vec::new();
+    for log in words.chunks_exact(LOG_WORDS) {
+        let count = log[0] as usize;
+        // Those that overwrite others while this is read are newer than all that is asked for.
+        for entry in (count.saturating_sub(ENTRIES / 4)..count).map(|n| &log[1 + 2 * (n % ENTRIES)..][..2]) {
+            let end = if entry[1] == 0 { u64::MAX } else { entry[1] };
+            if end >= since {
+                all.push((entry[0], end));
+            }
+        }
+    }
+    all
+}
+
+struct Seen {
+    still: usize,
+    moved: usize,
+    held: usize,
+    /// Looks that were told to be of one moment though a thread was awake.
+    torn: Vec<String>,
+}
+
+/// Looks at a process whose threads wake at random times, and compares with what it wrote down.
+fn attack(pause: Pause, looks: usize) -> Seen {
+    let program = support::compile("waker.c", &format!("waker-{pause:?}"), &[]);
+    let subject = Subject::spawn(Command::new(program).arg("1"));
+    let mut live = Live::open(subject.pid(), &OpenOptions { pause, ..OpenOptions::default() }).expect("open");
+    let log = Addr(subject.known.0);
+    let mut seen = Seen { still: 0, moved: 0, held: 0, torn: Vec::new() };
+    for _ in 0..looks {
+        let read = |live: &Live| {
+            let begun = now();
+            // As long as the smallest of real looks.
+            for page in 0..14 {
+                live.read(log.offset(4096 * page), &mut [0; 64]).expect("a page of the process");
+            }
+            (begun, now())
+        };
+        let Some(look) = live.read_still(&BTreeSet::new(), read).expect("look") else { continue };
+        if !look.moved.is_empty() {
+            seen.moved += 1;
+            continue;
+        }
+        seen.still += 1;
+        seen.held += usize::from(look.stopped > 0);
+        let (begun, ended) = look.found;
+        let during: Vec<(u64, u64)> =
+            awake(&live, log, begun).into_iter().filter(|(from, to)| *from < ended && begun < *to).collect();
+        // One that was stopped was awake before and is awake afterwards.
+        let spans = during.iter().filter(|(from, to)| *from <= begun && ended <= *to).count();
+        if spans < during.len() || spans > look.stopped {
+            seen.torn.push(format!("{begun}..{ended}, {} stopped: awake {during:?}", look.stopped));
+        }
+    }
+    seen
+}
+
+#[test]
+fn who_wakes_for_microseconds_is_never_told_as_asleep() {
+    let looks = looks();
+    let seen = attack(Pause::Never, looks);
+    assert!(seen.torn.is_empty(), "{} of {looks}: {:#?}", seen.torn.len(), seen.torn.first());
+    assert_eq!(seen.held, 0);
+    // Both happen often enough to tell.
+    assert!(seen.still > looks / 100 && seen.moved > looks / 100, "{} still, {} moved", seen.still, seen.moved);
+}
+
+#[test]
+fn who_wakes_while_others_are_stopped_is_never_told_as_asleep() {
+    let looks = looks() / 4;
+    let seen = attack(Pause::Auto, looks);
+    assert!(seen.torn.is_empty(), "{} of {looks}: {:#?}", seen.torn.len(), seen.torn.first());
+    assert!(seen.held > 10 && seen.still > looks / 100, "{} held, {} still", seen.held, seen.still);
+}
+
+#[test]
+fn thread_pointers_and_calls_of_sleepers_are_those_of_a_stop() {
+    let subject = Subject::start(&["threads", "5"]);
+    let mut live =
+        Live::open(subject.pid(), &OpenOptions { pause: Pause::Never, ..OpenOptions::default() }).expect("open");
+    let look = |live: &Live| live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
+    let read = live.read_still(&BTreeSet::new(), look).expect("look").expect("it is never stopped");
+    assert_eq!((read.found, read.stopped), (subject.known_bytes(), 0));
+    for waiter in &subject.waiters {
+        let thread = live.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread");
+        assert_eq!((thread.name.as_deref(), thread.thread_pointer()), (Some("waiter"), Some(Addr(waiter.pthread))));
+        let own = thread.registers.clone().expect("registers");
+        assert!(!read.moved.contains(&waiter.tid));
+        let mut stopped = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
+        stopped.stop().expect("stop");
+        let thread = stopped.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread");
+        let all = thread.registers.as_ref().expect("registers");
+        assert_eq!((own.pc, own.sp, own.syscall), (all.pc, all.sp, all.syscall));
+    }
+    let worker = live.threads().last().expect("worker").lwp;
+    assert!(read.moved.contains(&worker), "{:?}", read.moved);
+    assert!(!live.is_still());
+}
