@@ -57,20 +57,37 @@ pub fn check(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, 
 
 /// As [`check`], with these arguments.
 pub fn check_by(what: &str, truth: &Truth, runtime: Runtime, toolchain: Toolchain, args: &[&str]) -> Vec<String> {
+    let compared = |how: &str, report: &Value| {
+        let comparison = compare(truth, report, runtime, toolchain);
+        // Directly, so that it is seen for passing tests as well.
+        let _ = writeln!(
+            std::io::stderr(),
+            "{what}{how}: {} threads, {} values compared, {} differ, {} unknown",
+            truth.threads.len(),
+            comparison.compared,
+            comparison.differences.len(),
+            comparison.unknown.len()
+        );
+        comparison
+    };
     let (report, status) = json(args);
-    let mut comparison = compare(truth, &report, runtime, toolchain);
+    let mut comparison = compared("", &report);
     comparison.equal("exit status of the command", &status, &0);
-    // Directly, so that it is seen for passing tests as well.
-    let _ = writeln!(
-        std::io::stderr(),
-        "{what}: {} threads, {} values compared, {} differ, {} unknown",
-        truth.threads.len(),
-        comparison.compared,
-        comparison.differences.len(),
-        comparison.unknown.len()
-    );
     let all = [&comparison.differences, &comparison.unknown, &comparison.lacking];
-    all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect()
+    let mut found: Vec<String> = all.into_iter().flatten().map(|line| format!("{what}: {line}")).collect();
+    if args.last().is_some_and(|target| target.parse::<i32>().is_ok()) && !args.contains(&"--pause") {
+        let (report, status) = json(&[&["--pause", "brief"], args].concat());
+        let mut stopped = compared(", --pause brief", &report);
+        stopped.equal("exit status of the command", &status, &0);
+        let all = [stopped.differences, stopped.unknown, stopped.lacking];
+        found.extend(all.into_iter().flatten().map(|line| format!("{what}, --pause brief: {line}")));
+        // Threads may run, and some values are in registers: what it knows is right all the same.
+        let (report, _) = json(&[&["--pause", "never"], args].concat());
+        let unheld = compared(", --pause never", &report);
+        assert_eq!(report["stops"], 0, "{what}");
+        found.extend(unheld.differences.iter().map(|line| format!("{what}, --pause never: {line}")));
+    }
+    found
 }
 
 /// What a run wrote to standard output and standard error, and its status.
