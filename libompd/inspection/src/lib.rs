@@ -60,7 +60,7 @@ pub struct Inspection {
     pub kind: TargetKind,
     /// The process.
     pub process: ProcessInfo,
-    /// Its child processes that live (live processes).
+    /// Its child processes that live (live processes, if verdicts were wanted).
     pub children: Vec<ProcessEntry>,
     /// Every thread, in LWP order.
     pub threads: Vec<ProcessThread>,

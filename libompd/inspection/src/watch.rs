@@ -38,7 +38,10 @@ pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) 
             Err(error) => return Err(error),
             Ok(mut inspection) => {
                 let pid = inspection.process.pid.unwrap_or(pid);
-                inspection.children = listing::children(&options.proc_root, pid);
+                // A file of each thread is read for that. They are shown together with verdicts.
+                if wanted.verdicts {
+                    inspection.children = listing::children(&options.proc_root, pid);
+                }
                 return Ok(inspection);
             }
         }

@@ -16,17 +16,12 @@ use crate::image::{Image, Images};
 
 /// What the call before the return address `returns_to` (in `image`) called, as an address of the target. `registers` are
 /// those of the calling frame: only registers that calls preserve still hold what they held.
-pub(crate) fn callee(
-    target: &dyn Target,
-    images: &Images<'_>,
-    returns_to: Addr,
-    registers: &RegisterSet,
-) -> Option<Addr> {
+pub(crate) fn callee(images: &Images<'_>, returns_to: Addr, registers: &RegisterSet) -> Option<Addr> {
     let image = images.at(returns_to.back(1))?;
     let info = image.info.as_ref()?;
     let call = info.calls().call(info.file(), returns_to.back(image.bias).0)?;
     match call {
-        TransferKind::Call(to) => Some(through_stub(target, image, info.file(), to)),
+        TransferKind::Call(to) => Some(through_stub(images, image, info.file(), to)),
         TransferKind::CallThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias)),
         // The others may hold something else by now (psABI x86-64, 3.2.1; AAPCS64, 6.1.1).
         TransferKind::CallThrough(Some(Operand::Register(register))) => {
@@ -135,7 +130,7 @@ fn argument_within(
     let outer = frames.get(number + 1).filter(|outer| !outer.exact);
     let calls_this = || {
         let begins = Addr(argument.function).offset(image.bias);
-        outer.and_then(|outer| callee(target, images, outer.pc, &outer.registers)) == Some(begins)
+        outer.and_then(|outer| callee(images, outer.pc, &outer.registers)) == Some(begins)
     };
     let from_start = argument.entry == argument.function && calls_this();
     let outside = Is { depth: is.depth + 1, ..is };
@@ -234,7 +229,7 @@ pub(crate) struct CallTo {
 
 /// The direct calls of the function that contains `place`, up to the instruction there, in the order of their addresses; none
 /// if the function cannot be decoded.
-pub(crate) fn calls_up_to(target: &dyn Target, images: &Images<'_>, place: Addr) -> Vec<CallTo> {
+pub(crate) fn calls_up_to(images: &Images<'_>, place: Addr) -> Vec<CallTo> {
     let find = || {
         let image = images.at(place)?;
         let file = image.info.as_ref()?.file();
@@ -243,10 +238,8 @@ pub(crate) fn calls_up_to(target: &dyn Target, images: &Images<'_>, place: Addr)
         let before = transfers(image, function.start..function.end)?.into_iter().filter(|transfer| transfer.at <= at);
         let calls = before.filter_map(|transfer| {
             let callee = match transfer.kind {
-                TransferKind::Call(to) => through_stub(target, image, file, to),
-                TransferKind::CallThrough(Some(Operand::Slot(slot))) => {
-                    target.read_ptr(Addr(slot).offset(image.bias)).ok()?
-                }
+                TransferKind::Call(to) => through_stub(images, image, file, to),
+                TransferKind::CallThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias))?,
                 _ => return None,
             };
             Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
@@ -258,7 +251,7 @@ pub(crate) fn calls_up_to(target: &dyn Target, images: &Images<'_>, place: Addr)
 
 /// The jumps of the function that begins at `from` to other functions, as calls that would return behind the jump; none if the
 /// function cannot be decoded.
-pub(crate) fn jumps_out(target: &dyn Target, images: &Images<'_>, from: Addr) -> Vec<CallTo> {
+pub(crate) fn jumps_out(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
     let find = || {
         let image = images.at(from)?;
         let file = image.info.as_ref()?.file();
@@ -266,10 +259,8 @@ pub(crate) fn jumps_out(target: &dyn Target, images: &Images<'_>, from: Addr) ->
         let function = file.function_range(start).filter(|function| function.start == start)?;
         let jumps = transfers(image, function.start..function.end)?.into_iter().filter_map(|transfer| {
             let callee = match transfer.kind {
-                TransferKind::Jump(to) if !function.contains(&to) => through_stub(target, image, file, to),
-                TransferKind::JumpThrough(Some(Operand::Slot(slot))) => {
-                    target.read_ptr(Addr(slot).offset(image.bias)).ok()?
-                }
+                TransferKind::Jump(to) if !function.contains(&to) => through_stub(images, image, file, to),
+                TransferKind::JumpThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias))?,
                 _ => return None,
             };
             Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
@@ -345,22 +336,20 @@ pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
 }
 
 /// True if the function that begins at `from` jumps to where the one at `to` begins: a call that was its last act.
-pub(crate) fn jumps(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+pub(crate) fn jumps(images: &Images<'_>, from: Addr, to: Addr) -> bool {
     reaches(images, from, &|image, file, range, transfer| match transfer.kind {
-        TransferKind::Jump(at) => !range.contains(&at) && through_stub(target, image, file, at) == to,
-        TransferKind::JumpThrough(Some(Operand::Slot(slot))) => {
-            target.read_ptr(Addr(slot).offset(image.bias)).is_ok_and(|at| at == to)
-        }
+        TransferKind::Jump(at) => !range.contains(&at) && through_stub(images, image, file, at) == to,
+        TransferKind::JumpThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias)) == Some(to),
         _ => false,
     })
 }
 
 /// True if the function that begins at `from` calls, by its address, the one that begins at `to`.
-pub(crate) fn calls(target: &dyn Target, images: &Images<'_>, from: Addr, to: Addr) -> bool {
+pub(crate) fn calls(images: &Images<'_>, from: Addr, to: Addr) -> bool {
     reaches(
         images,
         from,
-        &|image, file, _, transfer| matches!(transfer.kind, TransferKind::Call(at) if through_stub(target, image, file, at) == to),
+        &|image, file, _, transfer| matches!(transfer.kind, TransferKind::Call(at) if through_stub(images, image, file, at) == to),
     )
 }
 
@@ -389,10 +378,10 @@ fn reaches(images: &Images<'_>, from: Addr, test: &Test<'_>) -> bool {
 }
 
 /// If there is a linker's stub at `at`, where it jumps; otherwise `at` itself.
-fn through_stub(target: &dyn Target, image: &Image<'_>, file: &ElfFile, at: u64) -> Addr {
+fn through_stub(images: &Images<'_>, image: &Image<'_>, file: &ElfFile, at: u64) -> Addr {
     let own = Addr(at).offset(image.bias);
     match code::stub(file, at) {
-        Some(Stub::Slot(slot)) => target.read_ptr(Addr(slot).offset(image.bias)).unwrap_or(own),
+        Some(Stub::Slot(slot)) => images.slot(Addr(slot).offset(image.bias)).unwrap_or(own),
         Some(Stub::Code(code)) => Addr(code).offset(image.bias),
         None => own,
     }

@@ -71,7 +71,7 @@ impl Report {
 
 /// The calls of one frame's function, with no thread.
 fn of_frame(process: &Process<'_>, frame: &Frame) -> Vec<LockCall> {
-    let calls = calls::calls_up_to(process.target, &process.images, frame.lookup());
+    let calls = calls::calls_up_to(&process.images, frame.lookup());
     held(process, calls, (!frame.exact).then_some(frame.pc))
 }
 
@@ -89,7 +89,7 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
 /// The jump of a function into a runtime that acquires a lock, if it has only one. What it has acquired before is left out: whether
 /// it has begun is not known here.
 fn of_jumped(process: &Process<'_>, begins: Addr) -> Vec<LockCall> {
-    let mut jumps = calls::jumps_out(process.target, &process.images, begins);
+    let mut jumps = calls::jumps_out(&process.images, begins);
     jumps.retain(|jump| lock_call(process, jump).is_some_and(|call| call.acquires));
     let [jump] = jumps[..] else { return Vec::new() };
     held(process, vec![jump], Some(jump.returns_to))

@@ -97,7 +97,7 @@ impl<'t> Process<'t> {
         if caller.exact {
             return None;
         }
-        calls::callee(self.target, &self.images, caller.pc, &caller.registers)
+        calls::callee(&self.images, caller.pc, &caller.registers)
     }
 
     /// The program's function that the call `caller` is in has as argument number `index`, if its code says so.
@@ -115,7 +115,7 @@ impl<'t> Process<'t> {
 
     /// True if the function that begins at `from` jumps to where the one at `to` begins.
     pub(crate) fn jumps(&self, from: Addr, to: Addr) -> bool {
-        *self.jumps.borrow_mut().entry((from, to)).or_insert_with(|| calls::jumps(self.target, &self.images, from, to))
+        *self.jumps.borrow_mut().entry((from, to)).or_insert_with(|| calls::jumps(&self.images, from, to))
     }
 
     /// True if the runtime's public function of this name calls the one at `to`, or jumps to it.
@@ -123,7 +123,7 @@ impl<'t> Process<'t> {
         let base = self.runtimes[runtime].info().base;
         let module = self.target.modules().iter().find(|module| module.base() == base);
         let Some(from) = module.and_then(|module| module.symbol(name)).map(|symbol| symbol.addr) else { return false };
-        let calls = || calls::calls(self.target, &self.images, from, to);
+        let calls = || calls::calls(&self.images, from, to);
         self.jumps(from, to) || *self.direct.borrow_mut().entry((from, to)).or_insert_with(calls)
     }
 

@@ -69,10 +69,12 @@ pub(super) struct Sleep {
     pub sp: Addr,
     /// How often it has gone to sleep, or been sent off its processor: the same number twice means that it slept all the time.
     switches: [u64; 2],
-    /// How long it has executed, and how often it was given a processor, where that was asked for: says the same once more.
+    /// How long it has executed, and how often it was given a processor, where that was asked for and is counted.
     runs: Option<[u64; 2]>,
     /// Signals it blocks.
     pub blocked_signals: Option<u64>,
+    /// The thread's name.
+    pub name: Option<String>,
 }
 
 impl Sleep {
@@ -82,6 +84,17 @@ impl Sleep {
         let sleep = Sleep::of_syscall(&tasks.read(tid, "syscall")?)?;
         let sleep = sleep.with_status(&tasks.read(tid, "status")?)?;
         Some(Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep })
+    }
+
+    /// True if the thread has slept all the time since. Where the kernel counts how often it was given a processor, that tells, and
+    /// its other counts need not be read again: they are in a file that takes longer than the others.
+    pub fn lasts(&self, tasks: &mut Tasks, tid: i32) -> bool {
+        let Some(runs) = self.runs.filter(|[_, count]| *count > 0) else {
+            return Sleep::of(tasks, tid).as_ref() == Some(self);
+        };
+        let call = tasks.read(tid, "syscall").and_then(|text| Sleep::of_syscall(&text));
+        call.is_some_and(|now| (now.call, now.pc, now.sp) == (self.call, self.pc, self.sp))
+            && tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)) == Some(runs)
     }
 
     /// The system call of a thread that the kernel does not stop (state D).
@@ -102,7 +115,15 @@ impl Sleep {
             words.map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16)).collect::<Result<_, _>>().ok()?;
         let [a, b, c, d, e, f, sp, pc] = words[..] else { return None };
         let call = Syscall { number, args: [a, b, c, d, e, f], begun: true };
-        Some(Sleep { call, pc: Addr(pc), sp: Addr(sp), switches: [0; 2], runs: None, blocked_signals: None })
+        Some(Sleep {
+            call,
+            pc: Addr(pc),
+            sp: Addr(sp),
+            switches: [0; 2],
+            runs: None,
+            blocked_signals: None,
+            name: None,
+        })
     }
 
     /// With what `status` says of the thread; `None` if it does not sleep, or is traced.
@@ -121,7 +142,10 @@ impl Sleep {
         let count = |key: &str| value(key)?.parse().ok();
         let switches = [count("\nvoluntary_ctxt_switches:")?, count("\nnonvoluntary_ctxt_switches:")?];
         let blocked_signals = value("\nSigBlk:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-        Some(Sleep { switches, blocked_signals, ..self })
+        // The kernel escapes line breaks and backslashes in it (proc_task_name in fs/proc/array.c).
+        let name = status.strip_prefix("Name:\t").and_then(|text| text.split('\n').next());
+        let name = name.filter(|name| !name.contains('\\')).map(str::to_owned);
+        Some(Sleep { switches, blocked_signals, name, ..self })
     }
 }
 
@@ -146,6 +170,7 @@ mod tests {
         };
         let known = sleep.clone().with_status(&status("S (sleeping)", 0)).expect("it sleeps");
         assert_eq!((known.switches, known.blocked_signals), ([7, 1], Some(0x200)));
+        assert_eq!(known.name.as_deref(), Some("x"));
         assert_eq!(sleep.clone().with_status(&status("R (running)", 0)), None);
         assert_eq!(sleep.clone().with_status(&status("S (sleeping)", 5)), None, "somebody traces it");
         assert_eq!(sleep.with_status("State:\tS (sleeping)\nTracerPid:\t0\n"), None, "no count");

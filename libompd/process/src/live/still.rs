@@ -72,7 +72,7 @@ impl Stillness {
     fn moved_of<'a>(&'a self, process: &ProcDir, threads: impl Iterator<Item = &'a i32>) -> Vec<i32> {
         let Ok(mut tasks) = Tasks::of(process) else { return threads.copied().collect() };
         let has_moved = |tid: &&i32| match self.threads.get(tid) {
-            Some(Some(before)) => Sleep::of(&mut tasks, **tid).as_ref() != Some(before),
+            Some(Some(before)) => !before.lasts(&mut tasks, **tid),
             _ => true,
         };
         threads.filter(has_moved).copied().collect()
@@ -133,9 +133,10 @@ impl Live {
         }
         let mut names: HashMap<i32, String> =
             self.threads.iter_mut().filter_map(|t| Some((t.lwp, t.name.take()?))).collect();
-        for lwp in before.threads.keys() {
+        for (lwp, sleep) in &before.threads {
+            let of_sleeper = || sleep.as_ref().and_then(|sleep| sleep.name.clone());
             if let Entry::Vacant(entry) = names.entry(*lwp)
-                && let Some(name) = self.process.task_name(*lwp)
+                && let Some(name) = of_sleeper().or_else(|| self.process.task_name(*lwp))
             {
                 entry.insert(name);
             }

@@ -34,7 +34,8 @@ fn awake(live: &Live, at: Addr, since: u64) -> Vec<(u64, u64)> {
         // Those that overwrite others while this is read are newer than all that is asked for.
         for entry in (count.saturating_sub(ENTRIES / 4)..count).map(|n| &log[1 + 2 * (n % ENTRIES)..][..2]) {
             let end = if entry[1] == 0 { u64::MAX } else { entry[1] };
-            if end >= since {
+            // Zeros are an entry that is about to be used for the first time.
+            if end >= since && entry[0] != 0 {
                 all.push((entry[0], end));
             }
         }

@@ -35,11 +35,11 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The number of the entry that begins here. */
+/* The number of the entry that begins here.  In this order: nobody may take the begin of an old entry for that of a new one. */
 static uint64_t wakes(struct log *log) {
     uint64_t number = atomic_fetch_add(&log->count, 1);
-    atomic_store(&log->entries[number % ENTRIES].end, 0);
     atomic_store(&log->entries[number % ENTRIES].begin, now());
+    atomic_store(&log->entries[number % ENTRIES].end, 0);
     return number;
 }
 
