@@ -224,8 +224,11 @@ struct Row {
 
 /// All pauses of one process in milliseconds; the n-th of both were measured one right after the other.
 struct Pauses {
+    /// With `--pause brief`.
     ours: Vec<f64>,
     floor: Vec<f64>,
+    /// Of one stop without that option, and how many threads were stopped: none, for no time, if all slept.
+    left: Vec<(f64, usize)>,
 }
 
 fn contestants(inspect: &Path, pid: i32) -> Vec<Contestant> {
@@ -362,11 +365,12 @@ struct Report {
     complete: bool,
     pause_ms: f64,
     stops: u32,
+    stopped_threads: Option<usize>,
     os_threads: Vec<IgnoredAny>,
 }
 
 fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize) -> Result<Pauses> {
-    let mut pauses = Pauses { ours: Vec::new(), floor: Vec::new() };
+    let mut pauses = Pauses { ours: Vec::new(), floor: Vec::new(), left: Vec::new() };
     // Pauses are short and jitter: more of them cost little.
     for round in 0..=3 * rounds {
         let (mut ours, mut floor) = (0.0, 0.0);
@@ -377,26 +381,37 @@ fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize)
                 _ => floor = floor::pause(team.pid)?.as_secs_f64() * 1e3,
             }
         }
+        await_all_blocked(team.pid, threads, false)?;
+        let report = report(inspect, &["--json"], team.pid, threads)?;
         if round > 0 {
             pauses.ours.push(ours);
             pauses.floor.push(floor);
+            // All of them, if it does not say how many.
+            let stopped = report.stopped_threads.unwrap_or(threads);
+            pauses.left.push((report.pause_ms / f64::from(report.stops.max(1)), stopped));
         }
     }
     Ok(pauses)
 }
 
-/// The pause of one stop that `ompd-inspect` says it caused, in milliseconds.
+/// The pause of one stop of all threads that `ompd-inspect` says it caused, in milliseconds.
 fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
+    let report = report(inspect, &["--json", "--pause", "brief"], pid, threads)?;
+    ensure!(report.stops > 0, "ompd-inspect did not stop the process");
+    Ok(report.pause_ms / f64::from(report.stops))
+}
+
+/// What `ompd-inspect` says of a process. It must have read all of it.
+fn report(inspect: &Path, arguments: &[&str], pid: i32, threads: usize) -> Result<Report> {
     let mut output = tempfile::tempfile().context("making a file for output")?;
     let mut command = Command::new(inspect);
-    command.args(["--json", "--pause", "brief"]).arg(pid.to_string()).stdin(Stdio::null()).stdout(output.try_clone()?);
+    command.args(arguments).arg(pid.to_string()).stdin(Stdio::null()).stdout(output.try_clone()?);
     let status = command.status().context("running ompd-inspect")?;
     ensure!(status.success(), "ompd-inspect --json ended with {status}");
     output.seek(SeekFrom::Start(0))?;
     let report: Report = serde_json::from_reader(BufReader::new(output)).context("the report of ompd-inspect")?;
     ensure!(report.complete && report.os_threads.len() == threads, "ompd-inspect did not read all {threads} threads");
-    ensure!(report.stops > 0, "ompd-inspect did not stop the process");
-    Ok(report.pause_ms / f64::from(report.stops))
+    Ok(report)
 }
 
 /// Middle value and least value; of an even number of values the greater of the middle two.
@@ -476,11 +491,16 @@ fn commands_table(commands: &[(usize, Vec<Row>)]) -> String {
 }
 
 fn pauses_table(pauses: &[(&'static str, usize, Pauses)]) -> String {
-    let mut text = String::from("| runtime | threads | pause | floor |\n|---|---:|---|---|\n");
+    let mut text = String::from(
+        "| runtime | threads | pause, `--pause brief` | floor | by default: threads stopped | for |\n|---|---:|---|---|---:|---|\n",
+    );
     for (runtime, threads, pauses) in pauses {
         let [(ours, our_least), (floor, floor_least)] = pauses.summary();
+        let (stopped, _) = median_and_least(pauses.left.iter().map(|(_, stopped)| *stopped)).unwrap_or_default();
+        let (left, _) = median_and_least(pauses.left.iter().map(|(pause, _)| *pause)).unwrap_or_default();
         text += &format!(
-            "| {runtime} | {threads} | {:.2} × ({ours:.2} ms, least {our_least:.2}) | 1 × ({floor:.2} ms, least {floor_least:.2}) |\n",
+            "| {runtime} | {threads} | {:.2} × ({ours:.2} ms, least {our_least:.2}) | 1 × ({floor:.2} ms, least {floor_least:.2}) \
+             | {stopped} | {left:.2} ms |\n",
             pauses.ratio(),
         );
     }
@@ -527,7 +547,8 @@ mod tests {
     use super::*;
 
     fn pauses(ours: f64, floor: f64) -> Pauses {
-        Pauses { ours: vec![ours, 2.0 * ours, 0.5 * ours], floor: vec![floor, 0.9 * floor, 30.0 * floor] }
+        let left = vec![(0.5, 1), (0.0, 0), (0.25, 1)];
+        Pauses { ours: vec![ours, 2.0 * ours, 0.5 * ours], floor: vec![floor, 0.9 * floor, 30.0 * floor], left }
     }
 
     fn row(shown: &'static str, milliseconds: u64) -> Row {
@@ -556,7 +577,7 @@ mod tests {
         let text = commands_table(&[(16, vec![row("ompd-inspect PID", 10), row("other", 25)])]);
         assert!(text.contains("| 16 | `other` | 2.5 × (25.0 ms, least 25.0) | 2.5 × (25.0 MB) |"), "{text}");
         let text = pauses_table(&[("libgomp", 16, pauses(3.0, 2.0))]);
-        assert!(text.contains("| 1.50 × (3.00 ms, least 1.50) | 1 × (2.00 ms, least 1.80) |"), "{text}");
+        assert!(text.contains("| 1.50 × (3.00 ms, least 1.50) | 1 × (2.00 ms, least 1.80) | 1 | 0.25 ms |"), "{text}");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(crate) fn title(merged: &Merged) -> String {
         many => format!(" on {}: {}", counted(many, "host"), cut(&escape(&merged.hosts.to_string()), LETTERS)),
     };
     let when = match merged.stopped_at.map(|(first, last)| last.saturating_sub(first)) {
-        Some(apart) if count > 1 => format!(", stopped within {}", time(apart)),
+        Some(apart) if count > 1 => format!(", read within {}", time(apart)),
         _ => String::new(),
     };
     format!("{}{of}{hosts}{when}", counted(count, what))

@@ -91,7 +91,7 @@ fn the_page_of_ten_thousand_ranks_is_short_and_begins_with_those_that_differ() {
     let plain = ompd_report::text::plain(&page);
     assert!(
         plain.starts_with("DEADLOCK  rank 5 (n1, pid 1005): ")
-            && plain.contains("\n\n10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], stopped within 1.0 s\n"),
+            && plain.contains("\n\n10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], read within 1.0 s\n"),
         "{plain}"
     );
     assert!(plain.contains("rank 4242: write, app.c:53, in exchange"), "{plain}");
@@ -145,7 +145,7 @@ fn the_page_for_browsers_has_all_and_stays_small() {
     let page = html::page(&ten_thousand(), &BTreeMap::new());
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
     for text in [
-        "<h1>10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], stopped within 1.0 s</h1>",
+        "<h1>10,000 ranks of job 4711.0 on 2,500 hosts: n[0-2499], read within 1.0 s</h1>",
         "<b>DEADLOCK</b> rank 5 (n1, pid 1005)",
         "<a href=\"#process-0\">rank 5 (n1, pid 1005)</a>",
         "<code>ompd-inspect stacks 1005</code>",
