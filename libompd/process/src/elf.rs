@@ -257,7 +257,7 @@ impl ElfFile {
 
     /// See [`crate::Module::symbol`]; addresses are the file's.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
-        self.first_in_tables(|table| table.find(name))
+        self.first_in_tables(!self.lacks_export(name), |table| table.find(name))
     }
 
     /// The address of a variable in `.dynsym` or `.symtab`. For a name that is asked for once: no table of all symbols is made.
@@ -268,7 +268,13 @@ impl ElfFile {
 
     /// True if `.dynsym` defines `name` for others.
     pub fn exports(&self, name: &str) -> bool {
-        self.dynsym().find(name).is_some_and(|e| e.global)
+        !self.lacks_export(name) && self.dynsym().find(name).is_some_and(|e| e.global)
+    }
+
+    /// True if `.dynsym` surely does not define `name` for others. Most files are asked for names that they do not have.
+    fn lacks_export(&self, name: &str) -> bool {
+        // A table that is there answers faster.
+        self.dynsym.get().is_none() && by_class!(self, SymbolTable::is_exported, self.source(), name) == Some(false)
     }
 
     /// Names that `.dynsym` defines for others, in the order of the table; a name with several versions repeats.
@@ -284,14 +290,19 @@ impl ElfFile {
 
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
     pub fn symbol_at(&self, addr: Addr) -> Option<(Symbol, u64)> {
-        let symbol = self.first_in_tables(|table| table.covering(addr.0, |_| true))?;
+        let symbol = self.first_in_tables(true, |table| table.covering(addr.0, |_| true))?;
         let distance = addr.0.checked_sub(symbol.addr.0)?;
         Some((symbol, distance))
     }
 
-    /// Asks the tables in order of [`SymbolOrigin`]; the debug file last, because finding it costs most.
-    fn first_in_tables<'a>(&'a self, ask: impl Fn(&'a SymbolTable) -> Option<&'a Entry>) -> Option<Symbol> {
-        let own = self.first_in_own_tables(&ask);
+    /// Asks the tables in order of [`SymbolOrigin`], `.dynsym` only if it is `exported`; the debug file last, because finding it costs
+    /// most.
+    fn first_in_tables<'a>(
+        &'a self,
+        exported: bool,
+        ask: impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
+    ) -> Option<Symbol> {
+        let own = self.first_in_own_tables(exported, &ask);
         own.or_else(|| {
             let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
             ask(file.symtab()).map(|e| (e, SymbolOrigin::DebugFile))
@@ -301,9 +312,10 @@ impl ElfFile {
 
     fn first_in_own_tables<'a>(
         &'a self,
+        exported: bool,
         ask: &impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
     ) -> Option<(&'a Entry, SymbolOrigin)> {
-        let dynsym = || ask(self.dynsym()).map(|e| (e, SymbolOrigin::Dynsym));
+        let dynsym = || if exported { ask(self.dynsym()).map(|e| (e, SymbolOrigin::Dynsym)) } else { None };
         let symtab = || ask(self.symtab()).map(|e| (e, SymbolOrigin::Symtab));
         let mini = || ask(self.mini()).map(|e| (e, SymbolOrigin::MiniDebugInfo));
         dynsym().or_else(symtab).or_else(mini)

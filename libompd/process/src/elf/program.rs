@@ -57,7 +57,7 @@ impl ElfFile {
     /// True if some table, of the file or its debug file, names at least one thing that is defined here. A static
     /// program that is stripped has no name left.
     pub fn has_names(&self) -> bool {
-        self.first_in_tables(|table| table.entries().first()).is_some()
+        self.first_in_tables(true, |table| table.entries().first()).is_some()
     }
 
     /// For a thread-local variable of a program: its distance from the thread pointer in bytes, the same in every

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use object::elf as raw;
-use object::read::elf::{FileHeader, Sym};
+use object::read::elf::{FileHeader, Sym, VersionTable};
 use object::{Endianness, SymbolIndex};
 
 use super::Allowance;
@@ -124,6 +124,20 @@ impl SymbolTable {
             });
         }
         Ok(SymbolTable { entries, files, ..SymbolTable::default() })
+    }
+
+    /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses, which takes a look-up and no
+    /// table; `None` if there is no such table, or none that can be used.
+    pub fn is_exported<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<bool> {
+        let header = E::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let sections = header.sections(endian, data).ok()?;
+        // The parser shifts by it.
+        let shift = sections.gnu_hash_header(endian, data).ok()??.bloom_shift.get(endian);
+        let (table, link) = sections.gnu_hash(endian, data).ok()?.filter(|_| shift < u32::BITS)?;
+        let symbols = sections.symbol_table_by_index(endian, data, link).ok()?;
+        let (name, any_version) = (name.as_bytes(), VersionTable::default());
+        Some(table.find(endian, name, raw::gnu_hash(name), None, &symbols, &any_version).is_some())
     }
 
     /// The `st_value` of the symbol called `name`, which is no TLS symbol, without reading the others into a table.

@@ -422,3 +422,44 @@ fn local_symbols_are_put_down_to_their_source_files() {
     support::run(Command::new("strip").arg(&program).arg("-o").arg(&stripped));
     assert_eq!(open(&stripped).global_names().count(), 0);
 }
+
+#[test]
+fn exports_by_hash_are_those_of_the_table() {
+    let libc = std::env::current_exe().map(|own| ElfFile::open(&own).expect("this test")).expect("its path").needed();
+    let libc = libc.iter().find(|name| name.starts_with("libc.so")).expect("it uses the C library");
+    let found = std::fs::read_to_string("/proc/self/maps").expect("maps");
+    let libc =
+        found.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.ends_with(libc.as_str())));
+    for path in [library().to_owned(), PathBuf::from(libc.expect("it is mapped"))] {
+        let whole = open(&path);
+        let names: Vec<String> = whole.exported_names().map(str::to_owned).collect();
+        // Each time without a table: the first name that is there makes one.
+        for name in names.iter().step_by(names.len().div_ceil(100)) {
+            let fresh = open(&path);
+            let no_name = format!("{name}_");
+            assert_eq!((fresh.exports(&no_name), fresh.exports(name)), (whole.exports(&no_name), true), "{name}");
+        }
+        let fresh = open(&path);
+        assert!(fresh.symbol("no such name").is_none() && !fresh.exports(""));
+    }
+}
+
+#[test]
+fn damaged_hash_table_does_no_harm() {
+    let sections = readelf(&["-SW"], library());
+    let line = sections.lines().find(|line| line.contains(" GNU_HASH ")).expect("a hash table");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "GNU_HASH").expect("its kind");
+    let place = usize::from_str_radix(words[at + 2], 16).expect("its place");
+    let bytes = std::fs::read(library()).expect("the library");
+    // Counts of buckets, of symbols left out and of filter words, and the shift.
+    for field in 0..4 {
+        for value in [0, 1, 31, 32, 63, 64, 255, u32::MAX] {
+            let mut changed = bytes.clone();
+            changed[place + 4 * field..][..4].copy_from_slice(&u32::to_le_bytes(value));
+            let file = ElfFile::from_bytes("changed", changed).expect("all else is as it was");
+            assert!(!file.exports("no such name"), "{field} {value}");
+            let _ = file.exports("answer");
+        }
+    }
+}
