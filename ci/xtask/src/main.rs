@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for developers, run by hand")]
 
 mod bench;
+mod budget;
 mod compare_builds;
 mod coverage;
 #[cfg(test)]
@@ -27,6 +28,8 @@ struct Arguments {
 enum Task {
     /// Measure what an inspection costs (start it with `ci/bench`).
     Bench(bench::Arguments),
+    /// Compare instructions and allocations of frequent looks with a budget (start it with `ci/budget`).
+    Budget(budget::Arguments),
     /// Compare what two builds of `ompd-inspect` say (start it with `ci/compare-builds`).
     CompareBuilds(compare_builds::Arguments),
     /// The table of what OMPT and OMPD describe, and what of it works.
@@ -45,6 +48,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Task::Budget(arguments) => budget::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::CompareBuilds(arguments) => compare_builds::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Coverage(arguments) => coverage::run(&arguments).map(|()| ExitCode::SUCCESS),
         Task::Layout(task) => layout::run(&task),
