@@ -255,11 +255,13 @@ fn processes_of(program: &Path) -> Vec<i32> {
 fn started(mut launcher: Command, ranks: usize) -> Result<Daemon, Skip> {
     let spawned = launcher.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = spawned.map_err(|why| skip(format!("{launcher:?}: {why}")))?;
-    let output = child.stdout.take().expect("its output");
+    let mut output = child.stdout.take().expect("its output");
     let mut errors = child.stderr.take().expect("its errors");
-    let daemon = Daemon(child);
-    let begun = begun(output, ranks);
+    let mut daemon = Daemon(child);
+    let begun = begun(&mut output, ranks);
     if begun == ranks {
+        // A launcher that can no longer write ends, and its ranks with it.
+        (daemon.0.stdout, daemon.0.stderr) = (Some(output), Some(errors));
         return Ok(daemon);
     }
     drop(daemon);

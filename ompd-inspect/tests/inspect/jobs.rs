@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use test_programs::Skip;
 
@@ -22,6 +22,8 @@ struct Job {
     launcher: Child,
     /// The program.
     name: &'static str,
+    /// A launcher that can no longer write ends, and its ranks with it.
+    output: ChildStdout,
 }
 
 impl Drop for Job {
@@ -77,8 +79,8 @@ fn start(library: &str, name: &'static str, directory: &Path) -> Result<Job, Ski
         .spawn()
         .map_err(|why| Skip::because(format!("{launcher} cannot be run ({why})")))?;
     let output = child.stdout.take().expect("its output");
-    let job = Job { launcher: child, name };
-    let begun = begun(output, RANKS);
+    let mut job = Job { launcher: child, name, output };
+    let begun = begun(&mut job.output, RANKS);
     match begun == RANKS {
         true => Ok(job),
         false => Err(Skip::because(format!("{launcher} has started {begun} of {RANKS} ranks, and ended"))),

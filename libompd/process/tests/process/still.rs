@@ -43,6 +43,11 @@ fn awake(live: &Live, at: Addr, since: u64) -> Vec<(u64, u64)> {
     all
 }
 
+/// Looks of each kind that are needed to tell anything, and how often it is looked at most for them, in times of [`looks`].
+const ENOUGH: usize = 5;
+const PATIENCE: usize = 50;
+
+#[derive(Debug)]
 struct Seen {
     still: usize,
     moved: usize,
@@ -51,14 +56,18 @@ struct Seen {
     torn: Vec<String>,
 }
 
-/// Looks at a process whose threads wake at random times, and compares with what it wrote down.
-fn attack(pause: Pause, looks: usize) -> Seen {
+/// Looks at a process whose threads wake at random times, and compares with what it wrote down. On a busy machine few looks are of
+/// the kind that is wanted: `enough` says whether these are.
+fn attack(pause: Pause, looks: usize, enough: impl Fn(&Seen) -> bool) -> Seen {
     let program = support::compile("waker.c", &format!("waker-{pause:?}"), &[]);
     let subject = Subject::spawn(Command::new(program).arg("1"));
     let mut live = Live::open(subject.pid(), &OpenOptions { pause, ..OpenOptions::default() }).expect("open");
     let log = Addr(subject.known.0);
     let mut seen = Seen { still: 0, moved: 0, held: 0, torn: Vec::new() };
-    for _ in 0..looks {
+    for look in 0..PATIENCE * looks {
+        if look >= looks && enough(&seen) {
+            break;
+        }
         let read = |live: &Live| {
             let begun = now();
             // As long as the smallest of real looks.
@@ -89,19 +98,21 @@ fn attack(pause: Pause, looks: usize) -> Seen {
 #[test]
 fn who_wakes_for_microseconds_is_never_told_as_asleep() {
     let looks = looks();
-    let seen = attack(Pause::Never, looks);
+    // Both happen often enough to tell.
+    let enough = |seen: &Seen| seen.still >= ENOUGH && seen.moved >= ENOUGH;
+    let seen = attack(Pause::Never, looks, enough);
     assert!(seen.torn.is_empty(), "{} of {looks}: {:#?}", seen.torn.len(), seen.torn.first());
     assert_eq!(seen.held, 0);
-    // Both happen often enough to tell.
-    assert!(seen.still > looks / 100 && seen.moved > looks / 100, "{} still, {} moved", seen.still, seen.moved);
+    assert!(enough(&seen), "{seen:?}");
 }
 
 #[test]
 fn who_wakes_while_others_are_stopped_is_never_told_as_asleep() {
     let looks = looks() / 4;
-    let seen = attack(Pause::Auto, looks);
+    let enough = |seen: &Seen| seen.held >= ENOUGH && seen.still >= ENOUGH;
+    let seen = attack(Pause::Auto, looks, enough);
     assert!(seen.torn.is_empty(), "{} of {looks}: {:#?}", seen.torn.len(), seen.torn.first());
-    assert!(seen.held > 10 && seen.still > looks / 100, "{} held, {} still", seen.held, seen.still);
+    assert!(enough(&seen), "{seen:?}");
 }
 
 #[test]
