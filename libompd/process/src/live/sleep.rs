@@ -49,12 +49,16 @@ impl Sparing {
     /// What a thread sleeps in, if a stop would end that early or wait for it.
     pub fn sleep(&self, process: &ProcDir, tid: i32) -> Option<Sleep> {
         let sleep = Sleep::of_syscall(&process.task_call(tid)?)?;
-        let number = sleep.call.number;
-        let on_socket = || self.ended_on_sockets.contains(&number) && process.is_socket(sleep.call.args[0]);
-        if !self.ended.contains(&number) && !on_socket() {
+        if !self.ends(process, sleep.call) {
             return None;
         }
         sleep.with_status(&process.task_status(tid)?)
+    }
+
+    /// True if a stop would end this call early, or wait for it.
+    pub fn ends(&self, process: &ProcDir, call: Syscall) -> bool {
+        let on_socket = || self.ended_on_sockets.contains(&call.number) && process.is_socket(call.args[0]);
+        self.ended.contains(&call.number) || on_socket()
     }
 }
 

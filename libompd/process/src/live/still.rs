@@ -101,8 +101,8 @@ impl Live {
         Sparing::of(self.arch.machine).sleep(&self.process, lwp).is_none()
     }
 
-    /// Reads the process while its threads sleep, and stops only those that do not, and those of `held`. Of the others, the registers
-    /// are those that procfs shows. With [`Pause::Never`] none is stopped.
+    /// Reads the process while its threads sleep, and stops only those that do not, and those of `held` whose system call that would
+    /// not end early. Of the others, the registers are those that procfs shows. With [`Pause::Never`] none is stopped.
     ///
     /// `None`, without a read, where it is better to stop all threads: most would have to be stopped, or the thread pointer of
     /// another one is not known.
@@ -124,8 +124,11 @@ impl Live {
         }
         let before = Stillness::of(&self.process).map_err(|e| gone_or(e, pid, "threads"))?;
         let never = self.pause == Pause::Never;
-        let is_left =
-            |(lwp, sleep): (&i32, &Option<Sleep>)| (never || sleep.is_some() && !held.contains(lwp)).then_some(*lwp);
+        let sparing = Sparing::of(self.arch.machine);
+        let may_be_left = |lwp: &i32, sleep: &Sleep| !held.contains(lwp) || sparing.ends(&self.process, sleep.call);
+        let is_left = |(lwp, sleep): (&i32, &Option<Sleep>)| {
+            (never || sleep.as_ref().is_some_and(|sleep| may_be_left(lwp, sleep))).then_some(*lwp)
+        };
         let left: HashSet<i32> = before.threads.iter().filter_map(is_left).collect();
         let others = before.threads.len() - left.len();
         if others > left.len() || !before.is_closed && !never {
@@ -143,7 +146,7 @@ impl Live {
         }
         let held = match others {
             0 => None,
-            _ => Some(self.trace(&HashSet::new(), &Sparing::of(self.arch.machine), &left)?),
+            _ => Some(self.trace(&HashSet::new(), &sparing, &left)?),
         };
         let (begun, tracer, caught) = match held {
             Some((begun, tracer, caught)) => (Some(begun), Some(tracer), caught),

@@ -138,3 +138,20 @@ fn thread_pointers_and_calls_of_sleepers_are_those_of_a_stop() {
     assert!(read.moved.contains(&worker), "{:?}", read.moved);
     assert!(!live.is_still());
 }
+
+#[test]
+fn call_that_a_stop_ends_is_not_ended_even_if_registers_are_wanted() {
+    let program = support::compile("epoll.c", "epoll", &[]);
+    let mut subject = Subject::spawn(&mut Command::new(program));
+    let mut live = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
+    let wanted = BTreeSet::from([subject.pid()]);
+    let read = loop {
+        // It may be on its way to sleep.
+        match live.read_still(&wanted, |_| ()).expect("look") {
+            Some(read) if read.stopped == 0 => break read,
+            _ => std::thread::yield_now(),
+        }
+    };
+    assert!(read.moved.is_empty() && !live.may_be_stopped(subject.pid()));
+    assert_eq!(subject.ask(b'x'), 1);
+}
