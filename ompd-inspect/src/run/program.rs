@@ -148,11 +148,18 @@ impl Program {
         for (to_send, time) in [(&terms[..], kill_after), (&[rustix::process::Signal::KILL], DEATH)] {
             let deadline = Instant::now() + time;
             let mut told = Vec::new();
+            let mut was_empty = false;
             loop {
                 self.collect();
                 let left: Vec<i32> = listing::descendants(proc_root, own).iter().map(|process| process.pid).collect();
-                if left.is_empty() {
-                    return 0;
+                // A process whose parent ends while parents are asked for their children is in neither list, and in ours the next time.
+                match (left.is_empty(), was_empty) {
+                    (true, true) => return 0,
+                    (true, false) => {
+                        was_empty = true;
+                        continue;
+                    }
+                    (false, _) => was_empty = false,
                 }
                 // Those that appear while others end are told too.
                 for pid in left.iter().filter(|pid| !told.contains(*pid)) {
