@@ -106,18 +106,19 @@ impl<'a> Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Reads the process while its threads sleep, and makes sense of it; `None` if all of them have to be stopped.
-    fn look_still(&mut self) -> Result<Option<(Instant, Inspection)>, OpenError> {
+    /// Reads the process while its threads sleep, and makes sense of it. If all of them have to be stopped: how long threads were
+    /// stopped in vain, and how often.
+    fn look_still(&mut self) -> Result<Result<(Instant, Inspection), (Duration, u32)>, OpenError> {
         let never = self.live.pause() == Pause::Never;
         // Variables of the program lie in registers that only a stop shows.
         if self.live.pause() == Pause::Brief || self.wanted.locals && !never {
-            return Ok(None);
+            return Ok(Err((Duration::ZERO, 0)));
         }
         let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
         loop {
             let (began, stopped_at) = (Instant::now(), SystemTime::now());
             let read = |live: &Live| look::read(live, &self.runtimes, &self.places);
-            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(None) };
+            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(Err((pause, stops))) };
             pause += still.pause;
             stops += u32::from(still.stopped > 0);
             repeats += 1;
@@ -126,7 +127,7 @@ impl Watch<'_> {
                 continue;
             }
             if !never && (is_torn || self.live.was_cut_short()) {
-                return Ok(None);
+                return Ok(Err((pause, stops)));
             }
             let mut read = still.found;
             (read.pause, read.stopped_at) = (Some(pause), Some(stopped_at));
@@ -148,7 +149,7 @@ impl Watch<'_> {
                 inspection.waits_for.verdicts.clear();
                 inspection.issues.push(Issue::new("target", Trouble::Ran { lwps: still.moved }));
             }
-            return Ok(Some((began, inspection)));
+            return Ok(Ok((began, inspection)));
         }
     }
 
@@ -157,14 +158,14 @@ impl Watch<'_> {
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
-        if let Some(look) = self.look_still()? {
-            return Ok(look);
-        }
+        let (mut pause, stops) = match self.look_still()? {
+            Ok(look) => return Ok(look),
+            Err(in_vain) => in_vain,
+        };
         let live = &mut self.live;
         let mut began = Instant::now();
         let mut stopped_at = SystemTime::now();
         stop(live)?;
-        let mut pause = Duration::ZERO;
         let mut repeats = 0;
         let mut read = loop {
             let read = look::read(live, &self.runtimes, &self.places);
@@ -188,7 +189,7 @@ impl Watch<'_> {
         self.cpu_at = Instant::now();
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
         let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
-        inspection.stops += u32::try_from(repeats).unwrap_or(u32::MAX);
+        inspection.stops += stops.saturating_add(u32::try_from(repeats).unwrap_or(u32::MAX));
         inspection.read_asleep = asleep;
         if !live.woken().is_empty() {
             inspection.waits_for.verdicts.clear();

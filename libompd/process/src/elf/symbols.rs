@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use object::elf as raw;
-use object::read::elf::{FileHeader, Sym, VersionTable};
-use object::{Endianness, SymbolIndex};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{Endian, Endianness, SymbolIndex};
 
 use super::Allowance;
 use crate::source::Source;
@@ -126,18 +126,44 @@ impl SymbolTable {
         Ok(SymbolTable { entries, files, ..SymbolTable::default() })
     }
 
-    /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses, which takes a look-up and no
-    /// table; `None` if there is no such table, or none that can be used.
+    /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses (`DT_GNU_HASH`). `None` if the file
+    /// has no usable one. Not the parser's look-up: it shifts by a number of the file, and compares any number of long names.
     pub fn is_exported<E: FileHeader<Endian = Endianness>>(data: &Source, name: &str) -> Option<bool> {
+        /// No more symbols of a sound file have the same hash.
+        const MOST: usize = 8;
         let header = E::parse(data).ok()?;
         let endian = header.endian().ok()?;
         let sections = header.sections(endian, data).ok()?;
-        // The parser shifts by it.
-        let shift = sections.gnu_hash_header(endian, data).ok()??.bloom_shift.get(endian);
-        let (table, link) = sections.gnu_hash(endian, data).ok()?.filter(|_| shift < u32::BITS)?;
-        let symbols = sections.symbol_table_by_index(endian, data, link).ok()?;
-        let (name, any_version) = (name.as_bytes(), VersionTable::default());
-        Some(table.find(endian, name, raw::gnu_hash(name), None, &symbols, &any_version).is_some())
+        let section = sections.iter().find(|section| section.sh_type(endian) == raw::SHT_GNU_HASH)?;
+        let bytes = section.data(endian, data).ok()?;
+        let word = |at: usize| Some(endian.read_u32(*bytes.get(at..)?.first_chunk()?));
+        let size = |at: usize| usize::try_from(word(at)?).ok();
+        // Buckets, the first symbol in the table, words of the filter, and a shift for that.
+        let (buckets, first, filter) = (size(0)?, size(4)?, size(8)?);
+        let of_buckets = filter.checked_mul(size_of::<E::Word>())?.checked_add(16)?;
+        let of_symbols = buckets.checked_mul(4)?.checked_add(of_buckets)?;
+        let hash = raw::gnu_hash(name.as_bytes());
+        let bucket = usize::try_from(hash).ok()?.checked_rem(buckets)?;
+        let begin = size(bucket.checked_mul(4)?.checked_add(of_buckets)?)?;
+        if begin == 0 {
+            return Some(false);
+        }
+        let symbols = sections.symbols(endian, data, raw::SHT_DYNSYM).ok()?;
+        let mut compared = 0;
+        for index in begin.. {
+            let value = word(index.checked_sub(first)?.checked_mul(4)?.checked_add(of_symbols)?)?;
+            if value | 1 == hash | 1 {
+                compared += 1;
+                let symbol = symbols.symbol(SymbolIndex(index)).ok().filter(|_| compared <= MOST)?;
+                if symbols.symbol_name(endian, symbol).ok()? == name.as_bytes() {
+                    return Some(true);
+                }
+            }
+            if value & 1 == 1 {
+                return Some(false);
+            }
+        }
+        None
     }
 
     /// The `st_value` of the symbol called `name`, which is no TLS symbol, without reading the others into a table.

@@ -26,8 +26,7 @@ const RAN: &str = "it ran, and nothing was stopped (--pause never)";
 pub struct StillRead<T> {
     /// What was made of it.
     pub found: T,
-    /// Threads that were not stopped and may have executed something meanwhile, in order. If there are none, what was read is of one
-    /// moment, as in a stop.
+    /// Threads that were not stopped and may have run during the read, in order. If there are none, all data is of one moment.
     pub moved: Vec<i32>,
     /// How many threads were stopped.
     pub stopped: usize,
@@ -185,7 +184,7 @@ impl Live {
         let Some(found) = found else { return Ok(None) };
         let moved = match stopped {
             0 => before.moved(&self.process),
-            // Those that were stopped run again; whoever has not moved since has not moved before.
+            // The stopped threads run again. A thread that still sleeps now also slept during the read.
             _ => before.moved_of(&self.process, left.iter()),
         };
         self.still = (stopped == 0 && moved.is_empty()).then_some(before);
