@@ -105,20 +105,26 @@ impl<'a> Watch<'a> {
     }
 }
 
+/// Stops that a look was given up after.
+#[derive(Default)]
+struct InVain {
+    pause: Duration,
+    stops: u32,
+}
+
 impl Watch<'_> {
-    /// Reads the process while its threads sleep, and makes sense of it. If all of them have to be stopped: how long threads were
-    /// stopped in vain, and how often.
-    fn look_still(&mut self) -> Result<Result<(Instant, Inspection), (Duration, u32)>, OpenError> {
+    /// Reads the process while its threads sleep, and makes sense of it. If all of them have to be stopped: what the attempt cost.
+    fn look_still(&mut self) -> Result<Result<(Instant, Inspection), InVain>, OpenError> {
         let never = self.live.pause() == Pause::Never;
         // Variables of the program lie in registers that only a stop shows.
         if self.live.pause() == Pause::Brief || self.wanted.locals && !never {
-            return Ok(Err((Duration::ZERO, 0)));
+            return Ok(Err(InVain::default()));
         }
         let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
         loop {
             let (began, stopped_at) = (Instant::now(), SystemTime::now());
             let read = |live: &Live| look::read(live, &self.runtimes, &self.places);
-            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(Err((pause, stops))) };
+            let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(Err(InVain { pause, stops })) };
             pause += still.pause;
             stops += u32::from(still.stopped > 0);
             repeats += 1;
@@ -127,7 +133,7 @@ impl Watch<'_> {
                 continue;
             }
             if !never && (is_torn || self.live.was_cut_short()) {
-                return Ok(Err((pause, stops)));
+                return Ok(Err(InVain { pause, stops }));
             }
             let mut read = still.found;
             (read.pause, read.stopped_at) = (Some(pause), Some(stopped_at));
@@ -158,7 +164,7 @@ impl Watch<'_> {
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
-        let (mut pause, stops) = match self.look_still()? {
+        let InVain { mut pause, stops } = match self.look_still()? {
             Ok(look) => return Ok(look),
             Err(in_vain) => in_vain,
         };
