@@ -277,15 +277,16 @@ impl ElfFile {
         self.dynsym.get().is_none() && by_class!(self, SymbolTable::is_exported, self.source(), name) == Some(false)
     }
 
-    /// Names that `.dynsym` defines for others, in the order of the table; a name with several versions repeats.
+    /// Names that `.dynsym` defines for others, as far as they are text, in the order of the table; a name with several versions repeats.
     pub fn exported_names(&self) -> impl Iterator<Item = &str> {
-        self.dynsym().entries().iter().filter(|e| e.global).map(|e| &*e.name)
+        self.dynsym().global_names()
     }
 
     /// Symbols of `.symtab` whose names begin with `prefix`, in the order of the table; addresses are the file's.
     pub fn symbols_with_prefix(&self, prefix: &str) -> impl Iterator<Item = Symbol> {
-        let wanted = self.symtab().entries().iter().filter(move |e| e.name.starts_with(prefix));
-        wanted.map(|entry| named(entry, SymbolOrigin::Symtab))
+        let table = self.symtab();
+        let wanted = table.entries().iter().filter(move |e| table.has_prefix(e, prefix));
+        wanted.map(|entry| named(table, entry, SymbolOrigin::Symtab))
     }
 
     /// See [`crate::Module::symbol_at`]; addresses are the file's.
@@ -305,28 +306,28 @@ impl ElfFile {
         let own = self.first_in_own_tables(exported, &ask);
         own.or_else(|| {
             let file: &'a ElfFile = self.separate_debug_file()?.as_ref();
-            ask(file.symtab()).map(|e| (e, SymbolOrigin::DebugFile))
+            ask(file.symtab()).map(|e| (file.symtab(), e, SymbolOrigin::DebugFile))
         })
-        .map(|(entry, origin)| named(entry, origin))
+        .map(|(table, entry, origin)| named(table, entry, origin))
     }
 
     fn first_in_own_tables<'a>(
         &'a self,
         exported: bool,
         ask: &impl Fn(&'a SymbolTable) -> Option<&'a Entry>,
-    ) -> Option<(&'a Entry, SymbolOrigin)> {
-        let dynsym = || if exported { ask(self.dynsym()).map(|e| (e, SymbolOrigin::Dynsym)) } else { None };
-        let symtab = || ask(self.symtab()).map(|e| (e, SymbolOrigin::Symtab));
-        let mini = || ask(self.mini()).map(|e| (e, SymbolOrigin::MiniDebugInfo));
-        dynsym().or_else(symtab).or_else(mini)
+    ) -> Option<(&'a SymbolTable, &'a Entry, SymbolOrigin)> {
+        let of = |table: &'a SymbolTable, origin| ask(table).map(|entry| (table, entry, origin));
+        let dynsym = || if exported { of(self.dynsym(), SymbolOrigin::Dynsym) } else { None };
+        let symtab = || of(self.symtab(), SymbolOrigin::Symtab);
+        dynsym().or_else(symtab).or_else(|| of(self.mini(), SymbolOrigin::MiniDebugInfo))
     }
 
     fn dynsym(&self) -> &SymbolTable {
-        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, self.source(), true).unwrap_or_default())
+        self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, true).unwrap_or_default())
     }
 
     fn symtab(&self) -> &SymbolTable {
-        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, self.source(), false).unwrap_or_default())
+        self.symtab.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, false).unwrap_or_default())
     }
 
     /// `.gnu_debugdata`: an xz-compressed ELF file that holds just a `.symtab` (GDB manual, "MiniDebugInfo").
@@ -341,7 +342,7 @@ impl ElfFile {
                     return None;
                 }
                 let inner = ElfFile::from_bytes(".gnu_debugdata", plain).ok()?;
-                by_class!(inner, SymbolTable::read, inner.source(), false).ok()
+                by_class!(inner, SymbolTable::read, &inner.source, false).ok()
             };
             unpack().unwrap_or_default()
         })
@@ -444,8 +445,8 @@ impl ElfFile {
     }
 }
 
-fn named(entry: &Entry, origin: SymbolOrigin) -> Symbol {
-    Symbol { name: entry.name.to_string(), addr: Addr(entry.addr), size: entry.size, tls: entry.tls, origin }
+fn named(table: &SymbolTable, entry: &Entry, origin: SymbolOrigin) -> Symbol {
+    Symbol { name: table.name_of(entry).into_owned(), addr: Addr(entry.addr), size: entry.size, tls: entry.tls, origin }
 }
 
 /// How much may be made of a file's tables. Each entry refers to a name anywhere in the file: without a bound they could

@@ -54,7 +54,7 @@ impl ElfFile {
     /// (which survives `strip`).
     pub fn function_range(&self, svma: u64) -> Option<Range<u64>> {
         let by_symbol = self.first_in_own_tables(true, &|t| t.covering(svma, |e| e.function && e.size > 0));
-        if let Some((entry, _)) = by_symbol {
+        if let Some((_, entry, _)) = by_symbol {
             return Some(entry.addr..entry.addr.checked_add(entry.size)?);
         }
         let frames = self.frames.get_or_init(|| by_class!(self, read_frames, self).unwrap_or_default());

@@ -80,7 +80,7 @@ impl ElfFile {
             Some(file) if own.entries().is_empty() => file.symtab(),
             _ => own,
         };
-        table.entries().iter().filter(|e| e.global).map(|e| &*e.name)
+        table.global_names()
     }
 
     /// The source file of the local symbol that covers `svma`; `None` if the symbol is a global one, which no table
@@ -89,7 +89,7 @@ impl ElfFile {
         let tables = [self.symtab()].into_iter().chain(self.separate_debug_file().map(|file| file.symtab()));
         for table in tables {
             let Some(entry) = table.covering(svma, |_| true) else { continue };
-            let locals = table.of_same_file(entry).map(|e| &*e.name).collect();
+            let locals = table.of_same_file(entry).collect();
             return (!entry.global).then(|| SourceFile { name: table.file_name(entry), locals });
         }
         None

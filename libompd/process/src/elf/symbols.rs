@@ -1,13 +1,16 @@
 //! One symbol table, indexed by name and by address.
 
-use std::sync::OnceLock;
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use object::elf as raw;
 use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{Endian, Endianness, SymbolIndex};
 
 use super::Allowance;
-use crate::source::Source;
+use crate::source::{FilePart, Source};
 
 /// Symbols looked at for one that covers an address. Those that do are next to it, but for what they contain.
 const MAX_CONTAINED: usize = 4096;
@@ -15,8 +18,10 @@ const MAX_CONTAINED: usize = 4096;
 /// A defined symbol.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// Name without version suffix.
-    pub name: Box<str>,
+    /// Where in the string table its name without version suffix is.
+    name: Range<u32>,
+    /// Whether the name begins with `_`.
+    underscored: bool,
     /// `st_value`: address in the file, or offset in the TLS block.
     pub addr: u64,
     /// `st_size`.
@@ -36,7 +41,7 @@ pub(super) struct Entry {
 impl Entry {
     /// Orders aliases: the name a reader would expect comes first.
     fn rank(&self) -> (bool, bool, bool, bool) {
-        (self.old_version, !self.global, !self.function, self.name.starts_with('_'))
+        (self.old_version, !self.global, !self.function, self.underscored)
     }
 
     fn end(&self) -> u64 {
@@ -48,11 +53,13 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(super) struct SymbolTable {
     entries: Vec<Entry>,
+    /// The string table: names are looked up there and not copied, for most of them nobody asks.
+    strings: Option<FilePart>,
     /// Names of the source files (`STT_FILE`), in the order of the table.
     files: Vec<Box<str>>,
-    /// Indices sorted by name, best first. Of most files only names or only addresses are asked for, so each order is made
-    /// when it is needed.
-    by_name: OnceLock<Vec<u32>>,
+    /// Hashes of names and indices, sorted. Of most files only names or only addresses are asked for, so each order is made when it is
+    /// needed.
+    by_name: OnceLock<Vec<(u32, u32)>>,
     by_addr: OnceLock<ByAddress>,
 }
 
@@ -70,50 +77,68 @@ impl SymbolTable {
     ///
     /// # Errors
     /// The parser's message if the table is malformed.
-    pub fn read<E: FileHeader<Endian = Endianness>>(data: &Source, dynamic: bool) -> object::Result<SymbolTable> {
+    pub fn read<E: FileHeader<Endian = Endianness>>(
+        source: &Arc<Source>,
+        dynamic: bool,
+    ) -> object::Result<SymbolTable> {
+        let data: &Source = source;
         let header = E::parse(data)?;
         let endian = header.endian()?;
         let sections = header.sections(endian, data)?;
         let kind = if dynamic { raw::SHT_DYNSYM } else { raw::SHT_SYMTAB };
         let symbols = sections.symbols(endian, data, kind)?;
+        if symbols.is_empty() {
+            return Ok(SymbolTable::default());
+        }
         let versions = if dynamic { sections.versions(endian, data)? } else { None };
-        let mut entries = Vec::new();
-        let mut files: Vec<Box<str>> = Vec::new();
+        let place = sections.section(symbols.string_section())?.file_range(endian);
+        let place = place.and_then(|(at, length)| Some(at.try_into().ok()?..at.checked_add(length)?.try_into().ok()?));
+        let Some(strings) = place.and_then(|place| FilePart::new(source, place)) else {
+            return Ok(SymbolTable::default());
+        };
+        let mut table = SymbolTable { entries: Vec::with_capacity(symbols.len()), ..SymbolTable::default() };
         let mut file = 0;
         let mut left = Allowance::of(data);
+        // Where a name lies, and the name. `None` at last when the names are too long together.
+        let mut name_of = |symbol: &E::Sym| {
+            let begin = symbol.st_name(endian);
+            let rest = strings.get(begin as usize..).unwrap_or_default();
+            let name = CStr::from_bytes_until_nul(rest).map(CStr::to_bytes);
+            let name = left.name(name, data)?;
+            let end = name.and_then(|name| begin.checked_add(u32::try_from(name.len()).ok()?));
+            Some(name.zip(end).map(|(name, end)| (name, begin..end)))
+        };
         for (index, symbol) in symbols.enumerate() {
             let kind = symbol.st_type();
             let place = symbol.st_shndx(endian);
             // The local symbols of a source file come behind its name (gABI, "Symbol Table"). Linkers put an empty name
             // before those that belong to none.
             if kind == raw::STT_FILE {
-                let Some(name) = left.name(symbols.symbol_name(endian, symbol), data) else {
-                    return Ok(SymbolTable::default());
-                };
-                let name = name.filter(|name| !name.is_empty());
-                files.extend(name.map(|name| String::from_utf8_lossy(name).into()));
-                file = name.map_or(0, |_| u32::try_from(files.len()).unwrap_or(0));
+                let Some(name) = name_of(symbol) else { return Ok(SymbolTable::default()) };
+                let name = name.filter(|(name, _)| !name.is_empty());
+                let is_named = name.is_some();
+                table.files.extend(name.map(|(name, _)| String::from_utf8_lossy(name).into()));
+                file = if is_named { u32::try_from(table.files.len()).unwrap_or(0) } else { 0 };
             }
             // SHN_ABS covers the names of version nodes, which older linkers put among the symbols.
             if place == raw::SHN_UNDEF || place == raw::SHN_ABS || kind == raw::STT_SECTION || kind == raw::STT_FILE {
                 continue;
             }
-            let Some(name) = left.name(symbols.symbol_name(endian, symbol), data) else {
-                return Ok(SymbolTable::default());
-            };
-            let Some(name) = name else { continue };
-            let full = String::from_utf8_lossy(name);
-            let (name, suffix_old) = match full.split_once('@') {
-                Some((name, version)) => (name, !version.starts_with('@')),
-                None => (&*full, false),
-            };
+            let Some(name) = name_of(symbol) else { return Ok(SymbolTable::default()) };
+            let Some((full, mut name)) = name else { continue };
+            let suffix = full.iter().position(|byte| *byte == b'@');
+            if let Some(suffix) = suffix {
+                name.end = name.start + suffix as u32;
+            }
+            let suffix_old = suffix.is_some_and(|at| full.get(at + 1) != Some(&b'@'));
             // `$x`, `$d.1`: AArch64 mapping symbols (AAELF64 5.5.4), not names of anything.
-            if name.is_empty() || name.starts_with('$') {
+            if name.is_empty() || full.starts_with(b"$") {
                 continue;
             }
             let hidden = versions.as_ref().is_some_and(|v| v.version_index(endian, SymbolIndex(index.0)).is_hidden());
-            entries.push(Entry {
-                name: name.into(),
+            table.entries.push(Entry {
+                name,
+                underscored: full.starts_with(b"_"),
                 addr: symbol.st_value(endian).into(),
                 size: symbol.st_size(endian).into(),
                 tls: kind == raw::STT_TLS,
@@ -123,7 +148,8 @@ impl SymbolTable {
                 file: if symbol.is_local() { file } else { 0 },
             });
         }
-        Ok(SymbolTable { entries, files, ..SymbolTable::default() })
+        table.strings = Some(strings);
+        Ok(table)
     }
 
     /// Whether `.dynsym` defines `name` for others, by the hash table that the dynamic linker uses (`DT_GNU_HASH`). `None` if the file
@@ -186,19 +212,40 @@ impl SymbolTable {
         None
     }
 
+    fn bytes_of(&self, entry: &Entry) -> &[u8] {
+        let place = entry.name.start as usize..entry.name.end as usize;
+        self.strings.as_ref().and_then(|strings| strings.get(place)).unwrap_or_default()
+    }
+
+    /// The name of an entry, without version suffix.
+    pub fn name_of(&self, entry: &Entry) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.bytes_of(entry))
+    }
+
+    /// Whether the name of an entry begins with `prefix`.
+    pub fn has_prefix(&self, entry: &Entry, prefix: &str) -> bool {
+        self.bytes_of(entry).starts_with(prefix.as_bytes())
+    }
+
+    /// Names of global symbols, in the order of the table, as far as they are text.
+    pub fn global_names(&self) -> impl Iterator<Item = &str> {
+        self.texts(|entry| entry.global)
+    }
+
+    fn texts<'t>(&'t self, wanted: impl Fn(&Entry) -> bool + 't) -> impl Iterator<Item = &'t str> {
+        let entries = self.entries.iter().filter(move |entry| wanted(entry));
+        entries.filter_map(|entry| str::from_utf8(self.bytes_of(entry)).ok())
+    }
+
     fn count(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }
 
-    fn by_name(&self) -> &[u32] {
+    fn by_name(&self) -> &[(u32, u32)] {
         self.by_name.get_or_init(|| {
-            let entry = |i: &u32| &self.entries[*i as usize];
-            let mut order: Vec<u32> = (0..self.count()).collect();
-            // Ranks count among few, and take longer to find than the rest.
-            order.sort_by(|a, b| {
-                let (a, b) = (entry(a), entry(b));
-                a.name.cmp(&b.name).then_with(|| a.rank().cmp(&b.rank()))
-            });
+            let hashed = |index| raw::gnu_hash(self.bytes_of(&self.entries[index as usize]));
+            let mut order: Vec<(u32, u32)> = (0..self.count()).map(|index| (hashed(index), index)).collect();
+            order.sort_unstable();
             order
         })
     }
@@ -226,9 +273,10 @@ impl SymbolTable {
     /// The symbol called `name`: default version first, then global ones.
     pub fn find(&self, name: &str) -> Option<&Entry> {
         let order = self.by_name();
-        let at = order.partition_point(|i| &*self.entries[*i as usize].name < name);
-        let entry = &self.entries[*order.get(at)? as usize];
-        (&*entry.name == name).then_some(entry)
+        let hash = raw::gnu_hash(name.as_bytes());
+        let same = order.get(order.partition_point(|(other, _)| *other < hash)..)?.iter();
+        let same = same.take_while(|(other, _)| *other == hash).map(|(_, index)| &self.entries[*index as usize]);
+        same.filter(|entry| self.bytes_of(entry) == name.as_bytes()).min_by_key(|entry| entry.rank())
     }
 
     /// The innermost symbol that covers `addr`. A symbol without a size covers only its own address.
@@ -255,9 +303,10 @@ impl SymbolTable {
         self.files.get(at).map(|name| &**name)
     }
 
-    /// The local symbols filed under the same source file as `entry`, which is one of them; none if it is under none.
-    pub fn of_same_file<'t>(&'t self, entry: &'t Entry) -> impl Iterator<Item = &'t Entry> {
-        self.entries.iter().filter(move |e| e.file != 0 && e.file == entry.file)
+    /// The names of local symbols filed under the same source file as `entry`, which is one of them; none if it is under none.
+    pub fn of_same_file(&self, entry: &Entry) -> impl Iterator<Item = &str> {
+        let file = entry.file;
+        self.texts(move |other| file != 0 && other.file == file)
     }
 
     /// All symbols, in the order of the table.
@@ -270,13 +319,19 @@ impl SymbolTable {
 mod tests {
     use super::*;
 
+    /// Names of all tables here.
+    const NAMES: &str = "outer inner label far f g all huge";
+
     fn table(entries: Vec<Entry>) -> SymbolTable {
-        SymbolTable { entries, ..SymbolTable::default() }
+        let source = Arc::new(Source::Bytes(NAMES.into()));
+        SymbolTable { entries, strings: FilePart::new(&source, 0..NAMES.len()), ..SymbolTable::default() }
     }
 
     fn entry(name: &str, addr: u64, size: u64) -> Entry {
-        let name = name.into();
-        Entry { name, addr, size, tls: false, function: true, global: true, old_version: false, file: 0 }
+        let at = NAMES.find(name).expect("one of the names") as u32;
+        let name = at..at + name.len() as u32;
+        let underscored = false;
+        Entry { name, underscored, addr, size, tls: false, function: true, global: true, old_version: false, file: 0 }
     }
 
     #[test]
@@ -287,7 +342,7 @@ mod tests {
             entry("label", 0x180, 0),
             entry("far", 0x400, 0x10),
         ]);
-        let name = |a| table.covering(a, |_| true).map(|e| e.name.to_string());
+        let name = |a| table.covering(a, |_| true).map(|e| table.name_of(e));
         assert_eq!(name(0x148).as_deref(), Some("inner"));
         assert_eq!(name(0x160).as_deref(), Some("outer"));
         assert_eq!(name(0x180).as_deref(), Some("label"));
