@@ -64,7 +64,7 @@ fn module(file: &Arc<ElfFile>, bias: u64, extent: u64) -> Module {
 /// Looks at all stacks of the target, and at them in every form they are shown in.
 pub(crate) fn look_at(target: &dyn Target, runtimes: &[Box<dyn Runtime>], cache: &Cache) -> usize {
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
-    let stacks = Stacks::capture(target, &Interpreter::all(target));
+    let stacks = Stacks::capture(target).with_python(target, &Interpreter::all(target));
     let report = Report::of(target, runtimes, &snapshots, &stacks, cache);
     assert_eq!(report.logical.len(), target.threads().len());
     for stack in &report.logical {

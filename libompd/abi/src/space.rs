@@ -531,7 +531,7 @@ impl Space {
             let Seen::Whole(snapshots) = &mut self.now.seen else { return };
             // Nothing has been merged into them before: only this adds to them.
             let raw: Vec<_> = std::mem::take(snapshots).into_iter().map(RuntimeSnapshot::into_raw).collect();
-            let stacks = Stacks::capture(&self.target, &[]);
+            let stacks = Stacks::capture(&self.target);
             let report = Report::of(&self.target, &self.runtimes, &raw, &stacks, &self.cache);
             let of = |is: fn(&LogicalStack) -> bool| -> HashSet<i32> {
                 report.logical.iter().filter(|stack| is(stack)).map(|stack| stack.lwp).collect()

@@ -28,7 +28,7 @@ use ompd_runtime::model::{Issue, RuntimeSnapshot};
 use ompd_runtime::os;
 use ompd_runtime::waits_for::{Certainty, WaitsFor};
 use ompd_runtime::{LayoutsFrom, Runtime, discover_by};
-use ompd_stack::{Cache, FrameVariables, LockCall};
+use ompd_stack::{Cache, FrameVariables, LockCall, Stacks};
 
 use crate::outside::Outside;
 use crate::progress::Progress;
@@ -184,6 +184,6 @@ pub fn inspect_held(
     wanted: Wanted<'_>,
     cache: &Cache,
 ) -> Inspection {
-    let read = look::read(target, runtimes, &look::Places::of(target));
+    let read = look::read(target, runtimes, &look::Places::of(target), Stacks::capture(target));
     waiting(look::finish(target, runtimes, read, wanted, cache), wanted)
 }

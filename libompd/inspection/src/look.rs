@@ -43,9 +43,9 @@ impl Places {
     }
 }
 
-/// Reads a target that stands still.
-pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &Places) -> Read {
-    let stacks = Stacks::capture(target, &places.python);
+/// Reads a target that stands still, of which the stacks have been copied.
+pub(crate) fn read(target: &dyn Target, runtimes: &[Box<dyn Runtime>], places: &Places, stacks: Stacks) -> Read {
+    let stacks = stacks.with_python(target, &places.python);
     let snapshots: Vec<_> = runtimes.iter().map(|runtime| runtime.snapshot(target)).collect();
     let remembered = Remembered::read(target, &places.companion, &snapshots);
     Read { snapshots, stacks, os: os::read(target), remembered, pause: None, stopped_at: None, cpu: HashMap::new() }

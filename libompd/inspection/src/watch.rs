@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use ompd_process::live::{Live, listing};
-use ompd_process::{OpenError, OpenOptions, Pause};
+use ompd_process::{OpenError, OpenOptions, Pause, Target as _};
 use ompd_runtime::model::{Issue, TeamId, Trouble};
 use ompd_runtime::os::Blocked;
 use ompd_runtime::waits_for::{self, Certainty, Node, Verdict};
 use ompd_runtime::{Runtime, discover_by};
-use ompd_stack::Cache;
+use ompd_stack::{Cache, Stacks};
 
 use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
@@ -27,6 +27,9 @@ pub(crate) const OPENED: usize = 5;
 
 /// How often a look is repeated because a thread that was left asleep woke during it.
 const REPEATS: usize = 3;
+
+/// So often what is copied in a stop may lack something, before all is read in the stop: what the process does changes too fast.
+const MAX_FAILED_COPIES: u32 = 2;
 
 /// Whatever does not change while the process runs is read before the stop, names are looked up after it.
 pub(crate) fn inspect_live(pid: i32, options: &OpenOptions, wanted: Wanted<'_>) -> Result<Inspection, OpenError> {
@@ -85,6 +88,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) cpu_at: Instant,
     /// Threads of which registers are needed that only a stop shows.
     held: BTreeSet<i32>,
+    /// How often something was missing in what was copied in a stop.
+    copies_fail: u32,
 }
 
 impl<'a> Watch<'a> {
@@ -101,6 +106,7 @@ impl<'a> Watch<'a> {
             cache: Cache::default(),
             cpu_at: Instant::now(),
             held: BTreeSet::new(),
+            copies_fail: 0,
         })
     }
 }
@@ -123,7 +129,10 @@ impl Watch<'_> {
         let (mut pause, mut stops, mut repeats) = (Duration::ZERO, 0, 0);
         loop {
             let (began, stopped_at) = (Instant::now(), SystemTime::now());
-            let read = |live: &Live| look::read(live, &self.runtimes, &self.places);
+            let read = |live: &Live| {
+                let stacks = live.unplanned(|live| Stacks::capture(live));
+                look::read(live, &self.runtimes, &self.places, stacks)
+            };
             let Some(still) = self.live.read_still(&self.held, read)? else { return Ok(Err(InVain { pause, stops })) };
             pause += still.pause;
             stops += u32::from(still.stopped > 0);
@@ -164,29 +173,44 @@ impl Watch<'_> {
         &mut self,
         stop: impl FnOnce(&mut Live) -> Result<(), OpenError>,
     ) -> Result<(Instant, Inspection), OpenError> {
-        let InVain { mut pause, stops } = match self.look_still()? {
+        let InVain { mut pause, mut stops } = match self.look_still()? {
             Ok(look) => return Ok(look),
             Err(in_vain) => in_vain,
         };
         let live = &mut self.live;
+        let (runtimes, places) = (&self.runtimes, &self.places);
+        if !live.has_plan() {
+            live.rehearse(|live| look::read(live, runtimes, places, Stacks::default()));
+        }
         let mut began = Instant::now();
         let mut stopped_at = SystemTime::now();
         stop(live)?;
         let mut repeats = 0;
         let mut read = loop {
-            let read = look::read(live, &self.runtimes, &self.places);
-            pause += live.resume().unwrap_or_else(|| began.elapsed());
-            if live.woken().is_empty() || repeats == REPEATS {
-                break read;
+            let stacks = Stacks::capture(live);
+            let is_copied = live.has_plan() && self.copies_fail < MAX_FAILED_COPIES && !live.is_late();
+            let read = if is_copied {
+                pause += live.resume_with_copy().unwrap_or_else(|| began.elapsed());
+                let read = look::read(live, runtimes, places, stacks);
+                live.end_copy().then_some(read)
+            } else {
+                let read = look::read(live, runtimes, places, stacks);
+                pause += live.resume().unwrap_or_else(|| began.elapsed());
+                Some(read)
+            };
+            match read {
+                Some(read) if live.woken().is_empty() || repeats == REPEATS => break read,
+                Some(_) => repeats += 1,
+                None => self.copies_fail += 1,
             }
-            repeats += 1;
+            stops += 1;
             (began, stopped_at) = (Instant::now(), SystemTime::now());
             live.stop_again()?;
         };
         let mut asleep = false;
         if live.was_cut_short()
             && live.woken().is_empty()
-            && let Some(whole) = live.read_asleep(|live| look::read(live, &self.runtimes, &self.places))
+            && let Some(whole) = live.read_asleep(|live| look::read(live, runtimes, places, Stacks::capture(live)))
         {
             (read, asleep) = (whole, true);
         }
@@ -195,7 +219,7 @@ impl Watch<'_> {
         self.cpu_at = Instant::now();
         read.cpu = if self.wanted.samples > 1 { live.cpu_times() } else { HashMap::new() };
         let mut inspection = look::finish(live, &self.runtimes, read, self.wanted, &self.cache);
-        inspection.stops += stops.saturating_add(u32::try_from(repeats).unwrap_or(u32::MAX));
+        inspection.stops += stops;
         inspection.read_asleep = asleep;
         if !live.woken().is_empty() {
             inspection.waits_for.verdicts.clear();

@@ -15,7 +15,6 @@ mod surroundings;
 mod tracer;
 mod unix_socket;
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
@@ -45,6 +44,9 @@ use tracer::{Caught, Resumed, StopError, Tracer, Wanted};
 const PF_KTHREAD: u32 = 0x0020_0000;
 /// The vdso is a few pages; more is not read.
 const MAX_VDSO: u64 = 256 << 10;
+
+/// Why threads have no registers before they are stopped.
+const NOT_YET: &str = "it has not been stopped yet";
 
 /// How the issue begins that some threads could not be left asleep.
 const NOT_SPARED: &str = "the calls that these threads slept in";
@@ -299,21 +301,23 @@ impl Live {
         }
         let tids = self.process.tasks().map_err(|e| gone_or(e, pid, "threads"))?;
         let sparing = Sparing::of(self.arch.machine);
-        let sleepers: HashSet<i32> =
-            tids.iter().copied().filter(|tid| sparing.sleep(&self.process, *tid).is_some()).collect();
+        let look = |tasks: &mut Tasks, tid| {
+            let name = (!names.contains_key(&tid)).then(|| tasks.name(tid)).flatten();
+            (sparing.sleep_among(&self.process, tasks, tid).is_some(), name)
+        };
+        let seen = Tasks::ask_all(&self.process, &tids, look).map_err(|e| gone_or(e, pid, "threads"))?;
+        let mut sleepers = HashSet::new();
+        for (tid, (sleeps, name)) in tids.into_iter().zip(seen) {
+            sleepers.extend(sleeps.then_some(tid));
+            names.extend(name.map(|name| (tid, name)));
+        }
         // Without registers, only the C library says which thread of the runtime's a thread is.
         let sleepers = if sleepers.is_empty() || self.knows_pointers(sleepers.iter().copied()) {
             sleepers
         } else {
             self.not_spared(sleepers)
         };
-        for tid in tids {
-            if let Entry::Vacant(entry) = names.entry(tid)
-                && let Some(name) = self.process.task_name(tid)
-            {
-                entry.insert(name);
-            }
-        }
+        self.memory.prepare();
         let (begun, tracer, mut caught) = self.trace(&sleepers, &sparing, &HashSet::new())?;
         // What is held now cannot end and be replaced, nor execute another program; but it might have been before.
         if let Err(other) = self.check_same() {
@@ -419,9 +423,21 @@ impl Live {
     /// Lets all threads run on, and gives how long they were held; `None` if they were not. The registers captured stay
     /// available; memory read from now on is that of a running process.
     pub fn resume(&mut self) -> Option<Duration> {
+        let pause = self.let_go()?;
+        self.memory.release();
+        Some(pause)
+    }
+
+    /// As [`Live::resume`], but until [`Live::end_copy`] memory is still that of the stop: what the look before had read was copied.
+    pub fn resume_with_copy(&mut self) -> Option<Duration> {
+        let pause = self.let_go()?;
+        self.memory.run_on();
+        Some(pause)
+    }
+
+    fn let_go(&mut self) -> Option<Duration> {
         let Resumed { pause, woken } = self.tracer.take()?.resume();
         self.woken = woken;
-        self.memory.release();
         for thread in self.threads.iter_mut().filter(|t| t.name.is_none()) {
             thread.name = self.process.task_name(thread.lwp);
         }
@@ -430,6 +446,42 @@ impl Live {
 }
 
 impl Live {
+    /// True if a stop copies what the look before it has read, so that the process may run again at once.
+    pub fn has_plan(&self) -> bool {
+        self.memory.has_plan()
+    }
+
+    /// Reads the process while it runs, only to learn what is to be copied in the next stop: what is read may be torn.
+    pub fn rehearse<T>(&mut self, read: impl FnOnce(&Live) -> T) {
+        if self.tracer.is_some() {
+            return;
+        }
+        let thread = |lwp| Thread {
+            lwp,
+            name: None,
+            registers: Err(NOT_YET.to_owned()),
+            pointer: None,
+            signal: 0,
+            blocked_signals: None,
+        };
+        self.threads = self.process.tasks().unwrap_or_default().into_iter().map(thread).collect();
+        self.memory.keep();
+        self.find_pointers();
+        drop(read(self));
+        self.memory.release();
+    }
+
+    /// Ends what [`Live::resume_with_copy`] has begun. False if something was read that had not been copied in the stop: it is of
+    /// another moment than the rest.
+    pub fn end_copy(&mut self) -> bool {
+        self.memory.release()
+    }
+
+    /// While `read` reads, nothing is noted for the next stop. For what lies elsewhere each time.
+    pub fn unplanned<T>(&self, read: impl FnOnce(&Live) -> T) -> T {
+        self.memory.unplanned(|| read(self))
+    }
+
     /// Threads that the last stop left asleep, and that have run before [`Live::resume`]: what was read is not of one moment.
     pub fn woken(&self) -> &[i32] {
         &self.woken

@@ -43,12 +43,12 @@ struct Copied {
 }
 
 impl Stacks {
-    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began, and reads the
-    /// Python frames of `interpreters`. Of a core file no stack needs to be copied.
-    pub fn capture(target: &dyn Target, interpreters: &[Interpreter]) -> Stacks {
+    /// Copies the stacks of all threads of a stopped process, from their stack pointers on to where they began. Of a core file no
+    /// stack needs to be copied.
+    pub fn capture(target: &dyn Target) -> Stacks {
         // What a debugger holds does not run while it asks.
         if target.kind() != TargetKind::Live {
-            return Stacks { readable: true, python: Snapshot::read(target, interpreters), ..Stacks::default() };
+            return Stacks { readable: true, ..Stacks::default() };
         }
         let threads: Vec<(i32, &Registers)> =
             target.threads().iter().filter_map(|t| Some((t.lwp, t.registers.as_ref().ok()?))).collect();
@@ -59,8 +59,7 @@ impl Stacks {
             own.chain(threads.iter().filter_map(|(lwp, r)| interrupted(target, *lwp, r))).collect();
         let wanted: Vec<(Addr, u64)> = ranges.iter().map(|(range, _)| (Addr(range.start), length(range))).collect();
         let (bytes, read) = target.read_ranges(&wanted);
-        let python = Snapshot::read(target, interpreters);
-        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python };
+        let mut stacks = Stacks { copies: Vec::new(), bytes, readable: false, python: Snapshot::default() };
         let mut place = 0;
         for ((range, end), read) in ranges.into_iter().zip(read) {
             let next = place + length(&range) as usize;
@@ -74,6 +73,12 @@ impl Stacks {
         }
         stacks.copies.sort_by_key(|c| c.start);
         stacks
+    }
+
+    /// Reads the Python frames of `interpreters` too.
+    #[must_use]
+    pub fn with_python(self, target: &dyn Target, interpreters: &[Interpreter]) -> Stacks {
+        Stacks { python: Snapshot::read(target, interpreters), ..self }
     }
 
     /// Reads `buf.len()` bytes at `addr`, of the copy or of a process that does not change.
@@ -270,7 +275,7 @@ mod tests {
     fn first_stack_that_has_grown_is_copied_to_its_end() {
         let sp = MAPPED - 0x8_0000;
         let target = grown(sp, sp);
-        let stacks = Stacks::capture(&target, &[]);
+        let stacks = Stacks::capture(&target);
         for at in [sp, MAPPED, END - 8] {
             assert_eq!(stacks.read_u64(&target, Addr(at)), Ok(0xabab_abab_abab_abab), "{at:#x}");
         }
@@ -286,7 +291,7 @@ mod tests {
             registers.thread_pointer = Some(Addr(pointer));
         }
         target.0.process.pid = None;
-        let stacks = Stacks::capture(&target, &[]);
+        let stacks = Stacks::capture(&target);
         assert_eq!(stacks.read_u64(&target, Addr(pointer - 8)), Ok(0xabab_abab_abab_abab));
         assert_eq!(stacks.read_u64(&target, Addr(pointer)), Err(End::Unreadable(Addr(pointer))));
     }
@@ -296,7 +301,7 @@ mod tests {
         let sp = MAPPED - 0x8_0000;
         let mut target = grown(sp, MAPPED);
         target.0.memory.push((Addr(sp), vec![0xcd; 0x4_0000]));
-        let stacks = Stacks::capture(&target, &[]);
+        let stacks = Stacks::capture(&target);
         assert_eq!(stacks.read_u64(&target, Addr(sp)), Ok(0xcdcd_cdcd_cdcd_cdcd));
         assert!(stacks.read_u64(&target, Addr(MAPPED)).is_err());
     }

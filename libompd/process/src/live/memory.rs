@@ -1,7 +1,7 @@
 //! Reading the memory of a running process.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::ops::Range;
@@ -22,6 +22,10 @@ const PAGE: u64 = 4096;
 const MAX_PAGES: usize = 64 << 10;
 /// Bytes asked for ahead that are kept at most.
 const MAX_AHEAD: u64 = 64 << 20;
+/// Bytes that are copied in a stop at most because the look before has read them.
+const MAX_PLANNED: u64 = 32 << 20;
+/// Pages tried in a stop at most that the look before could not read.
+const MAX_REFUSED: usize = 64;
 /// Remote pieces of one `process_vm_readv` (IOV_MAX).
 const MAX_PIECES: usize = 1024;
 
@@ -36,6 +40,11 @@ pub(super) struct Memory {
     use_file: Cell<bool>,
     maps: Vec<MapEntry>,
     cache: RefCell<Option<Cache>>,
+    phase: Cell<Phase>,
+    /// What the last look has read.
+    plan: RefCell<Plan>,
+    /// Since [`Memory::run_on`], something was read that had not been copied.
+    missed: Cell<bool>,
     /// While the process is held.
     times: Cell<Option<Times>>,
     /// Something was not read because the process had been held for too long.
@@ -51,6 +60,69 @@ pub(super) struct Times {
     pub over: Instant,
 }
 
+/// How what is read is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The process runs: nothing is kept.
+    Running,
+    /// It runs or sleeps: what is read is kept, and is what the next stop has to copy.
+    Kept,
+    /// It is held.
+    Held,
+    /// It was held and runs again: what was copied in the stop is all that counts.
+    Copied,
+}
+
+/// What a look has read: most of it will be read again in the next one.
+#[derive(Default)]
+struct Plan {
+    /// By address; they do not touch.
+    ranges: Vec<(u64, u64)>,
+    /// Numbers of pages that could not be read.
+    refused: Vec<u64>,
+    /// See [`Cache::unready`].
+    unready: BTreeSet<(u64, u64)>,
+    /// Room for the bytes of `ranges`.
+    room: Vec<u8>,
+}
+
+impl Plan {
+    /// Of what is in the cache; nothing if that is too much for a stop.
+    fn of(cache: Cache) -> Plan {
+        let pages = cache.pages.keys().map(|number| (number * PAGE, PAGE));
+        let ranges = cache.ranges.iter().map(|(start, (length, _))| (*start, *length));
+        let mut all: Vec<(u64, u64)> = pages.chain(ranges).chain(cache.passed).collect();
+        all.sort_unstable();
+        all.dedup_by(|(next, length), (start, so_far)| {
+            let touches = *next <= start.saturating_add(*so_far);
+            if touches {
+                *so_far = (*so_far).max(next.saturating_add(*length) - *start);
+            }
+            touches
+        });
+        let room = cache.blob;
+        if cache.passed_bytes > MAX_PLANNED || sum(&all) > MAX_PLANNED || cache.refused.len() > MAX_REFUSED {
+            return Plan { room, ..Plan::default() };
+        }
+        Plan { ranges: all, refused: cache.refused.into_iter().collect(), unready: cache.unready, room }
+    }
+}
+
+/// The length of all ranges together.
+fn sum(ranges: &[(u64, u64)]) -> u64 {
+    ranges.iter().fold(0, |sum, (_, length)| sum.saturating_add(*length))
+}
+
+/// Where the bytes of each range lie, if they lie one behind the other from `begin` on.
+fn places(begin: usize, ranges: &[(u64, u64)]) -> Vec<usize> {
+    let place = |end: &mut usize, (_, length): &(u64, u64)| {
+        let begin = *end;
+        *end += *length as usize;
+        Some(begin)
+    };
+    ranges.iter().scan(begin, place).collect()
+}
+
 /// What has been read since the stop.
 #[derive(Default)]
 struct Cache {
@@ -59,6 +131,13 @@ struct Cache {
     /// Ranges asked for ahead, by address: length, and place in `blob`.
     ranges: BTreeMap<u64, (u64, usize)>,
     blob: Vec<u8>,
+    /// Ranges that were read and handed on without being kept, while that is noted, and how long all of them are.
+    passed: Vec<(u64, u64)>,
+    passed_bytes: u64,
+    /// Numbers of pages that could not be read.
+    refused: BTreeSet<u64>,
+    /// Ranges asked for ahead that could not be read: they may never be needed.
+    unready: BTreeSet<(u64, u64)>,
 }
 
 impl Cache {
@@ -71,6 +150,17 @@ impl Cache {
         }
         let from = place + skip as usize;
         self.blob.get(from..from + len)
+    }
+
+    /// Notes ranges that are handed on.
+    fn pass(&mut self, ranges: &[(Addr, u64)]) {
+        let ranges = ranges.iter().map(|(addr, len)| (addr.0, *len)).filter(|(_, len)| *len > 0);
+        for (addr, len) in ranges {
+            self.passed_bytes = self.passed_bytes.saturating_add(len);
+            if self.passed_bytes <= MAX_PLANNED {
+                self.passed.push((addr, len));
+            }
+        }
     }
 }
 
@@ -88,6 +178,9 @@ impl Memory {
             use_file: Cell::new(use_file),
             maps,
             cache: RefCell::new(None),
+            phase: Cell::new(Phase::Running),
+            plan: RefCell::default(),
+            missed: Cell::new(false),
             times: Cell::new(None),
             cut_short: Cell::new(false),
         }
@@ -105,22 +198,111 @@ impl Memory {
         is_same
     }
 
-    /// From now on the process is held: keep what is read, and end in time.
+    /// From now on the process is held: what the look before has read is read again, at once; keep what is read, and end in time.
     pub fn hold(&self, times: Times) {
-        self.keep();
+        self.begin(Phase::Held);
         self.times.set(Some(times));
         self.cut_short.set(false);
+        self.copy_planned();
     }
 
     /// From now on keep what is read, though the process is not held.
     pub fn keep(&self) {
-        *self.cache.borrow_mut() = Some(Cache::default());
+        self.begin(Phase::Kept);
     }
 
-    /// The process runs again.
-    pub fn release(&self) {
-        *self.cache.borrow_mut() = None;
+    fn begin(&self, phase: Phase) {
+        *self.cache.borrow_mut() = Some(Cache::default());
+        self.phase.set(phase);
+    }
+
+    /// True if a stop copies what the look before has read.
+    pub fn has_plan(&self) -> bool {
+        !self.use_file.get() && !self.plan.borrow().ranges.is_empty()
+    }
+
+    /// The process runs again, and what was copied is all that is read of it.
+    pub fn run_on(&self) {
         self.times.set(None);
+        self.phase.set(Phase::Copied);
+        self.missed.set(false);
+    }
+
+    /// The process runs again. False if something was read since [`Memory::run_on`] that had not been copied.
+    pub fn release(&self) -> bool {
+        let cache = self.cache.take();
+        self.times.set(None);
+        match (cache, self.phase.get()) {
+            (Some(cache), Phase::Kept | Phase::Copied) => *self.plan.borrow_mut() = Plan::of(cache),
+            (Some(cache), _) => self.plan.borrow_mut().room = cache.blob,
+            (None, _) => {}
+        }
+        self.phase.replace(Phase::Running) != Phase::Copied || !self.missed.get()
+    }
+
+    /// Makes room for what the next stop copies: its memory is written here, so that none has to be found in the stop.
+    pub fn prepare(&self) {
+        let mut plan = self.plan.borrow_mut();
+        let total = sum(&plan.ranges) as usize;
+        plan.room.clear();
+        plan.room.resize(total, 0);
+    }
+
+    /// Reads what the look before has read, with as few system calls as possible.
+    fn copy_planned(&self) {
+        let mut plan = self.plan.borrow_mut();
+        let mut cache = self.cache.borrow_mut();
+        let Some(cache) = cache.as_mut().filter(|_| !self.use_file.get()) else { return };
+        cache.blob = std::mem::take(&mut plan.room);
+        if cache.blob.len() as u64 != sum(&plan.ranges) {
+            cache.blob.clear();
+            return;
+        }
+        self.read_batches(&plan.ranges, &places(0, &plan.ranges), cache);
+        let refused = plan.refused.iter().copied();
+        cache.refused.extend(refused.filter(|number| self.read_now(Addr(number * PAGE), &mut [0]).is_err()));
+        cache.unready.clone_from(&plan.unready);
+    }
+
+    /// While `read` reads, nothing is noted for the next stop.
+    pub fn unplanned<T>(&self, read: impl FnOnce() -> T) -> T {
+        let before = self.phase.replace(Phase::Held);
+        let found = read();
+        self.phase.set(before);
+        found
+    }
+
+    /// Reads `ranges` to their `places` in the cache. What cannot be read is passed over.
+    fn read_batches(&self, ranges: &[(u64, u64)], places: &[usize], cache: &mut Cache) {
+        let mut done = 0;
+        while let Some(batch) = ranges.get(done..).filter(|batch| !batch.is_empty() && !self.is_over()) {
+            let batch = &batch[..batch.len().min(MAX_PIECES)];
+            let remote: Vec<RemoteIoVec> =
+                batch.iter().map(|(addr, len)| RemoteIoVec { base: *addr as usize, len: *len as usize }).collect();
+            let begin = places[done];
+            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut cache.blob[begin..])], &remote) {
+                Ok(got) => got,
+                Err(Errno::EFAULT) => 0,
+                Err(_) => return,
+            };
+            // The call stops at the first byte that cannot be read: what lies before counts, and it goes on behind.
+            let mut read = 0;
+            for ((addr, len), place) in batch.iter().zip(&places[done..]) {
+                if place + *len as usize > begin + got {
+                    break;
+                }
+                cache.ranges.insert(*addr, (*len, *place));
+                read += 1;
+            }
+            done += read + usize::from(read < batch.len());
+        }
+    }
+
+    /// Notes that something was read which a stop has not copied.
+    fn note_missed(&self) {
+        if self.phase.get() == Phase::Copied {
+            self.missed.set(true);
+        }
     }
 
     /// See [`crate::Target::is_late`].
@@ -159,11 +341,16 @@ impl Memory {
             buf.copy_from_slice(bytes);
             return Ok(());
         }
-        let pages = &mut cache.pages;
         let (first_page, last_page) = (addr.0 / PAGE, last / PAGE);
-        if !self.fetch(pages, first_page, last_page) {
+        if !self.fetch(cache, first_page, last_page) {
+            // In the stop it could not be read, whatever is there now.
+            let was_refused = (first_page..=last_page).any(|number| cache.refused.contains(&number));
+            if was_refused && self.phase.get() == Phase::Copied {
+                return Err(ReadError { addr, len, why: self.unreadable(addr) });
+            }
             return self.read_now(addr, buf);
         }
+        let pages = &cache.pages;
         let mut done = 0;
         for number in first_page..=last_page {
             let Some(page) = pages.get(&number) else { return self.read_now(addr, buf) };
@@ -176,22 +363,27 @@ impl Memory {
     }
 
     /// Brings pages `first..=last` into the cache. False if one cannot be read whole, or the cache is full.
-    fn fetch(&self, pages: &mut HashMap<u64, Box<[u8]>>, first: u64, last: u64) -> bool {
+    fn fetch(&self, cache: &mut Cache, first: u64, last: u64) -> bool {
         let mut at = first;
         while at <= last {
-            let missing = (at..=last).take_while(|n| !pages.contains_key(n)).count() as u64;
+            let missing = (at..=last).take_while(|n| !cache.pages.contains_key(n)).count() as u64;
             if missing == 0 {
                 at += 1;
                 continue;
             }
-            if pages.len() as u64 + missing > MAX_PAGES as u64 {
+            if (at..at + missing).any(|number| cache.refused.contains(&number)) {
+                return false;
+            }
+            self.note_missed();
+            if cache.pages.len() as u64 + missing > MAX_PAGES as u64 {
                 return false;
             }
             let mut run = vec![0; (missing * PAGE) as usize];
             if self.read_now(Addr(at * PAGE), &mut run).is_err() {
+                cache.refused.extend((at..at + missing).filter(|n| self.read_now(Addr(n * PAGE), &mut [0]).is_err()));
                 return false;
             }
-            pages.extend((at..).zip(run.chunks_exact(PAGE as usize).map(Box::from)));
+            cache.pages.extend((at..).zip(run.chunks_exact(PAGE as usize).map(Box::from)));
             at += missing;
         }
         true
@@ -210,45 +402,47 @@ impl Memory {
         }
         let mut wanted: Vec<(u64, u64)> = ranges.iter().map(|(addr, len)| (addr.0, *len)).collect();
         wanted.retain(|(addr, len)| {
-            *len > 0 && addr.checked_add(*len).is_some() && cache.in_range(*addr, *len as usize).is_none()
+            let is_new = !cache.unready.contains(&(*addr, *len)) && cache.in_range(*addr, *len as usize).is_none();
+            *len > 0 && addr.checked_add(*len).is_some() && is_new
         });
         wanted.sort_unstable();
         wanted.dedup_by_key(|(addr, _)| *addr);
-        let mut rest = &wanted[..];
-        while !rest.is_empty() {
-            let batch = &rest[..rest.len().min(MAX_PIECES)];
-            let total: u64 = batch.iter().map(|(_, len)| len).sum();
-            if cache.blob.len() as u64 + total > MAX_AHEAD {
-                return;
-            }
-            let remote: Vec<RemoteIoVec> =
-                batch.iter().map(|(addr, len)| RemoteIoVec { base: *addr as usize, len: *len as usize }).collect();
-            let begin = cache.blob.len();
-            cache.blob.resize(begin + total as usize, 0);
-            let got = match process_vm_readv(self.tid, &mut [IoSliceMut::new(&mut cache.blob[begin..])], &remote) {
-                Ok(got) => got as u64,
-                Err(Errno::EFAULT) => 0,
-                Err(_) => {
-                    cache.blob.truncate(begin);
-                    return;
-                }
-            };
-            // The call stops at the first byte that cannot be read: what lies before counts, and it goes on behind.
-            let (mut place, mut read) = (0, 0);
-            for (addr, len) in batch {
-                if place + len > got {
-                    break;
-                }
-                cache.ranges.insert(*addr, (*len, begin + place as usize));
-                place += len;
-                read += 1;
-            }
-            rest = &rest[(read + usize::from(read < batch.len()))..];
+        let begin = cache.blob.len();
+        let mut room = MAX_AHEAD.saturating_sub(begin as u64);
+        let fit = wanted.iter().take_while(|(_, len)| room.checked_sub(*len).inspect(|left| room = *left).is_some());
+        let fit = fit.count();
+        wanted.truncate(fit);
+        if wanted.is_empty() {
+            return;
         }
+        self.note_missed();
+        cache.blob.resize(begin + sum(&wanted) as usize, 0);
+        self.read_batches(&wanted, &places(begin, &wanted), cache);
+        let unready = wanted.into_iter().filter(|(addr, len)| cache.in_range(*addr, *len as usize).is_none());
+        let unready: Vec<(u64, u64)> = unready.collect();
+        cache.unready.extend(unready);
     }
 
     /// See [`crate::Target::read_ranges_into`].
     pub fn read_ranges_into(&self, ranges: &[(Addr, u64)], bytes: &mut Vec<u8>) -> Vec<bool> {
+        if let Some(cache) = self.cache.borrow_mut().as_mut() {
+            let phase = self.phase.get();
+            if phase == Phase::Copied {
+                let copy = |(addr, len): &(Addr, u64)| match len {
+                    0 => Some(&[][..]),
+                    _ => cache.in_range(addr.0, usize::try_from(*len).ok()?),
+                };
+                if let Some(copies) = ranges.iter().map(copy).collect::<Option<Vec<&[u8]>>>() {
+                    *bytes = copies.concat();
+                    cache.pass(ranges);
+                    return vec![true; ranges.len()];
+                }
+                self.missed.set(true);
+            }
+            if matches!(phase, Phase::Kept | Phase::Copied) {
+                cache.pass(ranges);
+            }
+        }
         if self.use_file.get() || self.is_over() {
             return read_each(ranges, bytes, |addr, buf| self.read_now(addr, buf).is_ok());
         }

@@ -7,8 +7,10 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read as _};
+use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -60,7 +62,37 @@ impl Tasks {
         Ok(Tasks { dir, path: String::new(), bytes: vec![0; SMALL] })
     }
 
-    /// A file of the thread `tid`, or its first [`SMALL`] bytes; `None` if it cannot be read.
+    /// What `ask` finds out of each thread, in order. Of many threads several are asked at once.
+    pub fn ask_all<T: Send>(
+        process: &ProcDir,
+        tids: &[i32],
+        ask: impl Fn(&mut Tasks, i32) -> T + Sync,
+    ) -> io::Result<Vec<T>> {
+        /// So many threads are worth one of ours, and so many of ours are started at most.
+        const WORTH: usize = 100;
+        const MOST: usize = 8;
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let parts = tids.len().div_ceil(WORTH).clamp(1, processors.min(MOST));
+        let ask_part = |part: &[i32]| -> io::Result<Vec<T>> {
+            let mut tasks = Tasks::of(process)?;
+            Ok(part.iter().map(|tid| ask(&mut tasks, *tid)).collect())
+        };
+        let mut parts = tids.chunks(tids.len().div_ceil(parts).max(1));
+        let first = parts.next().unwrap_or_default();
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                parts.map(|part| (part, Builder::new().spawn_scoped(scope, || ask_part(part)))).collect();
+            let mut all: Vec<T> = ask_part(first)?;
+            for (part, other) in others {
+                // Where none can be started, or it has panicked, this one does its work.
+                let found = other.ok().and_then(|other| other.join().ok());
+                all.extend(found.unwrap_or_else(|| ask_part(part))?);
+            }
+            Ok(all)
+        })
+    }
+
+    /// A file of the thread `tid` that the kernel makes in one piece, or its first [`SMALL`] bytes; `None` if it cannot be read.
     pub fn read(&mut self, tid: i32, name: &str) -> Option<Cow<'_, str>> {
         self.path.clear();
         write!(self.path, "{tid}/{name}").ok()?;
@@ -73,8 +105,18 @@ impl Tasks {
                 Err(Errno::EINTR) => {}
                 Err(_) => return None,
             }
+            // All of it comes at once (single_open in fs/seq_file.c); to ask for more takes as long as to ask for all.
+            if length < SMALL && self.bytes.get(..length)?.ends_with(b"\n") {
+                break;
+            }
         }
         self.bytes.get(..length).map(String::from_utf8_lossy)
+    }
+
+    /// See [`ProcDir::task_name`].
+    pub fn name(&mut self, tid: i32) -> Option<String> {
+        let text = self.read(tid, "comm")?;
+        Some(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
 }
 

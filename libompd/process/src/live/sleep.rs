@@ -48,11 +48,16 @@ impl Sparing {
 
     /// What a thread sleeps in, if a stop would end that early or wait for it.
     pub fn sleep(&self, process: &ProcDir, tid: i32) -> Option<Sleep> {
-        let sleep = Sleep::of_syscall(&process.task_call(tid)?)?;
-        if !self.ends(process, sleep.call) {
-            return None;
-        }
-        sleep.with_status(&process.task_status(tid)?)
+        self.sleep_in(process, &process.task_call(tid)?)?.with_status(&process.task_status(tid)?)
+    }
+
+    /// The same, of many threads.
+    pub fn sleep_among(&self, process: &ProcDir, tasks: &mut Tasks, tid: i32) -> Option<Sleep> {
+        self.sleep_in(process, &tasks.read(tid, "syscall")?)?.with_status(&tasks.read(tid, "status")?)
+    }
+
+    fn sleep_in(&self, process: &ProcDir, syscall: &str) -> Option<Sleep> {
+        Sleep::of_syscall(syscall).filter(|sleep| self.ends(process, sleep.call))
     }
 
     /// True if a stop would end this call early, or wait for it.

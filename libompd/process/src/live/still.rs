@@ -47,8 +47,7 @@ pub(super) struct Stillness {
 
 impl Stillness {
     fn of(process: &ProcDir) -> std::io::Result<Stillness> {
-        let mut threads = BTreeMap::new();
-        let mut tasks = Tasks::of(process)?;
+        let mut threads: BTreeMap<i32, Option<Sleep>> = BTreeMap::new();
         for _ in 0..MAX_LISTINGS {
             let listed = process.tasks()?;
             let stat = process.stat()?;
@@ -60,26 +59,26 @@ impl Stillness {
             if !is_new && usize::try_from(stat.num_threads) == Ok(threads.len()) {
                 return Ok(Stillness { started: stat.starttime, threads, is_closed: true });
             }
-            for tid in listed {
-                threads.entry(tid).or_insert_with(|| Sleep::of(&mut tasks, tid));
-            }
+            let new: Vec<i32> = listed.into_iter().filter(|tid| !threads.contains_key(tid)).collect();
+            let sleeps = Tasks::ask_all(process, &new, Sleep::of)?;
+            threads.extend(new.into_iter().zip(sleeps));
         }
         Ok(Stillness { started: process.stat()?.starttime, threads, is_closed: false })
     }
 
     /// Those of `threads` that may have executed something since, though others of the process were stopped.
-    fn moved_of<'a>(&'a self, process: &ProcDir, threads: impl Iterator<Item = &'a i32>) -> Vec<i32> {
-        let Ok(mut tasks) = Tasks::of(process) else { return threads.copied().collect() };
-        let has_moved = |tid: &&i32| match self.threads.get(tid) {
-            Some(Some(before)) => !before.lasts(&mut tasks, **tid),
+    fn moved_of(&self, process: &ProcDir, threads: Vec<i32>) -> Vec<i32> {
+        let has_moved = |tasks: &mut Tasks, tid| match self.threads.get(&tid) {
+            Some(Some(before)) => !before.lasts(tasks, tid),
             _ => true,
         };
-        threads.filter(has_moved).copied().collect()
+        let Ok(moved) = Tasks::ask_all(process, &threads, has_moved) else { return threads };
+        threads.into_iter().zip(moved).filter(|(_, moved)| *moved).map(|(tid, _)| tid).collect()
     }
 
     /// Threads that may have executed something since.
     fn moved(&self, process: &ProcDir) -> Vec<i32> {
-        let mut moved = self.moved_of(process, self.threads.keys());
+        let mut moved = self.moved_of(process, self.threads.keys().copied().collect());
         let now = process.stat().ok().filter(|stat| stat.starttime == self.started);
         let as_many = now.is_some_and(|stat| usize::try_from(stat.num_threads) == Ok(self.threads.len()));
         if moved.is_empty() && !(self.is_closed && as_many) {
@@ -185,7 +184,11 @@ impl Live {
         let moved = match stopped {
             0 => before.moved(&self.process),
             // The stopped threads run again. A thread that still sleeps now also slept during the read.
-            _ => before.moved_of(&self.process, left.iter()),
+            _ => {
+                let mut left: Vec<i32> = left.into_iter().collect();
+                left.sort_unstable();
+                before.moved_of(&self.process, left)
+            }
         };
         self.still = (stopped == 0 && moved.is_empty()).then_some(before);
         Ok(Some(StillRead { found, moved, stopped, pause }))

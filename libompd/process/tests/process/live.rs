@@ -1,11 +1,12 @@
 //! A running process: what is read is true, and the process is none the worse for it.
 
-use std::io::{BufRead, Read as _, Write as _};
+use std::io::{BufRead, IoSliceMut, Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::{self, Subject};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use ompd_process::{Addr, Live, OpenError, OpenOptions, ReadFault, Registers, SymbolOrigin, Target, TargetExt};
 
@@ -153,6 +154,81 @@ fn no_process_is_read_longer_than_it_may_be_held() {
         live.resume();
         subject.ask(b'p');
     }
+}
+
+#[test]
+fn what_a_stop_has_copied_is_of_the_stop() {
+    for force_proc_mem in [false, true] {
+        let mut subject = Subject::start(&["threads", "1"]);
+        let options = OpenOptions { force_proc_mem, ..OpenOptions::default() };
+        let mut live = Live::open(subject.pid(), &options).expect("open");
+        let symbol = live.modules().iter().find(|m| m.name() == "subject").and_then(|exe| exe.symbol("progress"));
+        let progress = symbol.expect("the counter of the thread that runs").addr;
+        let known = [(Addr(subject.known.0), 4096), (Addr(subject.known.0 + 8192), 8)];
+        let mark = Addr(subject.waiters[0].mark_at);
+        let look = |live: &Live| {
+            live.prefetch(&[(mark, 8), (Addr(16), 8)]);
+            let count = live.read_u64(progress).expect("the counter");
+            assert_eq!(live.read_u64(mark), Ok(subject.waiters[0].mark));
+            assert!(live.read_u64(Addr(16)).is_err());
+            let (bytes, done) = live.read_ranges(&known);
+            assert_eq!((&bytes[..4096], done), (&subject.known_bytes()[..4096], vec![true, true]));
+            count
+        };
+        assert!(!live.has_plan());
+        live.rehearse(look);
+        // From the file behind /proc/PID/mem much cannot be read at once.
+        assert_eq!(live.has_plan(), !force_proc_mem);
+        live.stop().expect("stop");
+        let pause = live.resume_with_copy();
+        assert!(pause.is_some());
+        let first = look(&live);
+        while process_vm(subject.pid(), progress) == first {
+            std::thread::yield_now();
+        }
+        assert!(force_proc_mem || look(&live) == first, "the copy changes");
+        assert_eq!(live.end_copy(), !force_proc_mem);
+        assert_ne!(look(&live), first, "it runs, and nothing is kept");
+        if force_proc_mem {
+            continue;
+        }
+
+        // What the looks before have not read is missing once.
+        let constant = Addr(subject.constant & !4095);
+        for is_copied in [false, true] {
+            live.stop().expect("stop");
+            live.resume_with_copy();
+            look(&live);
+            assert!(live.read_u64(constant).is_ok());
+            assert_eq!(live.end_copy(), is_copied);
+        }
+        // A look that reads in the stop changes nothing about that.
+        live.stop().expect("stop");
+        look(&live);
+        assert!(live.read_u64(Addr(subject.main & !4095)).is_ok());
+        live.resume();
+        live.stop().expect("stop");
+        live.resume_with_copy();
+        look(&live);
+        assert!(live.read_u64(constant).is_ok());
+        assert!(live.end_copy());
+        // What is not to be noted is not.
+        live.rehearse(|live| live.unplanned(|live| live.read_ranges(&known)));
+        live.stop().expect("stop");
+        live.resume_with_copy();
+        live.read_ranges(&known);
+        assert!(!live.end_copy());
+        subject.ask(b'p');
+    }
+}
+
+/// A word of a process, read by nothing of this crate.
+fn process_vm(pid: i32, addr: Addr) -> u64 {
+    let mut word = [0; 8];
+    let remote = [RemoteIoVec { base: usize::try_from(addr.0).expect("an address"), len: word.len() }];
+    let read = process_vm_readv(Pid::from_raw(pid), &mut [IoSliceMut::new(&mut word)], &remote);
+    assert_eq!(read, Ok(word.len()));
+    u64::from_ne_bytes(word)
 }
 
 #[test]

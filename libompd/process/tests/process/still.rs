@@ -117,26 +117,30 @@ fn who_wakes_while_others_are_stopped_is_never_told_as_asleep() {
 
 #[test]
 fn thread_pointers_and_calls_of_sleepers_are_those_of_a_stop() {
-    let subject = Subject::start(&["threads", "5"]);
-    let mut live =
-        Live::open(subject.pid(), &OpenOptions { pause: Pause::Never, ..OpenOptions::default() }).expect("open");
-    let look = |live: &Live| live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
-    let read = live.read_still(&BTreeSet::new(), look).expect("look").expect("it is never stopped");
-    assert_eq!((read.found, read.stopped), (subject.known_bytes(), 0));
-    for waiter in &subject.waiters {
-        let thread = live.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread");
-        assert_eq!((thread.name.as_deref(), thread.thread_pointer()), (Some("waiter"), Some(Addr(waiter.pthread))));
-        let own = thread.registers.clone().expect("registers");
-        assert!(!read.moved.contains(&waiter.tid));
+    // Many threads are asked by several of ours.
+    for count in ["5", "350"] {
+        let subject = Subject::start(&["threads", count]);
+        let mut live =
+            Live::open(subject.pid(), &OpenOptions { pause: Pause::Never, ..OpenOptions::default() }).expect("open");
+        let look = |live: &Live| live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
+        let read = live.read_still(&BTreeSet::new(), look).expect("look").expect("it is never stopped");
+        assert_eq!((read.found, read.stopped), (subject.known_bytes(), 0));
         let mut stopped = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
         stopped.stop().expect("stop");
-        let thread = stopped.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread");
-        let all = thread.registers.as_ref().expect("registers");
-        assert_eq!((own.pc, own.sp, own.syscall), (all.pc, all.sp, all.syscall));
+        assert_eq!(subject.waiters.len().to_string(), count);
+        for waiter in &subject.waiters {
+            let of = |live: &Live| live.threads().iter().find(|t| t.lwp == waiter.tid).expect("thread").clone();
+            let (thread, all) = (of(&live), of(&stopped));
+            assert_eq!((thread.name.as_deref(), all.name.as_deref()), (Some("waiter"), Some("waiter")));
+            assert_eq!(thread.thread_pointer(), Some(Addr(waiter.pthread)));
+            let (own, all) = (thread.registers.expect("registers"), all.registers.expect("registers"));
+            assert_eq!((own.pc, own.sp, own.syscall), (all.pc, all.sp, all.syscall));
+        }
+        stopped.resume();
+        let worker = live.threads().last().expect("worker").lwp;
+        assert_eq!(read.moved, [worker]);
+        assert!(!live.is_still());
     }
-    let worker = live.threads().last().expect("worker").lwp;
-    assert!(read.moved.contains(&worker), "{:?}", read.moved);
-    assert!(!live.is_still());
 }
 
 #[test]

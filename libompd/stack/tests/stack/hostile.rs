@@ -53,7 +53,7 @@ impl Process {
     }
 
     fn report(&self) -> Report {
-        Report::of(&self.0, &[], &[], &Stacks::capture(&self.0, &[]), &Cache::default())
+        Report::of(&self.0, &[], &[], &Stacks::capture(&self.0), &Cache::default())
     }
 }
 

@@ -67,7 +67,7 @@ impl Waiting {
     pub fn look(&self) -> Look {
         let mut live = Live::open(self.pid(), &OpenOptions::default()).expect("the process can be opened");
         live.stop().expect("it stops");
-        let stacks = Stacks::capture(&live, &[]);
+        let stacks = Stacks::capture(&live);
         live.resume();
         Look { live, stacks }
     }
