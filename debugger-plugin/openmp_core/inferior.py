@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
-from typing import Literal
 
 from .debugger import Inferior, Registers, Thread
 
@@ -41,11 +40,15 @@ X86_64 = [
     "fs",
     "gs",
 ]
+#: Nothing that the library reports depends on these, and debuggers take their time for each.
+UNUSED = frozenset(("cs", "eflags", "ss", "gs_base", "ds", "es", "fs", "gs"))
 #: Those of aarch64: `struct user_pt_regs` (`cpsr` is its `pstate`), and `tpidr`, which is TPIDR_EL0.
 AARCH64 = [*(f"x{n}" for n in range(31)), "sp", "pc", "cpsr", "tpidr"]
-REGISTERS = {"x86-64": X86_64, "aarch64": AARCH64}
+ORDERS = {"x86-64": X86_64, "aarch64": AARCH64}
+#: What debuggers are asked for.
+REGISTERS = {machine: [name for name in order if name not in UNUSED] for machine, order in ORDERS.items()}
 #: They say nothing about where a thread is: a debugger without them is good enough.
-OPTIONAL = frozenset(("cs", "eflags", "ss", "gs_base", "ds", "es", "fs", "gs", "cpsr", "orig_rax", "tpidr"))
+OPTIONAL = frozenset(("cpsr", "orig_rax", "tpidr"))
 
 #: Debuggers look for symbols by expressions: nothing but a name may be part of one.
 SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -126,11 +129,11 @@ class InferiorState:
 
     def _packed(self, registers: Registers) -> bytes | None:
         """Registers as words of the process; `None` if one is missing that matters."""
-        names = REGISTERS[registers.machine]
-        if any(value is None and name not in OPTIONAL for name, value in zip(names, registers.values)):
+        values = dict(zip(REGISTERS[registers.machine], registers.values))
+        if None in registers.values and any(value is None and name not in OPTIONAL for name, value in values.items()):
             return None
-        order: Literal["big", "little"] = "big" if self.is_swapped() else "little"
-        return b"".join(((value or 0) & _MASK).to_bytes(8, order) for value in registers.values)
+        words = [(values.get(name) or 0) & _MASK for name in ORDERS[registers.machine]]
+        return struct.pack(f"{'>' if self.is_swapped() else '<'}{len(words)}Q", *words)
 
     # The answers to questions about many things at once (docs/libompd.md).
 

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Callable, TypeVar, cast
 
 import gdb
 
 from openmp_core.errors import DebuggerError, NoSuchName
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-@contextmanager
-def errors() -> Iterator[None]:
+
+class Errors:
+    """What `errors` returns. No generator: methods of threads are called thousands of times for one command."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if isinstance(failure, RuntimeError):
+            translate(failure)
+
+    def __call__(self, function: Method) -> Method:
+        @functools.wraps(function)
+        def translated(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except RuntimeError as failure:
+                translate(failure)
+                raise
+
+        return cast("Method", translated)
+
+
+def errors() -> Errors:
     """Has gdb's errors raised as the core's. For methods, it is a decorator."""
-    try:
-        yield
-    except RuntimeError as failure:
-        text = str(failure)
-        # For a thread or inferior that is gone, gdb raises no error of its own.
-        if not isinstance(failure, gdb.error) and not text.endswith("no longer exists."):
-            raise
+    return Errors()
+
+
+def translate(failure: RuntimeError) -> None:
+    """Raises the core's error for one of gdb's."""
+    text = str(failure)
+    # For a thread or inferior that is gone, gdb raises no error of its own.
+    if isinstance(failure, gdb.error) or text.endswith("no longer exists."):
         raise (NoSuchName(text) if text.startswith("No symbol") else DebuggerError(text)) from failure
 
 
