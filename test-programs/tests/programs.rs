@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read as _;
 
 use anyhow::{Context as _, Result, ensure};
 use test_programs::{
@@ -216,6 +217,41 @@ fn many() -> Result<()> {
 }
 
 #[test]
+fn vast() -> Result<()> {
+    for (toolchain, runtime) in combinations() {
+        let executable = build("vast", toolchain, Opt::O2, &["-ldl"])?;
+        let arguments = ["8", "1", "/nowhere", "0"];
+        let launch = Launch::new(&executable, runtime, Env::Settled);
+        let running = arguments.iter().fold(launch, |launch, argument| launch.argument(argument)).start()?;
+        check_any(&running)?;
+        ensure!(count(&running.truth, Wait::Barrier) == 7);
+        let status = fs::read_to_string(format!("/proc/{}/status", running.pid))?;
+        let size = |key: &str| -> Result<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key)).context("no such line")?;
+            Ok(line.split_whitespace().next().context("no size")?.parse()?)
+        };
+        ensure!(size("VmSize:")? > 1 << 20 && size("RssAnon:")? < 64 << 10, "{status}");
+        ensure!(running.release()?.progress == 8);
+    }
+    Ok(())
+}
+
+#[test]
+fn regions() -> Result<()> {
+    for (toolchain, runtime) in combinations() {
+        let executable = build("regions", toolchain, Opt::O2, &[])?;
+        let launch = Launch::new(&executable, runtime, Env::Settled).argument("100").argument("2");
+        let mut process = launch.spawn()?;
+        let mut said = String::new();
+        process.stdout.read_to_string(&mut said)?;
+        ensure!(process.child.wait()?.success());
+        let took = said.strip_prefix("regions took ").and_then(|rest| rest.trim_end().strip_suffix(" ns"));
+        ensure!(took.and_then(|took| took.parse::<u64>().ok()).is_some_and(|took| took > 0), "{said}");
+    }
+    Ok(())
+}
+
+#[test]
 fn tasks_many() -> Result<()> {
     for (toolchain, runtime) in combinations() {
         for which in ["queued", "dependent"] {
@@ -362,6 +398,8 @@ fn every_program_has_its_source() -> Result<()> {
             "hang",
             "crash",
             "many",
+            "vast",
+            "regions",
             "tasks_many",
             "churn",
             "phases",

@@ -21,7 +21,7 @@ use crate::arch::Arch;
 use crate::elf::ElfFile;
 use crate::environment::{self, Environment};
 use crate::error::{ElfError, OpenError};
-use crate::image::{self, Headers, Image, Mapping};
+use crate::image::{self, Headers, Image, Mapping, Union};
 use crate::memory::{Addr, ReadError};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -53,7 +53,7 @@ pub struct Core {
     files: Vec<Arc<ElfFile>>,
     modules: Vec<Module>,
     /// Where files are mapped, images or not; `None` without a list.
-    mapped: Option<Vec<Range<u64>>>,
+    mapped: Option<Union>,
     threads: Vec<Thread>,
     process: ProcessInfo,
     auxv: BTreeMap<u64, u64>,
@@ -170,7 +170,7 @@ impl Core {
         if notes.files.is_none() {
             self.issues.push("the core has no list of mapped files (NT_FILE): its modules are not known".into());
         }
-        self.mapped = notes.files.as_ref().map(|files| files.iter().map(|f| f.start..f.end).collect());
+        self.mapped = notes.files.as_ref().map(|files| Union::of(files.iter().map(|f| f.start..f.end).collect()));
         let mut mappings: Vec<Mapping> = (notes.files.take().unwrap_or_default().into_iter())
             .map(|f| Mapping { start: f.start, end: f.end, offset: f.offset, path: f.path, exec: None })
             .collect();
@@ -234,11 +234,7 @@ impl Core {
                 Ok(file) => {
                     let (size, index) = (file.source().len() as u64, self.files.len());
                     self.files.push(Arc::clone(file));
-                    let own = mappings.iter().filter(|m| {
-                        m.path.strip_suffix(" (deleted)").unwrap_or(&m.path) == image.path
-                            && image.ranges.iter().any(|r| r.start < m.end && m.start < r.end)
-                    });
-                    pieces.extend(own.map(|m| {
+                    pieces.extend(image.mappings(mappings).map(|m| {
                         let present = (m.end - m.start).min(size.saturating_sub(m.offset));
                         Piece { start: m.start, end: m.start + present, source: Backing::File(index, m.offset) }
                     }));
@@ -318,7 +314,7 @@ impl Target for Core {
     fn is_shared(&self, addr: Addr) -> Option<bool> {
         let mapped = self.mapped.as_ref()?;
         // The kernel lists what is mapped shared without a file as one, too: `/dev/zero`, `/memfd:…`, `/SYSV…`.
-        let listed = mapped.iter().any(|range| range.contains(&addr.0));
+        let listed = mapped.contains(addr.0);
         let of_module = || self.modules.iter().any(|module| module.contains(addr));
         (!listed || of_module()).then_some(false)
     }

@@ -67,6 +67,20 @@ pub(crate) struct Image {
     pub head: Vec<u8>,
 }
 
+impl Image {
+    /// Those of `mappings` (sorted, none on another) by which this image is mapped.
+    pub fn mappings<'a>(&'a self, mappings: &'a [Mapping]) -> impl Iterator<Item = &'a Mapping> {
+        // Ranges may lie on each other, and two of them in one mapping.
+        let mut next = 0;
+        self.ranges.iter().flat_map(move |range| {
+            let first = mappings.partition_point(|m| m.end <= range.start).max(next);
+            let end = mappings.partition_point(|m| m.start < range.end).max(first);
+            next = next.max(end);
+            mappings.get(first..end).unwrap_or_default().iter().filter(|m| split_deleted(&m.path).0 == self.path)
+        })
+    }
+}
+
 /// The ELF header and program headers of an image or core.
 #[derive(Debug)]
 pub(crate) struct Headers {
@@ -176,10 +190,12 @@ pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Ima
 }
 
 /// Addresses, as ranges in order that do not touch.
-struct Union(Vec<Range<u64>>);
+#[derive(Debug)]
+pub(crate) struct Union(Vec<Range<u64>>);
 
 impl Union {
-    fn of(mut ranges: Vec<Range<u64>>) -> Union {
+    /// The addresses of all these ranges.
+    pub fn of(mut ranges: Vec<Range<u64>>) -> Union {
         ranges.sort_by_key(|r| r.start);
         ranges.dedup_by(|next, previous| {
             let touch = next.start <= previous.end;
@@ -194,6 +210,12 @@ impl Union {
     fn overlaps(&self, range: Range<u64>) -> bool {
         let place = self.0.partition_point(|r| r.end <= range.start);
         self.0.get(place).is_some_and(|r| r.start < range.end)
+    }
+
+    /// Whether an address is one of them.
+    pub fn contains(&self, addr: u64) -> bool {
+        let place = self.0.partition_point(|r| r.end <= addr);
+        self.0.get(place).is_some_and(|r| r.start <= addr)
     }
 }
 
@@ -410,6 +432,45 @@ mod tests {
     fn the_deleted_mark_is_split_off() {
         assert_eq!(split_deleted("/a b (deleted)"), ("/a b", true));
         assert_eq!(split_deleted("/a (deleted) b"), ("/a (deleted) b", false));
+    }
+
+    #[test]
+    fn an_image_has_the_mappings_that_its_ranges_touch() {
+        let mapping =
+            |start: u64, path: &str| Mapping { start, end: start + 0x1000, offset: 0, path: path.into(), exec: None };
+        let mappings = [
+            mapping(0x1000, "/a"),
+            mapping(0x2000, "/a (deleted)"),
+            mapping(0x3000, "/b"),
+            mapping(0x4000, "/a"),
+            mapping(0x6000, "/a"),
+        ];
+        let with = |ranges: &[Range<u64>]| {
+            let image = Image {
+                path: "/a".into(),
+                deleted: false,
+                bias: 0,
+                ranges: ranges.to_vec(),
+                build_id: None,
+                arch: None,
+                first: 0x1000..0x2000,
+                head: Vec::new(),
+            };
+            image.mappings(&mappings).map(|m| m.start).collect::<Vec<_>>()
+        };
+        assert_eq!(with(&[0x1000..0x5000]), [0x1000, 0x2000, 0x4000]);
+        // Each once, although ranges lie on each other or share a mapping.
+        assert_eq!(with(&[0x1000..0x1800, 0x1800..0x2800, 0x2000..0x3000]), [0x1000, 0x2000]);
+        assert_eq!(with(&[0x5000..0x6000, 0x8000..0x9000]), [] as [u64; 0]);
+        assert_eq!(with(&[0x4800..0x4900, 0x6fff..0x7000]), [0x4000, 0x6000]);
+    }
+
+    #[test]
+    fn a_union_contains_what_its_ranges_do() {
+        let union = Union::of(vec![0x30..0x40, 0x10..0x20, 0x18..0x28]);
+        let inside: Vec<u64> = (0..0x50).filter(|addr| union.contains(*addr)).collect();
+        assert_eq!(inside, (0x10..0x28).chain(0x30..0x40).collect::<Vec<_>>());
+        assert!(!Union::of(Vec::new()).contains(0));
     }
 
     #[test]

@@ -2,18 +2,23 @@
 //!
 //! Files are not mapped. If a mapped file is truncated, SIGBUS ends the process that reads the lost part, and `libompd.so`
 //! is part of a debugger. Memory is reserved for the whole file, and each stretch of the file is read into it once.
+//!
+//! A process may have thousands of libraries, and this one may have a thousand files open. So a file whose descriptor is beyond half of
+//! what is allowed is closed again, and opened by its name for each read. That it is the same file is checked each time.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::{Deref, Range};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{FileExt, MetadataExt as _, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nix::libc;
+use nix::sys::resource::{Resource, getrlimit};
 use object::read::ReadRef;
 
 use crate::error::ElfError;
@@ -31,7 +36,7 @@ pub(crate) enum Source {
 
 /// A file of which the stretches that were asked for have been read.
 pub(crate) struct Stretches {
-    file: File,
+    file: Handle,
     len: usize,
     /// Set aside and never moved; `None` for an empty file. A stretch is written once, before it counts as read.
     memory: Option<MmapRaw>,
@@ -40,16 +45,82 @@ pub(crate) struct Stretches {
     reading: Mutex<()>,
 }
 
+/// How a file is read.
+enum Handle {
+    Open(File),
+    /// Opened for each read.
+    Named(PathBuf, Identity),
+}
+
+/// What tells a file from others, and from itself after a change.
+#[derive(PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Of the last change of its bytes, in seconds and nanoseconds.
+    changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(meta: &Metadata) -> Identity {
+        let changed = (meta.mtime(), meta.mtime_nsec());
+        Identity { device: meta.dev(), inode: meta.ino(), length: meta.len(), changed }
+    }
+}
+
+impl Handle {
+    fn read_exact_at(&self, into: &mut [u8], from: u64) -> io::Result<()> {
+        match self {
+            Handle::Open(file) => file.read_exact_at(into, from),
+            Handle::Named(path, identity) => {
+                let file = open_regular(path)?.ok_or(io::ErrorKind::NotFound)?;
+                if Identity::of(&file.metadata()?) != *identity {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                file.read_exact_at(into, from)
+            }
+        }
+    }
+}
+
+/// Opens a file, if it is a regular one. The kind is checked before opening (a device may act on being opened); who reads checks the
+/// descriptor (the name may have been exchanged). `O_NONBLOCK` keeps a pipe put there in between from blocking.
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map(Some)
+}
+
+/// Whether so many descriptors are open that this one is better closed. The kernel gives the lowest number that is free.
+fn is_among_many(file: &File) -> bool {
+    let allowed = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
+    u64::try_from(file.as_raw_fd()).is_ok_and(|number| number >= allowed / 2)
+}
+
 impl Source {
-    /// Opens a regular file. The kind is checked before opening (a device may act on being opened) and again on the
-    /// descriptor (the name may have been exchanged); `O_NONBLOCK` keeps a pipe put there in between from blocking.
+    /// Opens a regular file.
     pub fn open(path: &Path) -> Result<Source, ElfError> {
         let io = |source| ElfError::Io { path: path.to_owned(), source };
-        if !std::fs::metadata(path).map_err(io)?.is_file() {
-            return Err(ElfError::NotRegular { path: path.to_owned() });
+        let file = open_regular(path).map_err(io)?.ok_or_else(|| ElfError::NotRegular { path: path.to_owned() })?;
+        let many = is_among_many(&file);
+        let mut source = Source::of_file(file, path)?;
+        if many {
+            source.close(path).map_err(io)?;
         }
-        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).map_err(io)?;
-        Source::of_file(file, path)
+        Ok(source)
+    }
+
+    /// Closes the file, which has this name: from now on it is opened for each read.
+    fn close(&mut self, path: &Path) -> io::Result<()> {
+        if let Source::File(stretches) = self
+            && let Handle::Open(file) = &stretches.file
+        {
+            let identity = Identity::of(&file.metadata()?);
+            stretches.file = Handle::Named(path.to_owned(), identity);
+        }
+        Ok(())
     }
 
     /// The bytes of a regular file that is open; `path` names it in errors.
@@ -67,6 +138,7 @@ impl Source {
         let set_aside = || MmapOptions::new().len(len).no_reserve_swap().map_anon().map(MmapRaw::from);
         let memory = if len > 0 { Some(set_aside().map_err(io)?) } else { None };
         let read = (0..len.div_ceil(STRETCH)).map(|_| AtomicBool::new(false)).collect();
+        let file = Handle::Open(file);
         Ok(Source::File(Stretches { file, len, memory, read, reading: Mutex::new(()) }))
     }
 
@@ -244,6 +316,21 @@ mod tests {
         assert_eq!(source.at(1, usize::MAX), None);
         assert_eq!(file(&[]).1.get(0..0), Some(&[][..]));
         assert_eq!(file(&[]).1.get(0..1), None);
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_read_by_its_name_as_long_as_it_is_the_same() {
+        let bytes: Vec<u8> = (0..3 * STRETCH).map(|n| (n % 249) as u8).collect();
+        let (file, mut source) = file(&bytes);
+        source.close(file.path()).expect("it is closed");
+        assert_eq!(source.get(5..9), Some(&bytes[5..9]));
+        assert_eq!(source.get(2 * STRETCH..3 * STRETCH), Some(&bytes[2 * STRETCH..]));
+        // Another file takes the name.
+        let other = tempfile::NamedTempFile::new_in(file.path().parent().expect("a folder")).expect("a file");
+        std::fs::write(other.path(), &bytes).expect("its bytes");
+        std::fs::rename(other.path(), file.path()).expect("it takes the name");
+        assert_eq!(source.get(STRETCH..STRETCH + 1), None);
+        assert_eq!(source.get(0..9), Some(&bytes[..9]));
     }
 
     #[test]

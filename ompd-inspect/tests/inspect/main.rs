@@ -10,6 +10,7 @@ mod history;
 mod icvs;
 mod jobs;
 mod known_builds;
+mod large;
 mod leagues;
 mod lists;
 mod locals;
