@@ -5,10 +5,14 @@
 //! seen to have done the whole work.
 
 mod companion;
+mod cores;
 mod floor;
+mod goals;
 mod merge;
 mod ompd;
+mod plot;
 mod plugin;
+mod python;
 mod resolve;
 mod stacks;
 mod tasks;
@@ -27,6 +31,9 @@ use nix::libc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, await_all_blocked, build};
+
+use goals::Goal;
+use plot::{Curve, Panel, Plot};
 
 /// Team size for which the limits below hold.
 const JUDGED: usize = 256;
@@ -52,9 +59,12 @@ pub struct Arguments {
     /// Measure this section alone. Of single sections, --write is for merge.
     #[arg(long, value_name = "SECTION")]
     only: Option<Section>,
-    /// Write the result to docs/benchmarks.md too.
+    /// Write the result to docs/benchmarks.md, and the pictures beside it.
     #[arg(long)]
     write: bool,
+    /// Write the pictures to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    plots: Option<PathBuf>,
 }
 
 /// What can be measured by itself.
@@ -68,6 +78,10 @@ enum Section {
     Stacks,
     /// A million tasks.
     Tasks,
+    /// Large cores.
+    Cores,
+    /// Stacks of a Python process.
+    Python,
     /// What the library for debuggers asks of a debugger.
     Ompd,
     /// The plugin for gdb.
@@ -98,13 +112,21 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     let load = fs::read_to_string("/proc/loadavg").context("the load of the machine")?;
     let wants = |section| arguments.only.is_none_or(|only| only == section);
-    let mut limits = Vec::new();
-    let mut text = machine(arguments, &load)?;
+    let (mut limits, mut goals, mut plots) = (Vec::new(), Vec::new(), Vec::new());
+    let mut text = String::new();
+    let mut show = |text: &mut String, drawn: Vec<Plot>| {
+        text.extend(drawn.iter().map(Plot::link));
+        plots.extend(drawn);
+    };
     if wants(Section::Teams) {
         let (commands, pauses) = measure_teams(&inspect, arguments)?;
         limits.extend(judge(&commands, &pauses));
+        goals.extend(command_goals(&commands));
+        goals.extend(pause_goals(&pauses));
         text += &commands_table(&commands);
+        show(&mut text, commands_plot(&commands));
         text += &pauses_table(&pauses);
+        show(&mut text, pauses_plot(&pauses));
     }
     if wants(Section::Layouts) {
         let resolutions = resolve::measure(arguments.rounds)?;
@@ -114,22 +136,37 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if wants(Section::Stacks) {
         let stacks = stacks::measure(&inspect, arguments.rounds)?;
         limits.extend(stacks::limits(&stacks));
+        goals.extend(stacks::goals(&stacks));
         text += &stacks::table(&stacks);
+        show(&mut text, stacks::plots(&stacks));
     }
     if wants(Section::Tasks) {
         let crowds = tasks::measure(&inspect, arguments.rounds)?;
         limits.extend(tasks::limits(&crowds));
         text += &tasks::table(&crowds);
     }
+    if wants(Section::Cores) {
+        let measured = cores::measure(&inspect, arguments.rounds)?;
+        limits.extend(cores::limits(&measured));
+        goals.extend(cores::goals(&measured));
+        text += &cores::table(&measured);
+        show(&mut text, cores::plots(&measured));
+    }
+    if wants(Section::Python) {
+        text += &python::measure(&inspect, arguments.rounds)?;
+    }
     if wants(Section::Ompd) {
         let asked = ompd::measure(arguments.rounds)?;
         limits.extend(ompd::limits(&asked));
+        goals.extend(ompd::goals(&asked));
         text += &ompd::table(&asked);
     }
     if wants(Section::Plugin) {
         let measured = plugin::measure(arguments.rounds)?;
         limits.extend(plugin::limits(&measured));
+        goals.extend(plugin::goals(&measured));
         text += &plugin::table(&measured);
+        show(&mut text, plugin::plots(&measured));
     }
     if wants(Section::Companion) {
         let measured = companion::measure(arguments.rounds)?;
@@ -146,9 +183,17 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let verdict = if limit.kept { "kept" } else { "**not kept**" };
         writeln!(text, "- {}: {:.2} {} ({verdict})", limit.what, limit.measured, limit.unit)?;
     }
+    let aimed = if goals.is_empty() { String::new() } else { goals::table(&goals) };
+    let text = machine(arguments, &load)? + &aimed + &text;
     print!("{text}");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for folder in arguments.plots.as_deref().into_iter().chain(arguments.write.then_some(folder.as_path())) {
+        for plot in &plots {
+            plot.write(folder)?;
+        }
+    }
     if arguments.write {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks.md");
+        let file = folder.join("benchmarks.md");
         let old = fs::read_to_string(&file).context("reading docs/benchmarks.md")?;
         fs::write(&file, replace(&old, &text, marks)?).context("writing docs/benchmarks.md")?;
     }
@@ -226,6 +271,8 @@ struct Row {
 struct Pauses {
     /// With `--pause brief`.
     ours: Vec<f64>,
+    /// Of `threads --pause brief`.
+    threads: Vec<f64>,
     floor: Vec<f64>,
     /// Of one stop without that option, and how many threads were stopped: none, for no time, if all slept.
     left: Vec<(f64, usize)>,
@@ -243,7 +290,7 @@ fn contestants(inspect: &Path, pid: i32) -> Vec<Contestant> {
             arguments: vec!["threads".into(), pid.clone()],
             mark: None,
         },
-        Contestant { shown: "ompd-inspect PID", program: inspect.into(), arguments: vec![pid.clone()], mark: None },
+        Contestant { shown: SUMMARY, program: inspect.into(), arguments: vec![pid.clone()], mark: None },
         Contestant {
             shown: "ompd-inspect --json PID",
             program: inspect.into(),
@@ -257,15 +304,15 @@ fn contestants(inspect: &Path, pid: i32) -> Vec<Contestant> {
             arguments: gdb("thread apply all bt"),
             mark: Some("#0 "),
         },
-        Contestant {
-            shown: "eu-stack -p PID",
-            program: "eu-stack".into(),
-            arguments: vec!["-p".into(), pid],
-            mark: Some("TID "),
-        },
+        Contestant { shown: STACKS, program: "eu-stack".into(), arguments: vec!["-p".into(), pid], mark: Some("TID ") },
+        // What each of ours takes at least.
+        Contestant { shown: VERSION, program: inspect.into(), arguments: vec!["--version".into()], mark: None },
     ]
 }
 
+const SUMMARY: &str = "ompd-inspect PID";
+const VERSION: &str = "ompd-inspect --version";
+const STACKS: &str = "eu-stack -p PID";
 /// The contestant that is to be beaten by [`LEAST_LEAD`].
 const GDB_THREADS: &str = "gdb -nx -batch -p PID -ex 'info threads'";
 
@@ -284,13 +331,19 @@ fn measure_commands(inspect: &Path, team: &Running, threads: usize, rounds: usiz
             }
         }
     }
-    // The kernel charges a process with what its parent had when it started it, so ours must be below all others.
-    let own = own_peak()?;
-    for row in &rows {
-        let least = row.costs.iter().map(|cost| cost.peak).min().unwrap_or(0);
-        ensure!(least > own, "{}: its memory ({least} bytes) cannot be told from that of this program", row.shown);
-    }
+    check_peaks(rows.iter().filter(|row| row.shown != VERSION).map(|row| (row.shown, row.costs.as_slice())))?;
     Ok(rows)
+}
+
+/// That the memory of commands is their own. The kernel charges a process with what its parent had when it started it, so this
+/// program's must be below all others.
+fn check_peaks<'a>(rows: impl IntoIterator<Item = (&'a str, &'a [Cost])>) -> Result<()> {
+    let own = own_peak()?;
+    for (shown, costs) in rows {
+        let least = costs.iter().map(|cost| cost.peak).min().unwrap_or(0);
+        ensure!(least > own, "{shown}: its memory ({least} bytes) cannot be told from that of this program");
+    }
+    Ok(())
 }
 
 /// Most memory this process had resident at a time, in bytes. Not from getrusage: that goes back to before `execve`.
@@ -370,14 +423,15 @@ struct Report {
 }
 
 fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize) -> Result<Pauses> {
-    let mut pauses = Pauses { ours: Vec::new(), floor: Vec::new(), left: Vec::new() };
+    let mut pauses = Pauses { ours: Vec::new(), threads: Vec::new(), floor: Vec::new(), left: Vec::new() };
     // Pauses are short and jitter: more of them cost little.
     for round in 0..=3 * rounds {
-        let (mut ours, mut floor) = (0.0, 0.0);
-        for turn in 0..2 {
+        let (mut ours, mut of_threads, mut floor) = (0.0, 0.0, 0.0);
+        for turn in 0..3 {
             await_all_blocked(team.pid, threads, false)?;
-            match (round + turn) % 2 {
-                0 => ours = our_pause(inspect, team.pid, threads)?,
+            match (round + turn) % 3 {
+                0 => ours = our_pause(inspect, &[], team.pid, threads)?,
+                1 => of_threads = our_pause(inspect, &["threads"], team.pid, threads)?,
                 _ => floor = floor::pause(team.pid)?.as_secs_f64() * 1e3,
             }
         }
@@ -385,6 +439,7 @@ fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize)
         let report = report(inspect, &["--json"], team.pid, threads)?;
         if round > 0 {
             pauses.ours.push(ours);
+            pauses.threads.push(of_threads);
             pauses.floor.push(floor);
             // All of them, if it does not say how many.
             let stopped = report.stopped_threads.unwrap_or(threads);
@@ -394,9 +449,9 @@ fn measure_pauses(inspect: &Path, team: &Running, threads: usize, rounds: usize)
     Ok(pauses)
 }
 
-/// The pause of one stop of all threads that `ompd-inspect` says it caused, in milliseconds.
-fn our_pause(inspect: &Path, pid: i32, threads: usize) -> Result<f64> {
-    let report = report(inspect, &["--json", "--pause", "brief"], pid, threads)?;
+/// The pause of one stop of all threads that a command of `ompd-inspect` says it caused, in milliseconds.
+fn our_pause(inspect: &Path, command: &[&str], pid: i32, threads: usize) -> Result<f64> {
+    let report = report(inspect, &[command, &["--json", "--pause", "brief"]].concat(), pid, threads)?;
     ensure!(report.stops > 0, "ompd-inspect did not stop the process");
     Ok(report.pause_ms / f64::from(report.stops))
 }
@@ -435,16 +490,111 @@ impl Row {
 }
 
 impl Pauses {
-    /// Ours and the floor, in milliseconds, each as median and least value.
-    fn summary(&self) -> [(f64, f64); 2] {
-        [&self.ours, &self.floor].map(|values| median_and_least(values.iter().copied()).unwrap_or_default())
+    /// Ours, that of `threads`, and the floor, in milliseconds, each as median and least value.
+    fn summary(&self) -> [(f64, f64); 3] {
+        [&self.ours, &self.threads, &self.floor]
+            .map(|values| median_and_least(values.iter().copied()).unwrap_or_default())
     }
 
     /// How many times the floor our pause is, medians compared.
     fn ratio(&self) -> f64 {
-        let [(ours, _), (floor, _)] = self.summary();
+        let [(ours, _), _, (floor, _)] = self.summary();
         ours / floor
     }
+
+    /// How many threads are stopped by default.
+    fn stopped(&self) -> usize {
+        median_and_least(self.left.iter().map(|(_, stopped)| *stopped)).unwrap_or_default().0
+    }
+}
+
+/// Multiples of what was measured right after: the middle one of the pairs.
+fn paired(of: &[f64], to: &[f64]) -> Option<f64> {
+    Some(median_and_least(of.iter().zip(to).map(|(of, to)| of / to))?.0)
+}
+
+/// How many times as long one command takes as another on the same team, pairs compared.
+fn lead(rows: &[Row], slow: &str, fast: &str) -> Option<f64> {
+    let walls = |shown| {
+        let row = rows.iter().find(|row| row.shown == shown)?;
+        Some(row.costs.iter().map(|cost| cost.wall.as_secs_f64()).collect::<Vec<_>>())
+    };
+    paired(&walls(slow)?, &walls(fast)?)
+}
+
+/// The goals of whole commands.
+fn command_goals(commands: &[(usize, Vec<Row>)]) -> Vec<Goal> {
+    let worst = |slow: &str, fast: &str, sizes: &dyn Fn(usize) -> bool| {
+        let of_size = commands.iter().filter(|(threads, _)| sizes(*threads));
+        of_size.filter_map(|(_, rows)| lead(rows, slow, fast)).reduce(f64::min)
+    };
+    let wall = |of: usize, shown: &str| {
+        let (_, rows) = commands.iter().find(|(threads, _)| *threads == of)?;
+        Some(rows.iter().find(|row| row.shown == shown)?.wall().0)
+    };
+    let threads = commands.first().and_then(|(_, rows)| rows.first()).map_or("", |row| row.shown);
+    vec![
+        Goal::least(
+            "`info threads` of gdb, to `ompd-inspect threads`, 16 to 256 threads",
+            20.0,
+            "×",
+            worst(GDB_THREADS, threads, &|size| size <= 256),
+        ),
+        Goal::least(
+            "`info threads` of gdb, to `ompd-inspect threads`, 1000 threads",
+            10.0,
+            "×",
+            worst(GDB_THREADS, threads, &|size| size == 1000),
+        ),
+        Goal::least("`eu-stack`, to `ompd-inspect threads`, every size", 3.0, "×", worst(STACKS, threads, &|_| true)),
+        Goal::most("`ompd-inspect --version`", 3.0, "ms", wall(16, VERSION)),
+        Goal::most("`ompd-inspect PID` of a hang of 16 threads", 10.0, "ms", wall(16, SUMMARY)),
+    ]
+}
+
+/// The goals of pauses without the copy of stacks.
+fn pause_goals(pauses: &[(&'static str, usize, Pauses)]) -> Vec<Goal> {
+    let worst = pauses.iter().filter_map(|(_, _, pauses)| paired(&pauses.threads, &pauses.floor)).reduce(f64::max);
+    let stopped = pauses.iter().map(|(_, _, pauses)| pauses.stopped()).max();
+    vec![
+        Goal::most("pause of `threads --pause brief`, to the floor, every size and runtime", 1.3, "×", worst),
+        Goal::most("threads of a hung process that are stopped", 0.0, "threads", stopped.map(|count| count as f64)),
+    ]
+}
+
+fn commands_plot(commands: &[(usize, Vec<Row>)]) -> Vec<Plot> {
+    let Some((_, first)) = commands.first() else { return Vec::new() };
+    let curves = |value: fn(&Row) -> f64| {
+        let points = |shown| {
+            let rows =
+                commands.iter().filter_map(|(threads, rows)| Some((*threads, rows.iter().find(|r| r.shown == shown)?)));
+            rows.map(|(threads, row)| (threads as f64, value(row))).collect()
+        };
+        let shown = first.iter().filter(|row| row.shown != VERSION).map(|row| row.shown);
+        shown.map(|shown| Curve { name: shown.to_owned(), points: points(shown) }).collect()
+    };
+    let panel = |y, curves| Panel { x: "threads", y, curves };
+    vec![Plot {
+        name: "commands",
+        title: "Whole commands on a process that hangs, libgomp".to_owned(),
+        panels: vec![panel("wall time, ms", curves(|row| row.wall().0)), panel("peak memory, MB", curves(Row::peak))],
+    }]
+}
+
+fn pauses_plot(pauses: &[(&'static str, usize, Pauses)]) -> Vec<Plot> {
+    let mut runtimes: Vec<&str> = pauses.iter().map(|(runtime, ..)| *runtime).collect();
+    runtimes.dedup();
+    let names = ["ompd-inspect --pause brief", "ompd-inspect threads --pause brief", "floor"];
+    let panels = runtimes.iter().map(|wanted| {
+        let of_runtime = || pauses.iter().filter(|(runtime, ..)| runtime == wanted);
+        let curve = |number: usize| Curve {
+            name: names[number].to_owned(),
+            points: of_runtime().map(|(_, threads, pauses)| (*threads as f64, pauses.summary()[number].0)).collect(),
+        };
+        Panel { x: "threads", y: "pause, ms", curves: (0..names.len()).map(curve).collect() }
+    });
+    let title = format!("Pauses: {}", runtimes.join(", "));
+    vec![Plot { name: "pauses", title, panels: panels.collect() }]
 }
 
 /// Something the measurements must show.
@@ -492,16 +642,18 @@ fn commands_table(commands: &[(usize, Vec<Row>)]) -> String {
 
 fn pauses_table(pauses: &[(&'static str, usize, Pauses)]) -> String {
     let mut text = String::from(
-        "| runtime | threads | pause, `--pause brief` | floor | by default: threads stopped | for |\n|---|---:|---|---|---:|---|\n",
+        "| runtime | threads | pause, `--pause brief` | of `threads` | floor | by default: threads stopped | for |\n\
+         |---|---:|---|---|---|---:|---|\n",
     );
     for (runtime, threads, pauses) in pauses {
-        let [(ours, our_least), (floor, floor_least)] = pauses.summary();
-        let (stopped, _) = median_and_least(pauses.left.iter().map(|(_, stopped)| *stopped)).unwrap_or_default();
+        let [(ours, our_least), (few, few_least), (floor, floor_least)] = pauses.summary();
+        let stopped = pauses.stopped();
         let (left, _) = median_and_least(pauses.left.iter().map(|(pause, _)| *pause)).unwrap_or_default();
         text += &format!(
-            "| {runtime} | {threads} | {:.2} × ({ours:.2} ms, least {our_least:.2}) | 1 × ({floor:.2} ms, least {floor_least:.2}) \
-             | {stopped} | {left:.2} ms |\n",
+            "| {runtime} | {threads} | {:.2} × ({ours:.2} ms, least {our_least:.2}) | {:.2} × ({few:.2} ms, least {few_least:.2}) \
+             | 1 × ({floor:.2} ms, least {floor_least:.2}) | {stopped} | {left:.2} ms |\n",
             pauses.ratio(),
+            few / floor,
         );
     }
     text + "\n"
@@ -548,7 +700,8 @@ mod tests {
 
     fn pauses(ours: f64, floor: f64) -> Pauses {
         let left = vec![(0.5, 1), (0.0, 0), (0.25, 1)];
-        Pauses { ours: vec![ours, 2.0 * ours, 0.5 * ours], floor: vec![floor, 0.9 * floor, 30.0 * floor], left }
+        let around = |middle: f64| vec![middle, 2.0 * middle, 0.5 * middle];
+        Pauses { ours: around(ours), threads: around(0.5 * ours), floor: vec![floor, 0.9 * floor, 30.0 * floor], left }
     }
 
     fn row(shown: &'static str, milliseconds: u64) -> Row {
@@ -577,7 +730,8 @@ mod tests {
         let text = commands_table(&[(16, vec![row("ompd-inspect PID", 10), row("other", 25)])]);
         assert!(text.contains("| 16 | `other` | 2.5 × (25.0 ms, least 25.0) | 2.5 × (25.0 MB) |"), "{text}");
         let text = pauses_table(&[("libgomp", 16, pauses(3.0, 2.0))]);
-        assert!(text.contains("| 1.50 × (3.00 ms, least 1.50) | 1 × (2.00 ms, least 1.80) | 1 | 0.25 ms |"), "{text}");
+        let (ours, threads) = ("1.50 × (3.00 ms, least 1.50)", "0.75 × (1.50 ms, least 0.75)");
+        assert!(text.contains(&format!("| {ours} | {threads} | 1 × (2.00 ms, least 1.80) | 1 | 0.25 ms |")), "{text}");
     }
 
     #[test]

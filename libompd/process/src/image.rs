@@ -458,7 +458,7 @@ mod tests {
             };
             image.mappings(&mappings).map(|m| m.start).collect::<Vec<_>>()
         };
-        assert_eq!(with(&[0x1000..0x5000]), [0x1000, 0x2000, 0x4000]);
+        assert_eq!(with(std::slice::from_ref(&(0x1000..0x5000))), [0x1000, 0x2000, 0x4000]);
         // Each once, although ranges lie on each other or share a mapping.
         assert_eq!(with(&[0x1000..0x1800, 0x1800..0x2800, 0x2000..0x3000]), [0x1000, 0x2000]);
         assert_eq!(with(&[0x5000..0x6000, 0x8000..0x9000]), [] as [u64; 0]);

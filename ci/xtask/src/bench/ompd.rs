@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use ompd_process::{Live, OpenOptions, Target};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, await_all_blocked, build};
 
+use super::goals::Goal;
 use super::{Limit, built_beside, median_and_least};
 
 /// Team sizes. Of the last the total is judged.
@@ -273,6 +274,16 @@ pub fn limits(all: &[Asked]) -> Vec<Limit> {
         limit(what, total(2) / total(0), "×", MOST_PART);
     }
     limits
+}
+
+/// The goal: what a debugger that does not tell of stops is asked.
+pub fn goals(all: &[Asked]) -> Vec<Goal> {
+    let largest = SIZES[SIZES.len() - 1];
+    let walk = |contestant, asked: &Asked| asked.walk(contestant, |cost| cost.callbacks);
+    let intel = all.iter().find(|asked| asked.other == "Intel" && asked.threads == largest);
+    let part = intel.map(|asked| walk(1, asked) / walk(0, asked));
+    let what = format!("callbacks of a debugger at {largest} threads for all questions, to those for Intel's library");
+    vec![Goal::most(what, 0.5, "×", part)]
 }
 
 fn size(bytes: u64) -> String {

@@ -11,7 +11,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use test_programs::{Running, Runtime, Toolchain, await_all_blocked};
 
-use super::{Limit, floor, median_and_least, our_pause, run_command};
+use super::goals::Goal;
+use super::plot::{Curve, Panel, Plot};
+use super::{Limit, floor, median_and_least, our_pause, paired, run_command};
 
 /// Team size for which the limits hold.
 const JUDGED: usize = 512;
@@ -106,7 +108,7 @@ fn one(inspect: &Path, team: &Running, runtime: &'static str, threads: usize, ro
             await_all_blocked(team.pid, threads, false)?;
             let which = (round + turn) % 2;
             let pause = if which == 0 {
-                our_pause(inspect, team.pid, threads)?
+                our_pause(inspect, &[], team.pid, threads)?
             } else {
                 let (pause, bytes) = floor::pause_with_stacks(team.pid)?;
                 copied = bytes;
@@ -205,8 +207,7 @@ impl Team {
 
     /// Our pause in multiples of the floor's: the middle one of the pairs that were measured one after the other.
     fn ratio(&self) -> f64 {
-        let pairs = self.pauses[0].iter().zip(&self.pauses[1]).map(|(ours, floor)| ours / floor);
-        median_and_least(pairs).unwrap_or_default().0
+        paired(&self.pauses[0], &self.pauses[1]).unwrap_or_default()
     }
 }
 
@@ -280,6 +281,49 @@ pub(super) fn limits(teams: &[Team]) -> Vec<Limit> {
         }
     }
     limits
+}
+
+/// The goal of pauses that copy stacks.
+pub fn goals(teams: &[Team]) -> Vec<Goal> {
+    let worst = teams.iter().map(Team::ratio).reduce(f64::max);
+    let what = "pause of a report with `--pause brief`, to the floor with the copy, every size and runtime";
+    vec![Goal::most(what, 1.5, "×", worst)]
+}
+
+/// Wall times and pauses of each runtime.
+pub fn plots(teams: &[Team]) -> Vec<Plot> {
+    let mut runtimes: Vec<&str> = teams.iter().map(|team| team.runtime).collect();
+    runtimes.dedup();
+    let of_runtime = |wanted: &str| teams.iter().filter(|team| team.runtime == wanted).collect::<Vec<_>>();
+    let panels = |y: &'static str, curves: &dyn Fn(&[&Team]) -> Vec<Curve>| {
+        let panel = |runtime: &&str| Panel { x: "threads", y, curves: curves(&of_runtime(runtime)) };
+        runtimes.iter().map(panel).collect()
+    };
+    let walls = |teams: &[&Team]| {
+        let Some(first) = teams.first() else { return Vec::new() };
+        let point = |team: &&Team, which: usize| Some((team.threads as f64, team.rows.get(which)?.wall().0));
+        let curve = |(which, row): (usize, &Row)| Curve {
+            name: row.shown.to_owned(),
+            points: teams.iter().filter_map(|team| point(team, which)).collect(),
+        };
+        first.rows.iter().enumerate().map(curve).collect()
+    };
+    let pauses = |teams: &[&Team]| {
+        let curve = |(which, name): (usize, &str)| Curve {
+            name: name.to_owned(),
+            points: teams.iter().map(|team| (team.threads as f64, team.pause()[which].0)).collect(),
+        };
+        ["ompd-inspect --pause brief", "floor with the copy"].into_iter().enumerate().map(curve).collect()
+    };
+    let shown = runtimes.join(", ");
+    vec![
+        Plot { name: "stacks", title: format!("All stacks: {shown}"), panels: panels("wall time, ms", &walls) },
+        Plot {
+            name: "copies",
+            title: format!("Pauses with the copy of all stacks: {shown}"),
+            panels: panels("pause, ms", &pauses),
+        },
+    ]
 }
 
 #[cfg(test)]
