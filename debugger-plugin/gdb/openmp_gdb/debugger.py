@@ -5,7 +5,6 @@ Nothing is written to the process. No text from the process becomes a command or
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +19,6 @@ from . import output, running
 from .breakpoints import Breakpoint
 from .selecting import errors, kept_selection, language_c, select
 
-#: How `info address` ends for what lies at one address.
-ADDRESS = re.compile(r" (?:is at|at address) (0x[0-9a-f]+)\b")
 #: The types whose sizes are wanted, and the pointer.
 C_TYPES = ("char", "short", "int", "long", "long long")
 
@@ -196,13 +193,6 @@ class Inferior(core.Inferior):
             return None
 
     def symbol(self, name: str) -> int | None:
-        # An expression has a type. To read that of the C library's symbols takes a tenth of a second where it has debug information.
-        try:
-            found = ADDRESS.search(gdb.execute(f"info address {name}", to_string=True))
-        except RuntimeError:
-            return None
-        if found is not None:
-            return int(found[1], 16)
         try:
             # In quotes no macro of the program's is expanded, which might call a function of it.
             with language_c():
