@@ -428,6 +428,9 @@ pub struct Options {
     /// Decode the code of runtimes anew, also of builds of which what it says is known.
     #[arg(long, global = true)]
     pub verify: bool,
+    /// Neither use nor keep in XDG_CACHE_HOME or ~/.cache what the code of unknown builds says.
+    #[arg(long, global = true)]
+    pub no_cache: bool,
     /// Inspect the child processes too, and their children: a report of each, the worst verdict first.
     #[arg(long, global = true)]
     pub children: bool,
@@ -472,7 +475,12 @@ impl Options {
         let origins = self.ignore_origin.iter().filter_map(ValueEnum::to_possible_value);
         all.extend(origins.map(|origin| ("--ignore-origin", Some(origin.get_name().to_owned()))));
         all.extend(self.name.iter().map(|name| ("--name", Some(name.clone()))));
-        let flags = [("--user", self.user), ("--debuginfod", self.debuginfod), ("--verify", self.verify)];
+        let flags = [
+            ("--user", self.user),
+            ("--debuginfod", self.debuginfod),
+            ("--verify", self.verify),
+            ("--no-cache", self.no_cache),
+        ];
         all.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| (flag, None)));
         let words = |(name, value): (&str, Option<String>)| match value {
             // In one argument, whatever the value begins with.

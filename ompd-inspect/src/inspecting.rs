@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, Watched, inspect, inspect_core};
 use ompd_process::{OpenError, OpenOptions};
-use ompd_runtime::{LayoutsFrom, Origin};
+use ompd_runtime::{DecodedCache, LayoutsFrom, Origin, decoded_cache};
 
 use crate::args::{FailOn, Options};
 use crate::inputs::{self, Input};
@@ -44,18 +44,42 @@ pub fn longest_pause(open: &OpenOptions, interval: Duration) -> Duration {
     open.max_pause.min(LEAST_PAUSE.max(interval / 2))
 }
 
+/// What the layouts of runtimes are made from.
+#[derive(Debug)]
+pub struct Layouts {
+    ignore: Vec<Origin>,
+    /// Decode the code of known builds too.
+    anew: bool,
+    /// Of what is decoded of others.
+    cache: Option<DecodedCache>,
+}
+
+impl Layouts {
+    /// What the options say.
+    pub fn new(options: &Options) -> Layouts {
+        Layouts {
+            ignore: options.ignore_origin.iter().copied().map(Into::into).collect(),
+            anew: options.verify,
+            cache: (!options.no_cache && !options.verify).then(decoded_cache),
+        }
+    }
+
+    /// The same for an inspection.
+    pub fn from(&self) -> LayoutsFrom<'_> {
+        LayoutsFrom { ignore: &self.ignore, anew: self.anew, cache: self.cache.as_ref() }
+    }
+}
+
 /// Inspections by the same options.
 #[derive(Debug)]
 pub struct Inspecting<'a> {
     options: &'a Options,
     open: OpenOptions,
-    ignore: Vec<Origin>,
+    layouts: Layouts,
     /// Read the variables of the program.
     locals: bool,
     /// Find out whether it hangs.
     verdicts: bool,
-    /// Decode the code of known builds too.
-    anew: bool,
 }
 
 impl<'a> Inspecting<'a> {
@@ -64,16 +88,15 @@ impl<'a> Inspecting<'a> {
         Inspecting {
             options,
             open: open_options(options),
-            ignore: options.ignore_origin.iter().copied().map(Into::into).collect(),
+            layouts: Layouts::new(options),
             locals,
             verdicts: verdicts || options.json || options.fail_on.is_some(),
-            anew: false,
         }
     }
 
     /// The same, with the code of all runtimes decoded.
     pub fn decoding(self) -> Inspecting<'a> {
-        Inspecting { anew: true, ..self }
+        Inspecting { layouts: Layouts { anew: true, ..self.layouts }, ..self }
     }
 
     /// A live process, to be looked at again and again.
@@ -91,7 +114,7 @@ impl<'a> Inspecting<'a> {
 
     fn wanted(&self) -> Wanted<'_> {
         Wanted {
-            layouts: LayoutsFrom { ignore: &self.ignore, anew: self.anew || self.options.verify },
+            layouts: self.layouts.from(),
             locals: self.locals,
             verdicts: self.verdicts,
             samples: self.options.samples,

@@ -370,10 +370,18 @@ impl Drop for Running {
 /// When the program does not crash as it should; the inner error when the kernel here does not write cores to the
 /// working directory.
 pub fn crash_core(executable: &Executable, runtime: Runtime, env: Env, dir: &Path) -> Result<Result<Crashed, Skip>> {
+    crash_core_of(Launch::new(executable, runtime, env), dir)
+}
+
+/// The same for more choices.
+///
+/// # Errors
+/// As [`crash_core`].
+pub fn crash_core_of(launch: Launch, dir: &Path) -> Result<Result<Crashed, Skip>> {
     if let Err(skip) = kernel_writes_cores_here() {
         return Ok(Err(skip));
     }
-    let mut running = Launch::new(executable, runtime, env).leaving_core_in(dir).start()?;
+    let mut running = launch.leaving_core_in(dir).start()?;
     running.say(b"\n")?;
     Ok(running.aborted(dir)?.map(|core| Crashed { core, truth: running.truth.clone() }))
 }

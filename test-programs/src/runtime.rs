@@ -127,6 +127,28 @@ pub fn other_releases() -> Vec<(Toolchain, Runtime, PathBuf)> {
     found
 }
 
+/// Puts a copy of a runtime into `directory`, under the name that programs of this toolchain look for: `LD_LIBRARY_PATH` has them run
+/// on it. It has another build-id, so nobody knows the build, and all else is the same.
+///
+/// # Errors
+/// The runtime is not here, or has nothing that tells its builds apart.
+pub fn unknown_build(toolchain: Toolchain, runtime: Runtime, directory: &Path) -> Result<PathBuf> {
+    let library = runtime.library().map_err(|skip| anyhow::anyhow!("{skip}"))?;
+    let mut bytes = fs::read(&library).with_context(|| format!("reading {}", library.display()))?;
+    // The sizes of name and description, the type NT_GNU_BUILD_ID, the name.
+    let note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+    let find = |text: &[u8]| bytes.windows(text.len()).rposition(|part| part == text).map(|at| at + text.len());
+    // Without one, the name of the debug file and its checksum stand for the build.
+    let link = || find(b".dbg\0").map(|end| end.next_multiple_of(4));
+    let id = find(note).or_else(link).context("it has neither build-id nor debug link")?;
+    let id = bytes.get_mut(id..id + 4).context("its build-id is cut off")?;
+    id.iter_mut().for_each(|byte| *byte = !*byte);
+    let name = if toolchain == Toolchain::Gcc { "libgomp.so.1" } else { "libomp.so.5" };
+    let copy = directory.join(name);
+    fs::write(&copy, bytes).with_context(|| format!("writing {}", copy.display()))?;
+    Ok(copy)
+}
+
 /// Asks gcc where it would find a library.
 fn gcc_library(name: &str) -> Result<PathBuf, Skip> {
     let output = Command::new("gcc").arg(format!("-print-file-name={name}")).output();

@@ -244,7 +244,12 @@ fn live(title: &str, view: &[&str], running: &Running, arguments: &Arguments, ou
 
 /// What a build says: its status and standard output.
 fn say(inspect: &Path, view: &[&str], target: &Path) -> Result<(Option<i32>, String)> {
-    let output = Command::new(inspect).args(view).arg(target).env_remove("DEBUGINFOD_URLS").output();
+    let output = Command::new(inspect)
+        .args(view)
+        .arg(target)
+        .env_remove("DEBUGINFOD_URLS")
+        .env("XDG_CACHE_HOME", "/dev/null")
+        .output();
     let output = output.with_context(|| format!("running {}", inspect.display()))?;
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.push_str(&String::from_utf8_lossy(&output.stderr));

@@ -211,7 +211,7 @@ fn look_at(subject: &Subject, inspect: &Path, stops: usize) -> Result<Seen> {
         if running.has_ended()? {
             running = (subject.start)()?;
         }
-        let output = Command::new(inspect).arg("--json").arg(running.pid().to_string()).output();
+        let output = Command::new(inspect).args(["--json", "--no-cache"]).arg(running.pid().to_string()).output();
         let output = output.with_context(|| format!("starting {}", inspect.display()))?;
         // A program may end while it is looked at.
         let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { continue };

@@ -1,4 +1,5 @@
-//! What was decoded from the code of known builds, shipped: to decode it takes most of the time of a look at a process.
+//! What was decoded from the code of known builds, shipped: to decode it takes most of the time of a look at a process. What was
+//! decoded of others is kept in a [`Cache`].
 //!
 //! A record is of one file: its build-id, and size and checksum of its code. So a file that somebody has changed, or that
 //! pretends to be another one, has none, and is decoded. `cargo xtask matrix` makes the records and checks that decoding
@@ -11,6 +12,10 @@ use ompd_process::elf::ElfFile;
 
 use crate::facts::Facts;
 use crate::profile::ExportView;
+
+mod cache;
+
+pub use cache::{Cache, NotCached};
 
 /// Which file a record is of: build-id, bytes and CRC-32 of its executable segments. `None` for a file without code.
 pub fn key(file: &ElfFile) -> Option<String> {

@@ -225,6 +225,11 @@ impl ElfFile {
         &self.path
     }
 
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.source().len() as u64
+    }
+
     /// Machine, pointer width and byte order of the file.
     pub fn arch(&self) -> Arch {
         self.arch

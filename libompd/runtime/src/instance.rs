@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use ompd_layout::decoded::{self, NotCached};
 use ompd_layout::profile::{self, ExportView, Profiles, Rejection, Selection};
-use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, decoded, dwarf, table};
+use ompd_layout::{FactSource, Facts, Layout, Origin, Schema, dwarf, table};
 use ompd_process::elf::ElfFile;
 use ompd_process::{Addr, Arch, ByteOrder, Module, NativeThread, NeededBy, Registers, Target, TargetExt, needed_by};
 
@@ -16,7 +17,7 @@ use crate::model::{
     RawSnapshot, Reason, Setting, Trouble,
 };
 use crate::owner::{BuiltIn, OwnNames};
-use crate::recover::Recovered;
+use crate::recover::{Recovered, TPOFF, may_be_decoded};
 use crate::stops::{AtStop, OwnCall, OwnSymbols, StopEvent, StopPoint, Stops, Values};
 
 /// One runtime of one process, ready to be read.
@@ -262,10 +263,6 @@ pub(crate) const NOT_READ: Common = Common::NotReadOfThisRuntime;
 /// Why nothing is read on the word of a layout that memory has contradicted.
 pub(crate) const NOT_SHOWN_TO_FIT: Common = Common::LayoutDoubtful;
 
-/// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
-/// 2^64, and no address. Only programs have such: for libraries it is found when they are loaded.
-pub(crate) const TPOFF: &str = "@tpoff";
-
 /// What is lost with a value that is not known.
 #[derive(Debug)]
 pub(crate) struct Cost {
@@ -292,22 +289,41 @@ type ReadDescribed = fn(&[u8], ByteOrder, &dyn Fn(u64, u64) -> Option<u64>) -> R
 pub struct LayoutsFrom<'a> {
     /// Kinds of evidence that are not used.
     pub ignore: &'a [Origin],
-    /// Code is decoded also where the same build was before, and what it says is shipped.
+    /// Code is decoded also where the same build was before, and what it says is shipped or in the cache.
     pub anew: bool,
+    /// Where is kept what was decoded, of builds of which it is not shipped. With [`LayoutsFrom::anew`] it is only compared.
+    pub cache: Option<&'a decoded::Cache>,
+}
+
+/// What the cache is for.
+#[derive(Clone, Copy, Default)]
+enum CacheUse<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// Its record is used, or there is one from now on.
+    Use(&'a decoded::Cache),
+    /// Something contradicts its record. What is decoded takes its place.
+    Doubt(&'a decoded::Cache),
+    /// It is reported what its record is.
+    Compare(&'a decoded::Cache),
 }
 
 /// The origins asked so far, most trusted first.
 #[derive(Default)]
-struct Asked {
+struct Asked<'a> {
     answers: Vec<(FactSource, Facts)>,
     reports: Vec<OriginReport>,
     /// Kinds of evidence that are not to be used.
     ignore: Vec<Origin>,
     /// Code is decoded even if the build is known.
     anew: bool,
+    cache: CacheUse<'a>,
+    /// What the code says is from the cache.
+    is_cached: bool,
 }
 
-impl Asked {
+impl Asked<'_> {
     fn add(&mut self, source: FactSource, facts: Facts, note: Option<String>) {
         let (facts, note) = match self.ignore.contains(&source.origin) {
             true => (Facts::default(), Some("not to be used".to_owned())),
@@ -379,9 +395,31 @@ impl Asked {
             let note = "decoded before: this build is known; --verify decodes it anew";
             return self.add(FactSource::new(Origin::Code, path), facts, Some(note.to_owned()));
         }
+        if let CacheUse::Use(cache) = self.cache
+            && let Ok(facts) = cached(cache, file, of.schema)
+        {
+            self.is_cached = true;
+            let note = "decoded before: this build is in the cache; --no-cache or --verify decodes it anew";
+            return self.add(FactSource::new(Origin::Code, path), facts, Some(note.to_owned()));
+        }
         let recovered = (of.recover)(file);
-        let note = (!recovered.failures.is_empty())
+        let failures = (!recovered.failures.is_empty())
             .then(|| format!("{} things could not be decoded; -v says which", recovered.failures.len()));
+        let compared = match self.cache {
+            CacheUse::Use(cache) | CacheUse::Doubt(cache) => {
+                // Whether it can be kept does not matter now. A record that is right already is left alone.
+                if !recovered.facts.is_empty() && cache.find(file).as_ref() != Ok(&recovered.facts) {
+                    let _ = cache.keep(file, &recovered.facts);
+                }
+                None
+            }
+            CacheUse::Compare(cache) if decoded::find(of.decoded, file).is_none() => {
+                Some(compared(cache, file, of.schema, &recovered.facts))
+            }
+            CacheUse::Compare(_) | CacheUse::None => None,
+        };
+        let notes: Vec<String> = failures.into_iter().chain(compared).collect();
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         self.add(FactSource::new(Origin::Code, path), recovered.facts, note);
         let lines = recovered
             .failures
@@ -391,7 +429,7 @@ impl Asked {
     }
 
     /// The same as if the profile that was chosen had been refused; `None` if none was.
-    fn without_profile(&self) -> Option<Asked> {
+    fn without_profile(&self) -> Option<Asked<'static>> {
         let is_profile = |source: &FactSource, facts: &Facts| source.origin == Origin::Profile && !facts.is_empty();
         let (profile, _) = self.answers.iter().find(|(source, facts)| is_profile(source, facts))?;
         let mut asked = Asked { answers: self.answers.clone(), reports: self.reports.clone(), ..Asked::default() };
@@ -447,6 +485,27 @@ impl Asked {
             }
         }
         all
+    }
+}
+
+/// What the cache says of the code of a file.
+fn cached(cache: &decoded::Cache, file: &ElfFile, schema: &Schema) -> Result<Facts, NotCached> {
+    let facts = cache.find(file)?;
+    if may_be_decoded(&facts, schema, file) {
+        return Ok(facts);
+    }
+    let path = cache.path(file).unwrap_or_default();
+    Err(NotCached::Ignored { path, why: "it has values that no code of the file can give" })
+}
+
+/// The same beside what was decoded now, in words.
+fn compared(cache: &decoded::Cache, file: &ElfFile, schema: &Schema, decoded: &Facts) -> String {
+    let at = || cache.path(file).map(|path| format!(" ({})", path.display())).unwrap_or_default();
+    match cached(cache, file, schema) {
+        Ok(facts) if facts == *decoded => format!("the cache has the same{}", at()),
+        Ok(_) => format!("the cache has other values, remove it{}", at()),
+        Err(NotCached::Missing) => format!("the cache has no record of this build{}", at()),
+        Err(why) => format!("no cache: {why}"),
     }
 }
 
@@ -510,9 +569,12 @@ pub(crate) struct Resolved {
     pub(crate) info: InstanceInfo,
     /// The same without the shipped profile, for a process in which the profile turns out not to fit.
     pub(crate) without_profile: Option<(Layout, InstanceInfo)>,
+    /// What the code says is from the cache.
+    pub(crate) is_cached: bool,
 }
 
-/// Asks every origin, merges the answers, and files who said what.
+/// Asks every origin, merges the answers, and files who said what. A record of the cache that another origin contradicts is not
+/// used.
 pub(crate) fn resolve(
     target: &dyn Target,
     module: &Module,
@@ -520,8 +582,34 @@ pub(crate) fn resolve(
     of: &FamilyOrigins,
     layouts: LayoutsFrom<'_>,
 ) -> Resolved {
-    let mut asked = Asked { ignore: layouts.ignore.to_vec(), anew: layouts.anew, ..Asked::default() };
+    let cache = match layouts.cache {
+        // Who checks kinds of evidence against each other wants to see what the code says now.
+        Some(_) if !layouts.ignore.is_empty() => CacheUse::None,
+        Some(cache) if layouts.anew => CacheUse::Compare(cache),
+        Some(cache) => CacheUse::Use(cache),
+        None => CacheUse::None,
+    };
+    let (resolved, contradicted) = resolve_by(target, module, product, of, layouts, cache);
+    match cache {
+        CacheUse::Use(cache) if resolved.is_cached && contradicted => {
+            resolve_by(target, module, product, of, layouts, CacheUse::Doubt(cache)).0
+        }
+        _ => resolved,
+    }
+}
+
+/// The same with this use of the cache; and whether an origin contradicts another one.
+fn resolve_by(
+    target: &dyn Target,
+    module: &Module,
+    product: &'static str,
+    of: &FamilyOrigins,
+    layouts: LayoutsFrom<'_>,
+    cache: CacheUse<'_>,
+) -> (Resolved, bool) {
+    let mut asked = Asked { ignore: layouts.ignore.to_vec(), anew: layouts.anew, cache, ..Asked::default() };
     let mut issues: Vec<Issue> = Vec::new();
+    let mut contradicted = false;
 
     let file = module.file.as_deref().ok();
     if let Some(file) = file {
@@ -548,8 +636,9 @@ pub(crate) fn resolve(
         Ok(Shipped { source, facts, note }) => asked.add(source, facts, Some(note)),
         Err(rejections) => {
             // A profile that would fit but for its values is worth a word to everybody.
-            let contradicted = rejections.iter().find(|r| !r.mismatches.is_empty());
-            let note = match contradicted {
+            let differing = rejections.iter().find(|r| !r.mismatches.is_empty());
+            contradicted = differing.is_some();
+            let note = match differing {
                 _ if rejections.is_empty() => "none is shipped for this family".to_owned(),
                 Some(rejection) => rejection.to_string(),
                 None => format!("none of the {} shipped layouts fits; -v says why", rejections.len()),
@@ -565,13 +654,19 @@ pub(crate) fn resolve(
     let needed_by = needed_by(target.modules(), target.process().exe.as_deref(), module);
     let without_profile =
         asked.without_profile().map(|asked| conclude(asked, issues.clone(), module, product, of, &needed_by));
+    let is_cached = asked.is_cached;
     let (layout, info) = conclude(asked, issues, module, product, of, &needed_by);
-    Resolved { layout, info, without_profile }
+    let is_of_code = |issue: &Issue| {
+        let Reason::Trouble(Trouble::LayoutsDiffer { how }) = &issue.what else { return false };
+        [&how.kept_from, &how.other_from].iter().any(|source| source.origin == Origin::Code)
+    };
+    contradicted |= info.issues.iter().any(is_of_code);
+    (Resolved { layout, info, without_profile, is_cached }, contradicted)
 }
 
 /// Merges the answers.
 fn conclude(
-    asked: Asked,
+    asked: Asked<'_>,
     mut issues: Vec<Issue>,
     module: &Module,
     product: &'static str,

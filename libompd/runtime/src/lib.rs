@@ -39,6 +39,7 @@ mod window;
 
 pub use instance::{Analysis, LayoutsFrom, Runtime};
 pub use ompd_layout::Origin;
+pub use ompd_layout::decoded::{Cache as DecodedCache, NotCached};
 
 use ompd_process::{ElfFile, Target};
 
@@ -57,12 +58,20 @@ families! {
     #[cfg(test)] toy;
 }
 
+/// Names the decoder: all that decides what decoding gives (`build.rs`). What was decoded by another one is not used.
+pub const DECODER: &str = env!("OMPD_DECODER");
+
+/// The cache of the user for what is decoded, below `XDG_CACHE_HOME` or `HOME/.cache`.
+pub fn decoded_cache() -> DecodedCache {
+    DecodedCache::of_user(DECODER)
+}
+
 /// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
 /// are renamed, and static programs carry theirs inside the executable.
 ///
 /// Kinds of evidence in `ignore` are not used for the layouts: so one can be checked against another.
 pub fn discover(target: &dyn Target, ignore: &[Origin]) -> Vec<Box<dyn Runtime>> {
-    discover_by(target, LayoutsFrom { ignore, anew: false })
+    discover_by(target, LayoutsFrom { ignore, ..LayoutsFrom::default() })
 }
 
 /// The same by more than kinds of evidence.

@@ -6,6 +6,9 @@ use ompd_layout::code::{self, Expr, Limits, Run};
 use ompd_layout::{BitRange, Facts, Field, Schema};
 use ompd_process::elf::ElfFile;
 
+/// Ends the name of a global that is the distance of a thread-local variable from the thread pointer, in bytes modulo
+/// 2^64, and no address. Only programs have such: for libraries it is found when they are loaded.
+pub(crate) const TPOFF: &str = "@tpoff";
 /// No struct of a runtime is larger; an offset beyond it was not an offset.
 const MAX_OFFSET: u64 = 0x4000;
 /// Bytes of a function that are shown when it could not be made sense of.
@@ -25,6 +28,24 @@ pub(crate) struct Failure {
     pub(crate) text: String,
     /// The function's first bytes, 16 to a line: what somebody needs who wants to know why.
     pub(crate) dump: Vec<String>,
+}
+
+/// True if all of these values are such as decoding of this file can give. Whether it gives them is another question.
+pub(crate) fn may_be_decoded(facts: &Facts, schema: &Schema, file: &ElfFile) -> bool {
+    let field = |of: &str, name: &str, field: &Field| {
+        let is_wanted = schema.find(of).is_some_and(|s| s.fields.iter().any(|f| f.name == name));
+        let bits = field.bits.is_none_or(|bits| u64::from(bits.shift) + u64::from(bits.width) <= field.size * 8);
+        is_wanted && field.offset < MAX_OFFSET && field.size <= MAX_OFFSET && bits
+    };
+    let loaded = file.loaded_ranges();
+    let global = |name: &str, addr: u64| {
+        // A distance from the thread pointer is no address.
+        let lies_in = name.ends_with(TPOFF) || loaded.iter().any(|range| range.contains(&addr));
+        lies_in && schema.globals.iter().any(|global| global.name == name)
+    };
+    facts.sizes.iter().all(|(of, size)| schema.find(of).is_some() && (1..=MAX_OFFSET).contains(size))
+        && facts.fields.iter().all(|(of, fields)| fields.iter().all(|(name, at)| field(of, name, at)))
+        && facts.globals.iter().all(|(name, addr)| global(name, *addr))
 }
 
 /// Where the pointer to the text lies that a function asks the length of, if that is the same one on all ways through it.

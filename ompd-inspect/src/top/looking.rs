@@ -8,7 +8,7 @@ use ompd_process::{OpenError, OpenOptions};
 use ompd_report::escape::escape;
 use ompd_report::text::{self, How, View};
 use ompd_report::top::{Process, Refresh, process};
-use ompd_runtime::{LayoutsFrom, Origin};
+use ompd_runtime::LayoutsFrom;
 
 use crate::inputs;
 use crate::inspecting::longest_pause;
@@ -44,7 +44,7 @@ pub fn process_ids<'n>(targets: impl IntoIterator<Item = &'n str>) -> Result<Vec
 pub struct Looker<'a> {
     slots: Vec<Slot<'a>>,
     options: &'a OpenOptions,
-    ignore: &'a [Origin],
+    layouts: LayoutsFrom<'a>,
     number: u64,
     opened: Instant,
 }
@@ -62,13 +62,13 @@ impl<'a> Looker<'a> {
     ///
     /// # Errors
     /// None can be opened.
-    pub fn open(pids: &[i32], options: &'a OpenOptions, ignore: &'a [Origin]) -> Result<Looker<'a>, Failure> {
+    pub fn open(pids: &[i32], options: &'a OpenOptions, layouts: LayoutsFrom<'a>) -> Result<Looker<'a>, Failure> {
         let slot = |pid: &i32| Slot { pid: *pid, watched: None, shown: Process { pid: *pid, ..Process::default() } };
         let slots = pids.iter().map(slot).collect();
-        let mut looker = Looker { slots, options, ignore, number: 0, opened: Instant::now() };
+        let mut looker = Looker { slots, options, layouts, number: 0, opened: Instant::now() };
         let mut failure = None;
         for slot in &mut looker.slots {
-            if let Err(error) = slot.open(options, ignore) {
+            if let Err(error) = slot.open(options, layouts) {
                 failure.get_or_insert(inputs::not_opened(&slot.pid.to_string(), error));
             }
         }
@@ -88,7 +88,7 @@ impl<'a> Looker<'a> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let mut refresh = Refresh::new(self.number, time);
         for slot in &mut self.slots {
-            slot.look(self.options, self.ignore, max_pause);
+            slot.look(self.options, self.layouts, max_pause);
             refresh.processes.push(slot.shown.clone());
         }
         refresh
@@ -105,8 +105,7 @@ impl<'a> Looker<'a> {
 }
 
 impl<'a> Slot<'a> {
-    fn open(&mut self, options: &'a OpenOptions, ignore: &'a [Origin]) -> Result<(), OpenError> {
-        let layouts = LayoutsFrom { ignore, anew: false };
+    fn open(&mut self, options: &'a OpenOptions, layouts: LayoutsFrom<'a>) -> Result<(), OpenError> {
         let wanted = Wanted { layouts, locals: false, verdicts: false, samples: 2, interval: Duration::ZERO };
         match Watched::open(self.pid, options, wanted) {
             Ok(watched) => {
@@ -120,8 +119,8 @@ impl<'a> Slot<'a> {
         }
     }
 
-    fn look(&mut self, options: &'a OpenOptions, ignore: &'a [Origin], max_pause: Duration) {
-        if self.shown.ended || self.watched.is_none() && self.open(options, ignore).is_err() {
+    fn look(&mut self, options: &'a OpenOptions, layouts: LayoutsFrom<'a>, max_pause: Duration) {
+        if self.shown.ended || self.watched.is_none() && self.open(options, layouts).is_err() {
             return;
         }
         let Some(watched) = &mut self.watched else { return };

@@ -18,10 +18,9 @@ use std::time::{Duration, Instant};
 use anstream::ColorChoice;
 use ompd_process::OpenOptions;
 use ompd_report::top::Refresh;
-use ompd_runtime::Origin;
 
 use crate::args::{Options, TopArgs};
-use crate::inspecting::{COMPLETE, open_options};
+use crate::inspecting::{COMPLETE, Layouts, open_options};
 use crate::many;
 use crate::output::Failure;
 use crate::signals::Signals;
@@ -51,8 +50,8 @@ pub fn top(args: &TopArgs, options: &Options, color: ColorChoice) -> Result<u8, 
     };
     let interval = interval(options);
     let open = open_options(options);
-    let ignore = options.ignore_origin.iter().copied().map(Into::into).collect();
-    let top = Top { pids, open, ignore, interval, count: args.count, json: options.json };
+    let layouts = Layouts::new(options);
+    let top = Top { pids, open, layouts, interval, count: args.count, json: options.json };
     if !options.json && terminal::is_there() {
         let color = color != ColorChoice::Never && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         top.on_terminal(color)
@@ -87,7 +86,7 @@ pub fn check(command: &str, options: &Options) -> Result<(), Failure> {
 struct Top {
     pids: Vec<i32>,
     open: OpenOptions,
-    ignore: Vec<Origin>,
+    layouts: Layouts,
     interval: Duration,
     count: Option<u64>,
     json: bool,
@@ -110,7 +109,7 @@ fn not_written(error: io::Error) -> Failure {
 impl Top {
     /// One block, or one line of JSON, for each refresh.
     fn as_lines(&self) -> Result<u8, Failure> {
-        let mut looker = Looker::open(&self.pids, &self.open, &self.ignore)?;
+        let mut looker = Looker::open(&self.pids, &self.open, self.layouts.from())?;
         loop {
             let began = Instant::now();
             let refresh = looker.look(self.interval);
@@ -132,7 +131,7 @@ impl Top {
     fn on_terminal(self, color: bool) -> Result<u8, Failure> {
         let refused = |error: io::Error| Failure::new(format!("the terminal cannot be used: {error}"));
         let signals = take_signals().map_err(refused)?;
-        let worker = Worker::start(self.pids, self.open, self.ignore).map_err(refused)?;
+        let worker = Worker::start(self.pids, self.open, self.layouts).map_err(refused)?;
         let mut terminal = Terminal::take().map_err(refused)?;
         let mut session = Session {
             view: View::new(self.interval),

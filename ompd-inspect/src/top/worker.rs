@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use ompd_process::OpenOptions;
 use ompd_report::top::Refresh;
-use ompd_runtime::Origin;
+use ompd_runtime::LayoutsFrom;
 
+use crate::inspecting::Layouts;
 use crate::output::Failure;
 use crate::top::looking::Looker;
 
@@ -55,11 +56,11 @@ impl Worker {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn start(pids: Vec<i32>, options: OpenOptions, ignore: Vec<Origin>) -> io::Result<Worker> {
+    pub fn start(pids: Vec<i32>, options: OpenOptions, layouts: Layouts) -> io::Result<Worker> {
         let (requests, wanted) = channel();
         let (answers, replies) = channel();
         let (wake, ready) = io::pipe()?;
-        let work = move || work(&pids, &options, &ignore, &wanted, &answers, ready);
+        let work = move || work(&pids, &options, layouts.from(), &wanted, &answers, ready);
         std::thread::Builder::new().name("looks".into()).spawn(work)?;
         Ok(Worker { requests, replies, wake })
     }
@@ -96,13 +97,13 @@ impl AsFd for Worker {
 fn work(
     pids: &[i32],
     options: &OpenOptions,
-    ignore: &[Origin],
+    layouts: LayoutsFrom<'_>,
     wanted: &Receiver<Request>,
     answers: &Sender<Reply>,
     mut ready: PipeWriter,
 ) {
     let mut answer = |reply: Reply| answers.send(reply).is_ok() && ready.write_all(&[0]).is_ok();
-    let mut looker = match Looker::open(pids, options, ignore) {
+    let mut looker = match Looker::open(pids, options, layouts) {
         Ok(looker) => looker,
         Err(failure) => {
             answer(Reply::Failed(failure));

@@ -1,6 +1,8 @@
 //! Running the command under test.
 
+use std::cell::RefCell;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -10,11 +12,25 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Runtime, Toolchain, Truth, compare};
 
+/// A directory for caches in which there can be none: tests leave that of their user alone.
+pub const NO_CACHE: &str = "/dev/null";
+
+thread_local! {
+    /// The directory for caches that the command gets.
+    static CACHE: RefCell<PathBuf> = RefCell::new(NO_CACHE.into());
+}
+
 /// The command, ready for arguments.
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ompd-inspect"));
     command.stdin(Stdio::null()).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    CACHE.with_borrow(|cache| command.env("XDG_CACHE_HOME", cache));
     command
+}
+
+/// From now on this thread's commands keep below this directory what they decode.
+pub fn cache_below(directory: &Path) {
+    CACHE.set(directory.to_owned());
 }
 
 /// Runs it to its end.

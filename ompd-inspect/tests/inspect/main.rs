@@ -2,6 +2,7 @@
 
 mod aarch64;
 mod barriers;
+mod cached_builds;
 mod cluster;
 mod common;
 mod debuginfod;

@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build, combinations, thread_states};
 
-use crate::common::{Schema, bounded, command, texts};
+use crate::common::{NO_CACHE, Schema, bounded, command, texts};
 
 /// No sound run comes near this.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -81,6 +81,7 @@ impl Screen {
         let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_ompd-inspect"));
         command.args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+        command.env("XDG_CACHE_HOME", NO_CACHE);
         command.stdin(end()).stdout(end()).stderr(end());
         let controlling = || {
             // Otherwise its size would be that of the terminal the test was started in.

@@ -172,7 +172,7 @@ fn dump(running: &Running, directory: &Path) -> Result<Result<PathBuf, String>> 
 }
 
 fn judge(inspect: &Path, target: &str, truth: &Truth, way: &Way) -> Result<Comparison> {
-    let output = Command::new(inspect).args(["--json", target]).stdin(Stdio::null()).output()?;
+    let output = Command::new(inspect).args(["--json", "--no-cache", target]).stdin(Stdio::null()).output()?;
     let error = String::from_utf8_lossy(&output.stderr);
     let report: Value = serde_json::from_slice(&output.stdout).with_context(|| format!("no report: {error}"))?;
     let mut comparison = match truth.stacks.is_empty() {

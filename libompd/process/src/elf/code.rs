@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, RunTimeEndian, UnwindSection};
-use object::elf::{FileHeader32, FileHeader64, SHF_ALLOC, SHT_RELA};
-use object::read::elf::{FileHeader, Rela, SectionHeader, Sym};
+use object::elf::{FileHeader32, FileHeader64, PT_LOAD, SHF_ALLOC, SHT_RELA};
+use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
 use object::{Endianness, Object, ObjectSection};
 
-use super::{Allowance, ElfFile, by_class};
+use super::{Allowance, ElfFile, MAX_LOADS, by_class};
 use crate::arch::ByteOrder;
 use crate::machine::Machine;
 use crate::source::Source;
@@ -24,6 +24,17 @@ pub struct Reloc {
     pub symbol_value: u64,
     /// Addend.
     pub addend: i64,
+}
+
+fn read_loaded<E: FileHeader<Endian = Endianness>>(data: &Source) -> object::Result<Vec<Range<u64>>> {
+    let header = E::parse(data)?;
+    let endian = header.endian()?;
+    let loads = header.program_headers(endian, data)?.iter().filter(|p| p.p_type(endian) == PT_LOAD);
+    let ranges = loads.map(|p| {
+        let (start, size): (u64, u64) = (p.p_vaddr(endian).into(), p.p_memsz(endian).into());
+        start..start.saturating_add(size)
+    });
+    Ok(ranges.take(MAX_LOADS).collect())
 }
 
 impl ElfFile {
@@ -48,6 +59,11 @@ impl ElfFile {
     pub fn executable_ranges(&self) -> Vec<Range<u64>> {
         let exec = self.loads.iter().filter(|l| l.exec);
         exec.map(|l| l.vaddr..l.vaddr.saturating_add(l.filesz)).collect()
+    }
+
+    /// Address ranges of the loadable segments, with what has no bytes in the file. At most as many as a program can have.
+    pub fn loaded_ranges(&self) -> Vec<Range<u64>> {
+        by_class!(self, read_loaded, self.source()).unwrap_or_default()
     }
 
     /// Extent of the function that contains `svma`: by symbol size, else by the frame description in `.eh_frame`

@@ -125,6 +125,10 @@ pub struct Gomp {
     events: Option<bool>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
+    /// What the code says is from the cache.
+    is_cached: bool,
+    /// Itself with the code decoded, should memory contradict the cache.
+    decoded_anew: OnceCell<Box<Gomp>>,
     /// Where it can be stopped, once that was asked for.
     stops: OnceCell<Stops>,
     /// The last look at a whole process has shown that the layout fits.
@@ -202,7 +206,14 @@ impl Gomp {
             Gomp::bind(module, layout, info, OwnCode::of(module, origins.names, &origins.profiles.vocabulary))
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
-        Gomp { without_profile: plain, ..bind(&resolved.layout, resolved.info) }
+        Gomp { without_profile: plain, is_cached: resolved.is_cached, ..bind(&resolved.layout, resolved.info) }
+    }
+
+    /// The same with its code decoded, if what the code says was in the cache.
+    fn decoded_anew(&self, target: &dyn Target) -> Option<&Gomp> {
+        let module = target.modules().iter().find(|module| self.is_cached && module.base() == self.info.base)?;
+        let anew = LayoutsFrom { anew: true, ..LayoutsFrom::default() };
+        Some(self.decoded_anew.get_or_init(|| Box::new(Gomp::with(target, module, &origins(), anew))))
     }
 
     fn bind(module: &Module, layout: &Layout, info: InstanceInfo, own_code: OwnCode) -> Gomp {
@@ -237,6 +248,8 @@ impl Gomp {
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
             without_profile: None,
+            is_cached: false,
+            decoded_anew: OnceCell::new(),
             stops: OnceCell::new(),
             fits: AtomicBool::new(false),
         }
@@ -255,6 +268,12 @@ impl Runtime for Gomp {
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
         let first = read::snapshot(self, target);
+        // Memory counts for more than a cache.
+        if first.1.failure().is_some()
+            && let Some(decoded) = self.decoded_anew(target)
+        {
+            return decoded.snapshot(target);
+        }
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
         instance::checked(first, plain)
     }

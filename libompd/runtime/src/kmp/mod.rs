@@ -128,6 +128,10 @@ pub struct Kmp {
     libc: Vec<std::ops::Range<u64>>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Kmp>>,
+    /// What the code says is from the cache.
+    is_cached: bool,
+    /// Itself with the code decoded, should memory contradict the cache.
+    decoded_anew: OnceCell<Box<Kmp>>,
     /// Where it can be stopped, once that was asked for.
     stops: OnceCell<Stops>,
     /// OMPD's own symbols, once a debugger may be at one.
@@ -233,6 +237,8 @@ impl Kmp {
             libc: libc.clone(),
             info,
             without_profile: None,
+            is_cached: false,
+            decoded_anew: OnceCell::new(),
             stops: OnceCell::new(),
             own: OnceCell::new(),
             passes_own: AtomicBool::new(false),
@@ -241,7 +247,14 @@ impl Kmp {
             fits: AtomicBool::new(false),
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(layout, info)));
-        Kmp { without_profile: plain, ..bind(resolved.layout, resolved.info) }
+        Kmp { without_profile: plain, is_cached: resolved.is_cached, ..bind(resolved.layout, resolved.info) }
+    }
+
+    /// The same with its code decoded, if what the code says was in the cache.
+    fn decoded_anew(&self, target: &dyn Target) -> Option<&Kmp> {
+        let module = target.modules().iter().find(|module| self.is_cached && module.base() == self.info.base)?;
+        let anew = LayoutsFrom { anew: true, ..LayoutsFrom::default() };
+        Some(self.decoded_anew.get_or_init(|| Box::new(Kmp::with(target, module, &origins(), anew))))
     }
 
     fn global(&self, name: &str) -> Option<(Addr, Origin)> {
@@ -298,6 +311,12 @@ impl Runtime for Kmp {
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot {
         let plain = self.without_profile.as_deref().map(|plain| || read::snapshot(plain, target).0);
         let first = read::snapshot(self, target);
+        // Memory counts for more than a cache.
+        if first.1.failure().is_some()
+            && let Some(decoded) = self.decoded_anew(target)
+        {
+            return decoded.snapshot(target);
+        }
         self.fits.store(first.1.failure().is_none(), Ordering::Relaxed);
         instance::checked(first, plain)
     }
