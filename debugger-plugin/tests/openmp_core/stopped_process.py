@@ -12,6 +12,7 @@ from pathlib import Path
 
 import fake
 from openmp_core import debugger as core
+from openmp_core.inferior import X86_64
 
 SEIZE, INTERRUPT, GETREGS, DETACH = 0x4206, 0x4207, 12, 17
 #: Waits for threads as well.
@@ -82,12 +83,13 @@ class StoppedProcess(fake.Inferior):
     def registers(self, threads: Sequence[core.Thread], names: Mapping[str, Sequence[str]]) -> list[core.Registers | None]:
         if not self.has_registers:
             return [None] * len(threads)
-        # The kernel's order is the one that the core wants.
-        words = (ctypes.c_uint64 * len(names["x86-64"]))()
+        # The kernel writes all of them (`struct user_regs_struct`), the core wants some.
+        words = (ctypes.c_uint64 * len(X86_64))()
         found: list[core.Registers | None] = []
         for thread in threads:
             ptrace(GETREGS, thread.lwp, ctypes.addressof(words))
-            found.append(core.Registers("x86-64", list(words)))
+            values = dict(zip(X86_64, words))
+            found.append(core.Registers("x86-64", [values[name] for name in names["x86-64"]]))
         return found
 
 
