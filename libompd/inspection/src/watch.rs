@@ -210,7 +210,10 @@ impl Watch<'_> {
         let mut asleep = false;
         if live.was_cut_short()
             && live.woken().is_empty()
-            && let Some(whole) = live.read_asleep(|live| look::read(live, runtimes, places, Stacks::capture(live)))
+            && let Some(whole) = live.read_asleep(|live| {
+                let stacks = live.unplanned(|live| Stacks::capture(live));
+                look::read(live, runtimes, places, stacks)
+            })
         {
             (read, asleep) = (whole, true);
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Limit;
 
-/// One goal. It does not have to be reached for the benchmark to succeed: that is what limits are for.
+/// One goal. The benchmark succeeds without it, but not without its limits.
 pub struct Goal {
     what: String,
     /// At most this, or at least.

@@ -1,8 +1,8 @@
 //! What was decoded on this machine before, of builds of which no record is shipped.
 //!
-//! A file for each build lies in a directory of the user. Whoever can write there can change what the user runs as well. Still
-//! nothing in it is trusted: a file that another user could have written, or that is not exactly as it was written, is ignored.
-//! What a record says is compared with all other origins by whoever uses it.
+//! Each build has a file in a directory of the user. An account that can write there can also change the user's programs. Still,
+//! no file is trusted. A file is ignored if another user could have written it, or if its checksum is wrong. The caller compares a
+//! record with all other origins.
 
 use std::env;
 use std::fs::{self, File};

@@ -380,7 +380,9 @@ impl Memory {
             }
             let mut run = vec![0; (missing * PAGE) as usize];
             if self.read_now(Addr(at * PAGE), &mut run).is_err() {
-                cache.refused.extend((at..at + missing).filter(|n| self.read_now(Addr(n * PAGE), &mut [0]).is_err()));
+                // Each costs a system call, perhaps in a stop.
+                let tried = (at..at + missing).take(MAX_REFUSED);
+                cache.refused.extend(tried.filter(|n| self.read_now(Addr(n * PAGE), &mut [0]).is_err()));
                 return false;
             }
             cache.pages.extend((at..).zip(run.chunks_exact(PAGE as usize).map(Box::from)));
