@@ -46,7 +46,7 @@ use std::fmt::Write as _;
 pub use expr::{Callee, Chain, Expr, Indexed, Kind, Op, Step, TlsSlot};
 pub use flow::{EachTransfer, Operand, Poll, Stub, Transfer, TransferKind};
 pub use image::{CodeImage, Slot, functions};
-pub use immediates::{ImmediateStore, immediate_stores};
+pub use immediates::{ImmediateStore, immediate_stores, may_store_words};
 pub use poll::poll;
 pub use run::{Call, Compare, Event, Limits, Load, Return, Run, Stop, StopReason, Store};
 pub use transfers::{each_transfer, stub, stub_of, transfers};

@@ -327,6 +327,11 @@ impl ElfFile {
         dynsym().or_else(symtab).or_else(|| of(self.mini(), SymbolOrigin::MiniDebugInfo))
     }
 
+    /// All symbol tables of this very file.
+    fn own_tables(&self) -> [&SymbolTable; 3] {
+        [self.dynsym(), self.symtab(), self.mini()]
+    }
+
     fn dynsym(&self) -> &SymbolTable {
         self.dynsym.get_or_init(|| by_class!(self, SymbolTable::read, &self.source, true).unwrap_or_default())
     }

@@ -44,6 +44,11 @@ pub(super) trait InstructionSet: Sized + 'static {
     /// Where the instruction, which lies at `at`, may go on other than behind itself.
     fn jumps(instruction: &Self::Instruction, at: u64) -> Jumps;
 
+    /// False if the instruction does not put constants of at most 16 bytes at an address that may be one, too.
+    fn may_store_constants(_instruction: &Self::Instruction) -> bool {
+        true
+    }
+
     /// Where the code at `at` jumps, if it is a linker's stub and nothing else.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub>;
 
@@ -72,8 +77,8 @@ pub(super) fn execute<I: InstructionSet>(isa: I, image: &dyn CodeImage, entry: u
         waiting: vec![Path::new(entry, image.function(entry), &I::CONVENTION)],
         forks: true,
         decoded: FxHashMap::default(),
-        reached: FxHashSet::default(),
         callees: FxHashMap::default(),
+        forgotten: FxHashMap::default(),
         no_return: no_return(image),
     };
     while let Some(path) = engine.next_path() {
@@ -118,8 +123,8 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
         // The other sides of branches come as instructions of their own.
         forks: false,
         decoded: FxHashMap::default(),
-        reached: FxHashSet::default(),
         callees: FxHashMap::default(),
+        forgotten: FxHashMap::default(),
         no_return: no_return(image),
     };
     // All registers are forgotten at once, so what is unknown twice never meets itself.
@@ -139,6 +144,20 @@ pub(super) fn sweep<I: InstructionSet>(isa: I, image: &dyn CodeImage, range: Ran
     engine.run
 }
 
+/// True unless so few instructions of `range` store anything that they do not store `least` constants of eight bytes, two at a time.
+pub(super) fn may_store_words<I: InstructionSet>(image: &dyn CodeImage, range: Range<u64>, least: usize) -> bool {
+    let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+    let mut bytes = image.code_at(range.start, length).unwrap_or_default();
+    let (mut at, mut words) = (range.start, 0);
+    while let Some(instruction) = I::decode(bytes, at).filter(|_| words < least) {
+        words += 2 * usize::from(I::may_store_constants(&instruction));
+        let length = I::length(&instruction);
+        bytes = bytes.get(length as usize..).unwrap_or_default();
+        at = at.saturating_add(length);
+    }
+    words >= least
+}
+
 pub(super) struct Engine<'i, I: InstructionSet> {
     pub(super) isa: I,
     image: &'i dyn CodeImage,
@@ -147,9 +166,11 @@ pub(super) struct Engine<'i, I: InstructionSet> {
     waiting: Vec<Path>,
     /// False where only one path is of interest.
     forks: bool,
+    /// Every instruction that a path has reached.
     decoded: FxHashMap<u64, I::Instruction>,
-    reached: FxHashSet<u64>,
     callees: FxHashMap<u64, Callee>,
+    /// What registers hold behind a call that may have changed them, by its address.
+    forgotten: FxHashMap<u64, Vec<Expr>>,
     /// Functions of this very image that do not return: a static program has them built in.
     no_return: Vec<u64>,
 }
@@ -161,14 +182,13 @@ fn no_return(image: &dyn CodeImage) -> Vec<u64> {
 impl<I: InstructionSet> Engine<'_, I> {
     /// Unseen places first, else the youngest.
     fn next_path(&mut self) -> Option<Path> {
-        let unseen = self.waiting.iter().rposition(|p| !self.reached.contains(&p.pc));
+        let unseen = self.waiting.iter().rposition(|p| !self.decoded.contains_key(&p.pc));
         let next = unseen.or(self.waiting.len().checked_sub(1))?;
         Some(self.waiting.swap_remove(next))
     }
 
     fn follow(&mut self, mut path: Path) {
         while let Some(instruction) = self.decode(path.pc) {
-            self.reached.insert(path.pc);
             if self.run.count_instruction() > self.limits.instructions {
                 self.give_up(path.pc, StopReason::Limit);
                 break;
@@ -237,7 +257,7 @@ impl<I: InstructionSet> Engine<'_, I> {
     /// True if a path to this place may wait for its turn: ways to places already reached are dropped once as many wait as
     /// will be followed.
     fn has_room(&self, pc: u64) -> bool {
-        self.waiting.len() + self.run.path_count() < self.limits.paths || !self.reached.contains(&pc)
+        self.waiting.len() + self.run.path_count() < self.limits.paths || !self.decoded.contains_key(&pc)
     }
 
     /// Leaves the other side of a branch for later. Ways to places already reached are dropped once many wait.
@@ -301,14 +321,16 @@ impl<I: InstructionSet> Engine<'_, I> {
             return Flow::End;
         }
         let result = self.result(p, callee);
-        for &register in convention.volatile {
-            p.forget(register);
+        let unknown = |&register: &usize| Expr::unknown(p.pc, register as u8);
+        let forgotten = self.forgotten.entry(p.pc).or_insert_with(|| convention.volatile.iter().map(unknown).collect());
+        for (&register, value) in convention.volatile.iter().zip(forgotten) {
+            p.registers[register] = value.clone();
         }
         p.forget_vectors();
         p.registers[convention.result] = result;
         p.flags = None;
         if let Some(from) = p.escaped {
-            p.stack.retain(|slot, _| slot.0 != from.0 || *slot < from);
+            p.stack.retain(|slot, _| slot.0 != from.0 || slot < from);
         }
         Flow::Next
     }

@@ -1,5 +1,6 @@
 //! Expressions over a function's inputs.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -12,6 +13,15 @@ pub(super) const NO_REGISTER: u8 = 0xff;
 
 /// Nodes of one expression, counted as a tree; what grows beyond is unknown. Layout expressions have a dozen.
 const MAX_NODES: u32 = 160;
+
+/// Nodes that are kept for the case that the same is made again: a power of two. All of them are a few hundred kilobytes.
+const KEPT: usize = 4096;
+
+thread_local! {
+    /// What was made last, each in the place that its hash gives. The paths through a function compute the same again and again, and
+    /// what is the same node needs no memory and no comparison.
+    static MADE: RefCell<Vec<Option<Rc<Node>>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A value as the function computes it. Cheap to clone; compared by structure.
 #[derive(Clone)]
@@ -327,7 +337,19 @@ impl Expr {
     fn new(kind: Kind, nodes: u32) -> Expr {
         let mut hasher = FxHasher::default();
         kind.hash(&mut hasher);
-        Expr(Rc::new(Node { hash: hasher.finish(), kind, nodes }))
+        let hash = hasher.finish();
+        MADE.with_borrow_mut(|made| {
+            if made.is_empty() {
+                made.resize(KEPT, None);
+            }
+            let place = &mut made[hash as usize % KEPT];
+            if let Some(node) = place.as_ref().filter(|node| node.hash == hash && node.kind == kind) {
+                return Expr(Rc::clone(node));
+            }
+            let node = Rc::new(Node { kind, nodes, hash });
+            *place = Some(Rc::clone(&node));
+            Expr(node)
+        })
     }
 
     pub(super) fn leaf(kind: Kind) -> Expr {
@@ -370,15 +392,15 @@ impl Expr {
     }
 
     pub(super) fn add(&self, other: &Expr, at: u64) -> Expr {
+        // Most sums: a register and a displacement.
+        if let Some(value) = other.as_const() {
+            return self.plus(value as i64, at);
+        }
+        if let Some(value) = self.as_const() {
+            return other.plus(value as i64, at);
+        }
         let ((a, m), (b, n)) = (self.split(), other.split());
         let offset = m.wrapping_add(n);
-        let zero = |e: &Expr| e.as_const() == Some(0);
-        if zero(&a) {
-            return b.plus(offset, at);
-        }
-        if zero(&b) {
-            return a.plus(offset, at);
-        }
         match (a.kind(), b.kind()) {
             (Kind::ThreadPointer, Kind::TlsOffset(slot)) | (Kind::TlsOffset(slot), Kind::ThreadPointer) => {
                 return Expr::leaf(Kind::Tls(*slot)).plus(offset, at);
@@ -612,6 +634,19 @@ mod tests {
         assert_eq!(arg(0).chain(), None);
         assert!(level.contains(&team) && !team.contains(&level));
         assert_eq!(level.to_string(), "[4 [8 arg0+0x10]+0x20]");
+    }
+
+    #[test]
+    fn what_is_made_again_is_the_same_node() {
+        let made = || Expr::load(8, &arg(0).plus(16, 1), 2);
+        let (one, other) = (made(), made());
+        assert!(Rc::ptr_eq(&one.0, &other.0));
+        // Also if others have taken its place in between, it is equal.
+        for n in 0..100_000 {
+            arg(0).plus(n, 0);
+        }
+        let later = made();
+        assert!(later == one && !Rc::ptr_eq(&later.0, &one.0));
     }
 
     #[test]

@@ -38,6 +38,10 @@ pub trait CodeImage {
     fn slot(&self, addr: u64) -> Option<Slot>;
     /// Extent of the function at `addr`, as far as symbols or unwind information tell.
     fn function(&self, addr: u64) -> Option<Range<u64>>;
+    /// An address up to which no function lies behind `addr`: where the next one begins. `None` where that is not known.
+    fn next_function(&self, _addr: u64) -> Option<u64> {
+        None
+    }
     /// Address of a symbol that is defined here and not thread-local.
     fn symbol(&self, name: &str) -> Option<u64>;
     /// Address ranges that are mapped executable.
@@ -86,6 +90,10 @@ impl CodeImage for ElfFile {
         self.function_range(addr)
     }
 
+    fn next_function(&self, addr: u64) -> Option<u64> {
+        Some(self.next_function_start(addr))
+    }
+
     fn symbol(&self, name: &str) -> Option<u64> {
         ElfFile::symbol(self, name).filter(|s| !s.tls).map(|s| s.addr.0)
     }
@@ -113,7 +121,10 @@ pub fn functions(image: &dyn CodeImage) -> impl Iterator<Item = Range<u64>> + '_
                         left = left.checked_sub(range.end - range.start)?;
                         return Some(range);
                     }
-                    _ => at = (at | (align - 1)).checked_add(1)?,
+                    _ => {
+                        let next = image.next_function(at).map_or(at, |next| next.saturating_sub(1).max(at));
+                        at = (next | (align - 1)).checked_add(1)?;
+                    }
                 }
             }
             None

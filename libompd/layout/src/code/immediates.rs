@@ -37,6 +37,11 @@ pub fn immediate_stores(image: &dyn CodeImage, range: Range<u64>) -> Vec<Immedia
     run.stores().flat_map(|store| constants(image, store)).flatten().collect()
 }
 
+/// True if [`immediate_stores`] may find `least` words of eight bytes or more in `range`. A glance that spares most functions a look.
+pub fn may_store_words(image: &dyn CodeImage, range: Range<u64>, least: usize) -> bool {
+    machine::of(image.machine()).is_some_and(|decoding| decoding.may_store_words(image, range, least))
+}
+
 /// What a store puts where, in words of at most eight bytes, if both are known.
 fn constants(image: &dyn CodeImage, store: &Store) -> [Option<ImmediateStore>; 2] {
     let Some(addr) = store.addr.as_const() else { return [None, None] };

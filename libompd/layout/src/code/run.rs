@@ -239,11 +239,16 @@ impl Run {
 
     /// Files an event for the path with the trace `trace`.
     pub(super) fn note(&mut self, trace: &mut Vec<u32>, event: Event) {
-        let next = self.events.len() as u32;
-        let number = *self.known.entry(event.clone()).or_insert(next);
-        if number == next {
-            self.events.push(event);
-        }
+        // Most were seen on another path.
+        let number = match self.known.get(&event) {
+            Some(number) => *number,
+            None => {
+                let next = self.events.len() as u32;
+                self.events.push(event.clone());
+                self.known.insert(event, next);
+                next
+            }
+        };
         trace.push(number);
     }
 

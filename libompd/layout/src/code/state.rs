@@ -1,9 +1,6 @@
 //! State of one path of execution: registers, stack, the way it came.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-
-use rustc_hash::FxHashMap;
 
 use super::expr::{Expr, Kind, NO_REGISTER, Op};
 
@@ -46,17 +43,53 @@ pub(super) struct Path {
     vectors: Vectors,
     pub(super) flags: Option<(Expr, Expr)>,
     /// Stack contents by realignment and offset.
-    pub(super) stack: BTreeMap<(u8, i64), (u8, Expr)>,
+    pub(super) stack: Sorted<(u8, i64), (u8, Expr)>,
     /// Lowest stack address whose value was handed out: callees may write from there on.
     pub(super) escaped: Option<(u8, i64)>,
-    visits: FxHashMap<u64, u8>,
+    visits: Sorted<u64, u8>,
     pub(super) trace: Vec<u32>,
+}
+
+/// A map of few entries, in the order of their keys. Paths are copied at every branch: that is one allocation at most.
+#[derive(Clone)]
+pub(super) struct Sorted<K, V>(Vec<(K, V)>);
+
+impl<K: Ord + Copy, V> Sorted<K, V> {
+    const fn new() -> Self {
+        Sorted(Vec::new())
+    }
+
+    fn place(&self, key: K) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.cmp(&key))
+    }
+
+    fn get(&self, key: K) -> Option<&V> {
+        self.place(key).ok().and_then(|at| self.0.get(at)).map(|(_, value)| value)
+    }
+
+    /// The last entry whose key is not above this one.
+    fn last_up_to(&self, key: K) -> Option<&(K, V)> {
+        let end = self.place(key).map_or_else(|end| end, |at| at + 1);
+        self.0[..end].last()
+    }
+
+    fn insert(&mut self, key: K, value: V) {
+        match self.place(key) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    /// Removes those for which this is false.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(K, &V) -> bool) {
+        self.0.retain(|(key, value)| keep(*key, value));
+    }
 }
 
 /// Vector registers. Code that is looked at uses one or two, and paths are copied at every branch.
 #[derive(Clone)]
 struct Vectors {
-    known: BTreeMap<u8, Expr>,
+    known: Sorted<u8, Expr>,
     /// Where the others became unknown.
     unknown_since: u64,
 }
@@ -74,20 +107,20 @@ impl Path {
             callers: Vec::new(),
             depth: 0,
             registers,
-            vectors: Vectors { known: BTreeMap::new(), unknown_since: entry },
+            vectors: Vectors { known: Sorted::new(), unknown_since: entry },
             flags: None,
-            stack: BTreeMap::new(),
+            stack: Sorted::new(),
             escaped: None,
-            visits: FxHashMap::default(),
+            visits: Sorted::new(),
             trace: Vec::new(),
         }
     }
 
     /// True once more if the branch at the current instruction may be taken again.
     pub(super) fn may_visit(&mut self, limit: u8) -> bool {
-        let count = self.visits.entry(self.pc).or_insert(0);
-        *count = count.saturating_add(1);
-        *count <= limit
+        let count = self.visits.get(self.pc).map_or(1, |count| count.saturating_add(1));
+        self.visits.insert(self.pc, count);
+        count <= limit
     }
 
     /// A value born here of which nothing is known.
@@ -103,7 +136,7 @@ impl Path {
     /// The value of a vector register.
     pub(super) fn vector(&self, register: usize) -> Expr {
         let unknown = || Expr::unknown(self.vectors.unknown_since, VECTORS + register as u8);
-        self.vectors.known.get(&(register as u8)).cloned().unwrap_or_else(unknown)
+        self.vectors.known.get(register as u8).cloned().unwrap_or_else(unknown)
     }
 
     /// Sets a vector register.
@@ -118,21 +151,24 @@ impl Path {
 
     /// The values of all vector registers become unknown.
     pub(super) fn forget_vectors(&mut self) {
-        self.vectors = Vectors { known: BTreeMap::new(), unknown_since: self.pc };
+        self.vectors = Vectors { known: Sorted::new(), unknown_since: self.pc };
     }
 }
 
 pub(super) fn stack_slot(addr: &Expr) -> Option<(u8, i64)> {
-    let (base, offset) = addr.split();
+    let (base, offset) = match addr.kind() {
+        Kind::Sum { base, offset } => (base, *offset),
+        _ => (addr, 0),
+    };
     if let Kind::Stack(n) = *base.kind() { Some((n, offset)) } else { None }
 }
 
 pub(super) fn stack_read(p: &Path, slot: (u8, i64), size: u8) -> Expr {
     let unknown = || p.unknown();
     // The youngest slot at or below the address.
-    let Some((&(base, start), (stored, value))) = p.stack.range(..=slot).next_back() else { return unknown() };
+    let Some(((base, start), (stored, value))) = p.stack.last_up_to(slot) else { return unknown() };
     let Ok(skip) = u8::try_from(slot.1 - start) else { return unknown() };
-    if base != slot.0 || skip.checked_add(size).is_none_or(|end| end > *stored) {
+    if *base != slot.0 || skip.checked_add(size).is_none_or(|end| end > *stored) {
         return unknown();
     }
     match value.kind() {
@@ -149,7 +185,7 @@ pub(super) fn stack_write(p: &mut Path, slot: (u8, i64), size: u8, value: Expr) 
     // A size of 0 is a string instruction: anything above may be overwritten.
     let end = if size == 0 { i64::MAX } else { slot.1.saturating_add(i64::from(size)) };
     let (base, start) = slot;
-    p.stack.retain(|&(b, s), (stored, _)| b != base || s >= end || s.saturating_add(i64::from(*stored)) <= start);
+    p.stack.retain(|(b, s), (stored, _)| b != base || s >= end || s.saturating_add(i64::from(*stored)) <= start);
     if size != 0 {
         p.stack.insert(slot, (size, value));
     }

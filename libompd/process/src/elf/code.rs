@@ -73,9 +73,22 @@ impl ElfFile {
         if let Some((_, entry, _)) = by_symbol {
             return Some(entry.addr..entry.addr.checked_add(entry.size)?);
         }
-        let frames = self.frames.get_or_init(|| by_class!(self, read_frames, self).unwrap_or_default());
+        let frames = self.frames();
         let at = frames.partition_point(|r| r.start <= svma).checked_sub(1)?;
         Some(frames[at].clone()).filter(|r| r.contains(&svma))
+    }
+
+    /// The first address above `svma` at which [`ElfFile::function_range`] knows a function to begin; `u64::MAX` if there is none.
+    pub fn next_function_start(&self, svma: u64) -> u64 {
+        let frames = self.frames();
+        let by_frame = frames.get(frames.partition_point(|r| r.start <= svma)).map(|r| r.start);
+        let by_symbol = self.own_tables().into_iter().filter_map(|table| table.next_function(svma));
+        by_symbol.chain(by_frame).min().unwrap_or(u64::MAX)
+    }
+
+    /// Extents of functions by `.eh_frame`, in address order.
+    fn frames(&self) -> &[Range<u64>] {
+        self.frames.get_or_init(|| by_class!(self, read_frames, self).unwrap_or_default())
     }
 
     /// Dynamic relocations by the address they patch: those with addend (`.rela.dyn`, `.rela.plt`), and the packed

@@ -297,6 +297,14 @@ impl SymbolTable {
         None
     }
 
+    /// Where the first function above `addr` begins that has a size.
+    pub fn next_function(&self, addr: u64) -> Option<u64> {
+        let order = &self.by_addr().order;
+        let at = order.partition_point(|i| self.entries[*i as usize].addr <= addr);
+        let later = order[at..].iter().map(|i| &self.entries[*i as usize]);
+        later.into_iter().find(|entry| entry.function && entry.size > 0).map(|entry| entry.addr)
+    }
+
     /// The name of the source file that an entry is filed under.
     pub fn file_name(&self, entry: &Entry) -> Option<&str> {
         let at = usize::try_from(entry.file.checked_sub(1)?).ok()?;

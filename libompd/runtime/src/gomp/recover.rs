@@ -534,7 +534,7 @@ impl Recipes<'_> {
             return self.decoder.not_found_at("gomp_team_start", Some(entry), "implicit_task", &run);
         };
         self.decoder.field("gomp_team", "implicit_task", first, 0);
-        self.lists(entry, first);
+        self.lists(entry, first, &run);
         let later: Vec<i64> = run.stores().filter_map(|s| in_team(&s.value)).filter(|at| *at > first).collect();
         let size =
             later.iter().map(|at| at - first).min().filter(|size| later.iter().all(|at| (at - first) % size == 0));

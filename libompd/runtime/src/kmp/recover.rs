@@ -4,6 +4,8 @@
 //! Each recipe names the C it recognises, from `openmp/runtime/src/{kmp_csupport.cpp,kmp_ftn_entry.h,kmp_lock.cpp,
 //! kmp_tasking.cpp,ompd-specific.cpp}`. Only what the code computes counts, not its instructions.
 
+use std::ops::Range;
+
 use ompd_layout::Field;
 use ompd_layout::code::{self, Call, Callee, Expr, ImmediateStore, Op, Store};
 use ompd_process::elf::ElfFile;
@@ -275,7 +277,10 @@ impl Recipes<'_> {
             stores
         };
         // The function begins with them: a look at the first bytes spares most others a whole one.
-        let candidates = candidates.filter(|f| words(f.start..f.start.saturating_add(PROBE)).len() >= PROBED);
+        let begin = |f: &Range<u64>| f.start..f.start.saturating_add(PROBE);
+        let candidates = candidates
+            .filter(|f| code::may_store_words(image, begin(f), PROBED))
+            .filter(|f| words(begin(f)).len() >= PROBED);
         let mut tables = candidates.filter_map(|f| {
             let mut stores = words(f);
             let executed = OmpdTable::new(&stores, Order::Executed);

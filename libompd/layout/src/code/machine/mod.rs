@@ -27,6 +27,8 @@ pub(super) trait Decoding: Sync {
     fn execute(&self, image: &dyn CodeImage, entry: u64, limits: &Limits) -> Run;
     /// See [`engine::sweep`].
     fn sweep(&self, image: &dyn CodeImage, range: Range<u64>) -> Run;
+    /// See [`engine::may_store_words`].
+    fn may_store_words(&self, image: &dyn CodeImage, range: Range<u64>, least: usize) -> bool;
     /// See [`InstructionSet::stub`].
     fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub>;
     /// See [`InstructionSet::transfers`].
@@ -56,6 +58,10 @@ impl<I: InstructionSet> Decoding for Of<I> {
 
     fn sweep(&self, image: &dyn CodeImage, range: Range<u64>) -> Run {
         engine::sweep(I::new(), image, range)
+    }
+
+    fn may_store_words(&self, image: &dyn CodeImage, range: Range<u64>, least: usize) -> bool {
+        engine::may_store_words::<I>(image, range, least)
     }
 
     fn stub(&self, image: &dyn CodeImage, at: u64) -> Option<Stub> {

@@ -6,19 +6,33 @@ use super::Recipes;
 use crate::gomp::schema::{BIND_LIST, BIND_LIST_LEN, NTHREADS_LIST, NTHREADS_LIST_LEN};
 use crate::recover::unanimous;
 
+/// Bytes of an item, the control variable that it is for, and names of the list and of its length.
+const VARIABLES: [(u8, &str, [&str; 2]); 2] =
+    [(8, "nthreads_var", [NTHREADS_LIST, NTHREADS_LIST_LEN]), (1, "bind_var", [BIND_LIST, BIND_LIST_LEN])];
+
 impl Recipes<'_> {
     /// `gomp_team_start`, at `entry`: `if (gomp_nthreads_var_list != NULL && thr->ts.level < gomp_nthreads_var_list_len)
     /// nthreads_var = gomp_nthreads_var_list[thr->ts.level]; … team->implicit_task[0].icv.nthreads_var = nthreads_var;`, and
-    /// the same of `bind_var`, the items of which have one byte. `tasks` is where the implicit tasks lie in the team.
-    pub(super) fn lists(&mut self, entry: u64, tasks: i64) {
+    /// the same of `bind_var`, the items of which have one byte. `tasks` is where the implicit tasks lie in the team,
+    /// `first` a look at the function.
+    pub(super) fn lists(&mut self, entry: u64, tasks: i64, first: &Run) {
         let function = "gomp_team_start";
-        // What is done with lists is off the beaten path, and reached behind all the loops over threads.
-        let limits = Limits { paths: 256, ..Limits::default() };
-        let Some(run) = self.decoder.run_at_within(function, entry, &limits) else { return };
-        let variables =
-            [(8, "nthreads_var", [NTHREADS_LIST, NTHREADS_LIST_LEN]), (1, "bind_var", [BIND_LIST, BIND_LIST_LEN])];
-        for (width, member, names) in variables {
-            match self.list(&run, tasks, member, width) {
+        let mut found = self.all(first, tasks);
+        let mut far = None;
+        // What is done with lists is off the beaten path, and may lie behind all the loops over threads. More ways are gone only
+        // where fewer do not show it.
+        for paths in [64, 256] {
+            if found.iter().all(Option::is_some) {
+                break;
+            }
+            let limits = Limits { paths, ..Limits::default() };
+            let Some(run) = self.decoder.run_at_within(function, entry, &limits) else { return };
+            found = self.all(&run, tasks);
+            far = Some(run);
+        }
+        let run = far.as_ref().unwrap_or(first);
+        for ((width, member, names), found) in VARIABLES.into_iter().zip(found) {
+            match found {
                 Some(found) => {
                     for (name, addr) in names.into_iter().zip(found) {
                         self.decoder.global(name, addr);
@@ -28,9 +42,14 @@ impl Recipes<'_> {
                         self.decoder.field("gomp_task_icv", member, field.offset as i64, width);
                     }
                 }
-                None => self.decoder.not_found_at(function, Some(entry), names[0], &run),
+                None => self.decoder.not_found_at(function, Some(entry), names[0], run),
             }
         }
+    }
+
+    /// What [`Recipes::list`] finds of each.
+    fn all(&self, run: &Run, tasks: i64) -> [Option<[u64; 2]>; 2] {
+        VARIABLES.map(|(width, member, _)| self.list(run, tasks, member, width))
     }
 
     /// The addresses of the list and of its length, of which an item of `width` bytes is what the member gets.

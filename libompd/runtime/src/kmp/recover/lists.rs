@@ -20,23 +20,28 @@ impl Recipes<'_> {
         let mut entries = vec![outer.entry()];
         entries.extend(outer.calls().filter(|c| c.args[1].as_arg() == Some(GTID)).filter_map(internal));
         entries.dedup();
-        let limits = Limits { paths: 128, ..Limits::default() };
-        let runs: Vec<Run> =
-            entries.into_iter().filter_map(|entry| self.decoder.run_at_within(function, entry, &limits)).collect();
         let variables = [
             ("omp_get_max_threads", NESTED_NTH, "kmp_nested_nthreads", "nth"),
             ("omp_get_proc_bind", NESTED_BIND, "kmp_nested_proc_bind", "bind_types"),
         ];
-        for (accessor, global, of, items) in variables {
-            let Some(member) = self.own_icv(accessor) else { continue };
-            let found: Vec<Found> = runs.iter().flat_map(|run| self.found(run, member)).collect();
-            let variable = unanimous(found.iter().filter_map(|found| match found {
-                Found::Variable { list, used } => Some((*list, *used)),
-                Found::OfTeam(_) => None,
-            }));
-            // The list is the first member of its struct in every release.
-            let Some((list, used)) = variable.filter(|(list, used)| (8..=16).contains(&used.wrapping_sub(*list)))
-            else {
+        let members = variables.map(|(accessor, ..)| self.own_icv(accessor));
+        let mut all: [Vec<Found>; 2] = Default::default();
+        // More ways through the functions are gone only where fewer do not show both lists.
+        for paths in [32, 128] {
+            let limits = Limits { paths, ..Limits::default() };
+            let run = |entry: &u64| self.decoder.run_at_within(function, *entry, &limits);
+            let runs: Vec<Run> = entries.iter().filter_map(run).collect();
+            let found = |member: i64| runs.iter().flat_map(|run| self.found(run, member)).collect();
+            all = members.map(|member| member.map(found).unwrap_or_default());
+            if all.iter().all(|found| variable(found).is_some()) {
+                break;
+            }
+        }
+        for ((member, (_, global, of, items)), found) in members.into_iter().zip(variables).zip(all) {
+            if member.is_none() {
+                continue;
+            }
+            let Some((list, used)) = variable(&found) else {
                 self.decoder.not_found(function, global, &outer);
                 continue;
             };
@@ -103,6 +108,16 @@ enum Found {
     Variable { list: u64, used: u64 },
     /// Of a team: where in the team the pointer to its struct lies.
     OfTeam(i64),
+}
+
+/// The list of the process, and the number of its items, if all ways show the same.
+fn variable(found: &[Found]) -> Option<(u64, u64)> {
+    let variable = unanimous(found.iter().filter_map(|found| match found {
+        Found::Variable { list, used } => Some((*list, *used)),
+        Found::OfTeam(_) => None,
+    }));
+    // The list is the first member of its struct in every release.
+    variable.filter(|(list, used)| (8..=16).contains(&used.wrapping_sub(*list)))
 }
 
 /// Of `LIST[level + 1]`: where the pointer to the list lies, and the level.

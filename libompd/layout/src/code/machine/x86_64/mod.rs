@@ -99,6 +99,11 @@ impl InstructionSet for X86 {
         }
     }
 
+    /// What is written is the first operand, and the stack is no fixed address.
+    fn may_store_constants(instruction: &Instruction) -> bool {
+        instruction.op0_kind() == OpKind::Memory && instruction.memory_base() != R::RSP
+    }
+
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub> {
         let mut pc = at;
         // endbr64, then the jump; older stubs start with the jump.
@@ -258,13 +263,12 @@ impl Engine<'_, X86> {
 
     fn arithmetic(&mut self, p: &mut Path, i: &Instruction) -> Expr {
         let at = p.pc;
-        let zero = Expr::constant(0);
         let size = operand_size(i, 0);
         if matches!(i.mnemonic(), M::Xor | M::Sub) && same_registers(i) {
-            return zero;
+            return Expr::constant(0);
         }
         let (a, b) = match i.op_count() {
-            1 => (self.read(p, i, 0), zero.clone()),
+            1 => (self.read(p, i, 0), Expr::constant(0)),
             3 => (self.read(p, i, 1), self.read(p, i, 2)),
             _ => (self.read(p, i, 0), self.read(p, i, 1)),
         };
@@ -275,7 +279,7 @@ impl Engine<'_, X86> {
             M::Sub => a.sub(&signed(&b, size), at),
             M::Inc => a.plus(1, at),
             M::Dec => a.plus(-1, at),
-            M::Neg => zero.sub(&a, at),
+            M::Neg => Expr::constant(0).sub(&a, at),
             M::Imul => match (a.as_const(), b.as_const()) {
                 (_, Some(factor)) => a.times(sign_extend(factor, size), at),
                 (Some(factor), None) => b.times(sign_extend(factor, size), at),
@@ -296,7 +300,7 @@ impl Engine<'_, X86> {
                 _ => Expr::op(Op::Shr, &a, &b, at),
             },
             M::Sar => Expr::op(Op::Sar, &a, &b, at),
-            _ => Expr::op(Op::Not, &a, &zero, at),
+            _ => Expr::op(Op::Not, &a, &Expr::constant(0), at),
         };
         cut(value, size)
     }
@@ -392,10 +396,10 @@ impl Engine<'_, X86> {
         if matches!(base, R::RIP | R::EIP) {
             return Expr::constant(i.ip_rel_memory_address());
         }
-        let mut addr = Expr::constant(displacement);
-        if base != R::None {
-            addr = register(p, base).add(&addr, p.pc);
-        }
+        let mut addr = match base {
+            R::None => Expr::constant(displacement),
+            base => register(p, base).plus(displacement as i64, p.pc),
+        };
         if index != R::None {
             addr = addr.add(&register(p, index).times(u64::from(scale), p.pc), p.pc);
         }
