@@ -12,98 +12,108 @@ use ompd_runtime::waits_for::Certainty;
 
 use crate::job::{By, JobName};
 
-const EXAMPLES: &str = "\
+const AFTER: &str = "\
 Examples:
   ompd-inspect 4711                    why does process 4711 hang?
-  ompd-inspect core.4711               the same, from a core file, also compressed
-  ompd-inspect --children 4711         the same of its child processes too
-  ompd-inspect --name solver           of every process of that name
-  ompd-inspect waits 4711              who waits for what: locks, barriers, tasks
+  ompd-inspect core.4711               the same, from a core file
   ompd-inspect --samples 2 4711        is it stuck, or just slow?
-  ompd-inspect top 4711                what its threads do now, again and again
-  ompd-inspect threads 4711            every thread: team, number, task, wait
-  ompd-inspect stacks 4711             where in the source each is; those at one place in one row
-  ompd-inspect --json 4711 | jq .      all of it, for programs
-  ompd-inspect history 4711            what each thread did last (with the companion)
-  ompd-inspect doctor 4711             how each value was found, and what is missing
-  ompd-inspect run --timeout 60s -- ./solver in.dat   runs a program, reports when it hangs
-  ompd-inspect job 4711                all ranks of a Slurm job as one (also --pid MPIRUN, --hosts, --cores)
-  ompd-inspect merge rank*.json        the ranks of a job as one, from their reports";
+  ompd-inspect stacks 4711             where in the source is each thread?
+  ompd-inspect waits 4711              which thread waits for what?
+  ompd-inspect --name solver           every process called solver
+  ompd-inspect job 4711                all ranks of a Slurm job
+  ompd-inspect -o report.json --json 4711         everything, for programs
+  ompd-inspect run --timeout 60s -- ./app in.dat  report if it hangs
 
-const AFTER: &str = "\
-The process is stopped for a few milliseconds, only read, and goes on as before.
-Exit status: 0 all was read; 1 part of it, or no OpenMP runtime found; 2 nothing was inspected;
-3 a verdict that --fail-on names. Of several processes the highest counts.";
+Exit status: 0 all was read; 1 something was not, or there is no OpenMP; \
+2 nothing was inspected; 3 a verdict named by --fail-on.";
 
 const AFTER_RUN: &str = "\
-The program has the standard input, output and error of ompd-inspect. Reports go to standard error. SIGINT,
-SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on. When the program hangs or its time is over, it and
-the processes that it has started get SIGTERM, and SIGKILL if they stay.
-A process that uses no processor time for --idle is inspected. It hangs if there is a DEADLOCK (--fail-on suspect:
-or SUSPECT).
+The program keeps the standard input, output and error of ompd-inspect. Reports go to standard error. \
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to the program.
 
-Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; 125 ompd-inspect
-failed; 126 the program cannot be executed; 127 there is no such program.";
+A process that uses no processor time for --idle is inspected. It hangs if the verdict is DEADLOCK, or \
+SUSPECT with --fail-on suspect. When it hangs or its time is over, it and the processes it started get \
+SIGTERM, then SIGKILL.
 
-const EXAMPLES_JOB: &str = "\
-Examples:
-  ompd-inspect job 4711                       every rank of job 4711 of Slurm
-  ompd-inspect job 4711.0                     every rank of its first step
-  ompd-inspect job --pid 2266                 every rank that mpirun or mpiexec, process 2266, has started
-  ompd-inspect job --hosts n[1-64] --name app every process called app on these hosts, by ssh
-  ompd-inspect job --cores 'core.*'           core files of ranks
-  ompd-inspect job --samples 2 4711           which ranks move
-  ompd-inspect job --top 4711                 a live view, every 2 seconds
-  ompd-inspect job --json 4711 > job.json     for programs, and for ompd-inspect merge";
+Exit status: that of the program, 128+N if signal N ended it; 3 it hung; 124 its time was over; \
+125 ompd-inspect failed; 126 the program cannot be executed; 127 there is no such program.";
 
 const AFTER_JOB: &str = "\
-ompd-inspect has to be on every host, at the same path or at that of --inspector. It is started there by the job's own
-launcher (srun --overlap, ssh or clush), inspects the ranks of its host and prints their reports. All hosts look at
-the same moment of their clocks.
+ompd-inspect must be installed on every host, at the same path or at --inspector. The job's own launcher \
+starts it there (srun --overlap, ssh or clush). It inspects the ranks of its host. All hosts look at the \
+same time of their clocks.
 
-Exit status: 0 every rank was inspected; 1 some were not, or hosts did not answer; 2 none was inspected; 3 a verdict
-that --fail-on names.";
-
-const EXAMPLES_TOP: &str = "\
 Examples:
-  ompd-inspect top 4711                      what each thread does, every 2 seconds
-  ompd-inspect top --interval 500ms 4711     more often (at least 200ms)
-  ompd-inspect top --name solver             every process of that name
-  ompd-inspect top --count 3 4711 > log      three refreshes as plain lines
-  ompd-inspect top --json --count 1 4711     one refresh as a line of JSON, for programs";
+  ompd-inspect job 4711               every rank of job 4711 of Slurm
+  ompd-inspect job 4711.0             every rank of its first step
+  ompd-inspect job --pid 2266         every rank that mpirun 2266 started
+  ompd-inspect job --hosts n[1-64] --name app   processes called app, by ssh
+  ompd-inspect job --cores 'core.*'   core files of ranks
+  ompd-inspect job --samples 2 4711   which ranks move?
+  ompd-inspect job --top 4711         a live view, every 2 seconds
+  ompd-inspect job --json -o job.json 4711      for programs, and for merge
+
+Exit status: 0 every rank was inspected; 1 some were not, or hosts did not answer; 2 no rank was inspected; \
+3 a verdict named by --fail-on.";
 
 const AFTER_TOP: &str = "\
-On a terminal the keys are: q quit, p pause, s sort, i hide idle threads, + and - interval, Enter stack, ? help.
-Elsewhere each refresh is a block of plain lines. Without --count it continues until the processes end, or you end it.
-Each refresh stops each process once, for at most half of the interval or --max-pause, and shows for how long.
-A DEADLOCK is shown when two looks have found it, a SUSPECT when looks have found it for half a second.
-With --json each refresh is one line (schema: docs/top.schema.json).";
+Keys on a terminal: q quit, p pause, s sort, i hide idle threads, + and - interval, Enter stack, ? help. \
+Without a terminal each refresh is a block of lines. The default interval is 2 seconds. The view ends when \
+the processes end, after --count refreshes, or when you end it.
+
+Each refresh stops each process once, for at most half of the interval or --max-pause. A DEADLOCK is shown \
+when two looks confirm it, a SUSPECT when looks confirm it for 0.5 seconds. With --json each refresh is \
+one line (schema: docs/top.schema.json).
+
+Examples:
+  ompd-inspect top 4711                      what each thread does, every 2 s
+  ompd-inspect top --interval 500ms 4711     more often (at least 200ms)
+  ompd-inspect top --name solver             every process called solver
+  ompd-inspect top --count 3 4711 > log      three refreshes as plain lines
+  ompd-inspect top --json --count 1 4711     one refresh as a line of JSON";
 
 const AFTER_MERGE: &str = "\
-Ranks are known by what their launcher has put into their environment (Open MPI, MPICH, PMIx, Slurm and others).
-With --json the result can be merged again: in any order, the result is the same.
+Ranks are known by what their launcher has put into their environment (Open MPI, MPICH, PMIx, Slurm and \
+others). The result of --json can be merged again. The order does not matter.
 
-Exit status: 0 all reports were read; 1 some were not, or a process was not inspected; 2 none was read.";
+Examples:
+  ompd-inspect merge rank*.json               the ranks of a job in one report
+  ompd-inspect merge --tree rank*.json        their stacks as one tree
+  ompd-inspect merge --html -o job.html rank*.json   one page for a browser
 
-/// Says what every OpenMP thread, team and task of a process or core file is doing.
+Exit status: 0 all reports were read; 1 some were not, or a process was not inspected; 2 no report was read.";
+
+const AFTER_COMPLETIONS: &str = "\
+Examples:
+  source <(ompd-inspect completions bash)      in ~/.bashrc
+  ompd-inspect completions zsh > ~/.zfunc/_ompd-inspect
+  ompd-inspect completions fish > ~/.config/fish/completions/ompd-inspect.fish";
+
+/// Options that few need: `--help` leaves them out, `--help-all` and `help` show them.
+const EXPERT: &str = "Expert options";
+
+/// The version, and the commit it was built from if that is known.
+pub const VERSION: &str = env!("OMPD_INSPECT_VERSION");
+
+/// Reports why an OpenMP program hangs, and what its threads, teams and tasks do.
+///
+/// It reads a process or a core file, and changes nothing. Threads that run are stopped for milliseconds.
 #[derive(Debug, Parser)]
 #[command(
-    version,
+    version = VERSION,
     max_term_width = 100,
-    before_help = EXAMPLES,
     after_help = AFTER,
-    override_usage = "ompd-inspect [OPTIONS] <PID|CORE>...\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>...\n       \
-                      ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]\n       ompd-inspect job [OPTIONS] [JOB]\n       \
-                      ompd-inspect merge [OPTIONS] <FILE>...",
+    override_usage = "ompd-inspect [OPTIONS] <PID|CORE>...\n       ompd-inspect <COMMAND> [OPTIONS] <PID|CORE>...",
     subcommand_precedence_over_arg = true,
-    disable_help_flag = true,
-    disable_help_subcommand = true
+    disable_help_flag = true
 )]
 pub struct Cli {
     /// What to show; without a command, the summary.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Process ids, or paths of core files, also compressed (write ./123 for a core file named 123, - for standard input).
+    /// Process ids or core files (- for standard input).
+    ///
+    /// A core may be compressed. Write ./123 for a core file named 123.
     #[arg(value_name = "PID|CORE")]
     pub targets: Vec<String>,
     /// Options of every command.
@@ -111,81 +121,113 @@ pub struct Cli {
     pub options: Options,
 }
 
-/// The views.
+/// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Every thread: which OpenMP thread it is, in which team, what it executes and waits for.
+    /// Show each thread: team, number, state, what it waits for.
     Threads(TargetArg),
-    /// The tree of teams with their members and barriers.
+    /// Show teams as a tree, with members and barriers.
     Teams(TargetArg),
-    /// Tasks: executing, suspended, ready, blocked on dependences and detached, with the tasks that generated them.
+    /// Show tasks: state, generating task, dependences.
+    ///
+    /// A task executes, is suspended, is ready, waits for the tasks it depends on, or is detached.
     Tasks(TasksArgs),
-    /// What waits for what: the verdict, every wait, locks with owner and waiters.
+    /// Show what waits for what, and owner and waiters of each lock.
     Waits(WaitsArgs),
-    /// How far worksharing loops and sections are.
+    /// Show the progress of worksharing loops and sections.
     Loops(TargetArg),
-    /// Internal control variables in force for each thread.
+    /// Show the OpenMP settings (ICVs) in force for each thread.
     Icvs(TargetArg),
-    /// Stacks as the source reads: runtime frames folded, workers continued in the thread that opened their region, threads
-    /// that read the same in one row.
+    /// Show stacks as the source reads, equal stacks in one row.
+    ///
+    /// Frames of the runtime are folded. The stack of a worker continues in the thread that opened its region.
     Stacks(StacksArgs),
-    /// What each thread did last, as the OMPT companion has recorded it in the process: libompt_companion.so, named in
-    /// OMP_TOOL_LIBRARIES when the program was started. The process is not stopped.
+    /// Show what each thread did last, if the companion recorded it.
+    ///
+    /// The companion is libompt_companion.so. It records if OMP_TOOL_LIBRARIES names it when the program starts. The process
+    /// is not stopped.
     History(HistoryArgs),
-    /// How each runtime was found and read: files tried, origins of the offsets, what is missing.
+    /// Show how each runtime was found and read, and what is missing.
     Doctor(TargetArg),
-    /// A live view: what each thread does, its processor time, loops, tasks and barriers, every 2 seconds.
+    /// Show a live view of threads, loops, tasks and barriers.
     Top(TopArgs),
-    /// Runs a program, and reports when it hangs or exceeds its time: for CI. As its parent, ompd-inspect may inspect it where
-    /// kernel.yama.ptrace_scope is 1.
+    /// Run a program; report when it hangs or its time is over.
+    ///
+    /// A parent may inspect its child also where kernel.yama.ptrace_scope is 1.
     Run(RunArgs),
-    /// Puts JSON reports of the ranks of a job into one: which ranks differ, and what the others do.
-    Merge(MergeArgs),
-    /// All ranks of a job on all its hosts: which ranks differ, and what the others do.
+    /// Show all ranks of a Slurm or MPI job, the ranks that differ first.
     Job(JobArgs),
+    /// Merge JSON reports of ranks into one report.
+    Merge(MergeArgs),
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+    /// Write manual pages and completions into a directory, for packages.
+    #[command(hide = true)]
+    Manual(ManualArgs),
     /// What `job` starts on each host.
     #[command(hide = true)]
     JobNode(NodeArgs),
 }
 
+/// Arguments of `completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_COMPLETIONS)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// Arguments of `manual`.
+#[derive(Debug, Clone, Args)]
+pub struct ManualArgs {
+    /// Directory that gets `man1` and `completions`.
+    #[arg(value_name = "DIR")]
+    pub directory: PathBuf,
+}
+
 /// Arguments of `job`.
 #[derive(Debug, Clone, Args)]
-#[command(before_help = EXAMPLES_JOB, after_help = AFTER_JOB)]
+#[command(after_help = AFTER_JOB)]
 pub struct JobArgs {
     /// Job of Slurm, or a step of one: 4711, 4711.0.
     #[arg(value_name = "JOB")]
     pub job: Option<JobName>,
-    /// Process id of mpirun or mpiexec, on the host where it runs.
+    /// Ranks of mpirun or mpiexec with this id, on this host.
     #[arg(long, value_name = "PID", conflicts_with = "job", value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
-    /// Hosts such as n[1-64],login, with --name or --user for the processes there.
+    /// Hosts such as n[1-64],login (with --name or --user).
     #[arg(long, value_name = "HOSTS", conflicts_with_all = ["job", "pid"])]
     pub hosts: Option<String>,
-    /// Core files; a pattern in quotes is expanded.
+    /// Core files; put a pattern in quotes.
     #[arg(long, value_name = "CORE", num_args = 1.., conflicts_with_all = ["job", "pid", "hosts"])]
     pub cores: Vec<PathBuf>,
     #[command(flatten)]
     pub form: MergeForm,
-    /// A live view: the report again and again, every --interval (2 s).
+    /// Show a live view, refreshed every 2 seconds.
     #[arg(long, conflicts_with_all = ["cores", "tree", "dot", "svg", "html"])]
     pub top: bool,
-    /// End the live view after so many reports.
+    /// End the live view after N reports.
     #[arg(long, value_name = "N", requires = "top", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// How hosts are asked, other than those of Slurm: ssh, or clush of ClusterShell.
-    #[arg(long, value_enum, value_name = "PROGRAM", hide_possible_values = true)]
+    /// Program that starts ompd-inspect on hosts without Slurm: ssh, or clush of ClusterShell.
+    #[arg(long, hide_short_help = true, help_heading = EXPERT, value_enum, value_name = "PROGRAM", hide_possible_values = true)]
     pub agent: Option<By>,
-    /// Path of ompd-inspect on the other hosts; that of this one unless given.
+    /// Path of ompd-inspect on the other hosts, if it is another than here.
     #[arg(long, value_name = "PATH")]
     pub inspector: Option<String>,
-    /// Longest time to wait for answers; hosts that have not answered by then are named.
+    /// Longest time to wait for the answers of hosts.
+    ///
+    /// The report names the hosts that did not answer.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     pub timeout: Duration,
-    /// How far ahead the moment is at which all hosts look.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    /// Time until all hosts look.
+    ///
+    /// The job's launcher needs it to start ompd-inspect everywhere.
+    #[arg(long, hide_short_help = true, help_heading = EXPERT, value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub lead: Duration,
-    /// How many hosts are asked at once by ssh or clush.
-    #[arg(long, value_name = "N", default_value = "64", value_parser = fanout)]
+    /// Number of hosts that ssh or clush asks at once.
+    #[arg(long, hide_short_help = true, help_heading = EXPERT, value_name = "N", default_value = "64", value_parser = fanout)]
     pub fanout: usize,
 }
 
@@ -214,12 +256,12 @@ pub struct NodeArgs {
 
 /// Arguments of `top`.
 #[derive(Debug, Clone, Args)]
-#[command(override_usage = "ompd-inspect top [OPTIONS] <PID>...", before_help = EXAMPLES_TOP, after_help = AFTER_TOP)]
+#[command(override_usage = "ompd-inspect top [OPTIONS] <PID>...", after_help = AFTER_TOP)]
 pub struct TopArgs {
     /// Process ids.
     #[arg(value_name = "PID")]
     pub targets: Vec<String>,
-    /// End after so many refreshes.
+    /// End after N refreshes.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 }
@@ -228,8 +270,9 @@ pub struct TopArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = AFTER_MERGE)]
 pub struct MergeArgs {
-    /// Files with reports of ompd-inspect --json, one process or a list, or of merge --json; each may have several (- for
-    /// standard input).
+    /// Files written by ompd-inspect --json or merge --json (- for standard input).
+    ///
+    /// A file may hold several reports.
     #[arg(value_name = "FILE", required = true)]
     pub reports: Vec<String>,
     /// How to show them.
@@ -241,16 +284,16 @@ pub struct MergeArgs {
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub struct MergeForm {
-    /// The stacks of all ranks as one tree: where ranks part, and which go where.
+    /// Show the stacks of all ranks as one tree.
     #[arg(long)]
     pub tree: bool,
-    /// The tree for Graphviz.
+    /// Print the tree for Graphviz.
     #[arg(long)]
     pub dot: bool,
-    /// The tree as an SVG picture, drawn by Graphviz (`dot`), which has to be installed.
+    /// Print the tree as SVG, drawn by Graphviz (dot).
     #[arg(long)]
     pub svg: bool,
-    /// One page for any browser, with the tree, all classes of ranks and a search.
+    /// Print a page for a browser: tree, ranks and a search.
     #[arg(long)]
     pub html: bool,
 }
@@ -259,13 +302,15 @@ pub struct MergeForm {
 #[derive(Debug, Clone, Args)]
 #[command(override_usage = "ompd-inspect run [OPTIONS] [--] <PROGRAM> [ARGUMENTS]", after_help = AFTER_RUN)]
 pub struct RunArgs {
-    /// Longest time the program may take, in seconds (60, 60s), minutes (5m) or hours (2h); no limit unless given.
+    /// Longest time the program may take: 60s, 5m or 2h; no limit unless given.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub timeout: Option<Duration>,
-    /// Write the report as JSON to this file when the program hangs or its time is over (schema: docs/report-list.schema.json).
+    /// Write the report as JSON to FILE when the program hangs or its time is over.
+    ///
+    /// Its schema is docs/report-list.schema.json.
     #[arg(long, value_name = "FILE")]
     pub on_hang: Option<PathBuf>,
-    /// How long a process uses no processor time before it is inspected.
+    /// Inspect a process that used no processor time for this long.
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub idle: Duration,
     /// Time between SIGTERM and SIGKILL.
@@ -284,8 +329,9 @@ pub struct StacksArgs {
     /// How to show them.
     #[command(flatten)]
     pub form: StackForm,
-    /// Show each frame's parameters and variables with their values, as debug information tells; one row for each thread.
-    /// Nothing else prints what is in the program's memory, which may be confidential.
+    /// Show each frame's variables; their values may be confidential.
+    ///
+    /// Debug information describes them. Each thread has its own row. No other option prints the program's data.
     #[arg(long, conflicts_with_all = ["tree", "dot", "folded", "svg"])]
     pub locals: bool,
 }
@@ -295,7 +341,7 @@ pub struct StacksArgs {
 pub struct TasksArgs {
     #[command(flatten)]
     pub target: TargetArg,
-    /// Each task below the one that generated it.
+    /// Show each task below its generating task.
     #[arg(long, conflicts_with_all = ["dot", "svg"])]
     pub tree: bool,
     #[command(flatten)]
@@ -314,16 +360,16 @@ pub struct WaitsArgs {
 /// Arguments of `history`.
 #[derive(Debug, Clone, Args)]
 pub struct HistoryArgs {
-    /// Process id, path of a core file, or of a file that the companion has written (OMPT_COMPANION_FILE).
+    /// Process id, core file, or file of the companion (OMPT_COMPANION_FILE).
     #[arg(value_name = "PID|CORE")]
     pub target: String,
-    /// All threads together, in the order of time.
+    /// Show all threads together, in the order of time.
     #[arg(long)]
     pub by_time: bool,
-    /// How many events of each thread, counted from the last; all with --trace and --json unless given.
+    /// Show the last N events of each thread [default: 20; with --trace or --json: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub last: Option<u64>,
-    /// All as a trace for Perfetto (ui.perfetto.dev) or Chrome (about:tracing).
+    /// Print a trace for Perfetto or Chrome (about:tracing).
     #[arg(long, conflicts_with_all = ["by_time", "json"])]
     pub trace: bool,
 }
@@ -341,10 +387,10 @@ impl HistoryArgs {
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub struct GraphForm {
-    /// The graph for Graphviz.
+    /// Print the graph for Graphviz.
     #[arg(long)]
     pub dot: bool,
-    /// The graph as an SVG picture, drawn by Graphviz (`dot`), which has to be installed.
+    /// Print the graph as SVG, drawn by Graphviz (dot).
     #[arg(long)]
     pub svg: bool,
 }
@@ -363,19 +409,19 @@ impl GraphForm {
 #[derive(Debug, Clone, Args)]
 #[group(multiple = false)]
 pub struct StackForm {
-    /// One row for each thread.
+    /// Show one row for each thread.
     #[arg(long)]
     pub all: bool,
-    /// All stacks as one tree, outermost frames first.
+    /// Show all stacks as one tree, outermost frames first.
     #[arg(long)]
     pub tree: bool,
-    /// The tree for Graphviz.
+    /// Print the tree for Graphviz.
     #[arg(long)]
     pub dot: bool,
-    /// The tree in lines of `frame;frame;frame count`, for flame graph tools.
+    /// Print folded stacks, for flame graph tools.
     #[arg(long)]
     pub folded: bool,
-    /// The tree as a flame graph, an SVG picture for any browser.
+    /// Print a flame graph as SVG, for a browser.
     #[arg(long)]
     pub svg: bool,
 }
@@ -383,7 +429,9 @@ pub struct StackForm {
 /// The positional argument.
 #[derive(Debug, Clone, Args)]
 pub struct TargetArg {
-    /// Process ids, or paths of core files, also compressed (write ./123 for a core file named 123, - for standard input).
+    /// Process ids or core files (- for standard input).
+    ///
+    /// A core may be compressed. Write ./123 for a core file named 123.
     #[arg(value_name = "PID|CORE")]
     pub targets: Vec<String>,
 }
@@ -391,70 +439,87 @@ pub struct TargetArg {
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Executable the core came from, where it is not found by itself.
-    #[arg(long, global = true, value_name = "FILE")]
-    pub exe: Option<PathBuf>,
-    /// Directory with the target's file system or libraries, tried first.
-    #[arg(long, global = true, value_name = "DIR")]
-    pub lib_root: Option<PathBuf>,
-    /// Directory with separate debug files, tried before /usr/lib/debug; may be repeated.
-    #[arg(long, global = true, value_name = "DIR")]
-    pub debug_dir: Vec<PathBuf>,
-    /// Ask debuginfod for debug files that are not here: runs debuginfod-find, which asks the servers named in
-    /// DEBUGINFOD_URLS over the network, before the process is stopped.
-    #[arg(long, global = true)]
-    pub debuginfod: bool,
-    /// Where procfs is mounted.
-    #[arg(long, global = true, value_name = "DIR", default_value = "/proc")]
-    pub proc_root: PathBuf,
-    /// When to stop a process: auto (only threads that run, or whose stack cannot be followed otherwise), brief (all threads, for
-    /// each look) or never (a verdict then needs all threads asleep).
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
-    pub pause: PauseWhen,
-    /// Longest time to hold a process for one look, in milliseconds; what could not be read by then is told.
-    #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds)]
-    pub max_pause: Duration,
-    /// How often to look at a process: with 2 or more, what has changed between the first and the last look is shown, which
-    /// tells slow from stuck.
-    #[arg(long, global = true, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Look N times; show what moved (slow or stuck?).
+    #[arg(short = 's', long, global = true, value_name = "N", default_value = "1", hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub samples: u32,
-    /// Time between two looks, in seconds (0.5, 2s) or milliseconds (500ms) [default: 1s; top: 2s].
+    /// Time between looks, 2s or 500ms [default: 1s].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
-    /// Do without one source of layouts (dwarf, table, symbol, code or profile), to check the others against it; may be
-    /// repeated.
-    #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true)]
-    pub ignore_origin: Vec<OriginName>,
-    /// Decode the code of runtimes anew, also of builds of which what it says is known.
-    #[arg(long, global = true)]
-    pub verify: bool,
-    /// Neither use nor keep in XDG_CACHE_HOME or ~/.cache what the code of unknown builds says.
-    #[arg(long, global = true)]
-    pub no_cache: bool,
-    /// Inspect the child processes too, and their children: a report of each, the worst verdict first.
-    #[arg(long, global = true)]
+    /// Inspect child processes too.
+    ///
+    /// The worst verdict is shown first.
+    #[arg(short = 'c', long, global = true)]
     pub children: bool,
-    /// Inspect every process of this name: that of its program file, or the one it has given itself.
-    #[arg(long, global = true, value_name = "NAME")]
+    /// Inspect every process with this name.
+    #[arg(short = 'n', long, global = true, value_name = "NAME")]
     pub name: Option<String>,
-    /// Inspect every process of this user that has loaded an OpenMP runtime.
-    #[arg(long, global = true)]
+    /// Inspect every process of yours that uses OpenMP.
+    #[arg(short = 'u', long, global = true)]
     pub user: bool,
-    /// Exit with status 3 if there is this verdict (deadlock, suspect or waiting) or a more certain one.
+    /// Exit with 3 at: deadlock, suspect or waiting.
+    ///
+    /// A verdict that is more certain counts too.
     #[arg(long, global = true, value_enum, value_name = "VERDICT", hide_possible_values = true)]
     pub fail_on: Option<FailOn>,
-    /// Print one JSON document, with the origin of every value (schema: docs/report.schema.json).
-    #[arg(long, global = true)]
+    /// Print one JSON document.
+    ///
+    /// Its schema is docs/report.schema.json; that of several processes docs/report-list.schema.json.
+    #[arg(short = 'j', long, global = true)]
     pub json: bool,
-    /// Show where values come from; in `doctor`, every value of the layout.
+    /// Write the result to FILE.
+    #[arg(short = 'o', long, global = true, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Show where values come from.
+    ///
+    /// With doctor: all offsets too.
     #[arg(short, long, global = true)]
     pub verbose: bool,
+    /// Program that a core came from, if not found.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub exe: Option<PathBuf>,
+    /// Directory that holds the target's file system or libraries, tried first.
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true, help_heading = EXPERT)]
+    pub lib_root: Option<PathBuf>,
+    /// Directory that holds separate debug files, tried before /usr/lib/debug; repeat for more.
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true, help_heading = EXPERT)]
+    pub debug_dir: Vec<PathBuf>,
+    /// Get missing debug files by debuginfod-find. It asks the servers in DEBUGINFOD_URLS over the network, before the process
+    /// is stopped.
+    #[arg(long, global = true, hide_short_help = true, help_heading = EXPERT)]
+    pub debuginfod: bool,
+    /// Where procfs is mounted.
+    #[arg(long, global = true, value_name = "DIR", default_value = "/proc", hide_short_help = true, help_heading = EXPERT)]
+    pub proc_root: PathBuf,
+    /// When to stop threads. auto: only threads that run, or whose stack needs registers. brief: all threads, for each look.
+    /// never: no thread; a verdict then needs all threads asleep.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true,
+        hide_short_help = true, help_heading = EXPERT)]
+    pub pause: PauseWhen,
+    /// Longest time to stop a process for one look, in milliseconds. The report says what could not be read in this time.
+    #[arg(long, global = true, value_name = "MS", default_value = "5000", value_parser = milliseconds,
+        hide_short_help = true, help_heading = EXPERT)]
+    pub max_pause: Duration,
+    /// Ignore one layout source (dwarf, table, symbol, code or profile), to check the others; repeat for more.
+    #[arg(long, global = true, value_enum, value_name = "ORIGIN", hide_possible_values = true, hide_short_help = true,
+        help_heading = EXPERT)]
+    pub ignore_origin: Vec<OriginName>,
+    /// Decode the code of each runtime, also of known builds.
+    #[arg(long, global = true, hide_short_help = true, help_heading = EXPERT)]
+    pub verify: bool,
+    /// Do not use the cache of decoded builds in XDG_CACHE_HOME or ~/.cache.
+    #[arg(long, global = true, hide_short_help = true, help_heading = EXPERT)]
+    pub no_cache: bool,
     /// When to use colour: auto (on a terminal, unless NO_COLOR is set), always or never.
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto", hide_possible_values = true,
+        hide_short_help = true, help_heading = EXPERT)]
     pub color: Color,
     /// Print this help.
     #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
     pub help: Option<bool>,
+    /// Print this help with all options.
+    #[arg(long, global = true, action = clap::ArgAction::HelpLong)]
+    pub help_all: Option<bool>,
 }
 
 impl Options {
@@ -611,6 +676,22 @@ impl Cli {
         }
     }
 
+    /// The shell whose completions are asked for, if they are.
+    pub fn completions(&self) -> Option<&CompletionsArgs> {
+        match &self.command {
+            Some(Command::Completions(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
+    /// Where manual pages go, if they are asked for.
+    pub fn manual(&self) -> Option<&ManualArgs> {
+        match &self.command {
+            Some(Command::Manual(args)) if self.targets.is_empty() => Some(args),
+            _ => None,
+        }
+    }
+
     /// The live view, if it is asked for.
     pub fn top(&self) -> Option<&TopArgs> {
         match &self.command {
@@ -650,6 +731,8 @@ impl Cli {
                 | Command::Merge(_)
                 | Command::Job(_)
                 | Command::JobNode(_)
+                | Command::Completions(_)
+                | Command::Manual(_)
                 | Command::Top(_),
             ) => return None,
             Some(Command::Stacks(args)) => {

@@ -10,6 +10,7 @@ mod graphviz;
 mod inputs;
 mod inspecting;
 mod job;
+mod manual;
 mod many;
 mod merge;
 mod output;
@@ -33,7 +34,7 @@ use args::{Cli, Color};
 use inputs::{Input, not_opened};
 use inspecting::{COMPLETE, Inspecting, NOT_INSPECTED, PARTIAL, open_options, status};
 use many::Form;
-use output::{Failure, terminal_width, unless_closed, write_all};
+use output::{Failure, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -57,8 +58,12 @@ fn main() -> ExitCode {
 }
 
 fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
-    if closed::is_closed() {
-        return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
+    let options = &cli.options;
+    if let Some(args) = cli.completions() {
+        return manual::completions(args.shell, Output::open(options.output.as_deref())?);
+    }
+    if let Some(args) = cli.manual() {
+        return manual::manual(&args.directory);
     }
     if let Some(args) = cli.history() {
         return history(cli, args, color);
@@ -69,24 +74,27 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     if let Some(args) = cli.job() {
         return job::job(args, &cli.options, color);
     }
+    let is_shown_repeatedly = cli.job_node().is_some() || cli.top().is_some();
+    if is_shown_repeatedly && closed::is_closed() {
+        return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
+    }
     if let Some(args) = cli.job_node() {
         return job::node(args, &cli.options);
     }
     if let Some(args) = cli.top() {
-        let options = &cli.options;
         if args.targets.is_empty() && options.name.is_none() && !options.user {
             wrong_usage("name a process id");
         }
         return top::top(args, options, color);
     }
     let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
-    let options = &cli.options;
     if named.iter().any(String::is_empty) || named.is_empty() && options.name.is_none() && !options.user {
         wrong_usage("name a process id or a core file");
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
     let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
-    let form = Form { view, json: options.json, width: terminal_width() };
+    let output = Output::open(options.output.as_deref())?;
+    let form = Form { view, json: options.json, width: output.width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
             let inspection = inspecting.inspect(target)?;
@@ -105,11 +113,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
             (reports.shown, reports.status)
         }
     };
-    let written = match options.json {
-        true => write_all(&mut io::stdout().lock(), &shown),
-        false => write_all(&mut AutoStream::new(io::stdout(), color), &shown),
-    };
-    written.map_err(|e| Failure::new(format!("cannot write to standard output: {e}")))?;
+    if options.json { output.document(&shown) } else { output.text(&shown, color) }?;
     Ok(status)
 }
 
@@ -127,6 +131,7 @@ fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool)
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
+    let output = Output::open(options.output.as_deref())?;
     let open = open_options(options);
     let most = args.most(options.json);
     let history = match inputs::open(&args.target, &open)? {
@@ -143,16 +148,14 @@ fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8
             }
         }
     })?;
-    let shown = if options.json {
-        write_all(&mut io::stdout().lock(), &many::document(&json::history::history(&history))?)
+    if options.json {
+        output.document(&many::document(&json::history::history(&history))?)?;
     } else if args.trace {
-        let mut out = io::BufWriter::new(io::stdout().lock());
-        unless_closed(text::trace::write(&history, &mut out).and_then(|()| out.flush()))
+        output.with(|out| text::trace::write(&history, out))?;
     } else {
         let view = if args.by_time { HistoryView::ByTime } else { HistoryView::ByThread };
-        let text = text::history::render(&history, view, terminal_width());
-        write_all(&mut AutoStream::new(io::stdout(), color), &text)
-    };
-    shown.map_err(|e| Failure::new(format!("cannot write to standard output: {e}")))?;
+        let text = text::history::render(&history, view, output.width());
+        output.text(&text, color)?;
+    }
     Ok(if history.complete() { COMPLETE } else { PARTIAL })
 }

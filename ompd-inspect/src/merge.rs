@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use anstream::{AutoStream, ColorChoice};
+use anstream::ColorChoice;
 use ompd_jobs::{Documents, Merged, Process, html, read, text, tree};
 use ompd_report::escape::{self, escape};
 use ompd_runtime::waits_for::Certainty;
@@ -13,7 +13,7 @@ use ompd_runtime::waits_for::Certainty;
 use crate::args::{MergeArgs, MergeForm, Options};
 use crate::graphviz;
 use crate::inspecting::{COMPLETE, FAILED, NOT_INSPECTED, PARTIAL};
-use crate::output::{Failure, terminal_width, write_all};
+use crate::output::{Failure, Output};
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
@@ -23,6 +23,7 @@ const BUFFER: usize = 1 << 18;
 /// # Errors
 /// Nothing could be read, or written.
 pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
+    let output = Output::open(options.output.as_deref())?;
     let mut all = Collected { files: (args.form.html && !options.json).then(BTreeMap::new), ..Collected::default() };
     for name in &args.reports {
         match name.as_str() {
@@ -42,7 +43,7 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
             "make reports with ompd-inspect --json PID > FILE",
         ));
     }
-    show(&merged, &args.form, &files.unwrap_or_default(), options, color)
+    show(&merged, &args.form, &files.unwrap_or_default(), options, output, color)
 }
 
 /// Shows a merged report in the form that the options ask for. The exit status is that of the worst of it. `files`: those that have
@@ -55,22 +56,22 @@ pub fn show(
     form: &MergeForm,
     files: &BTreeMap<Process, String>,
     options: &Options,
+    output: Output,
     color: ColorChoice,
 ) -> Result<u8, Failure> {
-    let written = if options.json {
-        write_all(&mut io::stdout().lock(), &document(merged)?)
+    if options.json {
+        output.document(&document(merged)?)?;
     } else if form.html {
-        write_all(&mut io::stdout().lock(), &html::page(merged, files))
+        output.document(&html::page(merged, files))?;
     } else {
         let shown = match form {
-            MergeForm { tree: true, .. } => tree::text(merged, terminal_width()),
+            MergeForm { tree: true, .. } => tree::text(merged, output.width()),
             MergeForm { dot: true, .. } => tree::dot(merged),
             MergeForm { svg: true, .. } => graphviz::svg(&tree::dot(merged)).map_err(Failure::new)?,
-            _ => text::page(merged, terminal_width()),
+            _ => text::page(merged, output.width()),
         };
-        write_all(&mut AutoStream::new(io::stdout(), color), &shown)
-    };
-    written.map_err(|error| Failure::new(format!("cannot write to standard output: {error}")))?;
+        output.text(&shown, color)?;
+    }
     let has = |word: &str| merged.answers.keys().any(|answer| answer.word == word);
     let verdicts =
         [("DEADLOCK", Certainty::Deadlock), ("SUSPECT", Certainty::Suspect), ("WAITING", Certainty::Waiting)];

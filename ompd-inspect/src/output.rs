@@ -1,9 +1,17 @@
 //! What is written, and why nothing was.
 
-use std::io::{self, IsTerminal, Write};
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use ompd_process::OpenError;
 use ompd_report::escape::escape;
+use tempfile::NamedTempFile;
+
+use crate::closed;
 
 /// Why nothing was shown, and what to do about it, ready to print.
 #[derive(Debug)]
@@ -42,6 +50,146 @@ impl From<OpenError> for Failure {
             None => Failure(text),
         }
     }
+}
+
+/// A file that a report is written to.
+#[derive(Debug)]
+pub enum ReportFile {
+    /// A regular file: it has the whole report, or stays as it was.
+    Whole {
+        /// Its path.
+        path: PathBuf,
+        /// What replaces it.
+        new: NamedTempFile,
+    },
+    /// A device or a pipe.
+    Other {
+        /// Its path.
+        path: PathBuf,
+    },
+}
+
+impl ReportFile {
+    /// Checks that a report can be written to `path`, before there is one. `option` names the option that gave the path.
+    ///
+    /// # Errors
+    /// The file cannot be created, and why.
+    pub fn prepare(path: &Path, option: &str) -> Result<ReportFile, Failure> {
+        let refused = |error: io::Error| {
+            Failure::with_remedy(
+                cannot_write(path, &error),
+                format_args!("give {option} a file in a directory that you may write to"),
+            )
+        };
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => Err(refused(io::ErrorKind::IsADirectory.into())),
+            Ok(meta) if !meta.is_file() => Ok(ReportFile::Other { path: path.to_owned() }),
+            found => {
+                // The file that a link leads to is replaced, not the link.
+                let path = if found.is_ok() { path.canonicalize().map_err(refused)? } else { path.to_owned() };
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                // The umask takes from this mode, as from that of any new file.
+                let mode = Permissions::from_mode(0o666);
+                let new = tempfile::Builder::new().prefix(".ompd-inspect-").permissions(mode).tempfile_in(folder);
+                Ok(ReportFile::Whole { new: new.map_err(refused)?, path })
+            }
+        }
+    }
+
+    /// Has `write` write the report.
+    ///
+    /// # Errors
+    /// It cannot be written, and why.
+    pub fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let (path, written) = match self {
+            ReportFile::Other { path } => {
+                let file = File::options().write(true).custom_flags(libc::O_NOCTTY).open(&path);
+                let written = file.and_then(|mut file| buffered(&mut file, write));
+                (path, unless_closed(written))
+            }
+            ReportFile::Whole { path, mut new } => {
+                let written = buffered(new.as_file_mut(), write);
+                let written = written.and_then(|()| Ok(new.persist(&path).map(drop)?));
+                (path, written)
+            }
+        };
+        written.map_err(|error| Failure::new(cannot_write(&path, &error)))
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> String {
+    format!("{}: the report cannot be written: {error}", escape(&path.display().to_string()))
+}
+
+fn buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(out);
+    write(&mut out).and_then(|()| out.flush())
+}
+
+/// Where a result goes.
+#[derive(Debug)]
+pub enum Output {
+    /// To standard output.
+    Standard,
+    /// To the file named by `--output`.
+    File(ReportFile),
+}
+
+impl Output {
+    /// Where `--output` says: to a file, or to standard output if there is no such option, or for `-`. Call it before anything
+    /// is read: no process is stopped for a report that cannot be written.
+    ///
+    /// # Errors
+    /// The file cannot be created, or standard output is closed.
+    pub fn open(path: Option<&Path>) -> Result<Output, Failure> {
+        match path.filter(|path| *path != Path::new("-")) {
+            Some(path) => ReportFile::prepare(path, "--output").map(Output::File),
+            None if closed::is_closed() => {
+                Err(Failure::new("standard output is closed: there is nowhere to write the report"))
+            }
+            None => Ok(Output::Standard),
+        }
+    }
+
+    /// Columns of the terminal that shows the result, if one does.
+    pub fn width(&self) -> Option<u16> {
+        matches!(self, Output::Standard).then(terminal_width).flatten()
+    }
+
+    /// Writes text. A file gets its colours only for [`ColorChoice::Always`].
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn text(self, text: &str, color: ColorChoice) -> Result<(), Failure> {
+        match self {
+            Output::Standard => write_all(&mut AutoStream::new(io::stdout(), color), text).map_err(not_written),
+            file if color == ColorChoice::Always => file.document(text),
+            file => file.document(&strip_str(text).to_string()),
+        }
+    }
+
+    /// Writes a document.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn document(self, document: &str) -> Result<(), Failure> {
+        self.with(|out| out.write_all(document.as_bytes()))
+    }
+
+    /// Has `write` write the result.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn with(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        match self {
+            Output::Standard => unless_closed(buffered(io::stdout().lock(), write)).map_err(not_written),
+            Output::File(file) => file.write(write),
+        }
+    }
+}
+
+fn not_written(error: io::Error) -> Failure {
+    Failure::new(format!("cannot write to standard output: {error}"))
 }
 
 /// Columns of standard output, if it is a terminal.

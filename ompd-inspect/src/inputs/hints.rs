@@ -83,7 +83,6 @@ fn command(word: &str) -> Option<String> {
         return None;
     }
     match word {
-        "help" => return Some("ompd-inspect --help".to_owned()),
         "summary" => return Some("ompd-inspect PID (the summary has no command)".to_owned()),
         _ => {}
     }

@@ -32,7 +32,7 @@ use crate::args::{JobArgs, NodeArgs, Options};
 use crate::inspecting::{COMPLETE, Inspecting, PARTIAL};
 use crate::many;
 use crate::merge;
-use crate::output::Failure;
+use crate::output::{Failure, Output};
 use crate::top;
 
 use agents::{Agent, End, Outcome};
@@ -96,11 +96,12 @@ struct Moments {
 /// # Errors
 /// The job is not found, or no rank could be asked.
 pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    if !args.cores.is_empty() {
-        return show(&cores(&args.cores, options)?, args, options, color);
-    }
     if args.top {
         top::check("job --top", options)?;
+    }
+    let output = Output::open(options.output.as_deref())?;
+    if !args.cores.is_empty() {
+        return show(&cores(&args.cores, options)?, args, options, output, color);
     }
     let every = args.top.then(|| top::interval(options));
     let moments = Moments { at: Some(SystemTime::now() + args.lead), every };
@@ -128,12 +129,12 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
     };
     match every {
         Some(every) => watch::watch(plan, args, options, every, color),
-        None => show(&ask(plan, args)?, args, options, color),
+        None => show(&ask(plan, args)?, args, options, output, color),
     }
 }
 
-fn show(merged: &Merged, args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, Failure> {
-    let shown = merge::show(merged, &args.form, &BTreeMap::new(), options, color)?;
+fn show(merged: &Merged, args: &JobArgs, options: &Options, output: Output, color: ColorChoice) -> Result<u8, Failure> {
+    let shown = merge::show(merged, &args.form, &BTreeMap::new(), options, output, color)?;
     Ok(shown.max(status(merged)))
 }
 

@@ -8,7 +8,7 @@ mod program;
 mod report;
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +18,11 @@ use ompd_report::escape::escape;
 
 use crate::args::{FailOn, Options, RunArgs};
 use crate::inspecting::{FAILED, Inspecting};
-use crate::output::Failure;
+use crate::output::{Failure, ReportFile};
 use crate::signals::Signals;
 use idle::Idle;
 use program::{NotStarted, Program, take_signals, wait};
-use report::{Occasion, OnHang, Reported};
+use report::{Occasion, Reported};
 
 /// The time of the program was over (as timeout(1)).
 const TIME_OVER: u8 = 124;
@@ -46,7 +46,8 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
         let _ = err.write_all(text.as_bytes());
     };
     let fail = |failure: &Failure| say(&format!("ompd-inspect: {failure}\n"));
-    let mut on_hang = match check(options).and_then(|()| OnHang::prepare(args.on_hang.as_deref())) {
+    let prepare = |path: &PathBuf| ReportFile::prepare(path, "--on-hang");
+    let on_hang = match check(options).and_then(|()| args.on_hang.as_ref().map(prepare).transpose()) {
         Ok(on_hang) => on_hang,
         Err(failure) => {
             fail(&failure);
@@ -86,7 +87,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
     };
     say(&format!("ompd-inspect: {name} (process {pid}) {what}\n"));
     say(&reported.text);
-    if let Err(failure) = on_hang.write(&reported.json) {
+    if let Err(failure) = on_hang.map_or(Ok(()), |file| file.write(|out| out.write_all(reported.json.as_bytes()))) {
         fail(&failure);
     }
     let left = program.end(&signals, &options.proc_root, args.kill_after);
@@ -101,6 +102,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
 fn check(options: &Options) -> Result<(), Failure> {
     let meaningless = [
         (options.json, "--json", "write the report as JSON with --on-hang FILE"),
+        (options.output.is_some(), "--output", "reports are on standard error; redirect it, or use --on-hang FILE"),
         (options.name.is_some(), "--name", "leave it out: the program is inspected with all its child processes"),
         (options.user, "--user", "leave it out: the program is inspected with all its child processes"),
     ];

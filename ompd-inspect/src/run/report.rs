@@ -1,15 +1,8 @@
 //! The report on a program that hangs, or whose time is over.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-
 use ompd_inspection::Inspection;
 use ompd_process::live::listing::ProcessEntry;
-use ompd_report::escape::escape;
 use ompd_report::text::View;
-use tempfile::NamedTempFile;
 
 use crate::args::{FailOn, Options};
 use crate::inspecting::Inspecting;
@@ -75,77 +68,4 @@ pub fn inspect(
     };
     let text = if is_single { text.sections() } else { shown(text) };
     Some(Reported { occasion, text, json: shown(json) })
-}
-
-/// Where the report goes for programs. It is clear before the program starts that it can be written.
-#[derive(Debug)]
-pub enum OnHang {
-    /// Nowhere.
-    Nowhere,
-    /// To a file, which is there as a whole or not at all.
-    File {
-        /// Its name.
-        path: PathBuf,
-        /// What takes its place.
-        new: Option<NamedTempFile>,
-    },
-    /// To something that is no file, such as a pipe.
-    Other {
-        /// Its name.
-        path: PathBuf,
-    },
-}
-
-impl OnHang {
-    /// Checks that the report can be written.
-    ///
-    /// # Errors
-    /// It cannot, and why.
-    pub fn prepare(path: Option<&Path>) -> Result<OnHang, Failure> {
-        let Some(path) = path.map(Path::to_owned) else { return Ok(OnHang::Nowhere) };
-        if path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
-            return Ok(OnHang::Other { path });
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let new = match path.is_dir() {
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            false => tempfile::Builder::new()
-                .prefix(".ompd-inspect-")
-                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-                .tempfile_in(folder),
-        };
-        match new {
-            Ok(new) => Ok(OnHang::File { path, new: Some(new) }),
-            Err(error) => Err(cannot_write(&path, &error)),
-        }
-    }
-
-    /// Writes it.
-    ///
-    /// # Errors
-    /// It cannot be written, and why.
-    pub fn write(&mut self, report: &str) -> Result<(), Failure> {
-        match self {
-            OnHang::Nowhere => Ok(()),
-            OnHang::Other { path } => File::options()
-                .write(true)
-                .custom_flags(libc::O_NOCTTY)
-                .open(&path)
-                .and_then(|mut file| file.write_all(report.as_bytes()))
-                .map_err(|error| cannot_write(path, &error)),
-            OnHang::File { path, new } => {
-                let Some(mut new) = new.take() else { return Ok(()) };
-                let written = new.write_all(report.as_bytes()).and_then(|()| new.flush());
-                let written = written.and_then(|()| new.persist(&path).map(drop).map_err(|error| error.error));
-                written.map_err(|error| cannot_write(path, &error))
-            }
-        }
-    }
-}
-
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::with_remedy(
-        format_args!("{}: the report cannot be written: {error}", escape(&path.display().to_string())),
-        "give --on-hang a file in a directory that may be written",
-    )
 }

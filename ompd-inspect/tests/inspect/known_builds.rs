@@ -18,7 +18,10 @@ fn code_is_decoded_for_those_who_ask() {
             let code = own["origins"].as_array().expect("origins").iter().find(|origin| origin["origin"] == "code");
             let note = code.and_then(|code| code["note"].as_str()).unwrap_or_default();
             let facts = ["icvs", "threads", "teams", "tasks"].map(|list| own[list].clone());
-            assert!(facts.iter().all(|list| list.as_array().is_some_and(|list| !list.is_empty())), "{runtime:?}: {own:#}");
+            assert!(
+                facts.iter().all(|list| list.as_array().is_some_and(|list| !list.is_empty())),
+                "{runtime:?}: {own:#}"
+            );
             (note.starts_with("decoded before"), facts)
         };
         let (is_known, facts) = read(&[]);

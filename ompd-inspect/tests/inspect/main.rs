@@ -4,6 +4,7 @@ mod aarch64;
 mod barriers;
 mod cached_builds;
 mod cluster;
+mod command_line;
 mod common;
 mod debuginfod;
 mod executing;

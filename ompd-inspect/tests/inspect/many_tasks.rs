@@ -84,7 +84,8 @@ fn what_the_pause_has_no_time_for_is_read_while_all_threads_sleep() {
         serde_json::from_str::<Value>(&out).unwrap_or_else(|e| panic!("no JSON ({e}): {err}"))
     };
     let long = look("60000");
-    let mut short = ["60", "30", "15", "8", "4", "2", "1"].into_iter().map(look).filter(|report| report["read_asleep"] == true);
+    let mut short =
+        ["60", "30", "15", "8", "4", "2", "1"].into_iter().map(look).filter(|report| report["read_asleep"] == true);
     let short = short.next().expect("a look that is cut short");
     assert_eq!(short["complete"], true, "{:#}", short["issues"]);
     assert_eq!(long["read_asleep"], Value::Null);

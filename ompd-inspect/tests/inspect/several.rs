@@ -176,7 +176,7 @@ fn a_word_that_resembles_a_command_is_no_file() {
         (&["stack", "1"], "stacks"),
         (&["tread"], "threads"),
         (&["docter", "1"], "doctor"),
-        (&["help"], "--help"),
+        (&["complete"], "completions"),
     ] {
         let (out, err, status) = text(&args[..1]);
         assert_eq!((out.as_str(), status), ("", 2), "{args:?}");

@@ -1,0 +1,177 @@
+//! What does not depend on a process: help, version, manual pages, completions, and where a report goes.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use test_programs::{Env, Opt, Running, Runtime, Skip, Toolchain, build};
+
+use crate::common::{bounded, command, texts};
+
+fn successful(args: &[&str]) -> String {
+    let (out, err, status) = texts(&bounded(command().args(args)));
+    assert_eq!((err.as_str(), status), ("", 0), "{args:?}");
+    out
+}
+
+#[test]
+fn help_of_a_command_by_each_of_its_ways() {
+    let short = successful(&["top", "--help"]);
+    assert_eq!(successful(&["top", "-h"]), short);
+    let all = successful(&["top", "--help-all"]);
+    assert_eq!(successful(&["help", "top"]), all);
+    for (option, is_short) in [("--count", true), ("--json", true), ("--proc-root", false), ("--lib-root", false)] {
+        assert_eq!((short.contains(option), all.contains(option)), (is_short, true), "{option}");
+    }
+}
+
+#[test]
+fn help_fits_a_screen() {
+    for args in [&["--help"][..], &["threads", "--help"], &["stacks", "--help"], &["job", "--help"], &["top", "--help"]]
+    {
+        for (columns, rows) in [(80, 60), (200, 55)] {
+            let (out, err, status) = texts(&bounded(command().env("COLUMNS", columns.to_string()).args(args)));
+            assert_eq!((err.as_str(), status), ("", 0), "{args:?}");
+            assert!(out.lines().count() <= rows, "{args:?}: {out}");
+            let longest = out.lines().max_by_key(|line| line.len()).expect("lines");
+            assert!(longest.len() <= columns, "{args:?} at {columns}: {longest}");
+            // Examples are laid out by hand: one that is broken across lines cannot be copied.
+            let examples =
+                out.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
+            let broken: Vec<&str> = examples.filter(|line| !line.starts_with("  ompd-inspect")).collect();
+            assert!(broken.is_empty(), "{args:?}: {broken:?}");
+        }
+    }
+}
+
+#[test]
+fn version_names_the_commit() {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let version = format!("ompd-inspect {}", env!("CARGO_PKG_VERSION"));
+    match git(&["rev-parse", "HEAD"]).filter(|_| git(&["ls-files", "--error-unmatch", "build.rs"]).is_some()) {
+        Some(commit) => {
+            assert_eq!(successful(&["--version"]), format!("{version} (commit {})\n", &commit[..12]));
+        }
+        None => {
+            Skip::because("no commit to compare with: the sources are not in a git checkout").show();
+            assert!(successful(&["--version"]).starts_with(&version));
+        }
+    }
+}
+
+#[test]
+fn manual_pages_have_every_command_and_option() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("a plain path");
+    assert_eq!(successful(&["manual", path]), "");
+    let page = |name: &str| {
+        let path = directory.path().join("man1").join(format!("{name}.1"));
+        // An option is written \-\-like\-this.
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}")).replace("\\-", "-")
+    };
+    let main = page("ompd-inspect");
+    let help = successful(&["--help-all"]);
+    let words: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2).collect();
+    assert!(words.len() > 20, "{help}");
+    for option in words {
+        let option = option.trim_end_matches(|c: char| !c.is_ascii_lowercase());
+        assert!(main.contains(option), "{option} is not in the page");
+    }
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"threads") && commands.contains(&"help"), "{commands:?}");
+    for name in commands.into_iter().filter(|name| *name != "help") {
+        assert!(page(&format!("ompd-inspect-{name}")).contains(".SH OPTIONS"), "{name}");
+    }
+    for script in ["ompd-inspect.bash", "_ompd-inspect", "ompd-inspect.fish"] {
+        assert!(
+            directory.path().join("completions").join(script).metadata().is_ok_and(|meta| meta.len() > 0),
+            "{script}"
+        );
+    }
+}
+
+/// The completions that bash offers for the last of `words`.
+fn completed(script: &Path, words: &[&str]) -> Vec<String> {
+    let line = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
+                _ompd__inspect ompd-inspect \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let output = Command::new("bash").args(["-c", line, "bash"]).arg(script).args(words).output().expect("bash");
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("ompd-inspect.bash");
+    successful(&["completions", "bash", "-o", script.to_str().expect("a plain path")]);
+    assert_eq!(completed(&script, &["ompd-inspect", "thr"]), ["threads"]);
+    assert_eq!(completed(&script, &["ompd-inspect", "threads", "--max"]), ["--max-pause"]);
+    assert_eq!(completed(&script, &["ompd-inspect", "--fail-on", "dea"]), ["deadlock"]);
+    let commands = completed(&script, &["ompd-inspect", ""]);
+    assert!(!commands.iter().any(|word| word == "job-node" || word == "manual"), "{commands:?}");
+}
+
+#[test]
+fn report_in_a_file_is_that_of_standard_output() {
+    let executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let pid = running.pid.to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("a plain path").to_owned();
+    let report = path("report");
+    for args in [&["icvs"][..], &["icvs", "--json"]] {
+        let shown = successful(&[args, &[&pid, "--output", "-"]].concat());
+        assert_eq!(successful(&[args, &[&pid, "-o", &report]].concat()), "");
+        // Times differ from look to look.
+        let known = |text: &str| text.split_whitespace().filter(|w| w.contains("nthreads-var")).count();
+        let written = fs::read_to_string(&report).expect("the report");
+        assert!(known(&written) > 0 && known(&written) == known(&shown), "{written}");
+    }
+    assert_eq!(fs::metadata(&report).expect("the report").permissions().mode() & 0o111, 0);
+    // No colours, unless they are asked for by name.
+    let forced = |when: &str| {
+        successful(&["-o", &report, "--color", when, &pid]);
+        fs::read_to_string(&report).expect("the report").contains('\u{1b}')
+    };
+    assert_eq!((forced("auto"), forced("always")), (false, true));
+    // A link stays a link.
+    let link = path("link");
+    symlink("report", &link).expect("a link");
+    successful(&["-o", &link, "threads", &pid]);
+    assert!(fs::symlink_metadata(&link).expect("the link").is_symlink());
+    let before = fs::read_to_string(&report).expect("the report");
+    assert!(before.contains("barrier") && !before.contains('\u{1b}'), "{before}");
+    successful(&["-o", "/dev/null", &pid]);
+    // What was there stays if there is no report, and nothing else is left.
+    for args in [&["-o", &*report, "/none/core"][..], &["-o", &report, "merge", "/none/report"]] {
+        let (out, _, status) = texts(&bounded(command().args(args)));
+        assert_eq!((out.as_str(), status), ("", 2), "{args:?}");
+        assert_eq!(fs::read_to_string(&report).expect("the report"), before);
+    }
+    for wrong in ["/none/report", "/"] {
+        let (out, err, status) = texts(&bounded(command().args(["-o", wrong, &pid])));
+        assert_eq!((out.as_str(), status), ("", 2), "{err}");
+        assert!(err.contains("cannot be written") && err.contains("--output"), "{err}");
+    }
+    let mut left: Vec<String> = fs::read_dir(directory.path())
+        .expect("the directory")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["link", "report"]);
+    running.release().expect("the program's end");
+}
+
+#[test]
+fn commands_without_a_single_report_refuse_a_file_for_it() {
+    for args in [&["top", "-o", "x", "1"][..], &["job", "--top", "-o", "x", "1"], &["run", "-o", "x", "true"]] {
+        let (out, err, status) = texts(&bounded(command().args(args)));
+        assert!(out.is_empty() && status != 0, "{args:?}: {out}");
+        assert!(err.contains("no option --output\n  remedy: "), "{args:?}: {err}");
+    }
+}
