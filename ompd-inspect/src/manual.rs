@@ -19,11 +19,7 @@ const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 fn completed() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
-    Command::new("ompd-inspect")
-        .version(VERSION)
-        .disable_help_flag(true)
-        .args(all.get_arguments())
-        .subcommands(shown)
+    Command::new("ompd-inspect").version(VERSION).disable_help_flag(true).args(all.get_arguments()).subcommands(shown)
 }
 
 /// Writes the completions for one shell.

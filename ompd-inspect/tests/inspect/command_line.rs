@@ -97,8 +97,11 @@ fn manual_pages_have_every_command_and_option() {
 
 /// The completions that bash offers for the last of `words`.
 fn completed(script: &Path, words: &[&str]) -> Vec<String> {
+    // The function is called by the name that bash has learned.
     let line = "source \"$1\"; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
-                _ompd__inspect ompd-inspect \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+                by=$(complete -p ompd-inspect); by=${by##*-F }; \
+                \"${by%% *}\" ompd-inspect \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD - 1]}\"; \
+                printf '%s\\n' \"${COMPREPLY[@]}\"";
     let output = Command::new("bash").args(["-c", line, "bash"]).arg(script).args(words).output().expect("bash");
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
