@@ -332,7 +332,7 @@ pub struct StacksArgs {
     /// Show each frame's variables; their values may be confidential.
     ///
     /// Debug information describes them. Each thread has its own row. No other option prints the program's data.
-    #[arg(long, conflicts_with_all = ["tree", "dot", "folded", "svg"])]
+    #[arg(long, conflicts_with_all = ["tree", "dot", "folded", "svg", "redact"])]
     pub locals: bool,
 }
 
@@ -470,6 +470,14 @@ pub struct Options {
     /// Write the result to FILE.
     #[arg(short = 'o', long, global = true, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Leave out arguments, directories, and names of users and hosts.
+    ///
+    /// For a report that others may see. File names, functions and variables stay. Directories of the system stay too.
+    #[arg(long, global = true, conflicts_with = "arguments")]
+    pub redact: bool,
+    /// Report the arguments of the process too, in JSON. They may be confidential.
+    #[arg(long, global = true, hide_short_help = true, help_heading = EXPERT)]
+    pub arguments: bool,
     /// Show where values come from.
     ///
     /// With doctor: all offsets too.

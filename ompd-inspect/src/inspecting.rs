@@ -132,7 +132,13 @@ impl<'a> Inspecting<'a> {
             Input::Named => inspect(target, &self.open, wanted),
             Input::Core(core) => inspect_core(&core, wanted),
         };
-        inspection.map_err(|error| inputs::not_opened(target, error))
+        let mut inspection = inspection.map_err(|error| inputs::not_opened(target, error))?;
+        if !self.options.arguments {
+            // Arguments may be confidential, and no view but JSON shows them.
+            let name = inspection.process.command.take();
+            inspection.process.command = name.and_then(|name| Some(name.split(' ').next()?.to_owned()));
+        }
+        Ok(inspection)
     }
 }
 

@@ -14,6 +14,7 @@ mod manual;
 mod many;
 mod merge;
 mod output;
+mod redact;
 mod run;
 mod signals;
 mod terminal;
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
 fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
     if let Some(args) = cli.completions() {
-        return manual::completions(args.shell, Output::open(options.output.as_deref())?);
+        return manual::completions(args.shell, Output::open(options)?);
     }
     if let Some(args) = cli.manual() {
         return manual::manual(&args.directory);
@@ -93,7 +94,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
     let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
-    let output = Output::open(options.output.as_deref())?;
+    let output = Output::open(options)?;
     let form = Form { view, json: options.json, width: output.width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
@@ -131,7 +132,7 @@ fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool)
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
-    let output = Output::open(options.output.as_deref())?;
+    let output = Output::open(options)?;
     let open = open_options(options);
     let most = args.most(options.json);
     let history = match inputs::open(&args.target, &open)? {

@@ -1,5 +1,6 @@
 //! What is written, and why nothing was.
 
+use std::borrow::Cow;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -11,7 +12,9 @@ use ompd_process::OpenError;
 use ompd_report::escape::escape;
 use tempfile::NamedTempFile;
 
+use crate::args::Options;
 use crate::closed;
+use crate::redact::Redactor;
 
 /// Why nothing was shown, and what to do about it, ready to print.
 #[derive(Debug)]
@@ -126,13 +129,12 @@ fn buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()
     write(&mut out).and_then(|()| out.flush())
 }
 
-/// Where a result goes.
+/// Where a result goes, and what is taken out of it.
 #[derive(Debug)]
-pub enum Output {
-    /// To standard output.
-    Standard,
-    /// To the file named by `--output`.
-    File(ReportFile),
+pub struct Output {
+    /// The file named by `--output`, or standard output.
+    file: Option<ReportFile>,
+    redactor: Option<Redactor>,
 }
 
 impl Output {
@@ -141,19 +143,18 @@ impl Output {
     ///
     /// # Errors
     /// The file cannot be created, or standard output is closed.
-    pub fn open(path: Option<&Path>) -> Result<Output, Failure> {
-        match path.filter(|path| *path != Path::new("-")) {
-            Some(path) => ReportFile::prepare(path, "--output").map(Output::File),
-            None if closed::is_closed() => {
-                Err(Failure::new("standard output is closed: there is nowhere to write the report"))
-            }
-            None => Ok(Output::Standard),
+    pub fn open(options: &Options) -> Result<Output, Failure> {
+        let path = options.output.as_deref().filter(|path| *path != Path::new("-"));
+        if path.is_none() && closed::is_closed() {
+            return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
         }
+        let file = path.map(|path| ReportFile::prepare(path, "--output")).transpose()?;
+        Ok(Output { file, redactor: Redactor::of(options) })
     }
 
     /// Columns of the terminal that shows the result, if one does.
     pub fn width(&self) -> Option<u16> {
-        matches!(self, Output::Standard).then(terminal_width).flatten()
+        self.file.is_none().then(terminal_width).flatten()
     }
 
     /// Writes text. A file gets its colours only for [`ColorChoice::Always`].
@@ -161,10 +162,13 @@ impl Output {
     /// # Errors
     /// It cannot be written.
     pub fn text(self, text: &str, color: ColorChoice) -> Result<(), Failure> {
-        match self {
-            Output::Standard => write_all(&mut AutoStream::new(io::stdout(), color), text).map_err(not_written),
-            file if color == ColorChoice::Always => file.document(text),
-            file => file.document(&strip_str(text).to_string()),
+        match self.file {
+            None => {
+                let text = redacted(self.redactor.as_ref(), text);
+                write_all(&mut AutoStream::new(io::stdout(), color), &text).map_err(not_written)
+            }
+            Some(_) if color == ColorChoice::Always => self.document(text),
+            Some(_) => self.document(&strip_str(text).to_string()),
         }
     }
 
@@ -173,19 +177,34 @@ impl Output {
     /// # Errors
     /// It cannot be written.
     pub fn document(self, document: &str) -> Result<(), Failure> {
-        self.with(|out| out.write_all(document.as_bytes()))
+        let document = redacted(self.redactor.as_ref(), document);
+        let write = |out: &mut dyn Write| out.write_all(document.as_bytes());
+        match self.file {
+            None => unless_closed(buffered(io::stdout().lock(), write)).map_err(not_written),
+            Some(file) => file.write(write),
+        }
     }
 
-    /// Has `write` write the result.
+    /// Has `write` write a document that may be too large for memory.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn with(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-        match self {
-            Output::Standard => unless_closed(buffered(io::stdout().lock(), write)).map_err(not_written),
-            Output::File(file) => file.write(write),
+        if self.redactor.is_some() {
+            let mut document = Vec::new();
+            write(&mut document).map_err(not_written)?;
+            return self.document(&String::from_utf8_lossy(&document));
+        }
+        match self.file {
+            None => unless_closed(buffered(io::stdout().lock(), write)).map_err(not_written),
+            Some(file) => file.write(write),
         }
     }
+}
+
+/// The text as it may be shown.
+pub fn redacted<'a>(redactor: Option<&Redactor>, text: &'a str) -> Cow<'a, str> {
+    redactor.map_or(Cow::Borrowed(text), |redactor| Cow::Owned(redactor.redacted(text)))
 }
 
 fn not_written(error: io::Error) -> Failure {

@@ -148,7 +148,7 @@ pub struct Process {
     /// Executable, as the process saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exe: Option<String>,
-    /// Command line.
+    /// How the process was called; with `--arguments` the whole command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// True if job control (SIGSTOP) holds it: nothing in it moves until it gets SIGCONT.

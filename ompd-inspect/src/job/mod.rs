@@ -99,7 +99,13 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
     if args.top {
         top::check("job --top", options)?;
     }
-    let output = Output::open(options.output.as_deref())?;
+    if options.redact {
+        return Err(Failure::with_remedy(
+            "job has no option --redact",
+            "make reports of single ranks with it: ompd-inspect --redact PID",
+        ));
+    }
+    let output = Output::open(options)?;
     if !args.cores.is_empty() {
         return show(&cores(&args.cores, options)?, args, options, output, color);
     }

@@ -74,6 +74,7 @@ pub fn check(command: &str, options: &Options) -> Result<(), Failure> {
         (options.samples > 1, "--samples", "say how many refreshes there are with --count N"),
         (options.fail_on.is_some(), "--fail-on", "use it for a single report"),
         (options.output.is_some(), "--output", "redirect standard output"),
+        (options.redact, "--redact", "use it for a single report"),
     ];
     match meaningless.into_iter().find(|(is_set, ..)| *is_set) {
         Some((_, option, remedy)) => {

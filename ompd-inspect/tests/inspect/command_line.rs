@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use test_programs::{Env, Opt, Running, Runtime, Skip, Toolchain, build};
+use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
 use crate::common::{bounded, command, texts};
 
@@ -177,4 +177,47 @@ fn commands_without_a_single_report_refuse_a_file_for_it() {
         assert!(out.is_empty() && status != 0, "{args:?}: {out}");
         assert!(err.contains("no option --output\n  remedy: "), "{args:?}: {err}");
     }
+}
+
+/// Runs the program under a name and with arguments that say whose it is.
+#[test]
+fn redacted_report_says_nothing_of_its_user() {
+    let executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Launch::new(&executable, Runtime::Libgomp, Env::Settled)
+        .argument("--token=hunter2")
+        .variable("SLURM_PROCID", "0")
+        .variable("SLURM_NTASKS", "1")
+        .variable("SLURM_JOB_ID", "4711")
+        .variable("SLURM_STEP_ID", "0")
+        .variable("SLURMD_NODENAME", "login7");
+    let running = running.start().expect("the program starts");
+    let pid = running.pid.to_string();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the name of the host");
+    let directory = executable.path.parent().expect("a directory").to_str().expect("a plain path");
+    let secrets = ["hunter2", directory, host.trim(), "login7", "zappa"];
+    let shown = |args: &[&str]| {
+        let output = bounded(command().env("USER", "zappa").args(args).args(["-v", &pid]));
+        let (out, err, _) = texts(&output);
+        assert!(!out.is_empty(), "{args:?}: {err}");
+        out
+    };
+    let is_in = |secret: &str, text: &str| match secret.starts_with('/') {
+        true => text.contains(secret),
+        // A short name may be a part of other words.
+        false => text.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == secret),
+    };
+    let found = |text: &str| secrets.iter().filter(|secret| is_in(secret, text)).copied().collect::<Vec<_>>();
+    for view in
+        [&[][..], &["--json"], &["doctor"], &["stacks"], &["stacks", "--folded"], &["threads"], &["waits", "--dot"]]
+    {
+        let text = shown(&[view, &["--redact"]].concat());
+        assert!(found(&text).is_empty(), "{view:?}: {:?} in {text}", found(&text));
+        assert!(text.contains("barrier_missing") || view.len() > 1, "{view:?}: {text}");
+    }
+    // It is there without.
+    assert_eq!(found(&shown(&["--json"])), [directory, "login7"]);
+    assert_eq!(found(&shown(&["--json", "--arguments"])), ["hunter2", directory, "login7"]);
+    let (_, err, status) = texts(&bounded(command().args(["merge", "--redact", "report"])));
+    assert!(status == 2 && err.contains("remedy: "), "{err}");
+    running.release().expect("the program's end");
 }
