@@ -1,0 +1,1 @@
+"""The command `ompd-inspect`, which explains hangs of OpenMP programs."""
