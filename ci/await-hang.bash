@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # For scripts that start a program that hangs: `source ci/await-hang.bash`.
 
-# Prints a line for each thread that sleeps: its number and how often it went to sleep so far.  Fails if one is awake.
+# Prints a line for each thread that sleeps: its number, and how often it went to sleep so far.
+# Fails if one is awake.
 sleepers() { # process
     local task stat key value
     for task in "/proc/$1/task"/*; do
@@ -14,7 +15,7 @@ sleepers() { # process
     done
 }
 
-# Returns when all threads are blocked: asleep in two looks in a row, without having been awake in between.
+# Returns when all threads are blocked: asleep in two looks in a row, and not awake in between.
 await_hang() { # process, number of threads
     # Not since the beginning: to build can take longer than that.
     local before='' now since=$SECONDS
