@@ -82,9 +82,8 @@ fn command(word: &str) -> Option<String> {
     if word.is_empty() || !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return None;
     }
-    match word {
-        "summary" => return Some("ompd-inspect PID (the summary has no command)".to_owned()),
-        _ => {}
+    if word == "summary" {
+        return Some("ompd-inspect PID (the summary has no command)".to_owned());
     }
     let alike = |name: &str| strsim::jaro(word, name);
     let cli = Cli::command();
