@@ -11,6 +11,8 @@ use ompd_runtime::Origin;
 use ompd_runtime::waits_for::Certainty;
 
 use crate::job::{By, JobName};
+use crate::output::{Failure, Output};
+use crate::redact::Redactor;
 
 const AFTER: &str = "\
 Examples:
@@ -531,6 +533,19 @@ pub struct Options {
 }
 
 impl Options {
+    /// What takes out of reports what `--redact` leaves out.
+    pub fn redactor(&self) -> Option<Redactor> {
+        self.redact.then(Redactor::of_this_user)
+    }
+
+    /// Where the result goes: see [`Output::open`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn output(&self) -> Result<Output, Failure> {
+        Output::open(self.output.as_deref(), self.redactor())
+    }
+
     /// The options that count on other hosts too, as arguments.
     pub fn for_nodes(&self) -> Vec<String> {
         let absolute =

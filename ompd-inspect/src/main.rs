@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
     if let Some(args) = cli.completions() {
-        return manual::completions(args.shell, Output::open(options)?);
+        return manual::completions(args.shell, options.output()?);
     }
     if let Some(args) = cli.manual() {
         return manual::manual(&args.directory);
@@ -94,7 +94,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
     let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
-    let output = Output::open(options)?;
+    let output = options.output()?;
     let form = Form { view, json: options.json, width: output.width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
@@ -132,7 +132,7 @@ fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool)
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
-    let output = Output::open(options)?;
+    let output = options.output()?;
     let open = open_options(options);
     let most = args.most(options.json);
     let history = match inputs::open(&args.target, &open)? {

@@ -29,7 +29,7 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
             "make the reports with it: ompd-inspect --redact --json PID > FILE",
         ));
     }
-    let output = Output::open(options)?;
+    let output = options.output()?;
     let mut all = Collected { files: (args.form.html && !options.json).then(BTreeMap::new), ..Collected::default() };
     for name in &args.reports {
         match name.as_str() {

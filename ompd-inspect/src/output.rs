@@ -12,7 +12,6 @@ use ompd_process::OpenError;
 use ompd_report::escape::escape;
 use tempfile::NamedTempFile;
 
-use crate::args::Options;
 use crate::closed;
 use crate::redact::Redactor;
 
@@ -138,18 +137,18 @@ pub struct Output {
 }
 
 impl Output {
-    /// Where `--output` says: to a file, or to standard output if there is no such option, or for `-`. Call it before anything
+    /// Where `--output` says, its `path`: to a file, or to standard output if there is no such option, or for `-`. Call it before anything
     /// is read: no process is stopped for a report that cannot be written.
     ///
     /// # Errors
     /// The file cannot be created, or standard output is closed.
-    pub fn open(options: &Options) -> Result<Output, Failure> {
-        let path = options.output.as_deref().filter(|path| *path != Path::new("-"));
+    pub fn open(path: Option<&Path>, redactor: Option<Redactor>) -> Result<Output, Failure> {
+        let path = path.filter(|path| *path != Path::new("-"));
         if path.is_none() && closed::is_closed() {
             return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
         }
         let file = path.map(|path| ReportFile::prepare(path, "--output")).transpose()?;
-        Ok(Output { file, redactor: Redactor::of(options) })
+        Ok(Output { file, redactor })
     }
 
     /// Columns of the terminal that shows the result, if one does.

@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use crate::args::Options;
-
 /// Directories of the system. Their names say nothing about the user.
 const SYSTEM: [&str; 8] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/dev/", "/sys/"];
 /// Below a system directory, but named by the site.
@@ -22,12 +20,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// For the user and the host of this process, if `--redact` is set.
-    pub fn of(options: &Options) -> Option<Redactor> {
-        options.redact.then(Redactor::of_this_process)
-    }
-
-    fn of_this_process() -> Redactor {
+    /// For the user and the host of this process.
+    pub fn of_this_user() -> Redactor {
         let mut redactor = Redactor::default();
         let by_id = user_name(rustix::process::geteuid().as_raw());
         let by_environment = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(|name| std::env::var(name).ok());

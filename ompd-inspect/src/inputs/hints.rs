@@ -125,7 +125,6 @@ mod tests {
             ("stack", Some("ompd-inspect stacks")),
             ("wait", Some("ompd-inspect waits")),
             ("doctr", Some("ompd-inspect doctor")),
-            ("help", Some("ompd-inspect --help")),
             ("core", None),
             ("program", None),
             ("", None),

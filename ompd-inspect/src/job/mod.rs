@@ -105,7 +105,7 @@ pub fn job(args: &JobArgs, options: &Options, color: ColorChoice) -> Result<u8, 
             "make reports of single ranks with it: ompd-inspect --redact PID",
         ));
     }
-    let output = Output::open(options)?;
+    let output = options.output()?;
     if !args.cores.is_empty() {
         return show(&cores(&args.cores, options)?, args, options, output, color);
     }

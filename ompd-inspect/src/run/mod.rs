@@ -19,7 +19,6 @@ use ompd_report::escape::escape;
 use crate::args::{FailOn, Options, RunArgs};
 use crate::inspecting::{FAILED, Inspecting};
 use crate::output::{Failure, ReportFile, redacted};
-use crate::redact::Redactor;
 use crate::signals::Signals;
 use idle::Idle;
 use program::{NotStarted, Program, take_signals, wait};
@@ -87,7 +86,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
         Occasion::Time => format!("has not ended in {seconds:.1} s"),
     };
     say(&format!("ompd-inspect: {name} (process {pid}) {what}\n"));
-    let redactor = Redactor::of(options);
+    let redactor = options.redactor();
     say(&redacted(redactor.as_ref(), &reported.text));
     let json = redacted(redactor.as_ref(), &reported.json);
     if let Err(failure) = on_hang.map_or(Ok(()), |file| file.write(|out| out.write_all(json.as_bytes()))) {
