@@ -35,7 +35,7 @@ use args::{Cli, Color};
 use inputs::{Input, not_opened};
 use inspecting::{COMPLETE, Inspecting, NOT_INSPECTED, PARTIAL, open_options, status};
 use many::Form;
-use output::{Failure, Output};
+use output::Failure;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
