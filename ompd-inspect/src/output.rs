@@ -151,9 +151,9 @@ impl Output {
         Ok(Output { file, redactor })
     }
 
-    /// Columns of the terminal that shows the result, if one does.
+    /// Columns of the terminal that shows the result, if one does. What is taken out must not be broken across lines before.
     pub fn width(&self) -> Option<u16> {
-        self.file.is_none().then(terminal_width).flatten()
+        (self.file.is_none() && self.redactor.is_none()).then(terminal_width).flatten()
     }
 
     /// Writes text. A file gets its colours only for [`ColorChoice::Always`].

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use anstream::adapter::strip_str;
+
 /// Directories of the system. Their names say nothing about the user.
 const SYSTEM: [&str; 8] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/dev/", "/sys/"];
 /// Below a system directory, but named by the site.
@@ -51,8 +53,10 @@ impl Redactor {
         }
     }
 
-    /// The text without directories of the user, names of users and hosts, and addresses of hosts.
+    /// The text without directories of the user, names of users and hosts, and addresses of hosts. It has no colours: their
+    /// codes would join the words beside them.
     pub fn redacted(&self, text: &str) -> String {
+        let text = &strip_str(text).to_string();
         // A launcher may call the host otherwise, and a core may come from another one.
         const HOST: &str = "\"host\": \"";
         let mut all = Redactor { names: self.names.clone() };
@@ -197,6 +201,7 @@ mod tests {
             ("/work/app.c:10 and /work/b.c:7", "app.c:10 and b.c:7"),
             ("rank 2 (n2, pid 7), n3 and n2.cluster.example", "rank 2 (HOST1, pid 7), HOST2 and HOST1"),
             ("\"host\": \"login1\", \"login1\"", "\"host\": \"HOST3\", \"HOST3\""),
+            ("\u{1b}[1m/home/bob/app.c\u{1b}[0m of \u{1b}[31mbob\u{1b}[0m", "app.c of USER"),
             ("owner bob@n3:22", "owner USER@HOST2:22"),
             ("bobsled() in n20", "bobsled() in n20"),
             ("/usr/lib/libgomp.so.1 /dev/pts/0 /proc/7/fd", "/usr/lib/libgomp.so.1 /dev/pts/0 /proc/7/fd"),
