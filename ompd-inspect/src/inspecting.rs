@@ -1,14 +1,18 @@
 //! What the options say about an inspection, and one inspection by them.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use ompd_inspection::{Inspection, Wanted, Watched, inspect, inspect_core};
 use ompd_process::{OpenError, OpenOptions};
+use ompd_report::json;
 use ompd_runtime::{DecodedCache, LayoutsFrom, Origin, decoded_cache};
 
 use crate::args::{FailOn, Options};
 use crate::inputs::{self, Input};
 use crate::output::Failure;
+use crate::redact;
 
 /// All was read.
 pub const COMPLETE: u8 = 0;
@@ -80,6 +84,8 @@ pub struct Inspecting<'a> {
     locals: bool,
     /// Find out whether it hangs.
     verdicts: bool,
+    /// Those that reports have named, if something is taken out of them.
+    directories: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Inspecting<'a> {
@@ -91,12 +97,18 @@ impl<'a> Inspecting<'a> {
             layouts: Layouts::new(options),
             locals,
             verdicts: verdicts || options.json || options.fail_on.is_some(),
+            directories: Mutex::default(),
         }
     }
 
     /// The same, with the code of all runtimes decoded.
     pub fn decoding(self) -> Inspecting<'a> {
         Inspecting { layouts: Layouts { anew: true, ..self.layouts }, ..self }
+    }
+
+    /// The directories that the reports have named, if something is taken out of them.
+    pub fn directories(&self) -> BTreeSet<String> {
+        self.directories.lock().map(|directories| directories.clone()).unwrap_or_default()
     }
 
     /// A live process, to be looked at again and again.
@@ -135,11 +147,27 @@ impl<'a> Inspecting<'a> {
         let mut inspection = inspection.map_err(|error| inputs::not_opened(target, error))?;
         if !self.options.arguments {
             // Arguments may be confidential, and no view but JSON shows them.
-            let name = inspection.process.command.take();
-            inspection.process.command = name.and_then(|name| Some(name.split(' ').next()?.to_owned()));
+            let process = &mut inspection.process;
+            process.command = process.command.take().map(|command| without_arguments(&command, process.exe.as_deref()));
+        }
+        if self.options.redact
+            && let Ok(report) = serde_json::to_value(json::report(&inspection))
+            && let Ok(mut directories) = self.directories.lock()
+        {
+            directories.extend(redact::directories_of(&report));
         }
         Ok(inspection)
     }
+}
+
+/// How a process was called. The command line is in one text, in which a name with a blank is known by that of the executable.
+fn without_arguments(command: &str, exe: Option<&str>) -> String {
+    let named = exe.and_then(|exe| {
+        let name = exe.rsplit('/').next()?;
+        let end = command.find(name)? + name.len();
+        command.get(..end).filter(|_| matches!(command.as_bytes().get(end), None | Some(b' ')))
+    });
+    named.or(command.split(' ').next()).unwrap_or_default().to_owned()
 }
 
 /// The exit status that tells of an inspection.

@@ -35,7 +35,7 @@ use args::{Cli, Color};
 use inputs::{Input, not_opened};
 use inspecting::{COMPLETE, Inspecting, NOT_INSPECTED, PARTIAL, open_options, status};
 use many::Form;
-use output::Failure;
+use output::{Failure, redacted};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -52,7 +52,8 @@ fn main() -> ExitCode {
         Err(failure) => {
             let mut err = AutoStream::new(io::stderr(), color);
             // Nothing is left to be done if standard error is closed as well.
-            let _ = writeln!(err, "ompd-inspect: {failure}");
+            let shown = redacted(cli.options.redactor().as_ref(), &failure.to_string()).into_owned();
+            let _ = writeln!(err, "ompd-inspect: {shown}");
             ExitCode::from(NOT_INSPECTED)
         }
     }
@@ -94,7 +95,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
     let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
-    let output = options.output()?;
+    let mut output = options.output()?;
     let form = Form { view, json: options.json, width: output.width() };
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
@@ -114,6 +115,7 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
             (reports.shown, reports.status)
         }
     };
+    output.hide_directories(&inspecting.directories());
     if options.json { output.document(&shown) } else { output.text(&shown, color) }?;
     Ok(status)
 }

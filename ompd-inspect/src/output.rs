@@ -1,6 +1,7 @@
 //! What is written, and why nothing was.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -13,7 +14,7 @@ use ompd_report::escape::escape;
 use tempfile::NamedTempFile;
 
 use crate::closed;
-use crate::redact::Redactor;
+use crate::redact::{self, Redactor};
 
 /// Why nothing was shown, and what to do about it, ready to print.
 #[derive(Debug)]
@@ -151,9 +152,19 @@ impl Output {
         Ok(Output { file, redactor })
     }
 
-    /// Columns of the terminal that shows the result, if one does. What is taken out must not be broken across lines before.
+    /// Takes these directories out, if anything is taken out.
+    pub fn hide_directories(&mut self, directories: &BTreeSet<String>) {
+        if let Some(redactor) = &mut self.redactor {
+            redactor.hide_directories(directories);
+        }
+    }
+
+    /// Columns to lay text out for; `None` if it is not for a terminal.
     pub fn width(&self) -> Option<u16> {
-        (self.file.is_none() && self.redactor.is_none()).then(terminal_width).flatten()
+        match self.redactor {
+            Some(_) => Some(redact::WIDTH),
+            None => self.file.is_none().then(terminal_width).flatten(),
+        }
     }
 
     /// Writes text. A file gets its colours only for [`ColorChoice::Always`].

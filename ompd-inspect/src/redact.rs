@@ -1,11 +1,15 @@
 //! `--redact`: takes out of a report what says whose it is, so that it can be shown to others.
 //!
-//! It works on the finished text, whatever its form: no part of a report can be forgotten.
+//! It works on the finished text, whatever its form: no part of a report can be forgotten. Directories that the report names by
+//! themselves are known exactly; in sentences paths are recognised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use anstream::adapter::strip_str;
+use ompd_report::escape::escape;
+use serde_json::Value;
 
 /// Directories of the system. Their names say nothing about the user.
 const SYSTEM: [&str; 8] = ["/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/dev/", "/sys/"];
@@ -14,9 +18,40 @@ const LOCAL: &str = "/usr/local/";
 /// Shorter names of users and hosts are parts of too many words.
 const SHORTEST: usize = 2;
 
+/// Columns of text that something is taken out of: no path may be broken across lines before.
+pub const WIDTH: u16 = 4000;
+
+/// The directories, and those around them, of all paths that a report in JSON names.
+pub fn directories_of(report: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut left = vec![report];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::String(text) if text.starts_with('/') => found.extend(directories_around(Path::new(text))),
+            Value::Array(list) => left.extend(list),
+            Value::Object(object) => left.extend(object.values()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The directories that lead to a path, but the root, that are of the user.
+fn directories_around(path: &Path) -> impl Iterator<Item = String> {
+    let names = path.ancestors().skip(1).filter(|directory| directory.parent().is_some());
+    names.map(|directory| format!("{}/", directory.display())).filter(|directory| !is_of_system(directory))
+}
+
+/// True of a path that says nothing about the user.
+fn is_of_system(path: &str) -> bool {
+    SYSTEM.iter().any(|directory| path.starts_with(directory)) && !path.starts_with(LOCAL)
+}
+
 /// What to take out.
 #[derive(Debug, Default)]
 pub struct Redactor {
+    /// Directories, each with a slash at its end.
+    directories: BTreeSet<String>,
     /// Names of users and hosts, and what replaces each.
     names: BTreeMap<String, String>,
 }
@@ -33,7 +68,16 @@ impl Redactor {
         if let Ok(name) = nix::unistd::gethostname() {
             redactor.hide_host(&name.to_string_lossy());
         }
+        // Error messages repeat what was given.
+        let given = std::env::args_os().filter_map(|argument| std::path::absolute(argument).ok());
+        let own = std::env::current_dir().ok().map(|directory| directory.join("file"));
+        redactor.directories.extend(given.chain(own).flat_map(|path| directories_around(&path).collect::<Vec<_>>()));
         redactor
+    }
+
+    /// Takes out these directories too, each with a slash at its end.
+    pub fn hide_directories(&mut self, directories: &BTreeSet<String>) {
+        self.directories.extend(directories.iter().cloned());
     }
 
     /// Takes out the name of a host too. Each host gets a number.
@@ -59,11 +103,28 @@ impl Redactor {
         let text = &strip_str(text).to_string();
         // A launcher may call the host otherwise, and a core may come from another one.
         const HOST: &str = "\"host\": \"";
-        let mut all = Redactor { names: self.names.clone() };
+        let mut all = Redactor { names: self.names.clone(), ..Redactor::default() };
         for (at, _) in text.match_indices(HOST) {
             all.hide_host(text[at + HOST.len()..].split('"').next().unwrap_or_default());
         }
-        all.without_names(&without_addresses(&without_directories(text)))
+        all.without_names(&without_addresses(&without_directories(&self.without_known_directories(text))))
+    }
+
+    fn without_known_directories(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let mut longest_first: Vec<&String> = self.directories.iter().collect();
+        longest_first.sort_by_key(|directory| std::cmp::Reverse(directory.len()));
+        for directory in longest_first {
+            // As it is written in JSON, and in text.
+            let quoted = Value::from(directory.as_str()).to_string();
+            let quoted = quoted.trim_matches('"');
+            for written in [directory, quoted, &*escape(directory)] {
+                if text.contains(written) {
+                    text = text.replace(written, "");
+                }
+            }
+        }
+        text
     }
 
     fn without_names(&self, text: &str) -> String {
@@ -126,12 +187,13 @@ fn without_directories(text: &str) -> String {
     while let Some(begin) = rest.find('/') {
         let (before, from) = rest.split_at(begin);
         out.push_str(before);
-        let is_path =
-            before.chars().next_back().or(out.chars().next_back()).is_none_or(|c| ends_path(c) || c == '[' || c == '~');
+        let last = before.chars().next_back().or(out.chars().next_back());
+        // Of tags and of addresses of the web.
+        let is_other = last == Some('<') || from.starts_with("//") && last == Some(':');
+        let is_path = !is_other && last.is_none_or(|c| ends_path(c) || c == '[' || c == '~');
         let end = path_end(from);
         let (path, after) = from.split_at(end);
-        let is_system = SYSTEM.iter().any(|directory| path.starts_with(directory)) && !path.starts_with(LOCAL);
-        if is_path && !is_system {
+        if is_path && !is_of_system(path) {
             let path = path.trim_end_matches('/');
             out.push_str(path.rsplit('/').next().unwrap_or(path));
         } else {
@@ -202,6 +264,7 @@ mod tests {
             ("rank 2 (n2, pid 7), n3 and n2.cluster.example", "rank 2 (HOST1, pid 7), HOST2 and HOST1"),
             ("\"host\": \"login1\", \"login1\"", "\"host\": \"HOST3\", \"HOST3\""),
             ("\u{1b}[1m/home/bob/app.c\u{1b}[0m of \u{1b}[31mbob\u{1b}[0m", "app.c of USER"),
+            ("<title>a</title> http://www.example/2000/svg", "<title>a</title> http://www.example/2000/svg"),
             ("owner bob@n3:22", "owner USER@HOST2:22"),
             ("bobsled() in n20", "bobsled() in n20"),
             ("/usr/lib/libgomp.so.1 /dev/pts/0 /proc/7/fd", "/usr/lib/libgomp.so.1 /dev/pts/0 /proc/7/fd"),
@@ -214,6 +277,19 @@ mod tests {
         ] {
             assert_eq!(redactor().redacted(text), shown);
         }
+    }
+
+    #[test]
+    fn directories_that_a_report_names_are_taken_out_whatever_their_names() {
+        let report = serde_json::json!({
+            "exe": "/work/My Dir, (b)/x: \"y\"/app", "os": [{"link": "/a\\b/fifo"}, 7], "path": "/usr/lib/libgomp.so.1",
+        });
+        let mut redactor = redactor();
+        redactor.hide_directories(&directories_of(&report));
+        let written = serde_json::to_string(&report).expect("JSON");
+        let shown = r#"{"exe":"app","os":[{"link":"fifo"},7],"path":"/usr/lib/libgomp.so.1"}"#;
+        assert_eq!(redactor.redacted(&written), shown);
+        assert_eq!(redactor.redacted("reads /work/My Dir, (b)/feed of /a\\b/c"), "reads feed of c");
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
     let say = |text: &str| {
         let mut err = AutoStream::new(io::stderr(), color);
         // Nothing is left to be done if standard error is closed.
-        let _ = err.write_all(text.as_bytes());
+        let _ = err.write_all(redacted(options.redactor().as_ref(), text).as_bytes());
     };
     let fail = |failure: &Failure| say(&format!("ompd-inspect: {failure}\n"));
     let prepare = |path: &PathBuf| ReportFile::prepare(path, "--on-hang");
@@ -86,7 +86,10 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
         Occasion::Time => format!("has not ended in {seconds:.1} s"),
     };
     say(&format!("ompd-inspect: {name} (process {pid}) {what}\n"));
-    let redactor = options.redactor();
+    let mut redactor = options.redactor();
+    if let Some(redactor) = &mut redactor {
+        redactor.hide_directories(&inspecting.directories());
+    }
     say(&redacted(redactor.as_ref(), &reported.text));
     let json = redacted(redactor.as_ref(), &reported.json);
     if let Err(failure) = on_hang.map_or(Ok(()), |file| file.write(|out| out.write_all(json.as_bytes()))) {

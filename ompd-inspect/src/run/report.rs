@@ -8,6 +8,7 @@ use crate::args::{FailOn, Options};
 use crate::inspecting::Inspecting;
 use crate::many::{Collected, Form, Target};
 use crate::output::Failure;
+use crate::redact;
 
 /// Why there is a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,8 @@ pub fn inspect(
         Occasion::Hang => return None,
     };
     let is_single = family.len() == 1;
-    let form = |json| Form { view: View::Summary, json, width: None };
+    let width = options.redact.then_some(redact::WIDTH);
+    let form = |json| Form { view: View::Summary, json, width };
     let options = Options { children: true, ..options.clone() };
     let (mut text, mut json) = (Collected::new(&options, form(false)), Collected::new(&options, form(true)));
     for process in family {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
-use crate::common::{bounded, command, texts};
+use crate::common::{self, bounded, command, texts};
 
 fn successful(args: &[&str]) -> String {
     let (out, err, status) = texts(&bounded(command().args(args)));
@@ -182,7 +182,14 @@ fn commands_without_a_single_report_refuse_a_file_for_it() {
 /// Runs the program under a name and with arguments that say whose it is.
 #[test]
 fn redacted_report_says_nothing_of_its_user() {
-    let executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let mut executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let sources = format!("{}/../test-programs/", env!("CARGO_MANIFEST_DIR"));
+    let sources = fs::canonicalize(sources).expect("the programs").to_str().expect("a plain path").to_owned();
+    // A name that no rule for paths in sentences expects.
+    let place = tempfile::Builder::new().prefix("Secret Dir, (zq): x").tempdir().expect("a directory");
+    let copy = place.path().join("barrier missing");
+    fs::copy(&executable.path, &copy).expect("a copy");
+    executable.path = copy;
     let running = Launch::new(&executable, Runtime::Libgomp, Env::Settled)
         .argument("--token=hunter2")
         .variable("SLURM_PROCID", "0")
@@ -193,8 +200,7 @@ fn redacted_report_says_nothing_of_its_user() {
     let running = running.start().expect("the program starts");
     let pid = running.pid.to_string();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("the name of the host");
-    let directory = executable.path.parent().expect("a directory").to_str().expect("a plain path");
-    let secrets = ["hunter2", directory, host.trim(), "login7", "zappa"];
+    let secrets = ["hunter2", "/Secret Dir, (zq)", "zq", &sources, host.trim(), "login7", "zappa"];
     let shown = |args: &[&str]| {
         let output = bounded(command().env("USER", "zappa").args(args).args(["-v", &pid]));
         let (out, err, _) = texts(&output);
@@ -212,11 +218,19 @@ fn redacted_report_says_nothing_of_its_user() {
     {
         let text = shown(&[view, &["--redact"]].concat());
         assert!(found(&text).is_empty(), "{view:?}: {:?} in {text}", found(&text));
-        assert!(text.contains("barrier_missing") || view.len() > 1, "{view:?}: {text}");
+        assert!(text.contains("barrier") || view.len() > 1, "{view:?}: {text}");
     }
     // It is there without.
-    assert_eq!(found(&shown(&["--json"])), [directory, "login7"]);
-    assert_eq!(found(&shown(&["--json", "--arguments"])), ["hunter2", directory, "login7"]);
+    let there = ["/Secret Dir, (zq)", "zq", &sources, "login7"];
+    assert_eq!(found(&shown(&["--json"])), there);
+    assert_eq!(found(&shown(&["--json", "--arguments"])), [&["hunter2"], &there[..]].concat());
+    let called = common::json(&["threads", &pid]).0["process"]["command"].clone();
+    assert_eq!(called, executable.path.to_str().expect("a plain path"));
+    let missing = place.path().join("core");
+    let (_, err, _) = texts(&bounded(command().args(["--redact"]).arg(&missing)));
+    assert!(err.contains("core: No such file") && found(&err).is_empty(), "{err}");
+    let svg = shown(&["stacks", "--svg", "--redact"]);
+    assert!(svg.contains("</title>") && svg.contains("http://www.w3.org/2000/svg"), "{svg}");
     let (_, err, status) = texts(&bounded(command().args(["merge", "--redact", "report"])));
     assert!(status == 2 && err.contains("remedy: "), "{err}");
     running.release().expect("the program's end");
