@@ -445,7 +445,9 @@ pub struct Options {
     #[arg(short = 's', long, global = true, value_name = "N", default_value = "1", hide_default_value = true,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub samples: u32,
-    /// Time between looks, 2s or 500ms [default: 1s].
+    /// Time between looks [default: 1s; top: 2s].
+    ///
+    /// Give it as 0.5, 2s or 500ms.
     #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
     pub interval: Option<Duration>,
     /// Inspect child processes too.

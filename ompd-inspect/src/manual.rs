@@ -15,6 +15,12 @@ use crate::output::{Failure, Output};
 /// Shells whose completions packages install.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
+/// The command line with the options that the short help hides: `clap_mangen` would write no text of theirs.
+fn described(command: Command) -> Command {
+    let command = command.mut_args(|argument| argument.hide_short_help(false));
+    command.mut_subcommands(described)
+}
+
 /// The command line without what its help hides, which `clap_complete` would offer.
 fn completed() -> Command {
     let all = Cli::command();
@@ -49,7 +55,7 @@ fn write(directory: &Path) -> io::Result<()> {
     for created in [&pages, &completions] {
         fs::create_dir_all(created)?;
     }
-    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), pages)?;
+    clap_mangen::generate_to(described(Cli::command()).disable_help_subcommand(true), pages)?;
     for shell in SHELLS {
         clap_complete::generate_to(shell, &mut completed(), "ompd-inspect", &completions)?;
     }

@@ -74,6 +74,7 @@ fn manual_pages_have_every_command_and_option() {
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}")).replace("\\-", "-")
     };
     let main = page("ompd-inspect");
+    assert!(main.contains("Where procfs is mounted") && page("ompd-inspect-job").contains("Where procfs is mounted"));
     let help = successful(&["--help-all"]);
     let words: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2).collect();
     assert!(words.len() > 20, "{help}");
