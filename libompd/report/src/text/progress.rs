@@ -14,7 +14,11 @@ pub fn render(page: &mut Page, inspection: &Inspection, progress: &Progress) {
     let changes = moving + progress.begun + progress.ended;
     let ran = progress.threads.iter().filter(|t| used(t)).count();
     let text = match (changes, ran) {
-        (0, 0) => format!("none in {seconds:.1} s: no OpenMP thread has moved or used processor time"),
+        // A thread may have run for less than that, and come back to its place.
+        (0, 0) => format!(
+            "none seen in {seconds:.1} s: each OpenMP thread is at the same place, and used at most {} ms of processor time",
+            NOTHING.as_millis()
+        ),
         (0, n) => format!("none to be seen in {seconds:.1} s, but {} used processor time", words::count(n, "thread")),
         _ => format!("in {seconds:.1} s between two looks"),
     };
