@@ -1,5 +1,6 @@
 //! Runtimes of known builds are read by what their code was found to say before; who asks for it has it decoded.
 
+use serde_json::Value;
 use test_programs::{Env, Opt, Running, Skip, build, combinations};
 
 use crate::common;
@@ -12,16 +13,15 @@ fn code_is_decoded_for_those_who_ask() {
         let pid = running.pid.to_string();
         let read = |arguments: &[&str]| {
             let (report, _) = common::json(&[arguments, &[&pid]].concat());
-            // A second runtime may be loaded and unused.
             let runtimes = report["runtimes"].as_array().expect("runtimes");
-            let own = runtimes.iter().find(|own| own["threads"].is_array()).expect("a runtime with threads");
+            let facts_of = |own: &Value| ["icvs", "threads", "teams", "tasks"].map(|list| own[list].clone());
+            let is_used =
+                |own: &&Value| facts_of(own).iter().all(|list| list.as_array().is_some_and(|list| !list.is_empty()));
+            // A second runtime may be loaded and unused.
+            let own = runtimes.iter().find(is_used).unwrap_or_else(|| panic!("{runtime:?}: {runtimes:#?}"));
             let code = own["origins"].as_array().expect("origins").iter().find(|origin| origin["origin"] == "code");
             let note = code.and_then(|code| code["note"].as_str()).unwrap_or_default();
-            let facts = ["icvs", "threads", "teams", "tasks"].map(|list| own[list].clone());
-            assert!(
-                facts.iter().all(|list| list.as_array().is_some_and(|list| !list.is_empty())),
-                "{runtime:?}: {own:#}"
-            );
+            let facts = facts_of(own);
             (note.starts_with("decoded before"), facts)
         };
         let (is_known, facts) = read(&[]);

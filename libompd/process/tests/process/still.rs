@@ -123,7 +123,10 @@ fn thread_pointers_and_calls_of_sleepers_are_those_of_a_stop() {
         let mut live =
             Live::open(subject.pid(), &OpenOptions { pause: Pause::Never, ..OpenOptions::default() }).expect("open");
         let look = |live: &Live| live.read_vec(Addr(subject.known.0), subject.known.1).expect("known data");
-        let read = live.read_still(&BTreeSet::new(), look).expect("look").expect("it is never stopped");
+        // A waiter that has said it is ready may not sleep yet.
+        let mut looks = (0..100).map(|_| live.read_still(&BTreeSet::new(), look).expect("look").expect("no stop"));
+        let read = looks.find(|read| read.moved.len() == 1).expect("the waiters sleep");
+        drop(looks);
         assert_eq!((read.found, read.stopped), (subject.known_bytes(), 0));
         let mut stopped = Live::open(subject.pid(), &OpenOptions::default()).expect("open");
         stopped.stop().expect("stop");
