@@ -147,7 +147,7 @@ impl Program {
         let terms = [rustix::process::Signal::TERM, rustix::process::Signal::CONT];
         for (to_send, time) in [(&terms[..], kill_after), (&[rustix::process::Signal::KILL], DEATH)] {
             let deadline = Instant::now() + time;
-            let mut told = Vec::new();
+            let mut told: Vec<i32> = Vec::new();
             let mut was_empty = false;
             loop {
                 self.collect();
@@ -162,10 +162,8 @@ impl Program {
                     (false, _) => was_empty = false,
                 }
                 // Those that appear while others end are told too.
-                for pid in left.iter().filter(|pid| !told.contains(*pid)) {
-                    send(*pid, own, proc_root, to_send);
-                }
-                told = left;
+                told =
+                    left.into_iter().filter(|pid| told.contains(pid) || send(*pid, own, proc_root, to_send)).collect();
                 if Instant::now() >= deadline {
                     break;
                 }
@@ -177,19 +175,22 @@ impl Program {
     }
 }
 
-/// Sends signals to a process that is a descendant of ours, and to no other that got its id meanwhile.
-fn send(pid: i32, own: i32, proc_root: &Path, signals: &[rustix::process::Signal]) {
+/// Sends signals to a process that is a descendant of ours, and to no other that got its id meanwhile. False if it is not found to
+/// be one: also at the moment when its parent ends, so that it has to be tried again.
+fn send(pid: i32, own: i32, proc_root: &Path, signals: &[rustix::process::Signal]) -> bool {
     let Some(descriptor) =
         rustix::process::Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
     else {
-        return;
+        return false;
     };
     // The descriptor stays with the process: if it is ours now, it is what the signals reach.
-    if listing::descendants(proc_root, own).iter().any(|process| process.pid == pid) {
+    let is_ours = listing::descendants(proc_root, own).iter().any(|process| process.pid == pid);
+    if is_ours {
         for signal in signals {
             let _ = pidfd_send_signal(&descriptor, *signal);
         }
     }
+    is_ours
 }
 
 /// The exit status by which a shell would tell of it.
