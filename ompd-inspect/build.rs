@@ -18,7 +18,7 @@ fn main() {
     println!("cargo::rustc-env=OMPD_INSPECT_VERSION={version}");
 }
 
-/// What whoever builds from an archive without a repository says.
+/// The commit named by `OMPD_COMMIT`, for builds from an archive without a repository.
 fn given() -> Option<String> {
     env::var("OMPD_COMMIT").ok().filter(|commit| !commit.is_empty())
 }

@@ -258,12 +258,12 @@ mod tests {
     #[test]
     fn what_says_whose_it_is_is_replaced() {
         for (text, shown) in [
-            ("process 7 /home/bob/run 7/solver", "process 7 solver"),
+            ("process 7 /users/bob/run 7/solver", "process 7 solver"),
             ("\"file\": \"/scratch/x/app.c\",", "\"file\": \"app.c\","),
-            ("/work/app.c:10 and /work/b.c:7", "app.c:10 and b.c:7"),
+            ("/data/app.c:10 and /data/b.c:7", "app.c:10 and b.c:7"),
             ("rank 2 (n2, pid 7), n3 and n2.cluster.example", "rank 2 (HOST1, pid 7), HOST2 and HOST1"),
             ("\"host\": \"login1\", \"login1\"", "\"host\": \"HOST3\", \"HOST3\""),
-            ("\u{1b}[1m/home/bob/app.c\u{1b}[0m of \u{1b}[31mbob\u{1b}[0m", "app.c of USER"),
+            ("\u{1b}[1m/users/bob/app.c\u{1b}[0m of \u{1b}[31mbob\u{1b}[0m", "app.c of USER"),
             ("<title>a</title> http://www.example/2000/svg", "<title>a</title> http://www.example/2000/svg"),
             ("owner bob@n3:22", "owner USER@HOST2:22"),
             ("bobsled() in n20", "bobsled() in n20"),
@@ -272,7 +272,7 @@ mod tests {
             ("socket 10.1.2.3:80 of 127.0.0.1:8080", "socket ADDRESS:80 of 127.0.0.1:8080"),
             ("[2001:db8::7]:80, ::1, 0:00:10, 5.2.1", "[ADDRESS]:80, ::1, 0:00:10, 5.2.1"),
             ("waits and/or locks, 3/4 done", "waits and/or locks, 3/4 done"),
-            ("core: /home/bob/", "core: USER"),
+            ("core: /users/bob/", "core: USER"),
             ("", ""),
         ] {
             assert_eq!(redactor().redacted(text), shown);
@@ -282,14 +282,14 @@ mod tests {
     #[test]
     fn directories_that_a_report_names_are_taken_out_whatever_their_names() {
         let report = serde_json::json!({
-            "exe": "/work/My Dir, (b)/x: \"y\"/app", "os": [{"link": "/a\\b/fifo"}, 7], "path": "/usr/lib/libgomp.so.1",
+            "exe": "/data/My Dir, (b)/x: \"y\"/app", "os": [{"link": "/a\\b/fifo"}, 7], "path": "/usr/lib/libgomp.so.1",
         });
         let mut redactor = redactor();
         redactor.hide_directories(&directories_of(&report));
         let written = serde_json::to_string(&report).expect("JSON");
         let shown = r#"{"exe":"app","os":[{"link":"fifo"},7],"path":"/usr/lib/libgomp.so.1"}"#;
         assert_eq!(redactor.redacted(&written), shown);
-        assert_eq!(redactor.redacted("reads /work/My Dir, (b)/feed of /a\\b/c"), "reads feed of c");
+        assert_eq!(redactor.redacted("reads /data/My Dir, (b)/feed of /a\\b/c"), "reads feed of c");
     }
 
     #[test]
