@@ -18,6 +18,10 @@ const LOCAL: &str = "/usr/local/";
 /// Shorter names of users and hosts are parts of too many words.
 const SHORTEST: usize = 2;
 
+/// Directories known exactly at most: a damaged target may name any number, and each is looked for in the whole text. Beyond that
+/// paths are recognised only.
+const MOST_DIRECTORIES: usize = 10_000;
+
 /// Columns of text that something is taken out of: no path may be broken across lines before.
 pub const WIDTH: u16 = 4000;
 
@@ -25,7 +29,7 @@ pub const WIDTH: u16 = 4000;
 pub fn directories_of(report: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut left = vec![report];
-    while let Some(value) = left.pop() {
+    while let Some(value) = left.pop().filter(|_| found.len() < MOST_DIRECTORIES) {
         match value {
             Value::String(text) if text.starts_with('/') => found.extend(directories_around(Path::new(text))),
             Value::Array(list) => left.extend(list),
