@@ -7,7 +7,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -270,20 +270,25 @@ fn started(mut launcher: Command, ranks: usize) -> Result<Daemon, Skip> {
     Err(Skip::because(format!("{begun} of {ranks} ranks have begun: {text}")))
 }
 
-/// Runs it until it has found every rank where it stays.
+/// Runs it until it has found every rank where it stays. On failure each different answer is shown, in order: the first ones tell
+/// why, since the programs end by themselves.
 fn settled(mut run: impl FnMut() -> Output, ranks: usize) -> (String, i32) {
-    let mut last = (String::new(), String::new(), 0);
+    let begun = Instant::now();
+    let mut answers = Vec::<(Duration, (String, String, i32))>::new();
     let others = if ranks == 4 { "0-1,3".to_owned() } else { format!("0-1,3-{}", ranks - 1) };
     for _ in 0..50 {
-        last = texts(&run());
-        let plain = last.0.split_whitespace().collect::<Vec<_>>().join(" ");
+        let answer = texts(&run());
+        let plain = answer.0.split_whitespace().collect::<Vec<_>>().join(" ");
         let told = plain.contains(&format!("Main threads rank 2: omp_set_lock, ranks.c:{LOCK}, in update"))
             && plain.contains(&format!("{} ranks ({others}): MPI_Barrier, ranks.c:{BARRIER}", ranks - 1));
         if told {
-            return (last.0, last.2);
+            return (answer.0, answer.2);
+        }
+        if answers.last().is_none_or(|(_, last)| *last != answer) {
+            answers.push((begun.elapsed(), answer));
         }
     }
-    panic!("{last:?}");
+    panic!("{:#?}", answers.iter().take(5).chain(answers.last()).collect::<Vec<_>>());
 }
 
 /// The first three lines name rank, host, thread, lock and place.
@@ -460,15 +465,18 @@ impl Hosts {
             text_of("id", &["-un"]),
             path("key")
         );
+        std::fs::create_dir(path("home")).expect("a directory");
         let mut hosts = Vec::new();
         let ports = ports(count);
         for (at, port) in ports.iter().enumerate() {
             let name = format!("n{}", at + 1);
             let server = format!(
                 "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
-                 StrictModes no\nUsePAM no\nPermitRootLogin yes\n",
+                 StrictModes no\nUsePAM no\nPermitRootLogin yes\nSetEnv HOME={}\n",
                 path("hostkey"),
-                path("key.pub")
+                path("key.pub"),
+                // What the shells of this machine's user do at their start takes its time, and may wait for one another.
+                path("home")
             );
             std::fs::write(path(&name), server).expect("a configuration");
             client.push_str(&format!("Host {name}\n HostName 127.0.0.1\n Port {port}\n"));
