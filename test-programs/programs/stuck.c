@@ -1,12 +1,19 @@
 /* A team that is stuck for good, beside a main thread that tells about it.
  *   stuck locks     two threads take two locks in opposite order
  *   stuck barriers  one thread waits at a barrier the other has skipped
+ *   stuck twice     one thread sets a lock twice; the other sleeps
+ *   stuck either    one thread waits for a lock in one of two branches that set it; another has set it in a function it has left
  * Released, the program leaves without the team. */
 #include "truth.h"
 
 static omp_lock_t first, second;
 static atomic_int first_held, second_held;
-static int with_locks;
+static const char *what;
+static int sleeping[2];
+
+static int is(const char *name) {
+    return strcmp(what, name) == 0;
+}
 
 TRUTH_MARKER void locks_body(void) {
     int me = omp_get_thread_num();
@@ -25,11 +32,58 @@ TRUTH_MARKER void barriers_body(void) {
     }
 }
 
+static void sleep_for_ever(void) {
+    char byte;
+    atomic_store(&second_held, 1);
+    truth_note_with("sleeper", TRUTH_PIPE, NULL, TRUTH_NO_BODY, 0);
+    while (read(sleeping[0], &byte, 1) != 0) {
+    }
+}
+
+TRUTH_MARKER void twice_body(void) {
+    if (omp_get_thread_num() == 1) {
+        sleep_for_ever();
+        return;
+    }
+    truth_wait_for(&second_held);
+    omp_set_lock(&first);
+    truth_note("lock waiter", TRUTH_LOCK, &first, TRUTH_BODY(TRUTH_IMPLICIT, twice_body));
+    omp_set_lock(&first);
+    truth_step();
+}
+
+__attribute__((noinline)) static void set_first(void) {
+    omp_set_lock(&first);
+    truth_step();
+}
+
+TRUTH_MARKER void either_body(void) {
+    if (omp_get_thread_num() == 1) {
+        set_first();
+        sleep_for_ever();
+        return;
+    }
+    truth_wait_for(&second_held);
+    truth_note("lock waiter", TRUTH_LOCK, &first, TRUTH_BODY(TRUTH_IMPLICIT, either_body));
+    if (atomic_load(&second_held) == 2) {
+        omp_set_lock(&first);
+        atomic_store(&first_held, 2);
+    } else {
+        omp_set_lock(&first);
+        atomic_store(&first_held, 3);
+    }
+    truth_step();
+}
+
 static void *team_thread(void *unused) {
 #pragma omp parallel num_threads(2)
     {
-        if (with_locks)
+        if (is("locks"))
             locks_body();
+        else if (is("twice"))
+            twice_body();
+        else if (is("either"))
+            either_body();
         else
             barriers_body();
         TRUTH_KEEP_FRAME();
@@ -40,7 +94,9 @@ static void *team_thread(void *unused) {
 int main(int argc, char **argv) {
     pthread_t thread;
     truth_init();
-    with_locks = argc > 1 && strcmp(argv[1], "locks") == 0;
+    what = argc > 1 ? argv[1] : "";
+    if (pipe(sleeping) != 0)
+        truth_fail("pipe");
     omp_init_lock(&first);
     omp_init_lock(&second);
     truth_note_with("coordinator", TRUTH_PIPE, NULL, TRUTH_NO_BODY, 0);

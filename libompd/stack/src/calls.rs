@@ -221,6 +221,8 @@ fn argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Argument
 /// A direct call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallTo {
+    /// Where the instruction is.
+    pub(crate) at: Addr,
     /// What it calls, linker's stubs passed through.
     pub(crate) callee: Addr,
     /// The address it returns to; of a jump the address behind it.
@@ -242,11 +244,26 @@ pub(crate) fn calls_up_to(images: &Images<'_>, place: Addr) -> Vec<CallTo> {
                 TransferKind::CallThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias))?,
                 _ => return None,
             };
-            Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
+            let of_target = |addr| Addr(addr).offset(image.bias);
+            Some(CallTo { at: of_target(transfer.at), callee, returns_to: of_target(transfer.next) })
         });
         Some(calls.collect())
     };
     find().unwrap_or_default()
+}
+
+/// True if the code behind one call of a function may go on to a later one. False if no way is found within bounds.
+pub(crate) fn leads_to(images: &Images<'_>, from: &CallTo, to: &CallTo) -> bool {
+    let find = || {
+        let image = images.at(from.at)?;
+        let file = image.info.as_ref()?.file();
+        let [at, end] = [to.at, to.returns_to].map(|addr| addr.back(image.bias).0);
+        let limits = Limits { visits: 1, ..Limits::default() };
+        let run = code::run(&Until { file, end }, from.returns_to.back(image.bias).0, &limits).ok()?;
+        let mut events = run.paths().flatten();
+        Some(events.any(|event| matches!(event, Event::Call(call) if call.at == at)))
+    };
+    find().unwrap_or(false)
 }
 
 /// The jumps of the function that begins at `from` to other functions, as calls that would return behind the jump; none if the
@@ -263,7 +280,8 @@ pub(crate) fn jumps_out(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
                 TransferKind::JumpThrough(Some(Operand::Slot(slot))) => images.slot(Addr(slot).offset(image.bias))?,
                 _ => return None,
             };
-            Some(CallTo { callee, returns_to: Addr(transfer.next).offset(image.bias) })
+            let of_target = |addr| Addr(addr).offset(image.bias);
+            Some(CallTo { at: of_target(transfer.at), callee, returns_to: of_target(transfer.next) })
         });
         Some(jumps.collect())
     };

@@ -2,7 +2,8 @@
 //!
 //! A runtime may not record who holds a lock. The code of a function that is on a stack shows which locks it has acquired before
 //! the place it has reached, and not released since, as far as addresses of code are in the order of execution. That is an
-//! inference: a branch may have skipped the call.
+//! inference: a branch may have skipped the call. A thread that waits for a lock has acquired it before in the same function only if
+//! the code leads from the one call to the other.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -80,7 +81,7 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
     let number = thread.segments.iter().find(|segment| segment.owner == CodeOwner::Program)?.frames.start;
     let frame = thread.backtrace.frames.get(number).filter(|frame| !frame.exact)?;
     let callee = process.callee(frame)?;
-    let locking = lock_call(process, &CallTo { callee, returns_to: frame.pc }).filter(|call| call.acquires)?;
+    let locking = lock_call(process, callee).filter(|call| call.acquires)?;
     let frames = &thread.backtrace.frames;
     let variable = calls::argument_value(process.target, &process.images, frames, number, locking.argument)?;
     Some(LockCall { lwp: thread.lwp, variable, line: line_at(process, frame.lookup()), waits: true })
@@ -90,29 +91,39 @@ fn waited_for(process: &Process<'_>, thread: &Physical) -> Option<LockCall> {
 /// it has begun is not known here.
 fn of_jumped(process: &Process<'_>, begins: Addr) -> Vec<LockCall> {
     let mut jumps = calls::jumps_out(&process.images, begins);
-    jumps.retain(|jump| lock_call(process, jump).is_some_and(|call| call.acquires));
+    jumps.retain(|jump| lock_call(process, jump.callee).is_some_and(|call| call.acquires));
     let [jump] = jumps[..] else { return Vec::new() };
     held(process, vec![jump], Some(jump.returns_to))
 }
 
-fn lock_call(process: &Process<'_>, call: &CallTo) -> Option<ompd_runtime::entry::Locking> {
-    let CodeOwner::Runtime(runtime) = process.owner(call.callee) else { return None };
-    process.runtimes[runtime].lock_call(&process.symbol(call.callee)?.name)
+fn lock_call(process: &Process<'_>, callee: Addr) -> Option<ompd_runtime::entry::Locking> {
+    let CodeOwner::Runtime(runtime) = process.owner(callee) else { return None };
+    process.runtimes[runtime].lock_call(&process.symbol(callee)?.name)
 }
 
 /// The locks that these calls of a function acquire, and do not release. The thread is in the one that returns to `within`.
 fn held(process: &Process<'_>, calls: Vec<CallTo>, within: Option<Addr>) -> Vec<LockCall> {
-    let mut held: BTreeMap<Addr, LockCall> = BTreeMap::new();
+    let mut held: BTreeMap<Addr, CallTo> = BTreeMap::new();
+    let mut found = Vec::new();
     for call in calls {
-        let Some(locking) = lock_call(process, &call) else { continue };
-        let returns_to = call.returns_to;
-        let Some(variable) = calls::constant_argument(&process.images, returns_to, locking.argument) else { continue };
-        if locking.acquires {
-            let line = line_at(process, returns_to.back(1));
-            held.insert(variable, LockCall { lwp: 0, variable, line, waits: within == Some(returns_to) });
-        } else {
+        let Some(locking) = lock_call(process, call.callee) else { continue };
+        let variable = calls::constant_argument(&process.images, call.returns_to, locking.argument);
+        let Some(variable) = variable else { continue };
+        if !locking.acquires {
             held.remove(&variable);
+        } else if within == Some(call.returns_to) {
+            found.push((variable, call, true));
+            held.retain(|other, before| *other != variable || calls::leads_to(&process.images, before, &call));
+        } else {
+            held.insert(variable, call);
         }
     }
-    held.into_values().collect()
+    found.extend(held.into_iter().map(|(variable, call)| (variable, call, false)));
+    let all = found.into_iter().map(|(variable, call, waits)| LockCall {
+        lwp: 0,
+        variable,
+        line: line_at(process, call.returns_to.back(1)),
+        waits,
+    });
+    all.collect()
 }

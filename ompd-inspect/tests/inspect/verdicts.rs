@@ -14,7 +14,8 @@ use test_programs::{
 fn first_lines(how: &str, word: &str, expected: &str) {
     let mut seen = 0;
     for (toolchain, runtime) in combinations() {
-        if how == "locks" && runtime != Runtime::Libgomp {
+        // The others record who holds a lock.
+        if how != "barriers" && runtime != Runtime::Libgomp {
             continue;
         }
         let program = build("stuck", toolchain, Opt::O2, &[]).expect("the program builds");
@@ -38,6 +39,18 @@ fn first_lines(how: &str, word: &str, expected: &str) {
 #[test]
 fn two_locks_in_opposite_order() {
     first_lines("locks", "SUSPECT", "each probably holds the lock that the other waits for");
+}
+
+/// The code on its own stack tells more than that only the other thread does not wait.
+#[test]
+fn a_lock_set_twice_beside_a_thread_that_sleeps() {
+    first_lines("twice", "SUSPECT", "thread 0 waits for lock first, which it probably holds itself");
+}
+
+/// The first of two calls that set the lock does not lead to the second.
+#[test]
+fn a_lock_set_in_either_of_two_branches() {
+    first_lines("either", "SUSPECT", "probably held by thread 1");
 }
 
 #[test]

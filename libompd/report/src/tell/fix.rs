@@ -15,7 +15,8 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
     let locks = teller.locks(verdict);
     let lock = || locks.first().cloned().unwrap_or_else(|| "the lock".to_owned());
     let missing = matches!(verdict.situation, Situation::MissingMember) && locks.is_empty();
-    if (missing || verdict.certainty == Certainty::Waiting)
+    let by_itself = teller.probably_holds_itself(verdict).is_some();
+    if (missing || verdict.certainty == Certainty::Waiting && !by_itself)
         && let Some(cure) = outside(teller, verdict)
     {
         return cure;
@@ -77,7 +78,7 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
              after fork, or set OMP_NUM_THREADS=1 in the child."
                 .to_owned()
         }
-        Situation::ClosedWaits if teller.probably_holds_itself(verdict).is_some() => {
+        Situation::ClosedWaits | Situation::LockHeld if teller.probably_holds_itself(verdict).is_some() => {
             let lock = teller.probably_holds_itself(verdict).map_or_else(lock, |(_, lock)| lock);
             format!("If it does: unset {lock} before it is set again, or make it a nestable lock (omp_nest_lock_t).")
         }
@@ -93,6 +94,10 @@ pub(super) fn fix(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let it = if names.len() == 1 { "it" } else { "them" };
             let names = words::and(&names[..names.len().min(MOST_NAMED)]);
             format!("Release {names} before the barrier, or acquire {it} after the barrier.")
+        }
+        Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
+            let lock = teller.probable_owner(verdict).map_or_else(lock, |(_, lock, _)| lock);
+            format!("If it does: release {lock} before it waits, and on every path.")
         }
         Situation::ClosedWaits => {
             let names = words::and(&locks[..locks.len().min(MOST_NAMED)]);
@@ -127,8 +132,7 @@ fn moving(teller: &Teller<'_>, verdict: &Verdict) -> String {
         _ => false,
     });
     if unknown {
-        "This may be normal. `--samples 2` shows whether the lock changes hands; `stacks` shows who can hold it."
-            .to_owned()
+        "This may be normal. `--samples 2` shows which threads move; `stacks` shows who can hold the lock.".to_owned()
     } else {
         "This may be normal. `--samples 2` shows whether it moves.".to_owned()
     }

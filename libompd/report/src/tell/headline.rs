@@ -2,7 +2,7 @@
 
 use ompd_runtime::model::*;
 use ompd_runtime::os::Blocked;
-use ompd_runtime::waits_for::{Node, Situation, Verdict};
+use ompd_runtime::waits_for::{Certainty, Node, Situation, Verdict};
 
 use super::teller::{Teller, wait_of};
 use crate::words;
@@ -65,14 +65,16 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
         Situation::PoolLostInFork => {
             format!("{} waits for threads that fork left behind in the parent process", team())
         }
-        Situation::ClosedWaits if teller.probably_holds_itself(verdict).is_some() => {
+        Situation::ClosedWaits | Situation::LockHeld if teller.probably_holds_itself(verdict).is_some() => {
             let (lwp, lock) = teller.probably_holds_itself(verdict).unwrap_or_default();
-            format!("{} waits for {lock}, which it probably holds itself", teller.whos(&[lwp]))
+            let certain = proven(verdict, "it");
+            format!("{} waits for {lock}, which it probably holds itself{certain}", teller.whos(&[lwp]))
         }
         Situation::ClosedWaits if teller.probable_cycle(verdict).is_some() => {
             let waits = teller.probable_cycle(verdict).unwrap_or_default();
             let waits = waits.map(|(lwp, lock)| format!("{} waits for {lock}", teller.whos(&[lwp])));
-            format!("{}; each probably holds the lock that the other waits for", waits.join(", and "))
+            let certain = proven(verdict, "them");
+            format!("{}; each probably holds the lock that the other waits for{certain}", waits.join(", and "))
         }
         Situation::ClosedWaits if teller.probable_holder(verdict).is_some() => {
             let (holder, lock, waiters) = teller.probable_holder(verdict).unwrap_or_default();
@@ -82,7 +84,8 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let more = alike(teller, verdict);
             let at_end = matches!(teller.barrier(verdict), Some(Node::RegionEnd(..)));
             let place = if at_end { "the end of the region" } else { "a barrier" };
-            format!("{who} waits at {place} and probably holds {lock}, which {numbers} {verb} for{more}")
+            let certain = proven(verdict, "it");
+            format!("{who} waits at {place} and probably holds {lock}, which {numbers} {verb} for{more}{certain}")
         }
         Situation::ClosedWaits if teller.barrier(verdict).is_some() => not_reached(teller, verdict),
         Situation::ClosedWaits if teller.turn(verdict).is_some() => {
@@ -90,6 +93,12 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let others: Vec<i32> = teller.waiting(verdict).into_iter().filter(|lwp| *lwp != turn).collect();
             let verb = if others.len() == 1 { "waits for its" } else { "wait for their" };
             format!("{} {verb} turn in ordered, which {} has", teller.whos(&others), teller.numbers(&[turn]))
+        }
+        Situation::ClosedWaits if teller.probable_owner(verdict).is_some() => {
+            let (waiters, lock, owner) = teller.probable_owner(verdict).unwrap_or_default();
+            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let owner = teller.whos(&[owner]);
+            format!("{} {verb} for {lock}, probably held by {owner}{}", teller.whos(&waiters), proven(verdict, "it"))
         }
         Situation::ClosedWaits => {
             format!("all threads wait{}, and no thread is left to let another continue", teller.for_what(verdict))
@@ -125,6 +134,14 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
             let (task, verb_of) = if causes.len() == 1 { ("a task", "executes") } else { ("tasks", "execute") };
             format!("{waiting} {verb} for {task} that {} {verb_of}", teller.whos(&causes))
         }
+    }
+}
+
+/// Of a sentence in which an owner is inferred, what is none the less proven.
+fn proven(verdict: &Verdict, it: &str) -> String {
+    match verdict.certainty {
+        Certainty::Deadlock => format!("; whoever holds {it}, no thread is left to release {it}"),
+        Certainty::Suspect | Certainty::Waiting => String::new(),
     }
 }
 
@@ -184,6 +201,10 @@ fn causes(teller: &Teller<'_>, verdict: &Verdict) -> Vec<i32> {
             threads(verdict).into_iter().filter(|lwp| teller.blocked(*lwp) == Blocked::Yields).collect()
         }
         Situation::ClosedWaits if teller.turn(verdict).is_some() => teller.turn(verdict).into_iter().collect(),
+        Situation::ClosedWaits => match teller.probable_owner(verdict) {
+            Some((_, _, owner)) => vec![owner],
+            None => waiting(teller, verdict),
+        },
         Situation::UnfulfilledEvent | Situation::DependenceCycle | Situation::TaskNeverRun => {
             let at_barrier = |lwp: &i32| {
                 wait_of(teller.inspection, *lwp)

@@ -377,6 +377,16 @@ impl Teller<'_> {
         })
     }
 
+    /// The one lock of a verdict, the threads (LWP) that wait for it, and the one that probably holds it and waits for something else.
+    pub(super) fn probable_owner(&self, verdict: &Verdict) -> Option<(Vec<i32>, String, i32)> {
+        let mut locks = verdict.core.iter().filter(|node| matches!(node, Node::Lock(..)));
+        let (Some(node), None) = (locks.next(), locks.next()) else { return None };
+        let probable = self.probable(*node)?;
+        let [owner] = probable.lwps[..] else { return None };
+        let waiters = self.waiters(verdict, *node);
+        (!waiters.is_empty() && !waiters.contains(&owner)).then_some((waiters, self.lock(*node)?, owner))
+    }
+
     /// Two threads that each wait for a lock which the other holds, with what they wait for, if of one lock at least the owner is
     /// inferred.
     pub(super) fn probable_cycle(&self, verdict: &Verdict) -> Option<[(i32, String); 2]> {

@@ -3,7 +3,7 @@
 use anstyle::Style;
 use ompd_runtime::waits_for::{Certainty, Verdict};
 
-use super::{ALARM, FAINT, HEADING, Page};
+use super::{ALARM, HEADING, Page};
 use crate::answer::{self, Answer};
 use crate::tell::{self, VerdictText};
 use ompd_inspection::Inspection;
@@ -51,7 +51,7 @@ fn first(page: &mut Page, answer: &Answer) {
         lead(page, "  Cause", Style::new(), cause);
     }
     if let Some(fix) = &answer.fix {
-        lead(page, "  Fix", FAINT, fix);
+        lead(page, "  Fix", Style::new(), fix);
     }
 }
 
