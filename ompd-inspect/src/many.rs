@@ -211,13 +211,15 @@ impl<'a> Collected<'a> {
             let shown = document(&list::list(self.members))?;
             return Ok(Reports { shown, status });
         }
-        let mut shown = String::new();
-        if self.form.view.has_verdicts() {
-            shown = overview::render(&self.entries, self.how());
-            shown.push('\n');
+        if !self.form.view.has_verdicts() {
+            return Ok(Reports { shown: self.sections.join("\n"), status });
         }
-        shown.push_str(&self.sections.join("\n"));
-        Ok(Reports { shown, status })
+        let overview = overview::render(&self.entries, self.how());
+        // As in the overview, the worst first.
+        let mut sections: Vec<_> = self.entries.iter().map(|entry| entry.finding).zip(self.sections).collect();
+        sections.sort_by_key(|(finding, _)| *finding);
+        let reports: Vec<String> = sections.into_iter().map(|(_, section)| section).collect();
+        Ok(Reports { shown: format!("{overview}\n{}", reports.join("\n")), status })
     }
 }
 

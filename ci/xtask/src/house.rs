@@ -145,16 +145,22 @@ fn picture(page: &str) -> BTreeMap<String, Crate> {
     crates
 }
 
-/// The crates of the workspace as cargo knows them. What only tests use is left out.
-fn workspace() -> BTreeMap<String, Crate> {
+/// What `cargo metadata` says with these options.
+fn metadata(options: &[&str]) -> serde_json::Value {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .args(["metadata", "--format-version", "1"])
+        .args(options)
         .current_dir(root())
         .output()
         .expect("cargo metadata runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+    serde_json::from_slice(&output.stdout).expect("a document")
+}
+
+/// The crates of the workspace as cargo knows them. What only tests use is left out.
+fn workspace() -> BTreeMap<String, Crate> {
+    let metadata = metadata(&["--no-deps"]);
     let packages = metadata["packages"].as_array().expect("packages");
     let crates = packages.iter().map(|package| {
         let own = package["dependencies"].as_array().expect("dependencies").iter();
@@ -183,6 +189,26 @@ fn differences(picture: &BTreeMap<String, Crate>, workspace: &BTreeMap<String, C
     }
     found.extend(picture.keys().filter(|name| !workspace.contains_key(*name)).map(|name| format!("{name}: no crate")));
     found
+}
+
+/// The oldest Rust that the workspace says it needs is enough for all that it is built with. That its own code needs no newer library is
+/// checked by clippy (`incompatible_msrv`).
+#[test]
+fn no_dependency_needs_a_newer_rust() {
+    // What was built with is there; what other systems need may not be.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let metadata = metadata(&["--locked", "--offline", "--filter-platform", &platform]);
+    let version = |text: &str| -> Vec<u64> {
+        let mut parts: Vec<u64> = text.split('.').map(|part| part.parse().expect("a number")).collect();
+        parts.resize(3, 0);
+        parts
+    };
+    let packages = metadata["packages"].as_array().expect("packages");
+    let needed = |package: &serde_json::Value| package["rust_version"].as_str().map(version);
+    let own = packages.iter().find(|package| package["name"] == "ompd-inspect").and_then(needed).expect("a version");
+    let newer = packages.iter().filter(|package| needed(package).is_some_and(|needed| needed > own));
+    let names: Vec<&str> = newer.filter_map(|package| package["name"].as_str()).collect();
+    assert!(names.is_empty() && packages.len() > 100, "they need more than Rust {own:?}: {names:?}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 /// Letters of a text that are kept.
 pub(crate) const LETTERS: usize = 512;
 
-/// The text without the ids and addresses of one process: `thread 0 (id 4711)` is `thread 0`.
+/// The text without the ids and addresses of one process: `thread 0 (id 4711)` is `thread 0`. Offsets (`order_s+0x40`) are the same
+/// in all processes.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -25,7 +26,9 @@ pub(crate) fn plain(text: &str) -> String {
             rest = after;
             continue;
         }
-        if let Some(after) = rest.strip_prefix("0x") {
+        if let Some(after) = rest.strip_prefix("0x")
+            && !out.ends_with('+')
+        {
             out.push_str("0xN");
             rest = &after[after.bytes().take_while(u8::is_ascii_hexdigit).count()..];
             continue;
@@ -60,5 +63,6 @@ mod tests {
         assert_eq!(plain("the thread with id 77 waits for 0x7f00"), "the thread with id N waits for 0xN");
         assert_eq!(plain("waitpid for process 25 (child, b)"), "waitpid for process N (child, b)");
         assert_eq!(plain("grid 4, avoid 5"), "grid 4, avoid 5");
+        assert_eq!(plain("lock order_s+0x40 at 0x7f40"), "lock order_s+0x40 at 0xN");
     }
 }

@@ -34,8 +34,11 @@ pub enum ReadError {
     /// It is no JSON of this kind.
     #[error("no report: {0}")]
     Json(String),
+    /// It does not begin as a document of JSON does.
+    #[error("no report: this is no JSON document")]
+    NoJson,
     /// It is JSON of another kind.
-    #[error("no report of a known format: schema {0:?}")]
+    #[error("no report of a known format: {}", if .0.is_empty() { "it has no schema".to_owned() } else { format!("its schema is {:?}", .0) })]
     Schema(String),
     /// It is a merged report with more in one entry than any has.
     #[error("no merged report: a text or stack in it is too long")]
@@ -57,6 +60,10 @@ impl From<serde_json::Error> for ReadError {
 /// When it is no report.
 pub fn read(source: &str, text: &[u8]) -> Result<Merged, ReadError> {
     let head = &text[..text.len().min(HEAD)];
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|byte| *byte != b'{') {
+        return Err(ReadError::NoJson);
+    }
     if head.windows(SCHEMA.len()).any(|window| window == SCHEMA.as_bytes()) {
         let read: Merged = serde_json::from_slice(text)?;
         if read.schema != SCHEMA {
@@ -503,15 +510,17 @@ fn frame(frame: &Frame<'_>) -> String {
         (Some(construct), Some(function)) => format!("#pragma omp {construct} in {function}"),
         (Some(construct), None) => format!("#pragma omp {construct}"),
         (None, Some(function)) => function.to_string(),
-        (None, None) => match (&frame.module, &frame.offset) {
-            (Some(module), Some(offset)) => format!("{module}+{offset}"),
-            _ => "?".to_owned(),
-        },
+        (None, None) => module_place(frame).unwrap_or_else(|| "?".to_owned()),
     };
     match line(frame.file.as_deref(), frame.line) {
         Some(line) => plain::short(&format!("{name}  {line}")),
         None => plain::short(&name),
     }
+}
+
+/// `libsolver.so+0x1040`.
+fn module_place(frame: &Frame<'_>) -> Option<String> {
+    Some(format!("{}+{}", frame.module.as_ref()?, frame.offset.as_ref()?))
 }
 
 fn line(file: Option<&str>, line: Option<u32>) -> Option<String> {
@@ -527,7 +536,9 @@ fn place_of_call(call: &Call<'_>) -> String {
 fn place_of_stack(stack: &Stack<'_>) -> Option<String> {
     let frame = stack.frames.iter().find(|frame| frame.line.is_some()).or(stack.frames.first())?;
     let call = stack.in_call.as_ref().and_then(|call| call.construct.as_deref().or(call.function.as_deref()));
-    let function = frame.function.as_deref().map(|function| format!("in {function}"));
-    let parts = [call.map(str::to_owned), line(frame.file.as_deref(), frame.line), function];
-    Some(plain::short(&parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+    let within = frame.function.as_deref().map(str::to_owned).or_else(|| module_place(frame));
+    let within = within.map(|within| format!("in {within}"));
+    let parts = [call.map(str::to_owned), line(frame.file.as_deref(), frame.line), within];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| plain::short(&parts.join(", ")))
 }

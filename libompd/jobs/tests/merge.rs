@@ -268,6 +268,25 @@ fn what_a_library_does_within_a_call_makes_no_other_stack() {
     assert_eq!(stacks, ["main  app.c:5 > exchange  app.c:13 > MPI_Barrier"]);
 }
 
+/// A main thread in code without symbols is at a place of its library.
+#[test]
+fn a_place_without_a_name_is_one_of_its_library() {
+    let of_frame = |frame: &str| {
+        let stack = format!(r#"{{"lwp":7,"frames":[{frame}]}}"#);
+        let report = format!(
+            r#"{{"schema":"ompd-inspect/1","process":{{"pid":7}},"answer":{{"word":"RUNNING","text":"t"}},"stacks":[{stack}]}}"#
+        );
+        read("x", report.as_bytes())
+            .expect("a report")
+            .places
+            .keys()
+            .map(|place| place.text.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_frame(r#"{"module":"libsolver.so","offset":"0x1040"}"#), ["in libsolver.so+0x1040"]);
+    assert_eq!(of_frame(r#"{"pc":"0x7f0000001040"}"#), [""; 0]);
+}
+
 #[test]
 fn ranks_without_a_report_and_with_two_are_named() {
     let of = |rank, does| read("x", report(rank, 6, does).as_bytes()).expect("a report");

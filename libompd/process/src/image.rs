@@ -387,7 +387,11 @@ fn debug_search(image: &Image, options: &OpenOptions) -> DebugSearch {
 /// What to say when the executable named by the user was not the one: the right file, found elsewhere, is used.
 pub(crate) fn exe_not_used(options: &OpenOptions, file: &ElfFile) -> Option<String> {
     let named = options.exe.as_deref().filter(|named| *named != file.path())?;
-    Some(format!("{} is not the executable of this process: {} is used", named.display(), file.path().display()))
+    let why = match named.metadata() {
+        Ok(_) => "is not the executable of this process".to_owned(),
+        Err(error) => format!("cannot be opened: {error}"),
+    };
+    Some(format!("{} {why}; {} is used", named.display(), file.path().display()))
 }
 
 fn same_file(image: &Image, file: &ElfFile, via: Via) -> Result<(), String> {

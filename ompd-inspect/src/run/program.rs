@@ -40,6 +40,9 @@ pub enum NotStarted {
 impl fmt::Display for NotStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            NotStarted::NotFound(name) if name.contains('/') => {
+                write!(f, "there is no program {}\n  remedy: check the path", escape(name))
+            }
             NotStarted::NotFound(name) => {
                 write!(f, "there is no program {}\n  remedy: give its path, as in ./{0}", escape(name))
             }
