@@ -118,6 +118,11 @@ pub struct Cli {
     /// A core may be compressed. Write ./123 for a core file named 123.
     #[arg(value_name = "PID|CORE")]
     pub targets: Vec<String>,
+    /// Print one page for a browser, with all views (use -o FILE).
+    ///
+    /// The page needs no network and no other file. Its picture of waits is drawn by Graphviz (dot), if that is installed.
+    #[arg(long, conflicts_with = "json")]
+    pub html: bool,
     /// Options of every command.
     #[command(flatten)]
     pub options: Options,
@@ -663,81 +668,38 @@ pub enum Color {
     Never,
 }
 
+impl Command {
+    /// The name by which it is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Threads(_) => "threads",
+            Command::Teams(_) => "teams",
+            Command::Tasks(_) => "tasks",
+            Command::Waits(_) => "waits",
+            Command::Loops(_) => "loops",
+            Command::Icvs(_) => "icvs",
+            Command::Stacks(_) => "stacks",
+            Command::History(_) => "history",
+            Command::Doctor(_) => "doctor",
+            Command::Top(_) => "top",
+            Command::Run(_) => "run",
+            Command::Job(_) => "job",
+            Command::Merge(_) => "merge",
+            Command::Completions(_) => "completions",
+            Command::Manual(_) => "manual",
+            Command::JobNode(_) => "job-node",
+        }
+    }
+}
+
 impl Cli {
     /// Whether variables of the program are wanted.
     pub fn locals(&self) -> bool {
         matches!(&self.command, Some(Command::Stacks(args)) if args.locals)
     }
 
-    /// The history asked for, if one is.
-    pub fn history(&self) -> Option<&HistoryArgs> {
-        match &self.command {
-            Some(Command::History(args)) if self.targets.is_empty() && !args.target.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// The reports to merge, if some are.
-    pub fn merge(&self) -> Option<&MergeArgs> {
-        match &self.command {
-            Some(Command::Merge(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// The job to inspect, if one is.
-    pub fn job(&self) -> Option<&JobArgs> {
-        match &self.command {
-            Some(Command::Job(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// What to do on this host for a job, if that is asked for.
-    pub fn job_node(&self) -> Option<&NodeArgs> {
-        match &self.command {
-            Some(Command::JobNode(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// The shell whose completions are asked for, if they are.
-    pub fn completions(&self) -> Option<&CompletionsArgs> {
-        match &self.command {
-            Some(Command::Completions(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// Where manual pages go, if they are asked for.
-    pub fn manual(&self) -> Option<&ManualArgs> {
-        match &self.command {
-            Some(Command::Manual(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// The live view, if it is asked for.
-    pub fn top(&self) -> Option<&TopArgs> {
-        match &self.command {
-            Some(Command::Top(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// The program to run, if one is.
-    pub fn run(&self) -> Option<&RunArgs> {
-        match &self.command {
-            Some(Command::Run(args)) if self.targets.is_empty() => Some(args),
-            _ => None,
-        }
-    }
-
-    /// View and targets asked for; `None` if there is no view of an inspection, or there are targets in front of the command.
+    /// The view that is asked for, and its targets; `None` for a command that shows no view of an inspection.
     pub fn request(&self) -> Option<(View, &[String])> {
-        if self.command.is_some() && !self.targets.is_empty() {
-            return None;
-        }
         let (view, arg) = match &self.command {
             None => return Some((View::Summary, &self.targets)),
             Some(Command::Threads(arg)) => (View::Threads, arg),
@@ -840,17 +802,17 @@ mod tests {
         assert!(parse(&["ompd-inspect", "stacks", "--locals", "--tree", "1"]).is_err());
         let cli = parse(&["ompd-inspect", "history", "--last", "5", "core"]).expect("a history");
         assert_eq!(cli.request(), None);
-        assert_eq!(cli.history().map(|args| (args.most(true), &*args.target)), Some((5, "core")));
+        let Some(Command::History(args)) = &cli.command else { panic!("{cli:?}") };
+        assert_eq!((args.most(true), &*args.target), (5, "core"));
         assert!(parse(&["ompd-inspect", "history", "--last", "0", "core"]).is_err());
-        let both = parse(&["ompd-inspect", "1", "threads", "core"]).expect("clap lets it pass");
-        assert_eq!(both.request(), None);
     }
 
     #[test]
     fn a_live_view() {
         let cli = Cli::try_parse_from(["ompd-inspect", "top", "--interval", "500ms", "--count", "3", "1", "2"]);
         let cli = cli.expect("a live view");
-        assert_eq!(cli.top().map(|args| (args.count, args.targets.join(" "))), Some((Some(3), "1 2".to_owned())));
+        let Some(Command::Top(args)) = &cli.command else { panic!("{cli:?}") };
+        assert_eq!((args.count, args.targets.join(" ")), (Some(3), "1 2".to_owned()));
         assert_eq!((cli.options.interval, cli.request()), (Some(Duration::from_millis(500)), None));
         assert!(Cli::try_parse_from(["ompd-inspect", "top", "--count", "0", "1"]).is_err());
     }
@@ -876,7 +838,7 @@ mod tests {
             [&["--timeout", "2m", "prog", "-v", "--json"][..], &["--timeout", "2m", "--", "prog", "-v", "--json"]]
         {
             let cli = parse(args).expect("a program");
-            let run = cli.run().expect("a program");
+            let Some(Command::Run(run)) = &cli.command else { panic!("{cli:?}") };
             assert_eq!(
                 (run.timeout, run.program.join(" ".as_ref())),
                 (Some(Duration::from_secs(120)), "prog -v --json".into())

@@ -27,15 +27,19 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{CommandFactory, Parser};
 use ompd_inspection::history::NoHistory;
 use ompd_report::escape::escape;
+use ompd_report::html;
 use ompd_report::json;
 use ompd_report::text;
 use ompd_report::text::history::HistoryView;
 
-use args::{Cli, Color};
+use args::{Cli, Color, Command};
 use inputs::{Input, not_opened};
 use inspecting::{COMPLETE, Inspecting, NOT_INSPECTED, PARTIAL, open_options, status};
 use many::Form;
 use output::{Failure, redacted};
+
+/// Columns of text on a page for a browser, where it goes to no terminal.
+const PAGE_WIDTH: u16 = 120;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -44,7 +48,11 @@ fn main() -> ExitCode {
         Color::Always => ColorChoice::Always,
         Color::Never => ColorChoice::Never,
     };
-    if let Some(args) = cli.run() {
+    let command = cli.command.as_ref();
+    if let Some(command) = command.filter(|_| !cli.targets.is_empty()) {
+        wrong_usage(Some(command), "the command has to stand before the process id");
+    }
+    if let Some(Command::Run(args)) = command {
         return ExitCode::from(run::run(args, &cli.options, color));
     }
     match inspect(&cli, color) {
@@ -61,37 +69,34 @@ fn main() -> ExitCode {
 
 fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let options = &cli.options;
-    if let Some(args) = cli.completions() {
-        return manual::completions(args.shell, options.output()?);
-    }
-    if let Some(args) = cli.manual() {
-        return manual::manual(&args.directory);
-    }
-    if let Some(args) = cli.history() {
-        return history(cli, args, color);
-    }
-    if let Some(args) = cli.merge() {
-        return merge::merge(args, &cli.options, color);
-    }
-    if let Some(args) = cli.job() {
-        return job::job(args, &cli.options, color);
-    }
-    let is_shown_repeatedly = cli.job_node().is_some() || cli.top().is_some();
-    if is_shown_repeatedly && closed::is_closed() {
-        return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
-    }
-    if let Some(args) = cli.job_node() {
-        return job::node(args, &cli.options);
-    }
-    if let Some(args) = cli.top() {
-        if args.targets.is_empty() && options.name.is_none() && !options.user {
-            wrong_usage("name a process id");
+    let command = cli.command.as_ref();
+    let is_nobody_named = |named: &[String]| named.is_empty() && options.name.is_none() && !options.user;
+    match command {
+        Some(Command::Completions(args)) => return manual::completions(args.shell, options.output()?),
+        Some(Command::Manual(args)) => return manual::manual(&args.directory),
+        Some(Command::History(args)) if args.target.is_empty() => wrong_usage(command, NO_TARGET),
+        Some(Command::History(args)) => return history(cli, args, color),
+        Some(Command::Merge(args)) => return merge::merge(args, options, color),
+        Some(Command::Job(args)) => return job::job(args, options, color),
+        Some(Command::JobNode(_) | Command::Top(_)) if closed::is_closed() => {
+            return Err(Failure::new("standard output is closed: there is nowhere to write the report"));
         }
-        return top::top(args, options, color);
+        Some(Command::JobNode(args)) => return job::node(args, options),
+        Some(Command::Top(args)) if is_nobody_named(&args.targets) => wrong_usage(command, "name a process id"),
+        Some(Command::Top(args)) => return top::top(args, options, color),
+        _ => {}
     }
-    let (view, named) = cli.request().unwrap_or_else(|| wrong_usage("the command has to stand before the process id"));
-    if named.iter().any(String::is_empty) || named.is_empty() && options.name.is_none() && !options.user {
-        wrong_usage("name a process id or a core file");
+    let Some((view, named)) = cli.request() else { wrong_usage(command, NO_TARGET) };
+    if named.iter().any(String::is_empty) || is_nobody_named(named) {
+        wrong_usage(command, NO_TARGET);
+    }
+    if let (None, [first, _, ..]) = (command, named)
+        && let Some(failure) = inputs::mistyped(first)
+    {
+        return Err(failure);
+    }
+    if cli.html && cli.command.is_some() {
+        wrong_usage(command, "--html shows all views: leave out the command");
     }
     let inspecting = Inspecting::new(options, cli.locals(), view.has_verdicts());
     let inspecting = if view == text::View::Doctor { inspecting.decoding() } else { inspecting };
@@ -100,14 +105,20 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     let (shown, status) = match (many::targets(options, named)?, named) {
         (None, [target, ..]) => {
             let inspection = inspecting.inspect(target)?;
+            if cli.html {
+                output.hide_directories(&inspecting.directories());
+                let width = output.width().unwrap_or(PAGE_WIDTH);
+                output.page(|redact| page(&inspection, width, redact))?;
+                return Ok(status(&inspection, options.fail_on));
+            }
             let shown =
                 if options.json { many::report(&inspection)? } else { rendered(&inspection, form, options.verbose)? };
             (shown, status(&inspection, options.fail_on))
         }
         (targets, _) => {
-            if !options.json && view.is_for_programs() {
+            if cli.html || !options.json && view.is_for_programs() {
                 return Err(Failure::with_remedy(
-                    "graphs and pictures are of one process",
+                    "pages, graphs and pictures are of one process",
                     "name one process id or core file, without --children, --name and --user",
                 ));
             }
@@ -120,9 +131,18 @@ fn inspect(cli: &Cli, color: ColorChoice) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Ends the program as it ends for all other wrong usage.
-fn wrong_usage(text: &str) -> ! {
-    Cli::command().error(clap::error::ErrorKind::MissingRequiredArgument, text).exit()
+/// What is said where a target is missing.
+const NO_TARGET: &str = "name a process id or a core file";
+
+/// Ends the program as it ends for all other wrong usage, with the usage of the command.
+fn wrong_usage(command: Option<&Command>, text: &str) -> ! {
+    let mut cli = Cli::command();
+    cli.build();
+    let kind = clap::error::ErrorKind::MissingRequiredArgument;
+    match command.and_then(|command| cli.find_subcommand_mut(command.name())) {
+        Some(command) => command.error(kind, text).exit(),
+        None => cli.error(kind, text).exit(),
+    }
 }
 
 /// The text or picture of one inspection.
@@ -130,6 +150,15 @@ fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool)
     let how = text::How { width: form.width, verbose, ..text::How::default() };
     let text = text::render(inspection, form.view, how);
     if form.view.is_picture() { graphviz::svg(&text).map_err(Failure::new) } else { Ok(text) }
+}
+
+/// One inspection as a page for a browser.
+fn page(inspection: &ompd_inspection::Inspection, width: u16, redact: &dyn Fn(&str) -> String) -> String {
+    let graph = text::render(inspection, text::View::Waits(text::Form::Dot), text::How::default());
+    // Where there is no Graphviz, the page has the same as text.
+    let picture = graphviz::svg(&redact(&graph)).ok();
+    let tool = format!("ompd-inspect {}", args::VERSION);
+    html::process(inspection, &html::Shown { picture: picture.as_deref(), width, tool: &tool, redact })
 }
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {

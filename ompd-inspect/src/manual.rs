@@ -4,16 +4,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 use ompd_report::escape::escape;
+use roff::{Roff, roman};
 
 use crate::args::{Cli, VERSION};
 use crate::inspecting::COMPLETE;
 use crate::output::{Failure, Output};
 
-/// Shells whose completions packages install.
-const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+/// The command.
+const NAME: &str = "ompd-inspect";
+
+/// Shells whose completions packages install, and the names by which the shells look for the files.
+const SHELLS: [(Shell, &str); 3] =
+    [(Shell::Bash, "ompd-inspect.bash"), (Shell::Zsh, "_ompd-inspect"), (Shell::Fish, "ompd-inspect.fish")];
 
 /// The command line with the options that the short help hides: `clap_mangen` would write no text of theirs.
 fn described(command: Command) -> Command {
@@ -25,7 +32,7 @@ fn described(command: Command) -> Command {
 fn completed() -> Command {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
-    Command::new("ompd-inspect").version(VERSION).disable_help_flag(true).args(all.get_arguments()).subcommands(shown)
+    Command::new(NAME).version(VERSION).disable_help_flag(true).args(all.get_arguments()).subcommands(shown)
 }
 
 /// Writes the completions for one shell.
@@ -33,10 +40,32 @@ fn completed() -> Command {
 /// # Errors
 /// They cannot be written.
 pub fn completions(shell: Shell, output: Output) -> Result<u8, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut completed(), "ompd-inspect", &mut script);
-    output.with(|out| out.write_all(&script))?;
+    output.document(&script(shell))?;
     Ok(COMPLETE)
+}
+
+fn script(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut completed(), NAME, &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    if shell == Shell::Bash { without_placeholders(&script) } else { script }
+}
+
+/// The completions for bash without the words that stand for arguments (`[PID|CORE]...`), which it would offer as they are. Without a
+/// word that fits, bash offers files.
+fn without_placeholders(script: &str) -> String {
+    let mut out = String::with_capacity(script.len());
+    for line in script.split_inclusive('\n') {
+        match line.trim_start().strip_prefix("opts=\"").and_then(|words| words.trim_end().strip_suffix('"')) {
+            Some(words) => {
+                let kept: Vec<&str> = words.split(' ').filter(|word| !word.starts_with(['[', '<'])).collect();
+                let indent = &line[..line.len() - line.trim_start().len()];
+                out.push_str(&format!("{indent}opts=\"{}\"\n", kept.join(" ")));
+            }
+            None => out.push_str(line),
+        }
+    }
+    out
 }
 
 /// Writes `man1/ompd-inspect.1`, a page for each command, and `completions/` with a file for each of [`SHELLS`], as packages
@@ -55,9 +84,50 @@ fn write(directory: &Path) -> io::Result<()> {
     for created in [&pages, &completions] {
         fs::create_dir_all(created)?;
     }
-    clap_mangen::generate_to(described(Cli::command()).disable_help_subcommand(true), pages)?;
-    for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut completed(), "ompd-inspect", &completions)?;
+    let mut command = described(Cli::command()).disable_help_subcommand(true);
+    command.build();
+    page(&command, &pages)?;
+    for (shell, file) in SHELLS {
+        fs::write(completions.join(file), script(shell))?;
     }
     Ok(())
+}
+
+/// Writes the page of a command, and those of its own commands.
+fn page(command: &Command, pages: &Path) -> io::Result<()> {
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        page(inner, pages)?;
+    }
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    // It would be one section with its lines filled.
+    let page = Man::new(command.clone().after_help(Resettable::Reset));
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    text.extend_from_slice(sections(&after).as_bytes());
+    fs::write(pages.join(page.get_filename()), text)
+}
+
+/// What stands below the help of a command, as sections of its page. Examples keep their lines.
+fn sections(after: &str) -> String {
+    const STATUS: &str = "Exit status: ";
+    let mut roff = Roff::new();
+    let mut is_in_notes = false;
+    for paragraph in after.split("\n\n").map(str::trim_end).filter(|paragraph| !paragraph.is_empty()) {
+        if let Some(examples) = paragraph.strip_prefix("Examples:\n") {
+            roff.control("SH", ["EXAMPLES"]).control("nf", []);
+            for line in examples.lines() {
+                roff.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
+            }
+            roff.control("fi", []);
+            is_in_notes = false;
+        } else if let Some(status) = paragraph.strip_prefix(STATUS) {
+            roff.control("SH", ["EXIT STATUS"]).text([roman(status)]);
+            is_in_notes = false;
+        } else {
+            roff.control(if is_in_notes { "PP" } else { "SH" }, if is_in_notes { vec![] } else { vec!["NOTES"] });
+            roff.text([roman(paragraph)]);
+            is_in_notes = true;
+        }
+    }
+    roff.to_roff()
 }

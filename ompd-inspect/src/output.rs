@@ -195,6 +195,17 @@ impl Output {
         }
     }
 
+    /// Writes a page for a browser, whose texts `page` passes through the function it is given: the page has code too, from which
+    /// nothing may be taken out.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn page(mut self, page: impl FnOnce(&dyn Fn(&str) -> String) -> String) -> Result<(), Failure> {
+        let redactor = self.redactor.take();
+        let page = page(&|text| redacted(redactor.as_ref(), text).into_owned());
+        self.document(&page)
+    }
+
     /// Has `write` write a document that may be too large for memory.
     ///
     /// # Errors

@@ -1,12 +1,10 @@
-//! A merged report as one page for a browser. It needs no network and no other file.
-//!
-//! All text of reports passes [`escape`] first, and maud's escapes of HTML then. The browser runs the one script whose hash
-//! the page names, and loads nothing.
+//! A merged report as one page for a browser.
 
 use std::collections::{BTreeMap, HashMap};
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use ompd_report::escape::escape;
+use ompd_report::html::Page;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::merged::{Answers, Frames, Members, Merged, Process};
@@ -28,13 +26,6 @@ const STACKS: usize = 64;
 const STACK_LETTERS: usize = 4 << 20;
 /// Letters of all sets of ranks that the search knows, and of one.
 const SET_LETTERS: [usize; 2] = [1 << 20, 1 << 16];
-
-/// What the page looks like, and its search.
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
-/// Hashes of both, as `Content-Security-Policy` has them.
-const STYLE_HASH: &str = "0U3vSyCEV455X4so5TYzFu4g1jPHFRgOeGqwSCA4VbE=";
-const SCRIPT_HASH: &str = "/lkWCJlGWrS6CZa4mOQWU9FOuTU2eA/Vxa0gDuaz7hU=";
 
 /// What a path keeps.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
@@ -97,33 +88,9 @@ pub fn page(merged: &Merged, files: &BTreeMap<Process, String>) -> String {
             (one(merged, process, number, files.get(*process), &mut sets, &mut letters))
         }
     };
-    let policy = format!(
-        "default-src 'none'; style-src 'sha256-{STYLE_HASH}'; script-src 'sha256-{SCRIPT_HASH}'; base-uri 'none'; form-action 'none'"
-    );
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                h1 { (title) }
-                @for (lead, text) in notes(merged) { p { span.alarm { (lead) } (text) } }
-                p.search {
-                    label { "Search: " input #search type="search" placeholder="a word, or the number of a rank"; }
-                    " " span #found {}
-                }
-                (main)
-                script #sets type="application/json" { (PreEscaped(sets.json())) }
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
-    };
-    page.into_string() + "\n"
+    let head = html! { @for (lead, text) in notes(merged) { p { span.alarm { (lead) } (text) } } };
+    let sets = sets.json();
+    Page { title: &title, head, search: "a word, or the number of a rank", main, sets: &sets }.document()
 }
 
 fn answer_text(answer: &Answers) -> Markup {
@@ -269,16 +236,7 @@ impl Sets {
 
 #[cfg(test)]
 mod tests {
-    use base64::Engine as _;
-    use sha2::{Digest as _, Sha256};
-
-    use super::{SCRIPT, SCRIPT_HASH, STYLE, STYLE_HASH, address};
-
-    #[test]
-    fn the_hashes_are_those_of_the_files() {
-        let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()));
-        assert_eq!((STYLE_HASH, SCRIPT_HASH), (&*hash(STYLE), &*hash(SCRIPT)));
-    }
+    use super::address;
 
     #[test]
     fn an_address_has_no_scheme_of_its_own() {

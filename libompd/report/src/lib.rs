@@ -1,7 +1,7 @@
 //! What an inspection found, for people and for programs: verdicts and remarks in words, tables, pictures, JSON.
 //!
-//! Nothing here reads a target or prints: [`json`] makes the document for programs, [`text`] the pages for people, and [`tell`],
-//! [`remarks`] and [`words`] say things in the same words wherever they are shown.
+//! Nothing here reads a target or prints: [`json`] makes the document for programs, [`text`] and [`html`] the pages for people, and
+//! [`tell`], [`remarks`] and [`words`] say things in the same words wherever they are shown.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,7 @@ pub mod answer;
 pub mod crowding;
 pub mod escape;
 pub mod events;
+pub mod html;
 pub mod json;
 pub mod outside;
 pub mod remarks;

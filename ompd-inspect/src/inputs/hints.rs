@@ -12,18 +12,25 @@ use ompd_report::escape::escape;
 use crate::args::Cli;
 use crate::output::Failure;
 
+/// That a word is no target, if it resembles a command and there is no such file.
+pub fn mistyped(word: &str) -> Option<Failure> {
+    let command = command(word).filter(|_| !Path::new(word).exists())?;
+    Some(Failure::with_remedy(
+        format_args!("there is no command and no file called {word}"),
+        format_args!("did you mean: {command}"),
+    ))
+}
+
 /// Why a target was not opened, with what may have been meant.
 pub fn not_opened(target: &str, error: OpenError) -> Failure {
     let kind = match &error {
         OpenError::Io { source, .. } => Some(source.kind()),
         _ => None,
     };
-    let command = command(target).filter(|_| kind == Some(io::ErrorKind::NotFound));
-    if let Some(command) = command {
-        return Failure::with_remedy(
-            format_args!("there is no command and no file called {target}"),
-            format_args!("did you mean: {command}"),
-        );
+    if kind == Some(io::ErrorKind::NotFound)
+        && let Some(failure) = mistyped(target)
+    {
+        return failure;
     }
     let gone = matches!(error, OpenError::NoSuchProcess { .. } | OpenError::Zombie { .. });
     let no_process = matches!(error, OpenError::NoSuchProcess { .. });

@@ -22,7 +22,7 @@ use crate::output::Failure;
 use decoders::Packing;
 use unpack::{Unpacked, Unpacking};
 
-pub use hints::not_opened;
+pub use hints::{mistyped, not_opened};
 
 /// The argument that stands for standard input.
 pub const STANDARD_INPUT: &str = "-";

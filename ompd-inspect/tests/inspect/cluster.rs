@@ -17,6 +17,7 @@ use test_programs::Skip;
 
 use crate::common::{command, texts};
 use crate::jobs::{BARRIER, LOCK, begun, compiled};
+use crate::transcripts;
 
 const RANKS: usize = 8;
 const NODES: usize = 4;
@@ -322,6 +323,8 @@ fn job_of_slurm() -> Result<(), Skip> {
     };
     let (text, status) = settled(|| inspect(&[&job]), RANKS);
     check_first_lines(&text, "Slurm", "n2", RANKS);
+    transcripts::check("docs/jobs.md", "job", &job, &text, false);
+    transcripts::check("README.md", "job", &job, &text, true);
     assert!(text.contains("on 4 hosts: n[1-4]"), "{text}");
     assert_eq!(status, 0, "{text}");
 

@@ -75,6 +75,12 @@ fn manual_pages_have_every_command_and_option() {
     };
     let main = page("ompd-inspect");
     assert!(main.contains("Where procfs is mounted") && page("ompd-inspect-job").contains("Where procfs is mounted"));
+    // Examples keep their lines.
+    assert!(
+        main.contains("\n.SH EXAMPLES\n.nf\nompd-inspect 4711 ")
+            && main.contains("\n.SH \"EXIT STATUS\"\n0 all was read")
+    );
+    assert!(page("ompd-inspect-top").contains("\n.SH NOTES\nKeys on a terminal") && !main.contains(".SH EXTRA"));
     let help = successful(&["--help-all"]);
     let words: Vec<&str> = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2).collect();
     assert!(words.len() > 20, "{help}");
@@ -118,6 +124,8 @@ fn bash_completes_commands_and_options() {
     assert_eq!(completed(&script, &["ompd-inspect", "--fail-on", "dea"]), ["deadlock"]);
     let commands = completed(&script, &["ompd-inspect", ""]);
     assert!(!commands.iter().any(|word| word == "job-node" || word == "manual"), "{commands:?}");
+    let all = completed(&script, &["ompd-inspect", "stacks", ""]);
+    assert!(!all.is_empty() && all.iter().all(|word| word.starts_with('-')), "{all:?}");
 }
 
 #[test]
@@ -180,6 +188,43 @@ fn commands_without_a_single_report_refuse_a_file_for_it() {
     }
 }
 
+/// What hangs and why is on the page, drawn and as text, and what runs in a browser is not made of the process.
+#[test]
+fn page_for_a_browser_has_every_view() {
+    let executable = build("hangs/lock_cycle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Launch::new(&executable, Runtime::Libgomp, Env::Settled).start_hanging().expect("the program hangs");
+    let (pid, directory) = (running.pid.to_string(), tempfile::tempdir().expect("a directory"));
+    let file = directory.path().join("hang.html");
+    let (out, err, status) = texts(&bounded(command().args(["--html", "-o"]).arg(&file).arg(&pid)));
+    assert_eq!((out.as_str(), err.as_str(), status), ("", "", 0));
+    let page = fs::read_to_string(&file).expect("the page");
+    for part in [
+        "<b>DEADLOCK</b>",
+        "each probably holds",
+        "team 0",
+        "b_first_body",
+        "lock_cycle.c:",
+        "nthreads-var",
+        "How it was read",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert_eq!(page.matches("<script").count(), 2, "{page}");
+    // Graphviz draws what waits for what.
+    if ompd_process::programs::find("dot").is_some() {
+        assert!(page.contains("<svg") && page.contains("end of the region of team 0"), "{page}");
+    } else {
+        Skip::because("no picture on the page: there is no Graphviz").show();
+    }
+    let without = command().env("PATH", directory.path()).args(["--html", &pid]).output().expect("its start");
+    let (page, err, status) = texts(&without);
+    assert!(status == 0 && err.is_empty() && !page.contains("<svg") && page.ends_with("</html>\n"), "{err}{page}");
+    for args in [&["--html", "threads", &pid][..], &["--html", &pid, &pid, "1"], &["--html", "--json", &pid]] {
+        let (out, _, status) = texts(&bounded(command().args(args)));
+        assert!(out.is_empty() && status == 2, "{args:?}: {out}");
+    }
+}
+
 /// Runs the program under a name and with arguments that say whose it is.
 #[test]
 fn redacted_report_says_nothing_of_its_user() {
@@ -214,9 +259,16 @@ fn redacted_report_says_nothing_of_its_user() {
         false => text.split(|c: char| !c.is_alphanumeric() && c != '-').any(|word| word == secret),
     };
     let found = |text: &str| secrets.iter().filter(|secret| is_in(secret, text)).copied().collect::<Vec<_>>();
-    for view in
-        [&[][..], &["--json"], &["doctor"], &["stacks"], &["stacks", "--folded"], &["threads"], &["waits", "--dot"]]
-    {
+    for view in [
+        &[][..],
+        &["--json"],
+        &["--html"],
+        &["doctor"],
+        &["stacks"],
+        &["stacks", "--folded"],
+        &["threads"],
+        &["waits", "--dot"],
+    ] {
         let text = shown(&[view, &["--redact"]].concat());
         assert!(found(&text).is_empty(), "{view:?}: {:?} in {text}", found(&text));
         assert!(text.contains("barrier") || view.len() > 1, "{view:?}: {text}");

@@ -33,6 +33,7 @@ mod stacks;
 mod static_program;
 mod task_waits;
 mod top;
+mod transcripts;
 mod truth;
 mod two_runtimes;
 mod unharmed;

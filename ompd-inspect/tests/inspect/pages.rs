@@ -62,9 +62,9 @@ fn pages(program: &str, running: &Running, views: &[&[&str]]) {
     ];
     filters.extend(fixed.map(|(pattern, text)| (pattern.to_owned(), text)));
     for view in views {
-        let wide = on_terminal(120, view, running.pid);
+        let wide = on_terminal(200, view, running.pid);
         let narrow = on_terminal(80, view, running.pid);
-        for (text, columns) in [(&wide, 120), (&narrow, 80)] {
+        for (text, columns) in [(&wide, 200), (&narrow, 80)] {
             // A path may be longer than any line.
             let longest = text.lines().filter(|line| !line.contains("  /")).map(|line| line.chars().count()).max();
             assert!(longest <= Some(columns), "{program} {view:?} in {columns} columns: {text}");

@@ -185,6 +185,9 @@ fn wrong_usage() {
             assert!(err.starts_with("error: ") && err.contains("--help"), "{args:?}: {err}");
         }
     }
+    // The usage is that of the command.
+    let (_, err, _) = texts(&bounded(command().arg("stacks")));
+    assert!(err.contains("Usage: ompd-inspect stacks "), "{err}");
 }
 
 #[test]

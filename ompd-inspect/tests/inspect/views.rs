@@ -146,7 +146,7 @@ fn a_reader_that_has_seen_enough() {
 fn a_program_with_a_hostile_name() {
     let built = build("idle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
     let directory = tempfile::tempdir().expect("a directory");
-    let path = directory.path().join("x\u{1b}[31m\n\u{202e}y");
+    let path = directory.path().join("x\u{1b}[31m\n\u{202e}<i>y");
     fs::copy(&built.path, &path).expect("a copy of the program");
     let running = Running::start(&Executable { path, ..built }, Runtime::Libgomp, Env::Settled).expect("its start");
     let pid = running.pid.to_string();
@@ -170,6 +170,9 @@ fn a_program_with_a_hostile_name() {
                 }
             }
         }
+        let (page, _, _) = texts(&bounded(command().args(["--html", &target])));
+        assert_no_control("--html", &page);
+        assert!(page.contains("x\\u{1b}[31m\\") && page.contains("&lt;i&gt;y") && !page.contains("<i>"), "{page}");
         let (out, _, _) = texts(&bounded(command().args(["--json", &target])));
         assert_no_control("--json", &out);
         let report: Value = serde_json::from_str(&out).expect("JSON");

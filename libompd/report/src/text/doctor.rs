@@ -96,7 +96,7 @@ fn instance(page: &mut Page, snapshot: &RuntimeSnapshot) {
             page.wrapped(&place, Style::new(), &format!("  {} {}", entry.origin, escape(&entry.detail)), 6);
         }
     }
-    verdict(page, snapshot);
+    result(page, snapshot);
 }
 
 /// The chain of modules that brought the runtime in.
@@ -168,7 +168,7 @@ fn in_use(instance: &InstanceInfo) -> String {
 }
 
 /// What it comes to.
-fn verdict(page: &mut Page, snapshot: &RuntimeSnapshot) {
+fn result(page: &mut Page, snapshot: &RuntimeSnapshot) {
     let instance = &snapshot.instance;
     let lacking: usize = instance.missing.iter().map(|lack| lack.names.len()).sum();
     let issues = instance.issues.len() + snapshot.issues.len();
@@ -181,7 +181,7 @@ fn verdict(page: &mut Page, snapshot: &RuntimeSnapshot) {
         (0, _) => (ALARM, "its layout is known, but not all could be read; see the issues below".to_owned()),
         _ => (ALARM, unknown_build(instance, lacking)),
     };
-    page.wrapped("  verdict    ", style, &text, INDENT);
+    page.wrapped("  result     ", style, &text, INDENT);
 }
 
 /// What somebody can do about a build of which not all is known.

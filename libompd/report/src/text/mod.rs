@@ -41,6 +41,8 @@ use ompd_runtime::model::{Fact, RuntimeSnapshot, Thread};
 use ompd_runtime::process::{self, Nested};
 
 pub(crate) use loops::progress as loop_progress;
+pub(crate) use stacks::alike;
+pub(crate) use teams::title as team_title;
 pub use view::{Form, Graph, StackView, View};
 
 /// What is most important on a page.
@@ -89,6 +91,8 @@ struct Doing {
     what: String,
     /// With the place in the program, if the thread has called a library.
     from: Option<String>,
+    /// It waits there.
+    waits: bool,
 }
 
 /// What a thread is doing, and what it has begun on a device.
@@ -107,12 +111,8 @@ impl Page {
         {
             return with_device(thread, waits.clone());
         }
-        let outside = thread.lwp.and_then(|lwp| self.outside.get(&lwp));
-        if let Some(from) = outside.and_then(|doing| doing.from.as_ref())
-            && thread.in_runtime.is_none()
-            && matches!(thread.wait, Fact::Known { value: None, .. })
-        {
-            return with_device(thread, from.clone());
+        if let Some(from) = self.outside(thread).and_then(|doing| doing.from.clone()) {
+            return with_device(thread, from);
         }
         let call = thread.lwp.and_then(|lwp| self.calls.get(&lwp)).map(String::as_str);
         let text = with_device(thread, words::doing(thread, call));
@@ -122,6 +122,12 @@ impl Page {
             Some(place) if matches!(thread.wait, Fact::Known { value: None, .. }) => format!("{text}, in {place}"),
             _ => text,
         }
+    }
+
+    /// What a thread does outside of OpenMP that waits for nothing of a runtime's.
+    fn outside(&self, thread: &Thread) -> Option<&Doing> {
+        let is_outside = thread.in_runtime.is_none() && matches!(thread.wait, Fact::Known { value: None, .. });
+        thread.lwp.filter(|_| is_outside).and_then(|lwp| self.outside.get(&lwp))
     }
 
     /// What a thread is doing that waits for nothing of a runtime's.
@@ -178,6 +184,22 @@ impl Page {
             places: Default::default(),
             nested: Vec::new(),
             names: Vec::new(),
+        }
+    }
+
+    /// A page about an inspection, empty.
+    pub(crate) fn of(inspection: &Inspection, how: How) -> Page {
+        let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
+        Page {
+            verbose: how.verbose,
+            labels: how.labels,
+            calls,
+            outside: inspection.outside.iter().filter_map(doing_outside).collect(),
+            gil: python::waits(inspection),
+            places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
+            nested: process::nested(&inspection.runtimes),
+            names: runtime_names(&inspection.runtimes),
+            ..Page::empty(how.width)
         }
     }
 
@@ -342,20 +364,8 @@ pub struct How {
 
 /// Renders one view, with colours as terminals take them.
 pub fn render(inspection: &Inspection, view: View, how: How) -> String {
-    let calls = inspection.threads.iter().filter_map(|t| Some((t.lwp, t.blocked_in.clone()?))).collect();
-    let mut page = Page {
-        out: String::new(),
-        width: how.width.unwrap_or(DEFAULT_WIDTH),
-        is_terminal: how.width.is_some(),
-        verbose: how.verbose,
-        labels: how.labels,
-        calls,
-        outside: inspection.outside.iter().filter_map(doing_outside).collect(),
-        gil: python::waits(inspection),
-        places: inspection.stacks.logical.iter().filter_map(stacks::innermost).collect(),
-        nested: process::nested(&inspection.runtimes),
-        names: runtime_names(&inspection.runtimes),
-    };
+    let with_children = how.with_children;
+    let mut page = Page::of(inspection, how);
     if let View::Stacks(StackView::Graph(format)) = view {
         return stacks::graph(&page, inspection, format);
     }
@@ -380,7 +390,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     }
     head(&mut page, inspection);
     if view == View::Summary {
-        children::render(&mut page, inspection, how.with_children);
+        children::render(&mut page, inspection, with_children);
     }
     crowd(&mut page, inspection);
     if inspection.runtimes.is_empty() {
@@ -393,32 +403,44 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     if let Some(progress) = &inspection.progress {
         progress::render(&mut page, inspection, progress);
     }
-    match view {
-        View::Waits(_) => each(&mut page, inspection, waits::render),
-        View::Summary => summary::render(&mut page, inspection),
-        View::Doctor => doctor::render(&mut page, inspection),
-        View::Threads => each(&mut page, inspection, threads::render),
-        View::Teams => each(&mut page, inspection, teams::render),
-        View::Tasks(Form::Tree) => each(&mut page, inspection, tasks::render_tree),
-        View::Tasks(_) => each(&mut page, inspection, tasks::render),
-        View::Loops => each(&mut page, inspection, loops::render),
-        View::Icvs => icvs::render(&mut page, inspection),
-        View::Stacks(StackView::Rows) => stacks::render(&mut page, inspection, false),
-        View::Stacks(StackView::All) => stacks::render(&mut page, inspection, true),
-        View::Stacks(StackView::Tree) => stacks::render_tree(&mut page, inspection),
-        // Returned above, without a title.
-        View::Stacks(StackView::Graph(_)) | View::Why(_) | View::Stack(_) => {}
-    }
-    if view == View::Threads {
-        threads::foreign(&mut page, inspection);
-    }
+    show(&mut page, inspection, view);
     issues(&mut page, inspection);
     page.out
 }
 
+/// What a view shows, without what stands above and below it.
+fn show(page: &mut Page, inspection: &Inspection, view: View) {
+    match view {
+        View::Waits(_) => each(page, inspection, waits::render),
+        View::Summary => summary::render(page, inspection),
+        View::Doctor => doctor::render(page, inspection),
+        View::Threads => {
+            each(page, inspection, threads::render);
+            threads::foreign(page, inspection);
+        }
+        View::Teams => each(page, inspection, teams::render),
+        View::Tasks(Form::Tree) => each(page, inspection, tasks::render_tree),
+        View::Tasks(_) => each(page, inspection, tasks::render),
+        View::Loops => each(page, inspection, loops::render),
+        View::Icvs => icvs::render(page, inspection),
+        View::Stacks(StackView::Rows) => stacks::render(page, inspection, false),
+        View::Stacks(StackView::All) => stacks::render(page, inspection, true),
+        View::Stacks(StackView::Tree) => stacks::render_tree(page, inspection),
+        // These have no page with a title.
+        View::Stacks(StackView::Graph(_)) | View::Why(_) | View::Stack(_) => {}
+    }
+}
+
+/// What a view shows, without colours and without what stands above and below it.
+pub(crate) fn body(inspection: &Inspection, view: View, how: How) -> String {
+    let mut page = Page::of(inspection, how);
+    show(&mut page, inspection, view);
+    plain(page.out.trim_matches('\n'))
+}
+
 fn doing_outside(outside: &Outside) -> Option<(i32, Doing)> {
     let from = outside.call.as_ref().map(|_| outside::words(outside));
-    Some((outside.lwp, Doing { what: outside::what(outside)?, from }))
+    Some((outside.lwp, Doing { what: outside::what(outside)?, from, waits: outside.wait.is_some() }))
 }
 
 /// The same without colours.
@@ -426,8 +448,8 @@ pub fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-/// Which process, how it was read, at what cost.
-fn head(page: &mut Page, inspection: &Inspection) {
+/// Which process, and behind that how many threads it has, how it was read and at what cost.
+pub(crate) fn title(inspection: &Inspection) -> (String, String) {
     let process = &inspection.process;
     let name = process.exe.as_deref().or(process.command.as_deref());
     let name = name.map(|name| format!("({})", escape(name.rsplit('/').next().unwrap_or(name))));
@@ -457,8 +479,13 @@ fn head(page: &mut Page, inspection: &Inspection) {
         (TargetKind::Debugged, _) => "held by a debugger".to_owned(),
     };
     let threads = words::count(inspection.threads.len(), "thread").replace(' ', &TIE.to_string());
-    page.wrapped(&lead, HEADING, &format!("{name}{threads}, {how}"), 4);
-    if process.stopped {
+    (lead, format!("{name}{threads}, {how}"))
+}
+
+fn head(page: &mut Page, inspection: &Inspection) {
+    let (lead, rest) = title(inspection);
+    page.wrapped(&lead, HEADING, &rest, 4);
+    if inspection.process.stopped {
         let text = "It is stopped by SIGSTOP or Ctrl-Z: nothing in it moves until it gets SIGCONT (kill -CONT)";
         page.wrapped("", ALARM, text, 0);
     }

@@ -17,6 +17,22 @@ const SHOWN: usize = 60;
 
 /// One row for all threads that read the same, or one for each thread.
 pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
+    let (rows, doing) = rows(page, inspection, all);
+    for row in &rows {
+        page.blank();
+        let stack = &inspection.stacks.logical[row.stack];
+        title(page, inspection, row, &doing[row.stack]);
+        if !stack.idle {
+            let variables = inspection.locals.as_ref().and_then(|all| all.get(row.stack));
+            frames(page, stack, variables.map(Vec::as_slice));
+        }
+    }
+    without_lines(page, inspection);
+    super::python::below_stacks(page, inspection);
+}
+
+/// The rows in the order in which they are shown, and what each thread does.
+fn rows(page: &Page, inspection: &Inspection, all: bool) -> (Vec<Row>, Vec<String>) {
     let stacks = &inspection.stacks.logical;
     let doing: Vec<String> = stacks.iter().map(|stack| doing(page, inspection, stack)).collect();
     let mut rows: Vec<Row> = if all {
@@ -28,17 +44,33 @@ pub fn render(page: &mut Page, inspection: &Inspection, all: bool) {
     // Those that do something first: what the others wait for is among them.
     let waits = |row: &Row| is_waiting(inspection, stacks[row.stack].lwp);
     rows.sort_by_key(|row| (idle(row), waits(row)));
-    for row in &rows {
-        page.blank();
-        let stack = &stacks[row.stack];
-        title(page, inspection, row, &doing[row.stack]);
-        if !stack.idle {
-            let variables = inspection.locals.as_ref().and_then(|all| all.get(row.stack));
-            frames(page, stack, variables.map(Vec::as_slice));
+    (rows, doing)
+}
+
+/// Threads that read the same.
+pub(crate) struct Alike {
+    /// Their kernel ids.
+    pub(crate) lwps: Vec<i32>,
+    /// What they do, in a few words.
+    pub(crate) doing: String,
+    /// A line for each frame, innermost first.
+    pub(crate) frames: String,
+}
+
+/// All threads, in the order in which `stacks` shows them.
+pub(crate) fn alike(page: &Page, inspection: &Inspection) -> Vec<Alike> {
+    let stacks = &inspection.stacks.logical;
+    let (rows, doing) = rows(page, inspection, false);
+    let alike = rows.into_iter().map(|row| {
+        let mut lines = Page::empty(Some(page.width));
+        frames(&mut lines, &stacks[row.stack], None);
+        Alike {
+            lwps: row.threads.iter().map(|index| stacks[*index].lwp).collect(),
+            doing: doing[row.stack].clone(),
+            frames: super::plain(&lines.finish()),
         }
-    }
-    without_lines(page, inspection);
-    super::python::below_stacks(page, inspection);
+    });
+    alike.collect()
 }
 
 /// The stack of one thread.

@@ -75,7 +75,7 @@ pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
             rows.push(row);
         }
     }
-    page.table(&["task", "kind", "state", "LWP", "team", "maker", "code", "notes"], rows);
+    page.table(&["task", "kind", "state", "LWP", "team", "from", "code", "notes"], rows);
     for why in reasons {
         page.wrapped(" ?  ", Style::new(), &escape(&why), 4);
     }

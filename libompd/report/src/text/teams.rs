@@ -30,9 +30,9 @@ fn leagues(page: &mut Page, snapshot: &RuntimeSnapshot) {
     }
 }
 
-fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize) {
+/// `level 1, 4 threads, region f (a.c:9)`: what a team is, in a few words.
+pub(crate) fn title(snapshot: &RuntimeSnapshot, index: usize) -> String {
     let team = &snapshot.teams[index];
-    let indent = "  ".repeat(depth);
     let size = team.size.get().map_or_else(|| "? threads".to_owned(), |n| words::count(n as usize, "thread"));
     let mut title = format!("level {}, {size}", words::or_unknown(&team.level));
     if team.serialized.get() == Some(true) {
@@ -52,6 +52,13 @@ fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize)
             title.push_str(&format!(", {arrived} of {} waiting for the others", barrier.size));
         }
     }
+    title
+}
+
+fn team(page: &mut Page, snapshot: &RuntimeSnapshot, index: usize, depth: usize) {
+    let team = &snapshot.teams[index];
+    let indent = "  ".repeat(depth);
+    let title = title(snapshot, index);
     page.wrapped(&format!("{indent}team {index}  "), HEADING, &title, indent.len() + 4);
     if page.verbose {
         page.line(format_args!(

@@ -7,25 +7,26 @@ use crate::escape::escape;
 use crate::words;
 
 pub fn render(page: &mut Page, snapshot: &RuntimeSnapshot) {
-    let waits = |thread: &Thread| match thread.wait.value()? {
-        Some(wait) if wait.kind != WaitKind::Pool => Some(wait.clone()),
-        _ => None,
+    let row = |thread: &Thread| {
+        let (waits, how) = match thread.wait.value()? {
+            Some(wait) if wait.kind == WaitKind::Pool => return None,
+            Some(wait) => (words::waiting(wait), how(wait)),
+            // It waits for nothing of the runtime's, but for something.
+            None => {
+                let doing = page.outside(thread).filter(|doing| doing.waits)?;
+                (doing.from.clone().unwrap_or_else(|| doing.what.clone()), "outside OpenMP")
+            }
+        };
+        let row = vec![
+            thread.lwp.map_or_else(|| "-".to_owned(), |lwp| lwp.to_string()),
+            words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
+            words::or_unknown(&thread.thread_num),
+            waits,
+            how.to_owned(),
+        ];
+        Some((thread.lwp, row))
     };
-    let rows: Vec<(Option<i32>, Vec<String>)> = snapshot
-        .threads
-        .iter()
-        .filter_map(|thread| Some((thread, waits(thread)?)))
-        .map(|(thread, wait)| {
-            let row = vec![
-                thread.lwp.map_or_else(|| "-".to_owned(), |lwp| lwp.to_string()),
-                words::reference(&thread.team.clone().map(|team| team.map(|t| t.0))),
-                words::or_unknown(&thread.thread_num),
-                words::waiting(&wait),
-                how(&wait).to_owned(),
-            ];
-            (thread.lwp, row)
-        })
-        .collect();
+    let rows: Vec<(Option<i32>, Vec<String>)> = snapshot.threads.iter().filter_map(row).collect();
     if rows.is_empty() {
         page.line("  no thread is known to wait for anything of this runtime, its next region apart");
     } else {

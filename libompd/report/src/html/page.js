@@ -9,7 +9,8 @@ const has = (set, rank) => set.split(",").some((range) => {
 const own = (part) => (part.matches("details") ? part.querySelector("summary") : part).textContent.toLowerCase();
 function search() {
   const text = field.value.trim().toLowerCase();
-  const number = text.match(/^(?:rank\s*)?(\d{1,20})$/);
+  // A page of one process has no ranks.
+  const number = sets.length === 0 ? null : text.match(/^(?:rank\s*)?(\d{1,20})$/);
   const rank = number && BigInt(number[1]);
   const found = new Set();
   for (const part of parts) {
