@@ -60,7 +60,7 @@ class Body(Generic[F]):
 
 @dataclass(frozen=True)
 class Elsewhere(Generic[F]):
-    """A frame of another thread, in which this stack goes on. It stands where this one ends."""
+    """A frame of another thread, in which this stack continues. It stands where this one ends."""
 
     #: The outermost frame of this stack.
     last: F
@@ -120,7 +120,7 @@ def label_of(frame: Json) -> str:
 class Records:
     """What the library says of the program's frames.
 
-    The stack of a task goes on in its generating task. But below it the thread may have the body of its
+    The stack of a task continues in its generating task. But below it the thread may have the body of its
     own region, which is not part of that stack. It is known by its function, which other stacks have."""
 
     def __init__(self, process: Process, lwp: int, stack: Json) -> None:
@@ -176,7 +176,7 @@ class Folding:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.enabled = True
-        #: All frames of the threads are appended in which the stack goes on, not the first alone.
+        #: All frames of the threads are appended in which the stack continues, not the first alone.
         self.continued = False
 
     def rows(self, frames: Iterable[F], frame_of: Callable[[F], Frame]) -> Iterator[Row[F]] | None:
@@ -233,14 +233,14 @@ class Folding:
         thread = process.state.thread(frame["lwp"])
         who = f"Thread {thread.id}" if thread is not None else f"LWP {frame['lwp']}"
         what = label_of(frame) if frame.get("construct") else frame.get("function") or "??"
-        return f"[goes on in {who}] {what}"
+        return f"[continues in {who}] {what}"
 
 
 class Backtrace(Command):
     """Show the stack of the selected thread as the source reads, across threads.
     Usage: openmp bt [-v] [THREAD] | on [continued] | off
 
-    A worker's stack goes on in the thread that opened its region, a task's in what
+    A worker's stack continues in the thread that opened its region, a task's in what
     generated it. THREAD is as for `openmp thread`.
 
       openmp bt on            {debugger}'s own backtraces fold the runtime's frames, name

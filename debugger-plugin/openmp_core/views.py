@@ -152,7 +152,7 @@ class Stacks(View):
     Usage: openmp stacks [-all|-tree|-dot|-folded|-svg] [-v] [-json]
 
     Frames of the runtime are folded into what the thread waits for; a worker's stack
-    goes on in the thread that opened its region, a task's in what generated it.
+    continues in the thread that opened its region, a task's in what generated it.
       -all     one row for each thread
       -tree    all of them as one tree
       -dot     the tree for Graphviz
@@ -202,7 +202,7 @@ class Init(Command):
 
 
 class Why(Command):
-    """Say why a thread does not get on: what it waits for, and the verdict if it hangs.
+    """Say why a thread does not continue: what it waits for, and the verdict if it hangs.
     Usage: openmp why [-json] [THREAD]
 
     THREAD is as for `openmp thread`; without it, the selected thread."""

@@ -18,7 +18,7 @@ class Prefix(gdb.Command):
 
       openmp status     what all threads do, and why they hang if they do
       openmp threads    every thread: team, number, task, what it waits for
-      openmp why        why the selected thread does not get on"""
+      openmp why        why the selected thread does not continue"""
 
     def __init__(self) -> None:
         super().__init__(PREFIX, gdb.COMMAND_STATUS, gdb.COMPLETE_NONE, True)

@@ -62,7 +62,7 @@ class Body(FrameDecorator):
 
 
 class Elsewhere(FrameDecorator):
-    """A frame of another thread, in which this stack goes on."""
+    """A frame of another thread, in which this stack continues."""
 
     def __init__(self, row: core.Elsewhere[FrameDecorator]) -> None:
         super().__init__(row.last)

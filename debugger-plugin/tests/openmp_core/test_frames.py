@@ -49,7 +49,7 @@ class Backtraces(unittest.TestCase):
                 Plain(sweep),
                 Body(body, "#pragma omp parallel in main"),
                 Folded([call, start], "worker"),
-                Elsewhere(start, self.stack["frames"][2], "[goes on in Thread 1] main"),
+                Elsewhere(start, self.stack["frames"][2], "[continues in Thread 1] main"),
             ],
         )
 
@@ -74,7 +74,7 @@ class Backtraces(unittest.TestCase):
         rows = self.rows()
         assert rows is not None
         links = [row for row in rows if isinstance(row, Elsewhere)]
-        self.assertEqual([link.label for link in links], ["[goes on in Thread 1] main", "[goes on in Thread 1] start"])
+        self.assertEqual([link.label for link in links], ["[continues in Thread 1] main", "[continues in Thread 1] start"])
         self.assertEqual((links[1].address, links[1].file, links[1].line), (0x1400, "hang.c", 24))
         self.world.run("bt on")
         self.assertEqual(len(self.rows() or []), 5)
@@ -83,7 +83,7 @@ class Backtraces(unittest.TestCase):
         del self.world.threads[0]
         rows = self.rows()
         assert rows is not None and isinstance(rows[-1], Elsewhere)
-        self.assertEqual(rows[-1].label, "[goes on in LWP 101] main")
+        self.assertEqual(rows[-1].label, "[continues in LWP 101] main")
 
     def test_an_inlined_frame_at_the_address_of_the_body_is_not_the_body(self) -> None:
         self.frames[2:2] = [Frame(BODY, "helper", inline=True)]

@@ -128,7 +128,7 @@ class Hanging(unittest.TestCase):
         self.assertEqual(first.note, "waits: lock total_lock")
         self.assertEqual(body[0], Plain(frames[1]))
         self.assertEqual((last.frames, last.note), (frames[-2:], "worker"))
-        self.assertEqual(link.label, "[goes on in Thread 1] main")
+        self.assertEqual(link.label, "[continues in Thread 1] main")
 
     def test_places_to_stop_at_lie_in_the_runtime(self) -> None:
         text = self.run_command("break barrier-begin")
