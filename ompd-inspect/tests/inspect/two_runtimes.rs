@@ -175,7 +175,7 @@ fn three_runtimes_nested() {
     assert_eq!(doctor.matches("no module: it was loaded by dlopen or LD_PRELOAD").count(), 1, "{doctor}");
     // The copy answers to the name the program asks for, and the files do not tell which of the two it got.
     assert_eq!(doctor.matches("2 loaded files are called libgomp.so.1").count(), 2, "{doctor}");
-    assert_eq!(doctor.matches("verdict everything of it can be read").count(), 3, "{doctor}");
+    assert_eq!(doctor.matches("result everything of it can be read").count(), 3, "{doctor}");
     running.release().expect("it goes on to its end");
 }
 

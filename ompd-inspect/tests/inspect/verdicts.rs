@@ -129,7 +129,20 @@ fn hang(program: &str) {
         if let Err(error) = check_hanging(case, &running) {
             return vec![format!("{what}: the program is not as it says: {error:#}")];
         }
-        let look = |_| check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string());
+        // A thread that spins by sched_yield may be met between two calls, which is no verdict then.
+        let tries = if program == "hangs/nested_exhausted" { 5 } else { 1 };
+        let look = |_| {
+            let looks =
+                (0..tries).map(|_| check(&format!("{what}, live"), &running.truth, runtime, &running.pid.to_string()));
+            let mut differences = Vec::new();
+            for found in looks {
+                differences = found;
+                if differences.is_empty() {
+                    break;
+                }
+            }
+            differences
+        };
         let mut found: Vec<String> = (0..looks(1)).flat_map(look).collect();
         if opt == Opt::O0 {
             return found;
