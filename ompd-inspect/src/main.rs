@@ -155,10 +155,10 @@ fn rendered(inspection: &ompd_inspection::Inspection, form: Form, verbose: bool)
 /// One inspection as a page for a browser.
 fn page(inspection: &ompd_inspection::Inspection, width: u16, redact: &dyn Fn(&str) -> String) -> String {
     let graph = text::render(inspection, text::View::Waits(text::Form::Dot), text::How::default());
-    // Where there is no Graphviz, the page has the same as text.
-    let picture = graphviz::svg(&redact(&graph)).ok();
+    let picture = graphviz::svg(&redact(&graph));
+    let picture = picture.as_deref().map_err(|why| why.lines().next().unwrap_or_default());
     let tool = format!("ompd-inspect {}", args::VERSION);
-    html::process(inspection, &html::Shown { picture: picture.as_deref(), width, tool: &tool, redact })
+    html::process(inspection, &html::Shown { picture, width, tool: &tool, redact })
 }
 
 fn history(cli: &Cli, args: &args::HistoryArgs, color: ColorChoice) -> Result<u8, Failure> {

@@ -218,7 +218,16 @@ fn page_for_a_browser_has_every_view() {
     }
     let without = command().env("PATH", directory.path()).args(["--html", &pid]).output().expect("its start");
     let (page, err, status) = texts(&without);
-    assert!(status == 0 && err.is_empty() && !page.contains("<svg") && page.ends_with("</html>\n"), "{err}{page}");
+    assert!(
+        status == 0
+            && err.is_empty()
+            && page.contains("No picture: there is no Graphviz")
+            && page.ends_with("</html>\n"),
+        "{err}{page}"
+    );
+    // What moved between two looks is on it too.
+    let (page, _, _) = texts(&bounded(command().args(["--html", "--samples", "2", "--interval", "50ms", &pid])));
+    assert!(page.contains("PROGRESS"), "{page}");
     for args in [&["--html", "threads", &pid][..], &["--html", &pid, &pid, "1"], &["--html", "--json", &pid]] {
         let (out, _, status) = texts(&bounded(command().args(args)));
         assert!(out.is_empty() && status == 2, "{args:?}: {out}");

@@ -1,7 +1,7 @@
 //! One process as a page for a browser: the answer, its teams with their threads and stacks as a tree, what waits for what as a picture,
 //! and the other views as text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use maud::{Markup, PreEscaped, html};
 use ompd_inspection::Inspection;
@@ -13,12 +13,13 @@ use crate::answer::{self, Answer};
 use crate::escape::escape;
 use crate::remarks;
 use crate::tell::{self, Names, VerdictText};
-use crate::text::{self, Form, How, View};
+use crate::text::{self, Form, How, StackView, View};
 use crate::words;
 
-/// Verdicts that are shown.
+/// Verdicts and issues that are shown.
 const VERDICTS: usize = 100;
-/// Teams that are shown, and how deep one may lie in another.
+const ISSUES: usize = 100;
+/// Teams that are shown. One that lies deeper is shown at this depth.
 const TEAMS: usize = 500;
 const DEEPEST: usize = 32;
 /// Groups of threads that are shown; their stacks are open if there are few.
@@ -28,7 +29,8 @@ const FEW: usize = 12;
 const LETTERS: usize = 1 << 20;
 
 /// The views that are shown as text, and what they are called.
-const VIEWS: [(View, &str); 7] = [
+const VIEWS: [(View, &str); 8] = [
+    (View::Stacks(StackView::Rows), "Stacks as text"),
     (View::Waits(Form::Table), "Waits and locks"),
     (View::Threads, "Threads as a table"),
     (View::Teams, "Teams as a table"),
@@ -40,8 +42,8 @@ const VIEWS: [(View, &str); 7] = [
 
 /// What a page has besides an inspection.
 pub struct Shown<'a> {
-    /// What waits for what, drawn as SVG by Graphviz.
-    pub picture: Option<&'a str>,
+    /// What waits for what, drawn as SVG by Graphviz, or why it is not drawn.
+    pub picture: Result<&'a str, &'a str>,
     /// Columns of text that is shown as it is.
     pub width: u16,
     /// What has made the page, and its version.
@@ -61,13 +63,19 @@ pub fn page(inspection: &Inspection, shown: &Shown<'_>) -> String {
     let t = shown.redact;
     let (lead, rest) = text::title(inspection);
     let title = t(&format!("{lead}{rest}"));
+    let count = inspection.all_issues().count();
     let issues: Vec<String> = inspection
         .all_issues()
+        .take(ISSUES)
         .map(|issue| t(&format!("{}: {}", escape(&issue.subject), escape(&issue.what.to_string()))))
         .collect();
     let views = VIEWS.map(|(view, name)| (name, cut(t(&text::body(inspection, view, how(shown))))));
     let tree = Tree::of(inspection, shown);
-    let head = html! { p { "Made by " (shown.tool) "." } };
+    let about = t(&text::about(inspection, how(shown)));
+    let head = html! {
+        p { "Made by " (shown.tool) "." }
+        @if !about.is_empty() { pre { (about) } }
+    };
     let main = html! {
         h2 { "Answer" }
         (answers(inspection, t))
@@ -76,15 +84,17 @@ pub fn page(inspection: &Inspection, shown: &Shown<'_>) -> String {
         }
         @if !issues.is_empty() {
             section.box.hang data-part {
-                h3 { b { "Incomplete" } " " (words::count(issues.len(), "issue")) }
+                h3 { b { "Incomplete" } " " (words::count(count, "issue")) }
                 ul { @for issue in &issues { li { (issue) } } }
+                @if count > ISSUES { p { "… " (count - ISSUES) " more; --json has all" } }
             }
         }
         h2 { "Teams, threads and stacks" }
         (tree.all())
-        @if let Some(picture) = shown.picture.and_then(drawing) {
-            h2 { "What waits for what" }
-            div.picture { (PreEscaped(picture)) }
+        h2 { "What waits for what" }
+        @match shown.picture.and_then(|picture| drawing(picture)) {
+            Ok(picture) => div.picture { (PreEscaped(picture)) },
+            Err(why) => p { "No picture: " (t(why)) },
         }
         h2 { "Views" }
         @for (name, text) in &views {
@@ -108,7 +118,7 @@ fn answers(inspection: &Inspection, t: &dyn Fn(&str) -> String) -> Markup {
         @for answer in state.iter().chain(&moves) {
             section.box.hang[matches!(answer.word, "STOPPED" | "CRASHED")] data-part { (sentences(answer, t)) }
         }
-        @if state.is_none() && verdicts.is_empty() && moves.is_none() { p { "No OpenMP runtime was found." } }
+        @if state.is_none() && verdicts.is_empty() && moves.is_none() { p { (t(&text::no_runtime(inspection))) } }
         @for verdict in verdicts.iter().take(VERDICTS) {
             (judged(verdict, tell::tell(inspection, verdict), t))
         }
@@ -169,18 +179,28 @@ impl<'a> Tree<'a> {
         let redact = page.redact;
         let mut team_of: HashMap<i32, TeamAt> = HashMap::new();
         let mut inner: BTreeMap<Option<TeamAt>, Vec<TeamAt>> = BTreeMap::new();
-        let mut teams = 0;
+        let (mut teams, mut shown_teams) = (0, HashSet::new());
         for (runtime, snapshot) in inspection.runtimes.iter().enumerate() {
             for thread in &snapshot.threads {
                 if let Some((lwp, team)) = thread.lwp.zip(thread.team.flat()) {
                     team_of.entry(lwp).or_insert((runtime, team.0));
                 }
             }
+            let room = TEAMS.saturating_sub(teams);
             teams += snapshot.teams.len();
-            for (index, team) in snapshot.teams.iter().enumerate().take(TEAMS) {
+            // Of each team how deep it lies, and the team around it.
+            let mut depths: Vec<(usize, Option<usize>)> = Vec::new();
+            for (index, team) in snapshot.teams.iter().enumerate().take(room) {
                 // Parents come before their children.
-                let outer = team.parent.flat().filter(|TeamId(parent)| *parent < index);
-                inner.entry(outer.map(|team| (runtime, team.0))).or_default().push((runtime, index));
+                let parent = team.parent.flat().map(|TeamId(parent)| parent).filter(|parent| *parent < index);
+                let (depth, outer) = match parent {
+                    None => (0, None),
+                    Some(parent) if depths[parent].0 < DEEPEST => (depths[parent].0 + 1, Some(parent)),
+                    Some(parent) => depths[parent],
+                };
+                depths.push((depth, outer));
+                shown_teams.insert((runtime, index));
+                inner.entry(outer.map(|outer| (runtime, outer))).or_default().push((runtime, index));
             }
         }
         let names = Names::of(inspection);
@@ -193,7 +213,7 @@ impl<'a> Tree<'a> {
                 by_team.entry(team_of.get(&lwp).copied()).or_default().push(lwp);
             }
             for (team, lwps) in by_team {
-                if shown == GROUPS {
+                if shown == GROUPS || team.is_some_and(|team| !shown_teams.contains(&team)) {
                     hidden += 1;
                     continue;
                 }
@@ -213,7 +233,7 @@ impl<'a> Tree<'a> {
         let more = self.teams.saturating_sub(TEAMS);
         html! {
             div.tree {
-                @for team in self.inner.get(&None).into_iter().flatten() { (self.team(*team, 0)) }
+                @for team in self.inner.get(&None).into_iter().flatten() { (self.team(*team)) }
                 @if let Some(groups) = self.groups.get(&None) {
                     details open data-part {
                         summary { span.who { "in no team" } }
@@ -226,12 +246,12 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn team(&self, team: TeamAt, depth: usize) -> Markup {
+    fn team(&self, team: TeamAt) -> Markup {
         let (runtime, index) = team;
         let snapshot = &self.inspection.runtimes[runtime];
         let several = self.inspection.runtimes.len() > 1;
         let title = (self.redact)(&text::team_title(snapshot, index));
-        let inner = self.inner.get(&Some(team)).filter(|_| depth < DEEPEST);
+        let inner = self.inner.get(&Some(team));
         html! {
             details open data-part {
                 summary {
@@ -239,7 +259,7 @@ impl<'a> Tree<'a> {
                     " " (title)
                 }
                 @for group in self.groups.get(&Some(team)).into_iter().flatten() { (self.group(group)) }
-                @for inner in inner.into_iter().flatten() { (self.team(*inner, depth + 1)) }
+                @for inner in inner.into_iter().flatten() { (self.team(*inner)) }
             }
         }
     }
@@ -257,9 +277,9 @@ impl<'a> Tree<'a> {
 }
 
 /// The drawing in a document of SVG, to be put into a page.
-fn drawing(picture: &str) -> Option<&str> {
-    let begin = picture.find("<svg")?;
-    Some(&picture[begin..]).filter(|drawing| drawing.len() <= LETTERS)
+fn drawing(picture: &str) -> Result<&str, &str> {
+    let begin = picture.find("<svg").ok_or("Graphviz has drawn no SVG")?;
+    Some(&picture[begin..]).filter(|drawing| drawing.len() <= LETTERS).ok_or("it would be too large")
 }
 
 fn cut(mut text: String) -> String {

@@ -140,7 +140,7 @@ pub(super) fn headline(teller: &Teller<'_>, verdict: &Verdict) -> String {
 /// Of a sentence in which an owner is inferred, what is none the less proven.
 fn proven(verdict: &Verdict, it: &str) -> String {
     match verdict.certainty {
-        Certainty::Deadlock => format!("; whoever holds {it}, no thread is left to release {it}"),
+        Certainty::Deadlock => format!("; no thread can release {it}"),
         Certainty::Suspect | Certainty::Waiting => String::new(),
     }
 }

@@ -448,6 +448,17 @@ pub fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
+/// What stands above a view, but the title: children, how many threads share the processors, and what moved between looks.
+pub(crate) fn about(inspection: &Inspection, how: How) -> String {
+    let mut page = Page::of(inspection, how);
+    children::render(&mut page, inspection, false);
+    crowd(&mut page, inspection);
+    if let Some(progress) = &inspection.progress {
+        progress::render(&mut page, inspection, progress);
+    }
+    plain(page.out.trim_matches('\n'))
+}
+
 /// Which process, and behind that how many threads it has, how it was read and at what cost.
 pub(crate) fn title(inspection: &Inspection) -> (String, String) {
     let process = &inspection.process;
@@ -533,7 +544,7 @@ fn remarks(page: &mut Page, inspection: &Inspection) {
 }
 
 /// Says that there is none only if every mapped file was looked at.
-fn no_runtime(inspection: &Inspection) -> String {
+pub(crate) fn no_runtime(inspection: &Inspection) -> String {
     if inspection.unopened.is_empty() && inspection.nameless {
         return "No OpenMP runtime was found in what has symbols.".to_owned();
     }
