@@ -19,6 +19,8 @@ use super::unix_socket;
 
 /// Processes whose descriptors are looked at for the other end of a pipe or connection.
 const MOST_PROCESSES: usize = 4096;
+/// Times that the processes are listed for it, as long as some end meanwhile.
+const MOST_LISTINGS: u32 = 8;
 /// Descriptors that are looked at for it, of all processes together.
 const MOST_LINKS: usize = 1 << 16;
 /// Children that are listed.
@@ -43,6 +45,13 @@ pub struct Descriptor {
     pub kind: DescriptorKind,
     /// What its link in `/proc/PID/fd` says (text of the target).
     pub link: String,
+}
+
+/// How far the descriptors of one process were looked at.
+enum Scan {
+    Complete,
+    Refused,
+    Ended,
 }
 
 /// What a descriptor refers to. All texts are the target's.
@@ -144,8 +153,8 @@ impl Surroundings {
         Surroundings { process: process.clone() }
     }
 
-    /// What a descriptor is. `None` if it is closed, or not readable. A file that something waits for in state D may be on a server that
-    /// does not answer: if `answers` says no, the file itself is not asked what it is.
+    /// What a descriptor is. `None` if it is closed, or not readable. A thread in state D may wait for a file on a
+    /// server that does not answer. If `answers` returns false, the file itself is not examined.
     pub fn descriptor(&self, number: i32, answers: &dyn Fn() -> bool) -> Option<Descriptor> {
         let path = self.process.path(&format!("fd/{number}"));
         let link = fs::read_link(&path).ok()?.to_string_lossy().into_owned();
@@ -174,45 +183,79 @@ impl Surroundings {
         self.process.text_of(&format!("fdinfo/{number}"))
     }
 
-    /// Who has files open whose links say one of these: the processes of the same user, this one included.
+    /// The processes of the same user, this one included, that have files open with one of these links.
+    ///
+    /// Processes begin and end meanwhile. One that ends may have left its descriptors to a child that was not listed
+    /// yet. So the processes are listed again until none ends, and new ones are examined.
     pub fn holders(&self, links: &BTreeSet<String>) -> Holders {
         let mut found = Holders { complete: true, ..Holders::default() };
         let Some(user) = fs::metadata(self.process.path("")).ok().map(|of| of.uid()) else { return Holders::default() };
-        let Ok(entries) = fs::read_dir(&self.process.root) else { return Holders::default() };
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
         let mut left = MOST_LINKS;
-        for (count, pid) in pids.enumerate() {
-            if count == MOST_PROCESSES || left == 0 {
-                found.complete = false;
+        let mut seen = BTreeSet::new();
+        let mut one_ended = true;
+        for _ in 0..MOST_LISTINGS {
+            if !one_ended {
                 break;
             }
-            let other = ProcDir::new(&self.process.root, pid);
-            if !fs::metadata(other.path("")).is_ok_and(|of| of.uid() == user) {
-                found.complete &= pid == self.process.pid;
-                continue;
-            }
-            let Ok(descriptors) = fs::read_dir(other.path("fd")) else {
-                // It may have ended.
-                found.complete &= !other.path("").exists();
-                continue;
-            };
-            for entry in descriptors.flatten().take(left) {
-                left -= 1;
-                let Ok(link) = fs::read_link(entry.path()) else { continue };
-                let (Some(link), Some(number)) = (link.to_str().filter(|link| links.contains(*link)), number(&entry))
-                else {
+            one_ended = false;
+            let Ok(entries) = fs::read_dir(&self.process.root) else { return Holders::default() };
+            for pid in entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
+                if seen.contains(&pid) {
                     continue;
-                };
-                let (reads, writes) =
-                    other.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
-                let name = other.task_name(pid);
-                let own = pid == self.process.pid;
-                let holder = Holder { pid, own, name, descriptor: number, reads, writes };
-                found.by_link.entry(link.to_owned()).or_default().push(holder);
+                }
+                if seen.len() == MOST_PROCESSES || left == 0 {
+                    found.complete = false;
+                    break;
+                }
+                match self.held_by(pid, user, links, &mut left, &mut found) {
+                    Scan::Complete => _ = seen.insert(pid),
+                    Scan::Refused => {
+                        seen.insert(pid);
+                        found.complete = false;
+                    }
+                    Scan::Ended => one_ended = true,
+                }
             }
         }
+        found.complete &= !one_ended;
         found.by_link.values_mut().for_each(|holders| holders.sort());
         found
+    }
+
+    /// Adds what one process holds, of at most `left` descriptors.
+    fn held_by(&self, pid: i32, user: u32, links: &BTreeSet<String>, left: &mut usize, found: &mut Holders) -> Scan {
+        let other = ProcDir::new(&self.process.root, pid);
+        let failed = || if other.path("").exists() { Scan::Refused } else { Scan::Ended };
+        let own = pid == self.process.pid;
+        match fs::metadata(other.path("")) {
+            Ok(of) if of.uid() == user => {}
+            // It changed its user a moment ago.
+            Ok(_) if own => return Scan::Complete,
+            Ok(_) => return Scan::Refused,
+            Err(_) => return failed(),
+        }
+        let Ok(descriptors) = fs::read_dir(other.path("fd")) else { return failed() };
+        let mut held = Vec::new();
+        for entry in descriptors.flatten().take(*left) {
+            *left -= 1;
+            let Ok(link) = fs::read_link(entry.path()) else { continue };
+            let (Some(link), Some(number)) = (link.to_str().filter(|link| links.contains(*link)), number(&entry))
+            else {
+                continue;
+            };
+            let (reads, writes) = other.text_of(&format!("fdinfo/{number}")).map_or((true, true), |text| access(&text));
+            let name = other.task_name(pid);
+            let holder = Holder { pid, own, name, descriptor: number, reads, writes };
+            held.push((link.to_owned(), holder));
+        }
+        // A process that ends gives its descriptors up one by one, some before they are looked at.
+        if !other.path("").exists() {
+            return Scan::Ended;
+        }
+        for (link, holder) in held {
+            found.by_link.entry(link).or_default().push(holder);
+        }
+        Scan::Complete
     }
 
     /// What sockets are, by the links of their descriptors; those of which nothing is known are left out.
