@@ -12,6 +12,7 @@ use ompd_runtime::{DecodedCache, LayoutsFrom, Origin, decoded_cache};
 use crate::args::{FailOn, Options};
 use crate::inputs::{self, Input};
 use crate::output::Failure;
+use crate::progress::Progress;
 use crate::redact;
 
 /// All was read.
@@ -140,10 +141,13 @@ impl<'a> Inspecting<'a> {
     /// It cannot be opened, and why.
     pub fn inspect(&self, target: &str) -> Result<Inspection, Failure> {
         let wanted = self.wanted();
-        let inspection = match inputs::open(target, &self.open)? {
+        let input = inputs::open(target, &self.open)?;
+        let progress = Progress::of(&format!("inspecting {target}"));
+        let inspection = match input {
             Input::Named => inspect(target, &self.open, wanted),
             Input::Core(core) => inspect_core(&core, wanted),
         };
+        drop(progress);
         let mut inspection = inspection.map_err(|error| inputs::not_opened(target, error))?;
         if !self.options.arguments {
             // Arguments may be confidential, and no view but JSON shows them.

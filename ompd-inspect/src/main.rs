@@ -14,6 +14,7 @@ mod manual;
 mod many;
 mod merge;
 mod output;
+mod progress;
 mod redact;
 mod run;
 mod signals;

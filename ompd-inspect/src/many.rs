@@ -13,6 +13,7 @@ use ompd_runtime::family::is_named_like_a_runtime;
 use crate::args::Options;
 use crate::inspecting::{Inspecting, NOT_INSPECTED, status};
 use crate::output::Failure;
+use crate::progress::Progress;
 
 /// One of several targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,9 +144,11 @@ pub fn reports(
     options: &Options,
     form: Form,
 ) -> Result<Reports, Failure> {
-    let inspected = targets.iter().map(|target| (target, inspecting.inspect(&target.name)));
+    let progress = Progress::of(&format!("inspecting {} processes", targets.len()));
     let mut collected = Collected::new(options, form);
-    for (target, outcome) in inspected {
+    for (done, target) in targets.iter().enumerate() {
+        progress.at(|| format!("{done} are done"));
+        let outcome = inspecting.inspect(&target.name);
         collected.add(target, outcome.as_ref());
     }
     collected.finish()

@@ -14,6 +14,7 @@ use crate::args::{MergeArgs, MergeForm, Options};
 use crate::graphviz;
 use crate::inspecting::{COMPLETE, FAILED, NOT_INSPECTED, PARTIAL};
 use crate::output::{Failure, Output};
+use crate::progress::Progress;
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 1 << 18;
@@ -31,7 +32,9 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
     }
     let output = options.output()?;
     let mut all = Collected { files: (args.form.html && !options.json).then(BTreeMap::new), ..Collected::default() };
+    let progress = Progress::of("reading reports");
     for name in &args.reports {
+        progress.at(|| format!("{} are read", all.count));
         match name.as_str() {
             "-" => all.add("standard input", io::stdin().lock(), false),
             _ => match File::open(Path::new(name)) {
@@ -40,6 +43,7 @@ pub fn merge(args: &MergeArgs, options: &Options, color: ColorChoice) -> Result<
             },
         }
     }
+    drop(progress);
     let Collected { merged, count, files } = all;
     if count == 0 {
         let first = merged.failures.iter().next();

@@ -8,17 +8,16 @@ mod hints;
 mod unpack;
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use ompd_process::core::Core;
 use ompd_process::{OpenError, OpenOptions};
-use ompd_report::escape::escape;
 
 use crate::output::Failure;
+use crate::progress::Progress;
 use decoders::Packing;
 use unpack::{Unpacked, Unpacking};
 
@@ -105,10 +104,11 @@ fn standard_input(options: &OpenOptions) -> Result<Input, Failure> {
 
 /// Unpacks a core, or copies it where it is not packed, and opens the result.
 fn unpack(packing: Option<Packing>, from: impl Read, name: &str, options: &OpenOptions) -> Result<Input, Failure> {
-    let mut progress = Progress::new(packing, name);
-    let unpacked = Unpacking::new(packing, name).run(from, &mut |bytes| progress.show(bytes));
-    progress.clear();
-    let Unpacked { file, damage } = unpacked?;
+    let doing = if packing.is_some() { "unpacking" } else { "reading" };
+    let progress = Progress::of(&format!("{doing} {name}"));
+    let Unpacked { file, damage } =
+        Unpacking::new(packing, name).run(from, &mut |bytes| progress.at(|| format!("{} MiB", bytes >> 20)))?;
+    drop(progress);
     opened(Core::of_file(file, Path::new(name), options), damage)
 }
 
@@ -124,38 +124,5 @@ fn opened(core: Result<Core, OpenError>, damage: Option<unpack::Damage>) -> Resu
         // What is left of a damaged file is no core: the damage is the cause.
         (Err(_), Some(damage)) => Err(damage.into()),
         (Err(error), None) => Err(error.into()),
-    }
-}
-
-/// A line on the terminal that says how far the unpacking is; nothing where standard error is no terminal.
-struct Progress {
-    what: Option<String>,
-    shown: Option<Instant>,
-    began: Instant,
-}
-
-impl Progress {
-    /// Time between two lines, and before the first.
-    const INTERVAL: Duration = Duration::from_millis(500);
-
-    fn new(packing: Option<Packing>, name: &str) -> Progress {
-        let doing = if packing.is_some() { "unpacking" } else { "reading" };
-        let what = io::stderr().is_terminal().then(|| format!("ompd-inspect: {doing} {}", escape(name)));
-        Progress { what, shown: None, began: Instant::now() }
-    }
-
-    fn show(&mut self, bytes: u64) {
-        let Some(what) = &self.what else { return };
-        if self.shown.unwrap_or(self.began).elapsed() >= Self::INTERVAL {
-            self.shown = Some(Instant::now());
-            // It is only for the eye.
-            let _ = write!(io::stderr(), "\r{what}: {} MiB", bytes >> 20);
-        }
-    }
-
-    fn clear(&self) {
-        if self.shown.is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
     }
 }

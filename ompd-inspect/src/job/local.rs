@@ -21,6 +21,7 @@ use super::slurm::JobName;
 use crate::inputs;
 use crate::inspecting::{Inspecting, longest_pause};
 use crate::output::Failure;
+use crate::progress::Progress;
 
 /// Processes that are looked at on one host, and ancestors of one process.
 const MOST: usize = 1 << 16;
@@ -164,8 +165,8 @@ impl Tree {
         found.into_iter().filter(is_chosen).map(|Candidate { pid, rank }| Chosen { pid, rank }).collect()
     }
 
-    /// Of processes with the same rank the program: the outermost that has loaded a runtime or MPI; where none has, the outermost that
-    /// is no shell.
+    /// The program among processes with the same rank: the outermost that has loaded a runtime or MPI. If none has, it is the
+    /// outermost that is no shell.
     fn programs_of(&self, pids: &[i32]) -> Vec<i32> {
         let all: HashSet<i32> = pids.iter().copied().collect();
         let outermost = |of: &HashSet<i32>| -> Vec<i32> {
@@ -204,7 +205,10 @@ pub fn look(chosen: &[Chosen], inspecting: &Inspecting<'_>, host: Option<&str>) 
 
 /// Looks at cores and puts the reports together.
 pub fn look_at_cores(names: &[String], inspecting: &Inspecting<'_>) -> Merged {
+    let progress = Progress::of(&format!("inspecting {} cores", names.len()));
+    let begun = AtomicUsize::new(0);
     at_once(names, |name| {
+        progress.at(|| format!("number {}", begun.fetch_add(1, Ordering::Relaxed) + 1));
         report(name, inspecting).unwrap_or_else(|reason| {
             let mut merged = Merged::default();
             merged.add_failure(name, &reason);

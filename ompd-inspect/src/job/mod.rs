@@ -13,7 +13,7 @@ mod slurm;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,6 +33,7 @@ use crate::inspecting::{COMPLETE, Inspecting, PARTIAL};
 use crate::many;
 use crate::merge;
 use crate::output::{Failure, Output};
+use crate::progress::Progress;
 use crate::top;
 
 use agents::{Agent, End, Outcome};
@@ -269,7 +270,7 @@ fn ask(plan: Plan, args: &JobArgs) -> Result<Merged, Failure> {
     let mut lines = Lines::default();
     let mut failures: Vec<(String, String)> = Vec::new();
     // With one host there is nothing to count.
-    let shows_progress = io::stderr().is_terminal() && hosts.len() > 1;
+    let progress = (hosts.len() > 1).then(|| Progress::of(&format!("asking {} hosts", hosts.len())));
     let outcomes = agents::run(agents, args.fanout, Instant::now() + args.timeout, |line| {
         let Line::Report(node) = lines.take(line) else { return };
         if !silent.remove(&*node.name)
@@ -281,15 +282,11 @@ fn ask(plan: Plan, args: &JobArgs) -> Result<Merged, Failure> {
             Ok(report) => merged.merge(report),
             Err(error) => failures.push((node.name, error.to_string())),
         }
-        if shows_progress {
-            let answered = hosts.len() - silent.len();
-            // It is only for the eye.
-            let _ = write!(io::stderr(), "\rompd-inspect: {answered} of {} hosts have answered", hosts.len());
+        if let Some(progress) = &progress {
+            progress.at(|| format!("{} have answered", hosts.len() - silent.len()));
         }
     });
-    if shows_progress {
-        let _ = write!(io::stderr(), "\r\x1b[K");
-    }
+    drop(progress);
     let is_silent = silent.len() == hosts.len();
     for host in silent {
         let reason = silence(host, &outcomes, args.timeout);

@@ -8,6 +8,7 @@ use std::process::Command;
 use test_programs::{Env, Launch, Opt, Running, Runtime, Skip, Toolchain, build};
 
 use crate::common::{self, bounded, command, texts};
+use crate::top::Screen;
 
 fn successful(args: &[&str]) -> String {
     let (out, err, status) = texts(&bounded(command().args(args)));
@@ -231,6 +232,23 @@ fn page_for_a_browser_has_every_view() {
     for args in [&["--html", "threads", &pid][..], &["--html", &pid, &pid, "1"], &["--html", "--json", &pid]] {
         let (out, _, status) = texts(&bounded(command().args(args)));
         assert!(out.is_empty() && status == 2, "{args:?}: {out}");
+    }
+    progress_is_on_a_terminal_and_does_not_stay(&pid);
+}
+
+/// What takes longer than a second says so, and nothing of that is left above the report.
+fn progress_is_on_a_terminal_and_does_not_stay(pid: &str) {
+    let two_looks = ["--samples", "2", "--interval", "2s"];
+    for (args, line) in [
+        ([&two_looks[..], &[pid]].concat(), format!("ompd-inspect: inspecting {pid} (1s)")),
+        ([&two_looks[..], &[pid, "0"]].concat(), "ompd-inspect: inspecting 2 processes: 0 are done (1s)".to_owned()),
+    ] {
+        let mut screen = Screen::of(60, 80, &args);
+        screen.await_all(&[&line]);
+        let (_, shown) = screen.end();
+        assert!(shown.contains("DEADLOCK") && !shown.contains("(1s)"), "{shown}");
+        let (out, err, _) = texts(&bounded(command().args(&args)));
+        assert!(out.contains("DEADLOCK") && err.is_empty(), "{err}");
     }
 }
 
