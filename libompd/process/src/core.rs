@@ -1,8 +1,8 @@
 //! A core file.
 //!
-//! Memory is an overlay: what the core holds comes first; below it, for pages the kernel left out because a file has
-//! them (coredump_filter in core(5)), the mapped files listed in NT_FILE, each only if it is verified to be the mapped
-//! one. What neither holds is an error, never zero.
+//! Memory is an overlay. The core comes first. Below it lie the mapped files listed in NT_FILE, each only if it is
+//! verified to be the mapped one. They hold the pages that the kernel left out because a file has them (coredump_filter
+//! in core(5)). A byte that neither holds is an error, never zero.
 
 mod notes;
 mod space;
@@ -388,8 +388,8 @@ fn malformed_or_truncated(path: &Path, data: &[u8], size: u64, why: String) -> O
     }
 }
 
-/// The list of mapped files has no permissions, the segments have. gdb leaves out the segments of mappings it does not
-/// dump: of those it stays unknown.
+/// Takes permissions from the segments: the list of mapped files has none. gdb leaves out the segments of mappings it
+/// does not dump. Their permissions stay unknown.
 fn mark_executable(mappings: &mut [Mapping], loads: &[&ProgramHeader]) {
     let mut segments: Vec<_> =
         loads.iter().map(|p| (p.p_vaddr, p.p_vaddr.saturating_add(p.p_memsz), p.p_flags & PF_X != 0)).collect();

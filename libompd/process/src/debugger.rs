@@ -119,8 +119,8 @@ impl<D: Debugger> Debugged<D> {
         self.look()
     }
 
-    /// Forgets what was read and nothing else: modules and threads are those of the last look, and who relies on them has to make sure
-    /// that they are still there.
+    /// Forgets what was read and nothing else. Modules and threads are those of the last look: a caller that relies on
+    /// them has to check that they are still there.
     pub fn forget(&mut self) {
         self.memory.forget();
         // Also where the debugger offers them for all: a question about one thread does without those of the others.
@@ -326,8 +326,9 @@ impl<D: Debugger> Debugged<D> {
         ends.map(|end| end.0).any(|end| addr.0 < end && end - addr.0 <= LARGEST)
     }
 
-    /// The part in use of each thread's stack, as far as registers are known: from the stack pointer to what lies at the stack's other
-    /// end. glibc keeps a thread's descriptor there (nptl/allocatestack.c), the kernel what the program was started with.
+    /// The part in use of each thread's stack, as far as registers are known. It reaches from the stack pointer to what
+    /// lies at the stack's other end. For threads of glibc that is the thread's descriptor (nptl/allocatestack.c). For
+    /// the first thread it is what the kernel started the program with.
     fn used_stacks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         /// Farther away it is more likely that the thread is on a stack of the program's own.
         const DEEPEST: u64 = 64 << 20;

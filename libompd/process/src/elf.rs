@@ -358,8 +358,8 @@ impl ElfFile {
         })
     }
 
-    /// The bytes of a section, decompressed. `None` if there is no such section, it has no bytes in the file, or it
-    /// is malformed or larger than 1 GiB, or [not to be decompressed](ElfFile::refused_sections).
+    /// The bytes of a section, decompressed. `None` if there is no such section or it has no bytes in the file. Also
+    /// `None` if it is malformed, larger than 1 GiB, or [not to be decompressed](ElfFile::refused_sections).
     pub fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         by_class!(self, section, self.source(), name, || self.expands_too_far().is_none())
     }
@@ -409,8 +409,8 @@ impl ElfFile {
         self.separate_debug_file().cloned()
     }
 
-    /// One line for each place where a debug file was looked for, with the outcome; then the same for the supplementary
-    /// file that the debug information refers to, if it does.
+    /// One line for each place where a debug file was looked for, with the outcome. Then the same for the supplementary
+    /// file, if the debug information refers to one.
     pub fn debug_search(&self) -> Vec<String> {
         let mut lines = self.companion.get_or_init(|| debug::find(self, &self.search)).1.clone();
         lines.extend_from_slice(&self.dwarf_file().supplementary().1);

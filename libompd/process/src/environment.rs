@@ -9,8 +9,8 @@ use crate::{Target, TargetExt};
 pub(crate) const MAX_BYTES: u64 = 4 << 20;
 /// Variables beyond this many are not believed to be there.
 const MAX_VARIABLES: usize = 1 << 16;
-/// Bytes below the random bytes of the start in which the auxiliary vector lies: twenty-odd pairs of words, as a rule
-/// (`create_elf_tables` in the kernel's fs/binfmt_elf.c).
+/// Bytes below the start's random bytes that are searched for the auxiliary vector. The vector has twenty-odd pairs of
+/// words, as a rule (`create_elf_tables` in the kernel's fs/binfmt_elf.c).
 const VECTOR_WINDOW: u64 = 2048;
 
 /// Kinds of entries in the auxiliary vector (getauxval(3)).
@@ -85,8 +85,8 @@ impl Environment {
 /// The environment of a process in a core, from the stack it was started on. `auxv` is an entry of the auxiliary vector as the
 /// core notes it.
 ///
-/// On that stack the kernel has put, upwards: pointers to the arguments, NULL, pointers to the variables, NULL, the auxiliary
-/// vector, random bytes and the strings, last of all the name of the file that was executed.
+/// The kernel has put on that stack, upwards: pointers to the arguments, NULL, pointers to the variables, NULL, the
+/// auxiliary vector. Random bytes and the strings follow. The last string is the name of the file that was executed.
 pub(crate) fn from_stack(target: &dyn Target, auxv: impl Fn(u64) -> Option<u64>) -> Environment {
     const WHY: &str = "the stack it was put on is not in the core, or not as the kernel leaves it";
     let (Some(random), Some(name)) = (auxv(AT_RANDOM), auxv(AT_EXECFN)) else { return Environment::unknown(WHY) };

@@ -1,8 +1,9 @@
 //! The threads of a process as its C library lists them.
 //!
-//! glibc describes its own lists for debuggers: `_thread_db_*` give each field as its size in bits, its number of elements and its
-//! offset (nptl_db/structs.def and nptl_db/db_info.c). The descriptors of threads are in two rings, one of those with stacks that glibc has
-//! made, one of those with stacks of their own, among them the first thread (nptl/allocatestack.c).
+//! glibc describes its own lists for debuggers: `_thread_db_*` give each field as its size in bits, its number of
+//! elements and its offset (nptl_db/structs.def and nptl_db/db_info.c). The descriptors of threads are in two rings
+//! (nptl/allocatestack.c). One has the threads with stacks that glibc made. The other has those with stacks of their
+//! own, among them the first thread.
 
 use std::collections::HashSet;
 
@@ -80,9 +81,9 @@ impl Lists {
         let tid = field("_thread_db_pthread_tid")?;
         let next = field("_thread_db_list_t_next")?;
         let symbol = |name: &str| source.symbol(name);
-        // Since glibc 2.34 the rings begin in the dynamic linker's data, and in a static program in variables of their own, which are
-        // asked for first there: what it loads may bring a dynamic linker along that lists nobody. Before 2.34 they were in
-        // libpthread's data.
+        // Since glibc 2.34 the rings begin in the dynamic linker's data; in a static program they begin in variables of
+        // their own. For a static program those are tried first: what it loads may bring a dynamic linker along that
+        // lists no thread. Before 2.34 the rings were in libpthread's data.
         let head = |own: &str, modern: &str, old: &str| {
             let shared = || Some(symbol("_rtld_global")?.offset(offset(source, arch, modern)?));
             let found = match is_static {

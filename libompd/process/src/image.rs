@@ -1,8 +1,8 @@
 //! ELF images as they lie in target memory, and the search for the file behind each.
 //!
 //! Both drivers know only "this range maps that path at that offset". This module reads the ELF headers that are
-//! themselves mapped (gABI chapter 5, "Program Loading"), so that load bias, extent and build-id of an image come from
-//! the image and not from whatever lies under its name on disk today.
+//! themselves mapped (gABI chapter 5, "Program Loading"). So load bias, extent and build-id of an image come from the
+//! image. The file that has its name on disk today may be another.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -153,9 +153,9 @@ fn mapping_at(mappings: &[Mapping], addr: u64) -> Option<&Mapping> {
 
 /// Finds the ELF images among `mappings` (sorted by address, none on another).
 ///
-/// An image begins at a mapping whose bytes are an ELF header and whose executable segment is mapped executable: a
-/// program that merely reads a library as data does not count as having loaded it. Executable mappings of files
-/// whose header cannot be read are kept as images without a header.
+/// An image begins at a mapping whose bytes are an ELF header and whose executable segment is mapped executable. A
+/// program that merely reads a library as data has not loaded it. Executable mappings of files whose header cannot be
+/// read are kept as images without a header.
 pub(crate) fn find_images(mappings: &[Mapping], read: ReadMemory<'_>) -> Vec<Image> {
     let mut images: Vec<Image> =
         mappings.iter().filter_map(|m| parse_image(m, mappings, read)).take(MAX_IMAGES).collect();
@@ -350,16 +350,16 @@ pub(crate) fn open_file(
     Err(refused)
 }
 
-/// Opens the file behind `image` where nothing but its name tells which it is: among what the user named, then by the name the
-/// target used.
+/// Opens the file behind `image` where only its name identifies it. Tries what the user named, then the name the target
+/// used.
 ///
 /// # Errors
-/// Of each candidate why it is not.
+/// For each candidate, why it is not the file.
 pub(crate) fn open_by_name(image: &Image, is_exe: bool, options: &OpenOptions) -> Result<Arc<ElfFile>, Vec<String>> {
     open_file(image, &candidates(image, is_exe, options), &debug_search(image, options))
 }
 
-/// Where the file behind `image` may be, if only its name tells.
+/// Where the file behind `image` may be, if only its name identifies it.
 fn candidates(image: &Image, is_exe: bool, options: &OpenOptions) -> Vec<(PathBuf, Via)> {
     let mut paths = Vec::new();
     if let Some(exe) = options.exe.as_ref().filter(|_| is_exe) {

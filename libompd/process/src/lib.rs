@@ -1,9 +1,15 @@
 //! The process under inspection, and nothing about OpenMP.
 //!
-//! A [`Target`] answers five questions: what machine it is ([`Arch`]), which bytes lie at an address, which
-//! modules (executable and shared libraries) are mapped where, which threads exist with which registers, and
-//! which process it is. Three drivers implement it: [`live`] for a running process, [`core`] for a core file, [`debugger`] for
-//! what a debugger holds. [`listed`] is a process of which nothing but the names of its files is left.
+//! A [`Target`] answers five questions:
+//!
+//! - what machine it is ([`Arch`]);
+//! - which bytes lie at an address;
+//! - which modules (executable and shared libraries) are mapped where;
+//! - which threads exist, with which registers;
+//! - which process it is.
+//!
+//! Three drivers implement it: [`live`] for a running process, [`core`] for a core file, [`debugger`] for what a
+//! debugger holds. [`listed`] is a process of which nothing but the names of its files is left.
 //!
 //! Addresses of the target are [`Addr`], never pointers or `usize`: a 32-bit or big-endian core opens on any host.
 
@@ -91,8 +97,8 @@ pub struct Cpus {
     /// How many processors at least one thread of the process may run on, of those that are online
     /// (sched_setaffinity(2), cpuset(7)).
     pub allowed: u32,
-    /// The processor time its control group may use, in processors (2.5: two and a half); the smallest limit of the group
-    /// and those it is in. `None`: there is no limit, or none that could be read.
+    /// The processor time its control group may use, in processors (2.5: two and a half). It is the smallest limit of
+    /// the group and the groups that contain it. `None`: there is no limit, or none that could be read.
     pub quota: Option<f64>,
     /// Of each thread by kernel thread id, in order: the processors it may run on by number, of those that are online.
     pub of_threads: Vec<(i32, Arc<[u32]>)>,
@@ -120,14 +126,15 @@ pub trait Target {
     /// [`ReadError`] with the first address that could not be read and why. `buf` is then unspecified.
     fn read(&self, addr: Addr, buf: &mut [u8]) -> Result<(), ReadError>;
 
-    /// Announces reads to come, as `(address, length in bytes)`: a hint that lets a driver for which each read costs a
-    /// system call fetch them together. What cannot be read is passed over; reading it later says why.
+    /// Announces reads to come, as `(address, length in bytes)`. The hint lets a driver fetch them together where each
+    /// read costs a system call. What cannot be read is passed over; reading it later says why.
     fn prefetch(&self, ranges: &[(Addr, u64)]) {
         let _ = ranges;
     }
 
-    /// Reads `ranges`, as `(address, length in bytes)`, one behind the other into one buffer, and says of each whether it was
-    /// read; the bytes of those that were not are unspecified. Large amounts are best read like this: nothing is copied twice.
+    /// Reads `ranges`, as `(address, length in bytes)`, one behind the other into one buffer. Returns for each range
+    /// whether it was read; the bytes of the others are unspecified. Large amounts are best read like this: nothing is
+    /// copied twice.
     ///
     /// A live process is asked each time, without regard to what was read of it before.
     fn read_ranges(&self, ranges: &[(Addr, u64)]) -> (Vec<u8>, Vec<bool>) {
@@ -149,8 +156,9 @@ pub trait Target {
         None
     }
 
-    /// Whether walks along what grows with the program's data, such as its tasks and locks, should end where they are: else a
-    /// process would be held longer than it may be ([`OpenOptions::max_pause`]). What is left out is then told.
+    /// Whether walks that grow with the program's data, such as its tasks and locks, should end where they are.
+    /// Otherwise a process would be held longer than allowed ([`OpenOptions::max_pause`]). What is left out is then
+    /// reported.
     fn is_late(&self) -> bool {
         false
     }
@@ -171,9 +179,11 @@ pub trait Target {
     /// Threads with their registers as of the stop. Empty for a live process that has not been stopped yet.
     fn threads(&self) -> &[Thread];
 
-    /// How many bytes a thread's pointer lies above what `pthread_self` returns in the thread: none on x86-64; on aarch64 the size
-    /// of glibc's descriptor of a thread, which lies below (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h) and whose size glibc
-    /// states for debuggers (`_thread_db_sizeof_pthread`). `None` where that is not known, as with other C libraries.
+    /// How many bytes the thread pointer lies above what `pthread_self` returns in the thread.
+    ///
+    /// It is 0 on x86-64. On aarch64 it is the size of glibc's descriptor of a thread, which lies below the thread
+    /// pointer (`TLS_DTV_AT_TP`, sysdeps/aarch64/nptl/tls.h). For debuggers glibc states that size
+    /// (`_thread_db_sizeof_pthread`). `None` if the size is unknown, as with other C libraries.
     fn pthread_distance(&self) -> Option<u64> {
         let size = || {
             let stated = self.modules().iter().find_map(|module| module.symbol(glibc::SIZEOF_PTHREAD))?;

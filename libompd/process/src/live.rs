@@ -1,8 +1,8 @@
 //! A running process.
 //!
 //! Opening only looks (procfs and memory reads); [`Live::stop`] holds all threads, [`Live::resume`] or dropping lets
-//! them go. Nothing is written to the target, no signal is sent to it or kept from it. A stop ends some system calls early,
-//! such as `epoll_wait` (signal(7)): threads that sleep in one are left asleep, and read by what procfs shows of them.
+//! them go. Nothing is written to the target, no signal is sent to it or kept from it. A stop ends some system calls
+//! early, such as `epoll_wait` (signal(7)). Threads that sleep in one are left asleep, and read from procfs.
 
 mod cpus;
 pub mod listing;
@@ -254,8 +254,8 @@ impl Live {
         self.hold(HashMap::new())
     }
 
-    /// As [`Live::stop`], for another look right after the last one: threads that were there then keep the name they had, for
-    /// to read a thousand names takes longer than all the rest.
+    /// As [`Live::stop`], for another look right after the last one. Threads that were there then keep the name they
+    /// had: reading a thousand names takes longer than all the rest.
     ///
     /// # Errors
     /// As [`Live::stop`].
@@ -528,8 +528,8 @@ impl Live {
         self.threads.iter().map(sleep).collect()
     }
 
-    /// Processor time each thread of the process has used up to now, by kernel thread id; threads of which it is not known are
-    /// left out (proc_pid_schedstat(5)).
+    /// Processor time each thread of the process has used up to now, by kernel thread id (proc_pid_schedstat(5)).
+    /// Threads whose time is unknown are left out.
     pub fn cpu_times(&self) -> HashMap<i32, Duration> {
         let tids = self.process.tasks().unwrap_or_default();
         tids.into_iter().filter_map(|tid| Some((tid, self.process.task_cpu_time(tid)?))).collect()

@@ -19,8 +19,8 @@ impl Registers {
         (set.decode)(&words, words.get(set.words).copied())
     }
 
-    /// A system call that has just returned because a signal or stop has interrupted it (`EINTR`), as that of a debugger that makes a
-    /// core: the thread has slept in it until then.
+    /// The system call that has just returned because a signal or stop has interrupted it (`EINTR`). The stop may be
+    /// that of a debugger that makes a core. The thread has slept in the call until then.
     pub fn ended_call(&self, arch: Arch) -> Option<Syscall> {
         const EINTR: u64 = (-4_i64).cast_unsigned();
         let result = arch.machine.facts()?.calls.result;
@@ -42,8 +42,8 @@ impl Registers {
         Some(Registers { pc, sp, fp, thread_pointer, syscall, returned: None, general, known })
     }
 
-    /// Finds out whether the thread is in a system call, where that shows by the instruction it is at, and which one it is if a stop has
-    /// interrupted it before. `read` fills a buffer from an address.
+    /// Finds out whether the thread is in a system call, where the instruction it is at shows that. Also finds which
+    /// call it is if a stop has interrupted it before. `read` fills a buffer from an address.
     pub fn find_call(&mut self, arch: Arch, read: &dyn Fn(Addr, &mut [u8]) -> bool) {
         let Some(facts) = arch.machine.facts() else { return };
         if let Some(rewound) = &facts.kernel_set.rewound {

@@ -217,8 +217,8 @@ impl Stretches {
             }
             let end = (next..wanted.end).find(|stretch| is_read(*stretch)).unwrap_or(wanted.end);
             let (from, to) = (next * STRETCH, (end * STRETCH).min(self.len));
-            // SAFETY: the range lies within the memory. No slice of these stretches exists yet, since they do not count as read,
-            // and no other thread writes them, since this one holds the lock.
+            // SAFETY: the range lies within the memory. No slice of these stretches exists yet, since they do not count
+            // as read. No other thread writes them, since this one holds the lock.
             let into = unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().add(from), to - from) };
             self.file.read_exact_at(into, from as u64)?;
             self.read[next..end].iter().for_each(|read| read.store(true, Ordering::Release));

@@ -18,9 +18,9 @@ pub struct Registers {
     pub syscall: Option<Syscall>,
     /// A system call that has just returned: the thread has executed no instruction since. Never set on aarch64.
     pub returned: Option<Syscall>,
-    /// All general registers by their DWARF number: on x86-64 `rax` to `r15` and the return address column, which holds
-    /// the program counter (psABI, figure 3.36); on aarch64 `x0` to `x30`, `sp` and the program counter (AADWARF64, 4.1).
-    /// Zero where the machine has no register of that number.
+    /// All general registers by their DWARF number. On x86-64: `rax` to `r15` and the return address column, which
+    /// holds the program counter (psABI, figure 3.36). On aarch64: `x0` to `x30`, `sp` and the program counter
+    /// (AADWARF64, 4.1). Zero where the machine has no register of that number.
     pub general: [u64; GENERAL],
     /// Which of them were read: bit N for register N. Of a thread that was not stopped only a few can be.
     pub known: u64,

@@ -57,8 +57,8 @@ pub(crate) fn went_to(
     }
 }
 
-/// The function that the call before the return address `returns_to` gives as argument number `index`, if the code right
-/// before the call puts its address there, whichever way that code is reached.
+/// The function that the call before the return address `returns_to` gives as argument number `index`. `None` unless
+/// the code right before the call puts its address there, whichever way that code is reached.
 pub(crate) fn function_argument(images: &Images<'_>, returns_to: Addr, index: u8) -> Option<Addr> {
     let found = constant_argument(images, returns_to, index)?;
     let image = images.at(returns_to.back(1))?;
@@ -73,8 +73,8 @@ pub(crate) fn constant_argument(images: &Images<'_>, returns_to: Addr, index: u8
     Some(Addr(argument.value.as_const()?).offset(images.at(returns_to.back(1))?.bias))
 }
 
-/// What the call that the frame `number` of `frames`, innermost first, is in was given as argument number `index`, by the registers and the
-/// memory of now: right if what the argument was computed from is still the same.
+/// Argument number `index` of the call that frame `number` of `frames` (innermost first) is in. It is computed from the
+/// current registers and memory: right if what the argument was computed from is unchanged.
 pub(crate) fn argument_value(
     target: &dyn Target,
     images: &Images<'_>,
@@ -229,8 +229,8 @@ pub(crate) struct CallTo {
     pub(crate) returns_to: Addr,
 }
 
-/// The direct calls of the function that contains `place`, up to the instruction there, in the order of their addresses; none
-/// if the function cannot be decoded.
+/// The direct calls of the function that contains `place`, up to the instruction there, in the order of their
+/// addresses. Empty if the function cannot be decoded.
 pub(crate) fn calls_up_to(images: &Images<'_>, place: Addr) -> Vec<CallTo> {
     let find = || {
         let image = images.at(place)?;
@@ -252,7 +252,7 @@ pub(crate) fn calls_up_to(images: &Images<'_>, place: Addr) -> Vec<CallTo> {
     find().unwrap_or_default()
 }
 
-/// True if the code behind one call of a function may go on to a later one. False if no way is found within bounds.
+/// True if the code behind one call of a function may continue to a later one. False if no way is found within bounds.
 pub(crate) fn leads_to(images: &Images<'_>, from: &CallTo, to: &CallTo) -> bool {
     let find = || {
         let image = images.at(from.at)?;
@@ -266,8 +266,8 @@ pub(crate) fn leads_to(images: &Images<'_>, from: &CallTo, to: &CallTo) -> bool 
     find().unwrap_or(false)
 }
 
-/// The jumps of the function that begins at `from` to other functions, as calls that would return behind the jump; none if the
-/// function cannot be decoded.
+/// The jumps of the function that begins at `from` to other functions, as calls that would return behind the jump.
+/// Empty if the function cannot be decoded.
 pub(crate) fn jumps_out(images: &Images<'_>, from: Addr) -> Vec<CallTo> {
     let find = || {
         let image = images.at(from)?;
@@ -343,8 +343,8 @@ fn transfers_to(transfers: &[Transfer], range: Range<u64>) -> bool {
     })
 }
 
-/// True if the call before the return address `returns_to` called what a pointer said, as bodies of constructs are
-/// called, and not a function known by its name.
+/// True if the call before the return address `returns_to` went through a pointer and not to a function known by its
+/// name. Bodies of constructs are called through pointers.
 pub(crate) fn by_pointer(images: &Images<'_>, returns_to: Addr) -> bool {
     let call = images.at(returns_to.back(1)).and_then(|image| {
         let info = image.info.as_ref()?;

@@ -161,9 +161,11 @@ fn length(range: &Range<u64>) -> u64 {
     range.end - range.start
 }
 
-/// The used part of a thread's stack, as much of it as may be copied, and where the stack ends. That is where the mapping does, or
-/// before: since glibc 2.42 the stacks of many threads lie in one mapping, with guard pages between them that cannot be read
-/// (madvise(2), MADV_GUARD_INSTALL). What the thread pointer points to is at the end of a thread's stack, see [`interrupted`].
+/// The used part of a thread's stack, as much of it as may be copied, and where the stack ends.
+///
+/// The stack ends where its mapping ends, or before. Since glibc 2.42 the stacks of many threads lie in one mapping.
+/// Between them lie guard pages that cannot be read (madvise(2), MADV_GUARD_INSTALL). The thread pointer points to the
+/// end of a thread's stack, see [`interrupted`].
 fn extent(target: &dyn Target, lwp: i32, registers: &Registers, limit: u64) -> (Range<u64>, Option<u64>) {
     let sp = registers.sp.0;
     match target.mapping(Addr(sp)) {
@@ -180,17 +182,17 @@ fn extent(target: &dyn Target, lwp: i32, registers: &Registers, limit: u64) -> (
     }
 }
 
-/// Where the stack of the first thread ends, if that executes below what was mapped when the process was opened: the kernel
-/// has enlarged the mapping since (mmap(2), MAP_GROWSDOWN).
+/// Where the stack of the first thread ends, if it executes below what was mapped when the process was opened. The
+/// kernel has enlarged the mapping since (mmap(2), MAP_GROWSDOWN).
 fn grown(target: &dyn Target, lwp: i32, sp: u64) -> Option<u64> {
     let process = target.process();
     let stack = target.mapping(process.main_stack.filter(|_| process.pid == Some(lwp))?)?;
     (sp < stack.start && stack.start - sp <= MOST).then_some(stack.end)
 }
 
-/// The end of the thread's first stack, where it executes on another: a signal handler may have a stack of its own. glibc
-/// keeps what the thread pointer points to at the end of the stack it makes for a thread (nptl/allocatestack.c); the first
-/// thread's is the kernel's work. How much of that stack is in use only its frames tell.
+/// The end of the thread's first stack, where it executes on another. A signal handler may have a stack of its own. The
+/// thread pointer points to the end of a stack that glibc made for a thread (nptl/allocatestack.c). The kernel made the
+/// first thread's stack. Only the frames on the interrupted stack show how much of it is in use.
 fn interrupted(target: &dyn Target, lwp: i32, registers: &Registers) -> Option<(Range<u64>, Option<u64>)> {
     let process = target.process();
     let pointer = if process.pid == Some(lwp) { process.main_stack } else { registers.thread_pointer }?;

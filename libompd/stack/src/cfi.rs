@@ -1,8 +1,10 @@
 //! Call frame information of one file: for an address, how to find the caller's registers.
 //!
-//! `.eh_frame` is in every file that can be loaded, stripped or not; `.debug_frame` is asked for what it does not cover.
-//! gimli parses and runs the call frame instructions; what comes out is a [`Row`], which is kept: a thousand threads
-//! wait at a handful of addresses. (DWARF 5, section 6.4; Linux Standard Base 5.0, 10.6; psABI x86-64, 4.2.4.)
+//! `.eh_frame` is in every file that can be loaded, stripped or not; `.debug_frame` is used for what it does not cover.
+//! The crate gimli parses and runs the call frame instructions. The result is a [`Row`], which is kept: a thousand
+//! threads wait at a handful of addresses.
+//!
+//! See DWARF 5, section 6.4; Linux Standard Base 5.0, 10.6; psABI x86-64, 4.2.4.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -204,8 +206,9 @@ impl CallFrames {
         }
     }
 
-    /// The offset of the entry that the table in `.eh_frame_hdr` has for an address. gimli has a search for any encoding, but
-    /// multiplies what the header says without checking; all linkers write this one (LSB 5.0, 10.6.2).
+    /// The offset of the entry that the table in `.eh_frame_hdr` has for an address. The search of gimli knows any
+    /// encoding, but multiplies numbers of the header without a check. All linkers write this one encoding (LSB 5.0,
+    /// 10.6.2).
     fn by_header(&self, table: &Table, address: u64) -> Option<usize> {
         // Version 1; pointer: relative, signed, four bytes; count: four bytes; table: relative to the header, signed, four bytes.
         const USUAL: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -248,9 +251,9 @@ impl CallFrames {
         section
     }
 
-    /// How far the stack pointer is from the CFA where the function that contains `address` has made its frame, and has not
-    /// begun to push arguments of a call: where all registers are saved for the first time that are saved at `address`.
-    /// `None` if the CFA is not counted from the stack pointer, or that cannot be told.
+    /// How far the stack pointer is from the CFA after the function that contains `address` has made its frame and
+    /// before it pushes call arguments. This is the first place where all registers saved at `address` are saved.
+    /// `None` if the CFA is not counted from the stack pointer, or the distance is unknown.
     pub(crate) fn settled(&self, address: u64, stack_pointer: u16) -> Option<i64> {
         let in_table = |table: &Table| match table.debug {
             true => self.settled_in(table, &self.debug_section(table), address, stack_pointer),

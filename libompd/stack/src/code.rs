@@ -42,15 +42,15 @@ impl<'t> Code<'t> {
         Code { process: Process::new(target, &[], cache) }
     }
 
-    /// The symbol of the function that a frame has called, if its code says which: by name also where that function has left the stack by a
-    /// jump to another.
+    /// The symbol of the function that a frame has called, if its code shows which. That function is named even where
+    /// it has left the stack by a jump to another.
     pub fn called(&self, caller: &Frame) -> Option<Arc<str>> {
         let callee = self.process.callee(caller)?;
         Some(Arc::clone(&self.process.symbol(callee)?.name))
     }
 
-    /// What the call that the frame `number` of `frames`, innermost first, is in was given as argument number `index`, an address: by its code,
-    /// and the registers and the memory of now. `None` where the code does not say.
+    /// Argument number `index`, an address, of the call that frame `number` of `frames` (innermost first) is in. It
+    /// comes from the code and the current registers and memory. `None` where the code does not show it.
     pub fn argument_address(&self, frames: &[Frame], number: usize, index: u8) -> Option<Addr> {
         calls::argument_value(self.process.target, &self.process.images, frames, number, index)
     }
@@ -60,8 +60,8 @@ impl<'t> Code<'t> {
         calls::argument_number(self.process.target, &self.process.images, frames, number, index)
     }
 
-    /// Which part of the variable of static storage that begins at `variable` lies `offset` bytes behind that, as `[2].lock`; empty where
-    /// that is the variable itself. `None` if debug information does not say.
+    /// The part of the static variable at `variable` that lies `offset` bytes behind its beginning, as `[2].lock`.
+    /// Empty for the variable itself. `None` if debug information does not say.
     pub fn part_of_variable(&self, variable: Addr, offset: u64) -> Option<String> {
         self.process.part_of_variable(variable, offset)
     }
@@ -75,8 +75,8 @@ impl<'t> Code<'t> {
         let call = addr.back(1);
         let (module, offset) = self.process.module(addr).map_or((None, None), |(name, at)| (Some(name), Some(at)));
         let frames = self.process.source(call);
-        // What compilers make to copy variables calls nothing of a runtime: where it is said to, code that was inlined
-        // into the body of a task, and has no line of its own, is taken for it.
+        // Compilers' helpers that copy variables call no runtime. Where debug information shows such a call, it
+        // mistakes other code for the helper. That code was inlined into the body of a task and has no line of its own.
         let is_helper = |function: &Option<Arc<str>>| function.as_deref().is_some_and(outlined::is_helper);
         let innermost = frames.iter().find(|frame| !is_helper(&frame.function)).or(frames.first());
         CodePlace {

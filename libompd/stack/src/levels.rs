@@ -1,8 +1,8 @@
 //! Which call on a thread's stack opened which region.
 //!
-//! A thread that is number 0 of a team has the call that opened its region on its stack, and the regions around it in turn
-//! as long as it is their number 0 as well. So the calls on the stack and the levels the runtime keeps are two accounts of
-//! the same thing, and only where they agree is a level given a call.
+//! A thread that is number 0 of a team has the call that opened its region on its stack. The same holds for the regions
+//! around it, as long as it is their number 0 as well. So the calls on the stack and the levels the runtime keeps are
+//! two accounts of the same thing. A level gets a call only where they agree.
 
 use ompd_process::Addr;
 use ompd_runtime::entry::Role;
@@ -25,8 +25,8 @@ pub(crate) struct Level {
     pub(crate) number: u32,
 }
 
-/// The regions around a thread, as far as it is itself the thread that opened them: innermost first, the last one being
-/// that in which another thread is number 0, if there is one.
+/// The regions around a thread, as far as it opened them itself, innermost first. The last is the one in which another
+/// thread is number 0, if there is one.
 pub(crate) fn levels(snapshot: &RawSnapshot, thread: &RawThread) -> Vec<Level> {
     let mut found = Vec::new();
     let (mut team, mut number) = (thread.team.flat(), thread.thread_num.get());

@@ -1,13 +1,14 @@
 //! The stacks of a stopped process as its source reads.
 //!
-//! A thread of an OpenMP program executes code of the runtime most of the time it waits, and code the compiler made of
-//! constructs the rest of it; the stack of a worker ends where the thread began, though the source goes on in the thread that
-//! opened the region. [`Stacks::capture`] copies what is needed while the process is stopped, [`Report::of`] does everything
-//! else when it runs again: follows each stack by call frame information, finds source lines and inlined functions, and
-//! joins the stacks where regions were opened and tasks generated.
+//! A thread of an OpenMP program that waits mostly executes code of the runtime. The rest is code the compiler made of
+//! constructs. The stack of a worker ends where the thread began, but the source continues in the thread that opened
+//! the region. [`Stacks::capture`] copies what is needed while the process is stopped. [`Report::of`] does everything
+//! else when it runs again. It follows each stack by call frame information, and finds source lines and inlined
+//! functions. It joins the stacks where regions were opened and tasks generated.
 //!
-//! What is proven is kept apart from what is not: a frame needs call frame information, a continuation needs the runtime's
-//! own account of its regions and tasks to agree with the calls on the stacks. Otherwise the stack ends with the reason.
+//! What is proven is kept apart from what is not. A frame needs call frame information. A continuation needs the
+//! runtime's own account of its regions and tasks to agree with the calls on the stacks. Otherwise the stack ends with
+//! the reason.
 
 mod bytes;
 mod call_sites;

@@ -13,8 +13,8 @@ pub(crate) fn line_at(process: &Process<'_>, addr: Addr) -> Option<SourceLine> {
     Some(SourceLine { file: frame.file.as_deref()?.to_owned(), function, line: frame.line? })
 }
 
-/// Where the code begins that was outlined into the function at `start`: the line of the directive, unless the compiler
-/// left out what comes before the first statement.
+/// Where the code begins that was outlined into the function at `start`. It is the line of the directive, unless the
+/// compiler left out what comes before the first statement.
 pub(crate) fn construct_line(process: &Process<'_>, start: Addr) -> Option<SourceLine> {
     let source = process.source(start);
     let frame = source.last().filter(|frame| frame.body)?;

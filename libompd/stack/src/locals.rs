@@ -1,14 +1,20 @@
 //! Variables of the frames of logical stacks.
 //!
-//! Debug information says where each variable is, and nothing is shown that it does not say. Memory is read as it was when
-//! the process was stopped: of a live process that is what was copied of the stacks.
+//! Debug information says where each variable is, and nothing else is shown. Memory is read as it was when the process
+//! was stopped. For a live process these are the copied parts of the stacks.
 //!
-//! Outlined functions need care. GCC passes them one block of pointers to shared variables and describes each through it.
-//! clang passes each shared variable by reference, and describes it so whatever the language; a private copy has the name
-//! of the original, further in. Seen with clang 14 (and reported for later ones as LLVM issues 107125, 110698 and 110700):
-//! variables of the source are marked as artificial, arrays of variable length are described as one element, and the
-//! variable of a loop whose bounds only the running program knows is described at a slot the loop does not use. Where the
-//! base of a frame is the stack pointer, places are described as if it did not move while arguments are pushed.
+//! Outlined functions need care. GCC passes them one block of pointers to shared variables and describes each through
+//! it. With clang each shared variable is passed by reference, and described so whatever the language. A private copy
+//! has the name of the original, further in.
+//!
+//! Seen with clang 14, and reported for later ones as LLVM issues 107125, 110698 and 110700:
+//!
+//! - variables of the source are marked as artificial;
+//! - arrays of variable length are described as one element;
+//! - if only the running program knows the bounds of a loop, its variable is described at a slot the loop does not use.
+//!
+//! Where the base of a frame is the stack pointer, places are described as if it did not move while arguments are
+//! pushed.
 
 pub(crate) mod described;
 mod entries;
@@ -305,9 +311,9 @@ impl Reading<'_> {
         }
     }
 
-    /// Its place is the frame's own, so that each thread has another one. GCC gives an outlined function copies of shared
-    /// variables too that the construct only reads (gcc/gimplify.cc: omp_shared_to_firstprivate_optimizable): what it did
-    /// not find declared in the construct proves nothing.
+    /// Its place is the frame's own, so that each thread has another one. GCC also gives an outlined function copies of
+    /// shared variables that the construct only reads (gcc/gimplify.cc: omp_shared_to_firstprivate_optimizable). So a
+    /// variable that is not declared within the construct proves nothing.
     fn is_own(&self, declared: &Declared) -> bool {
         if !self.scope.clang && declared.block == self.level.top {
             return false;
@@ -317,9 +323,10 @@ impl Reading<'_> {
         steps.is_some_and(|steps| shape::is_own(&steps, self.stack_pointer.as_slice()))
     }
 
-    /// clang may describe the variable of a loop at a slot it made for the check whether the loop has any iterations. Of
-    /// which variables that is true cannot be told: all it made in the loop's block are suspected that may be a loop's
-    /// (OpenMP 5.2, 4.4.1: integers, pointers and in C++ iterators). There is no such slot if the compiler knew the bounds.
+    /// clang may describe the variable of a loop at a slot it made for the check whether the loop has any iterations.
+    /// It is unknown for which variables it does so. All that it made in the loop's block are suspected if their type
+    /// may be a loop's. OpenMP 5.2, 4.4.1 allows integers, pointers and in C++ iterators. There is no such slot if the
+    /// compiler knew the bounds.
     fn is_dead_slot(&self, declared: &Declared, kind: &Kind) -> bool {
         let loops = match kind {
             Kind::Signed | Kind::Unsigned | Kind::Char { .. } | Kind::Enumeration { .. } | Kind::Pointer => true,

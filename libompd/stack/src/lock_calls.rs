@@ -1,9 +1,9 @@
 //! The locks that functions on the stacks acquire, by their code.
 //!
-//! A runtime may not record who holds a lock. The code of a function that is on a stack shows which locks it has acquired before
-//! the place it has reached, and not released since, as far as addresses of code are in the order of execution. That is an
-//! inference: a branch may have skipped the call. A thread that waits for a lock has acquired it before in the same function only if
-//! the code leads from the one call to the other.
+//! A runtime may not record which thread owns a lock. The code of a function on a stack shows which locks it has
+//! acquired before the place it has reached, and not released since. This holds as far as addresses of code are in the
+//! order of execution. It is an inference: a branch may have skipped the call. If a thread waits for a lock, an earlier
+//! call in its function counts only if the code leads from it to the waiting call.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -46,8 +46,8 @@ pub struct Construct {
     pub line: Option<u32>,
     /// `line` is that of the first code of the body: the directive itself, or the first statement in it.
     pub begins: bool,
-    /// The frame's function is not one a compiler made of a construct, but what the program gave to the runtime itself: the
-    /// construct, or the call that stands for it, is elsewhere.
+    /// The program itself gave the frame's function to the runtime: no compiler made it of a construct. The construct,
+    /// or the call in its place, is elsewhere.
     pub called: bool,
     /// The frame's function is known from the runtime's record of the construct only, which names lambdas after the function
     /// they stand in.
@@ -592,8 +592,8 @@ impl Walker<'_, '_> {
         }
     }
 
-    /// Puts right the innermost frames of a segment whose call opened the region, or generated the task, that the stack has
-    /// just left: what is known of that construct is better than what debug information says of the call.
+    /// Corrects the innermost frames of a segment whose call opened the region, or generated the task, that the stack
+    /// has just left. What is known of that construct is more reliable than what debug information says of the call.
     fn correct_call(
         &self,
         stack: &mut LogicalStack,
@@ -810,8 +810,8 @@ fn fill(frame: &mut LogicalFrame, name: Pragma, line: Option<(SourceLine, bool)>
     frame.function = frame.function.take().or_else(|| function.filter(|f| !f.is_empty()).map(Arc::from));
 }
 
-/// The body of a region without a name of its own belongs to the function that opened the region, and its construct stands
-/// where that calls the runtime.
+/// The body of a region without a name of its own belongs to the function that opened the region. Its construct is
+/// where that function calls the runtime.
 fn borrow_names(frames: &mut [LogicalFrame]) {
     for index in (0..frames.len().saturating_sub(1)).rev() {
         let (inner, outer) = frames.split_at_mut(index + 1);

@@ -47,9 +47,9 @@ fn is_fortran(language: Option<DwLang>) -> bool {
     )
 }
 
-/// True if debug information may call a function `own` whose symbol reads `symbol`: of C++ functions that are inlined it may
-/// have the last part of the name only, of Fortran's main program the name the source gives it. `outer` is the function it
-/// is inlined into, as symbol tables have it.
+/// True if debug information may call a function `own` whose symbol is `symbol`. For an inlined C++ function it may
+/// have only the last part of the name. For Fortran's main program it may have the source's name. `outer` is the
+/// function it is inlined into, as symbol tables have it.
 pub(crate) fn is_called(symbol: &str, own: &str, outer: Option<&str>) -> bool {
     let plain = symbol.strip_suffix(" const").unwrap_or(symbol);
     own == symbol

@@ -63,8 +63,9 @@ pub fn container(name: &str) -> Option<Option<&str>> {
     outlined(name).map(|body| body.container)
 }
 
-/// True if `name` is that of a function compilers make for a runtime to call, and of no body: it copies, initialises,
-/// combines or destroys variables (GCC: gcc/omp-low.cc, create_task_copyfn; clang: clang/lib/CodeGen/CGOpenMPRuntime.cpp).
+/// True if `name` is that of a helper: a function compilers make for a runtime to call that is no body. It copies,
+/// initialises, combines or destroys variables (GCC: gcc/omp-low.cc, create_task_copyfn; clang:
+/// clang/lib/CodeGen/CGOpenMPRuntime.cpp).
 pub(crate) fn is_helper(name: &str) -> bool {
     const MARKS: &[&str] = &[
         "._omp_cpyfn.",

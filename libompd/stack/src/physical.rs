@@ -34,8 +34,8 @@ pub(crate) struct Segment {
     pub(crate) jumped: bool,
     /// For a runtime at the end of a stack: the thread began in it.
     pub(crate) base: bool,
-    /// For a runtime: its innermost frame called a function of the program that has left the stack, because it ended in a
-    /// jump into the runtime.
+    /// For a runtime: its innermost frame called a function of the program that has left the stack. That function ended
+    /// in a jump into the runtime.
     pub(crate) left: bool,
     /// Where that function begins, if it is the body of a region and known.
     pub(crate) vanished: Option<Addr>,
@@ -155,11 +155,14 @@ impl Physical {
     }
 }
 
-/// If `outermost`, called by a runtime's frame `caller`, may be the outermost frame of the body of a construct: where the
-/// function begins that was called, if that is known, and whether it has left the stack by a jump to that of `outermost`.
+/// Where the body of a construct begins, if `outermost` may be its outermost frame; and whether it has left the stack.
 ///
-/// Runtimes call other functions as well, such as a program's own `malloc`. A body is told from those by its name; or if it
-/// has jumped to a function with an ordinary name, by a pointer having been called. `certain` says that it is a body.
+/// A runtime's frame `caller` called the body. Its beginning is `None` if unknown. It may have left the stack by a jump
+/// to the function of `outermost`.
+///
+/// Runtimes call other functions as well, such as a program's own `malloc`. A body is recognised by its name. A body
+/// that has jumped to a function with an ordinary name is recognised by a call through a pointer. `certain` says that
+/// it is a body.
 fn body(process: &Process<'_>, outermost: &Frame, caller: &Frame, certain: bool) -> Option<(Option<Addr>, bool)> {
     let own = process.function_start(outermost.lookup());
     let is_body = |name: &str| outlined::outlined(name).is_some();
@@ -205,8 +208,8 @@ struct FrameOwner {
     calls_program: bool,
 }
 
-/// True if frame `n` is a runtime's and called a function of the program, whatever lies further in: a function whose last
-/// act is a jump leaves the stack to the one it jumps to.
+/// True if frame `n` is a runtime's and called a function of the program, whatever lies further in. A function whose
+/// last act is a jump leaves the stack to the one it jumps to.
 fn calls_program(process: &Process<'_>, frames: &[Frame], owners: &[CodeOwner], n: usize, complete: bool) -> bool {
     let frame = &frames[n];
     let (CodeOwner::Runtime(runtime), Some(inner)) = (owners[n], n.checked_sub(1)) else { return false };
@@ -238,8 +241,8 @@ fn assign_all(frames: &mut [FrameOwner]) {
     }
 }
 
-/// Gives the C library's frames to those they work for: to the runtime when it called them or the thread began in them
-/// before it came to the runtime; else to the program.
+/// Gives the C library's frames to the runtime or the program. The runtime gets them when it called them, or when the
+/// thread began in them before it came to the runtime. The program gets the others.
 fn assign_system(frames: &mut [FrameOwner]) {
     let mut at = 0;
     while at < frames.len() {

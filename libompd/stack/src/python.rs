@@ -1,7 +1,7 @@
 //! Python functions in place of the interpreter loop that executes them.
 //!
-//! A call of the loop is found by an address in its own stack frame. Versions of CPython that keep none are matched by the name of
-//! the loop's function, in order, and each of its stack frames has to hold the address of the Python frame.
+//! A call of the loop is found by an address in its own stack frame. Versions of CPython that keep none are matched in
+//! order, by the name of the loop's function. Each of its stack frames has to hold the address of the Python frame.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -328,8 +328,8 @@ fn asleep_at(target: &dyn Target, thread: &Thread) -> Option<Addr> {
     (target.arch().machine.call_name(call.number) == Some("futex")).then_some(Addr(call.args[0]))
 }
 
-/// True if a thread is in a function that acquires the GIL, and there in the C library: the function has that name, or the C library
-/// waits for the condition variable of this GIL.
+/// True if a thread is in a function that acquires the GIL, and there in the C library. The function has such a name,
+/// or the C library waits for the condition variable of this GIL.
 fn takes_gil(
     process: &Process<'_>,
     runtime: &Runtime,

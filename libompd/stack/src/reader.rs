@@ -1,8 +1,8 @@
 //! Reading debug information with a limit to what it may cost.
 //!
-//! A file of a few kilobytes can refer to the same table, range list or name thousands of times, or nest entries deeper
-//! than any stack. Libraries that read it follow every reference. So the reader counts: when a file has cost many times its
-//! own size, or a library has recursed too deep, reading fails like that of a truncated section.
+//! A file of a few kilobytes can refer to the same table, range list or name thousands of times. It can also nest
+//! entries deeper than any stack. Libraries that read it follow every reference. So the reader counts. When a file has
+//! cost many times its own size, or a library has recursed too deep, reading fails like that of a truncated section.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,9 +13,15 @@ use gimli::{Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 
 use crate::bytes::Bytes;
 
-/// What reading a file may cost for each byte of its debug information. Opening it and looking up every one of its functions
-/// at four addresses costs 0.58 in a debug build of ompd-inspect (81 MB), 0.64 in Intel's libiomp5.dbg (6.7 MB) and 0.76 in
-/// the debug file of Debian's C library (10 MB); opening alone 0.04 to 0.27.
+/// What reading a file may cost for each byte of its debug information.
+///
+/// Costs of opening a file and looking up every one of its functions at four addresses:
+///
+/// - 0.58 in a debug build of ompd-inspect (81 MB);
+/// - 0.64 in Intel's libiomp5.dbg (6.7 MB);
+/// - 0.76 in the debug file of Debian's C library (10 MB).
+///
+/// Opening alone costs 0.04 to 0.27.
 const PER_BYTE: u64 = 4;
 /// What reading any file may cost.
 const LEAST: u64 = 1 << 20;

@@ -48,8 +48,9 @@ pub struct TaskFrames {
 }
 
 impl Report {
-    /// Follows all stacks, and gathers what only stacks tell of the runtimes: the functions of regions and tasks, where their
-    /// constructs stand and which they are, and the calls threads wait in. The process need not be stopped any more.
+    /// Follows all stacks, and gathers what only stacks show of the runtimes. This covers the functions of regions and
+    /// tasks, which constructs they are and where these stand, and the calls threads wait in. The process need not be
+    /// stopped any more.
     ///
     /// `snapshots` are those of `runtimes`, in the same order, made in the stop in which `stacks` were captured.
     pub fn of(

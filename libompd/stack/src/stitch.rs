@@ -194,8 +194,8 @@ fn find_tasks(process: &Process<'_>, snapshot: &RawSnapshot, runtime: usize, thr
         segments
     };
     let segments: Vec<Vec<(usize, Option<Addr>)>> = threads.iter().enumerate().map(open_segments).collect();
-    // How many more tasks of a function have been begun than there are bodies of it on stacks: those are just not called
-    // yet, or over, or have left their stack by a jump.
+    // How many more tasks of a function have been begun than there are bodies of it on stacks. The other bodies are not
+    // called yet, or have ended, or have left their stack by a jump.
     let mut without_body: BTreeMap<Addr, i64> = BTreeMap::new();
     for id in (0..snapshot.tasks.len()).map(TaskId).filter(|id| begun(snapshot, *id)) {
         if let Some(start) = function(id) {
@@ -265,8 +265,8 @@ fn begun(snapshot: &RawSnapshot, id: TaskId) -> bool {
     })
 }
 
-/// Which of `tasks`, all with the same function, is which of `places`: certain if there is one of each, or if all lie on one
-/// stack and descend from each other, since a task begins after those it descends from.
+/// Which of `tasks`, all with the same function, is which of `places`. It is certain if there is one of each. It is
+/// also certain if all lie on one stack and descend from each other: a task begins after those it descends from.
 fn match_suspended(snapshot: &RawSnapshot, places: &[SegmentAt], tasks: Vec<TaskId>) -> Vec<(SegmentAt, TaskId)> {
     if places.len() != tasks.len() || places.iter().any(|p| p.0 != places[0].0) {
         return Vec::new();
@@ -291,8 +291,8 @@ fn match_suspended(snapshot: &RawSnapshot, places: &[SegmentAt], tasks: Vec<Task
     chain.map_or_else(Vec::new, |chain| places.iter().copied().zip(chain).collect())
 }
 
-/// What only stacks tell of each runtime: functions of regions and of tasks, where their constructs stand, and what threads
-/// have called.
+/// What only stacks show of each runtime: functions of regions and of tasks, where their constructs stand, and what
+/// threads have called.
 pub(crate) fn evidence(
     process: &Process<'_>,
     snapshots: &[RawSnapshot],

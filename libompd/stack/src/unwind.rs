@@ -1,9 +1,9 @@
 //! From the registers of a thread and a copy of its stack to its frames.
 //!
-//! A frame is believed only where call frame information proves it: there is no falling back to frame pointers and no
-//! searching of the stack for addresses that look like code. Where the proof ends, so does the stack, with the reason.
-//! All registers that calls preserve are recovered on the way, not just those that lead to the next frame: arguments
-//! of the runtime's functions and variables of the program live in them.
+//! A frame is believed only where call frame information proves it. Frame pointers are not followed instead, and the
+//! stack is not searched for addresses that look like code. Where the proof ends, so does the stack, with the reason.
+//! All registers that calls preserve are recovered on the way, not just those that lead to the next frame. Arguments of
+//! the runtime's functions and variables of the program live in them.
 
 use gimli::{EndianSlice, Evaluation, EvaluationResult, Location, Value};
 use ompd_process::machine::Facts;
@@ -83,8 +83,9 @@ pub(crate) fn unwind(
         };
         let own_sp = current.get(roles.stack_pointer).unwrap_or(0);
         let next_sp = caller.registers.get(roles.stack_pointer).unwrap_or(0);
-        // Only a leaf function may have its caller's stack pointer: where calls leave the return address in a register, or where
-        // it was taken from the stack, as in glibc's vfork (sysdeps/unix/sysv/linux/x86_64/vfork.S).
+        // Only a leaf function may have its caller's stack pointer. Either calls leave the return address in a
+        // register, or the function took it from the stack. glibc's vfork takes it
+        // (sysdeps/unix/sysv/linux/x86_64/vfork.S).
         let leaf = frames.len() == 1 && (roles.link.is_some() || caller.by_register);
         if !caller.interrupted && (next_sp < own_sp || next_sp == own_sp && !leaf) {
             break End::NoProgress(pc);
@@ -95,8 +96,9 @@ pub(crate) fn unwind(
     Backtrace { frames, end }
 }
 
-/// The caller of a frame that is where no code is, with nothing executed since the call: the word the stack pointer points
-/// to is behind a call instruction, and with the registers and memory as they are that calls this very place.
+/// The caller of a frame at an address without code, with nothing executed since the call. The word the stack pointer
+/// points to is the address behind a call instruction. With the current registers and memory, that instruction calls
+/// this very address.
 fn astray(
     target: &dyn Target,
     images: &Images<'_>,

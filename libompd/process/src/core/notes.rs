@@ -130,8 +130,8 @@ impl Notes {
     pub fn finish(&mut self) {
         let first = self.threads.first().map(|t| t.signal);
         for (index, thread) in self.threads.iter_mut().enumerate() {
-            // The kernel notes the signal that ended the process in the status of every thread; the one that received
-            // it comes first. gdb notes the signal a thread was stopped with.
+            // The kernel notes the signal that ended the process in the status of every thread. The thread that
+            // received it comes first. gdb notes the signal a thread was stopped with.
             if self.by_gdb || index > 0 {
                 thread.signal = 0;
             }

@@ -195,8 +195,8 @@ impl Taken {
     }
 }
 
-/// The program and the modules that have these functions, where there is no list: of a program without a dynamic linker, or of a
-/// debugger that knows public functions alone.
+/// The program and the modules that have these functions, where there is no list of modules. A program without a
+/// dynamic linker has none, nor has a debugger that knows public functions alone.
 pub(super) fn of_anchors<D: Debugger>(
     memory: &Memory<D>,
     arch: Arch,
@@ -279,8 +279,8 @@ pub(super) fn machine<D: Debugger>(memory: &Memory<D>, anchors: &[&str]) -> Opti
     found.or_else(|| anchors.iter().find_map(around))?.image.arch
 }
 
-/// The dynamic linker, where `_r_debug` says that it begins (`r_ldbase`). Its bytes may be of any order and width, so nothing is read
-/// that does not lie closely below, and what they say counts only if the image there has `_r_debug`.
+/// The dynamic linker, where `_r_debug` says that it begins (`r_ldbase`). The bytes of `_r_debug` may be of any order
+/// and width. So only an address closely below it is read, and only an image that contains `_r_debug` counts.
 fn linker<D: Debugger>(memory: &Memory<D>) -> Option<Found> {
     let debug = memory.debugger().symbol("_r_debug")?;
     // Behind r_version (an int), r_map, r_brk and r_state (an int), each as wide as a pointer.
@@ -311,8 +311,8 @@ fn image_at<D: Debugger>(memory: &Memory<D>, at: u64) -> Option<Found> {
     Some(Found { image, headers })
 }
 
-/// The image that `addr` lies in, by the nearest header below it that is one: the dynamic linker, for one, has the magic number
-/// among its constants, too. Counts down how many pages may be looked at.
+/// The image that `addr` lies in, by the nearest true header below it. The magic number alone proves nothing: the
+/// dynamic linker has it among its constants, too. Counts down how many pages may be looked at.
 fn image_around<D: Debugger>(memory: &Memory<D>, addr: Addr, left: &Cell<u64>) -> Option<Found> {
     let first = addr.0 & !(PAGE - 1);
     let pages = (0..MAX_PAGES).map_while(|page| {

@@ -22,8 +22,8 @@ use crate::memory::Addr;
 
 /// Files of which more is loaded are not read through a debugger.
 const MAX_LOADED: u64 = 64 << 20;
-/// Bytes of a file between its segments that are filled up with zeros, beyond as many as are loaded: linkers leave a page, of
-/// whatever size pages may have, before each.
+/// Most bytes between the segments of a file that are filled with zeros, beyond as many as are loaded. Linkers leave a
+/// page before each segment, of any size that a page may have.
 const MAX_GAPS: u64 = 8 << 20;
 /// Read at a time.
 const STEP: usize = 64 << 10;
@@ -261,8 +261,8 @@ fn unpack(
     found
 }
 
-/// How many symbols there are, by the hash table that covers those that are defined, and those come last: one more than the
-/// highest in any chain.
+/// How many symbols there are, by the hash table: one more than the highest index in any chain. The table covers the
+/// defined symbols, and those come last.
 fn gnu_hash_symbols(at: u64, word: &impl Fn(u64, usize) -> Option<u64>) -> Option<u64> {
     let [buckets, first, bloom] = [word(at, 4)?, word(at.checked_add(4)?, 4)?, word(at.checked_add(8)?, 4)?];
     let table = at.checked_add(16)?.checked_add(bloom.checked_mul(8)?)?;

@@ -90,8 +90,8 @@ impl Start {
         self.vector.iter().find(|(own, _)| *own == kind).map(|(_, value)| *value)
     }
 
-    /// Names under which the program's file may be found. The kernel keeps the one that was given to execve(2), which may be relative
-    /// to where the process was then; shells say in `PWD` where that was.
+    /// Names under which the program's file may be found. The kernel keeps the name that was given to execve(2). It may
+    /// be relative to the directory the process was in then. Shells put that directory in `PWD`.
     pub(super) fn names<D: Debugger>(&self, memory: &Memory<D>, environment: &Environment) -> Vec<String> {
         let given = self.auxv(AT_EXECFN).and_then(|at| memory.string(Addr(at), MAX_PATH));
         let Some(given) = given.filter(|name| !name.is_empty()) else { return Vec::new() };

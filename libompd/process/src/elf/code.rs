@@ -91,8 +91,8 @@ impl ElfFile {
         self.frames.get_or_init(|| by_class!(self, read_frames, self).unwrap_or_default())
     }
 
-    /// Dynamic relocations by the address they patch: those with addend (`.rela.dyn`, `.rela.plt`), and the packed
-    /// ones (`.relr.dyn`) as the relative relocations they are, their addend read from where they lie.
+    /// Dynamic relocations by the address they patch: those with addend (`.rela.dyn`, `.rela.plt`) and the packed ones
+    /// (`.relr.dyn`). Packed ones are relative relocations; their addend is read from the place they patch.
     pub fn relocations(&self) -> &BTreeMap<u64, Reloc> {
         self.relocations.get_or_init(|| {
             let mut all = by_class!(self, read_relocations, self.source()).unwrap_or_default();

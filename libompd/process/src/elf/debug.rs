@@ -1,5 +1,7 @@
-//! The search for a separate debug file (GDB manual, "Debugging Information in Separate Files"), and for the
-//! supplementary file that `dwz -m` moves into what several debug files share (dwz(1), DWARF 5 section 7.3.6).
+//! The search for a separate debug file and for its supplementary file.
+//!
+//! The GDB manual describes the first under "Debugging Information in Separate Files". `dwz -m` moves what several
+//! debug files share into a supplementary file (dwz(1), DWARF 5 section 7.3.6).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -85,9 +87,9 @@ pub(super) fn find(file: &ElfFile, search: &DebugSearch) -> (Option<Arc<ElfFile>
     (found.map(|f| Arc::new(f.with_debug_search(search.for_debug_file()))), log)
 }
 
-/// Finds the supplementary file of the DWARF in `file`, and says what was tried. Nothing at all if it has none.
+/// Finds the supplementary file of the DWARF in `file`, and reports what was tried. Both are empty if it has none.
 ///
-/// The path in the link is text of a file that may be hostile: it is tried like any other name, and only the build-id
+/// The path in the link comes from a file that may be hostile. It is tried like any other name: only the build-id
 /// decides.
 pub(super) fn find_supplement(file: &ElfFile, search: &DebugSearch) -> (Option<Arc<ElfFile>>, Vec<String>) {
     let mut log = Vec::new();
@@ -202,8 +204,8 @@ fn debug_link<E: FileHeader<Endian = Endianness>>(data: &Source) -> Option<(Stri
     Some((std::str::from_utf8(name).ok().filter(|n| !n.is_empty())?.to_owned(), crc))
 }
 
-/// Paths to try for a supplementary file: by build-id, then by what the link says, which is below the directories given
-/// before it is anywhere else.
+/// Paths to try for a supplementary file: by build-id, then by the link's path. That path is tried below the given
+/// directories first, then elsewhere.
 fn supplement_candidates(file: &ElfFile, link: &AltLink, search: &DebugSearch) -> Vec<PathBuf> {
     let debug_dirs = search.all_debug_dirs();
     let mut paths = by_build_id(&link.build_id, &debug_dirs);

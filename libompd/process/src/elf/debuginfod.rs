@@ -166,7 +166,7 @@ mod tests {
     }
 
     /// What a program with this text answers. A child that another test starts while the script is written inherits the
-    /// open file, and until that child has replaced itself the kernel refuses to execute the script.
+    /// open file. Until that child calls execve(2), the kernel refuses to execute the script.
     fn answer(text: &str, limit: Duration) -> Result<PathBuf, String> {
         let (_dir, path) = script(&format!("#!/bin/sh\n{text}\n"));
         loop {

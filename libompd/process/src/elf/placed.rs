@@ -1,8 +1,8 @@
 //! An ELF object that lies in the memory of a process, with its sections where they were loaded.
 //!
-//! The object is a copy that its maker keeps for debuggers: sections have addresses, but what refers to other places may still be
-//! as the compiler left it. So loaded sections are taken from where they run, symbols get addresses, and debug information
-//! is relocated here. Sections that cannot be had that way are absent.
+//! The object is a copy that its producer keeps for debuggers. Its sections have addresses, but references to other
+//! places may still be as the compiler left them. So loaded sections are taken from where they run, symbols get
+//! addresses, and debug information is relocated here. Sections that cannot be obtained that way are absent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,8 +43,8 @@ struct Loaded {
     code: bool,
 }
 
-/// The addresses of the code in an object. `None` if it is no ELF object of 64 bits for the machine, if its loaded sections
-/// overlap, or if there are too many of them.
+/// The addresses of the code in an object. `None` if it is not a 64-bit ELF object for the machine. Also `None` if its
+/// loaded sections overlap or are too many.
 pub(crate) fn code_ranges(bytes: &[u8], arch: Arch) -> Option<Vec<Range<u64>>> {
     let loaded = loaded(&parse(bytes, arch)?)?;
     Some(loaded.into_iter().filter(|section| section.code).map(|section| section.range).collect())

@@ -1,5 +1,6 @@
-//! What is particular to a program, the one image of a process that everything else is loaded for: where its
-//! thread-local variables lie, and whose the pieces are that it was linked from.
+//! What is particular to a program: the place of its thread-local variables, and the source files it was linked from.
+//!
+//! The program is the one image of a process that everything else is loaded for.
 
 use object::Endianness;
 use object::elf::{DF_1_PIE, DT_FLAGS_1, ET_EXEC, FileHeader32, FileHeader64, PT_TLS};
@@ -48,7 +49,7 @@ impl ElfFile {
         self.tls.map(|tls| (tls.memsz, tls.align))
     }
 
-    /// True for a program, as opposed to a library: it is linked to a fixed address, or says of itself that it is a
+    /// True for a program, as opposed to a library. It is linked to a fixed address, or has the flag of a
     /// position-independent program (`DF_1_PIE`, which linkers set since 2016).
     pub fn is_program(&self) -> bool {
         by_class!(self, is_program, self.source()).unwrap_or(false)
@@ -60,9 +61,8 @@ impl ElfFile {
         self.first_in_tables(true, |table| table.entries().first()).is_some()
     }
 
-    /// For a thread-local variable of a program: its distance from the thread pointer in bytes, the same in every
-    /// thread and every process (the local-exec model). `None` for libraries, whose place is found when they are
-    /// loaded.
+    /// Distance of a program's thread-local variable from the thread pointer, in bytes. It is the same in every thread
+    /// and every process (the local-exec model). `None` for libraries: their place is found when they are loaded.
     pub fn thread_pointer_offset(&self, variable: &Symbol) -> Option<i64> {
         let tls = self.tls.filter(|_| variable.tls && self.is_program())?;
         let end = variable.addr.0.checked_add(variable.size)?;

@@ -31,8 +31,8 @@ const MAX_PIECES: usize = 1024;
 
 /// Memory of one process.
 ///
-/// While the process is stopped every page is fetched once: that makes the view one of a single moment even where
-/// memory is shared with other processes, and system calls few.
+/// While the process is stopped, every page is fetched once. So the view is of one moment even where memory is shared
+/// with other processes. It also keeps system calls few.
 pub(super) struct Memory {
     /// Any living thread of the process.
     tid: Pid,
@@ -198,7 +198,8 @@ impl Memory {
         is_same
     }
 
-    /// From now on the process is held: what the look before has read is read again, at once; keep what is read, and end in time.
+    /// From now on the process is held. Reads again, at once, what the look before has read. Keeps what is read, and
+    /// ends within `times`.
     pub fn hold(&self, times: Times) {
         self.begin(Phase::Held);
         self.times.set(Some(times));

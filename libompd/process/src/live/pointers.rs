@@ -1,8 +1,9 @@
 //! Thread pointers of threads that are not stopped.
 //!
-//! The kernel keeps one address of each thread that lies in the C library's descriptor of it: its list of robust futexes
-//! (get_robust_list(2); glibc's `struct pthread::robust_head`). Where the thread pointer points to the descriptor, the descriptor holds
-//! its own address, so that the distance between the two can be read from the process. Elsewhere glibc's lists of its threads tell.
+//! For each thread the kernel keeps the address of its list of robust futexes, which lies in the C library's descriptor
+//! of the thread. See get_robust_list(2) and glibc's `struct pthread::robust_head`. Where the thread pointer points to
+//! the descriptor, the descriptor holds its own address. So the distance between the two can be read from the process.
+//! Elsewhere glibc's lists of its threads give the pointers.
 
 use std::collections::HashMap;
 
@@ -58,8 +59,9 @@ impl Live {
             && Lists::find(&source, self.arch, false).is_ok()
     }
 
-    /// Finds the thread pointers of threads without registers. None is found where the kernel keeps no robust lists that tell, and the
-    /// C library knows threads by other ids, as in a PID namespace, or does not list all.
+    /// Finds the thread pointers of threads without registers. None is found where the kernel keeps no usable robust
+    /// lists and glibc's lists do not fit either. Those may have other thread ids, as in a PID namespace, or may not
+    /// list all threads.
     pub(super) fn find_pointers(&mut self) {
         let mut missing: Vec<i32> =
             self.threads.iter().filter(|t| t.thread_pointer().is_none()).map(|t| t.lwp).collect();

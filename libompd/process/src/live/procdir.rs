@@ -1,6 +1,6 @@
 //! What procfs says about a process (proc(5)), and why the kernel refuses access to it.
 //!
-//! Names in procfs are chosen by the target and need not be UTF-8, while the parsers want text: everything is read as
+//! The target chooses names in procfs. They need not be UTF-8, but the parsers want text. So everything is read as
 //! bytes and converted with replacement characters first.
 
 use std::borrow::Cow;
@@ -290,8 +290,8 @@ pub(super) fn runs(text: &str) -> Option<[u64; 2]> {
     Some([stat.sum_exec_runtime, stat.pcount])
 }
 
-/// The path of a mapping is cut off by hand before the rest goes to the parser, which would stumble over some names
-/// that a process can give to its files.
+/// The path of a mapping is cut off by hand before the rest goes to the parser. The parser fails on some names that a
+/// process can give to its files.
 fn parse_maps(text: &str) -> io::Result<Vec<MapEntry>> {
     let mut out = Vec::new();
     for line in text.lines() {

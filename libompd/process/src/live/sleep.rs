@@ -1,8 +1,8 @@
 //! Threads that sleep in a system call, as the kernel shows them without a stop.
 //!
-//! A stop ends some calls early, with `EINTR`: those of signal(7) that a stop signal interrupts even if nothing handles it. A
-//! thread in one of them is left asleep. All that is needed of it is in procfs, and that it has not run in the meantime shows by the
-//! number of times it has gone to sleep.
+//! A stop ends some calls early, with `EINTR`: those of signal(7) that a stop signal interrupts even if nothing handles
+//! it. A thread in one of them is left asleep. procfs has all that is needed of it. The number of times it has gone to
+//! sleep shows whether it has run in the meantime.
 
 use crate::arch::{Arch, Machine};
 use crate::memory::Addr;
@@ -95,8 +95,8 @@ impl Sleep {
         Some(Sleep { runs: tasks.read(tid, "schedstat").and_then(|text| procdir::runs(&text)), ..sleep })
     }
 
-    /// True if the thread has slept all the time since. Where the kernel counts how often it was given a processor, that tells, and
-    /// its other counts need not be read again: they are in a file that takes longer than the others.
+    /// True if the thread has slept all the time since. Where the kernel counts how often the thread was given a
+    /// processor, that count decides. The other counts need not be read again: their file takes longer than the others.
     pub fn lasts(&self, tasks: &mut Tasks, tid: i32) -> bool {
         let Some(runs) = self.runs.filter(|[_, count]| *count > 0) else {
             return Sleep::of(tasks, tid).as_ref() == Some(self);

@@ -1,7 +1,8 @@
 //! Reading a process while its threads sleep, without stopping them.
 //!
-//! A hung process does not change by itself: where all its threads sleep, or are stopped, from before the first read to after the last,
-//! what was read is of one moment. docs/internals/stops.md has the proof, and what it rests on in the kernel.
+//! A hung process does not change by itself. If all its threads sleep or are stopped from before the first read to
+//! after the last, all reads are of one moment. The proof, and what it rests on in the kernel, is in
+//! docs/internals/stops.md.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -99,11 +100,12 @@ impl Live {
         Sparing::of(self.arch.machine).sleep(&self.process, lwp).is_none()
     }
 
-    /// Reads the process while its threads sleep, and stops only those that do not, and those of `held` whose system call that would
-    /// not end early. Of the others, the registers are those that procfs shows. With [`Pause::Never`] none is stopped.
+    /// Reads the process while its threads sleep, and stops those that do not. Also stops threads of `held`, unless
+    /// that would end their system call early. The others have the registers that procfs shows. With [`Pause::Never`]
+    /// none is stopped.
     ///
-    /// `None`, without a read, where it is better to stop all threads: most would have to be stopped, or the thread pointer of
-    /// another one is not known.
+    /// `None`, without a read, where it is better to stop all threads. Either most would have to be stopped, or the
+    /// thread pointer of another thread is unknown.
     ///
     /// # Errors
     /// As [`Live::stop`].

@@ -1,9 +1,9 @@
 //! Stopping every thread of a process, and letting go of it again.
 //!
-//! ptrace(2) binds a traced thread to the thread that traces it, and only a *stopped* tracee can be detached. A thread
-//! that does not stop in time could therefore not be let go at all by a caller that lives on. So tracing happens in a
-//! thread of its own: when that thread ends, for whatever reason, the kernel detaches everything it still traces, and
-//! all threads of the target run on.
+//! ptrace(2) binds a traced thread to the thread that traces it, and only a *stopped* tracee can be detached. So a
+//! caller that lives on could never release a thread that does not stop in time. Therefore tracing happens in a thread
+//! of its own. When that thread ends, for any reason, the kernel detaches everything it still traces. All threads of
+//! the target then continue.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -25,17 +25,17 @@ use crate::thread::Registers;
 
 /// Shortest and longest single sleep while waiting for a stop.
 ///
-/// There is no wait for a stop with a deadline that would not involve signal handlers of the whole process, so the wait
-/// is a series of looks. Sleeping in between, not spinning or yielding: on a busy machine a thread that wakes up is
-/// scheduled at once, while one that yields comes after everybody else.
+/// A wait for a stop with a deadline would involve signal handlers of the whole process. So the wait is a series of
+/// looks. It sleeps in between and does not spin or yield. On a busy machine a thread that wakes up is scheduled at
+/// once; one that yields comes after all others.
 const SLEEPS: [Duration; 2] = [Duration::from_micros(10), Duration::from_millis(1)];
 /// Looks after which a thread that has not stopped counts as slow: sleeps get longer, and its state is looked up.
 const QUICK_LOOKS: u32 = 100;
 /// How often the listing of threads is repeated at most. One is enough unless threads come and go.
 const MAX_LISTINGS: u32 = 1000;
 
-/// How long a thread in uninterruptible sleep is waited for. It executes no code of the program until the kernel is done,
-/// and stops before it executes any: the others need not be held for it.
+/// How long to wait for a thread in uninterruptible sleep. It executes no code of the program until the kernel is done,
+/// and stops before it executes any. So the others need not be held for it.
 const SLEEPER_GRACE: Duration = Duration::from_millis(50);
 
 /// What only its tracer can read of a stopped thread.
@@ -216,8 +216,8 @@ enum Seen {
 }
 
 impl Held {
-    /// Stops all threads. A thread can be started by one that is not yet stopped, so the listing is repeated until it
-    /// shows nothing new; after the first round nearly everyone is stopped and can start no more.
+    /// Stops all threads. A thread that is not yet stopped can start another, so the listing is repeated until it shows
+    /// nothing new. After the first round nearly all threads are stopped and can start no more.
     fn catch_all(&mut self, wanted: &Wanted) -> Result<(), StopError> {
         let Wanted { process, max_wait, .. } = wanted;
         let deadline = Instant::now() + *max_wait;
@@ -227,7 +227,7 @@ impl Held {
             let mut new: Vec<i32> = listed.into_iter().filter(|tid| known.insert(*tid)).collect();
             new.retain(|tid| !wanted.left.contains(tid));
             if new.is_empty() {
-                // Now nobody is left to wake those that were left asleep, or to do anything meanwhile.
+                // Now no thread is left that could wake those left asleep, or do anything meanwhile.
                 new = self.no_longer_asleep(wanted);
             }
             if new.is_empty() {
@@ -369,8 +369,8 @@ fn look(tid: i32, child: Option<i32>) -> Seen {
     match got {
         0 => Seen::Running,
         _ if got == tid && libc::WIFSTOPPED(status) => {
-            // Bits 16 and up hold the event. Without one the thread was about to receive the signal; with
-            // PTRACE_EVENT_STOP it is our own stop, or a group stop, which detaching leaves in force.
+            // Bits 16 and up hold the event. Without an event, the thread was about to receive the signal.
+            // PTRACE_EVENT_STOP is our own stop or a group stop; detaching leaves a group stop in force.
             let signal = if status >> 16 == 0 { libc::WSTOPSIG(status) } else { 0 };
             Seen::Stopped { signal }
         }

@@ -54,8 +54,8 @@ impl Node {
         }
     }
 
-    /// True if this module may be what a `DT_NEEDED` entry names: by its `DT_SONAME`, or by its file name, under which
-    /// the loader finds a file that has none.
+    /// True if this module may be what a `DT_NEEDED` entry names, by its `DT_SONAME` or by its file name. The loader
+    /// finds a file without `DT_SONAME` under its file name.
     fn answers(&self, needed: &str) -> bool {
         let name = needed.rsplit('/').next().unwrap_or(needed);
         self.soname.as_deref() == Some(needed) || (!name.is_empty() && self.name == name)

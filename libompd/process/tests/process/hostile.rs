@@ -14,7 +14,7 @@ const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 
 /// A little-endian 64-bit ELF file for x86-64. Sections are `(type, index of the one it refers to, content)` and are
-/// counted from 1; segments are `(type, offset, address, bytes)`, with `None` for the offset of the first section.
+/// counted from 1. Segments are `(type, offset, address, bytes)`; offset `None` is that of the first section.
 fn elf(kind: u16, sections: &[(u32, u32, Vec<u8>)], segments: &[(u32, Option<u64>, u64, u64)]) -> Vec<u8> {
     let content = 64 + 56 * segments.len() as u64;
     let number = if sections.is_empty() { 0 } else { sections.len() as u16 + 1 };

@@ -363,8 +363,8 @@ fn a_process_stopped_by_job_control_stays_stopped() {
         live.stop().expect("stop");
         assert_eq!(live.threads().len(), 4);
         drop(live);
-        // The kernel wakes each thread to let it go back into the stop, so R is seen for a moment (and for good if the
-        // stop is lost: then the count of looks ends the test).
+        // The kernel wakes each thread to let it go back into the stop, so R is seen for a moment. If the stop is lost,
+        // R stays, and the count of looks ends the test.
         let back = (0..1_000_000).any(|_| {
             std::thread::yield_now();
             state(subject.pid()) == 'T'
@@ -378,8 +378,8 @@ fn a_process_stopped_by_job_control_stays_stopped() {
 #[test]
 fn no_signal_is_lost_or_added() {
     use std::sync::atomic::{AtomicBool, Ordering};
-    // Many threads: a signal is caught by a stop only between the first and the second step of stopping its thread,
-    // and each of the steps is made for all threads before the next.
+    // Many threads: a stop catches a signal only between the first and the second step of stopping its thread. Each
+    // step is made for all threads before the next.
     let mut subject = Subject::start(&["threads", "150"]);
     let mut live = open(subject.pid());
     // Real-time signals queue: each one sent must be counted.
@@ -561,9 +561,7 @@ fn a_killed_holder_leaves_the_process_running() {
     }
 }
 
-/// A thread in uninterruptible sleep cannot be stopped, and cannot be detached from either: the others are read without
-/// it, and nothing may stay behind that stops it once it wakes up.
-/// Its parent is this process. It ends at some moment of the stop, and its exit status is not lost.
+/// The child of this process ends at some moment of the stop, and its exit status is not lost.
 #[test]
 fn the_end_of_a_child_is_left_for_its_parent_to_collect() {
     let mut ended_while_stopped = 0;
@@ -590,6 +588,8 @@ fn the_end_of_a_child_is_left_for_its_parent_to_collect() {
     assert!(ended_while_stopped > 0);
 }
 
+/// A thread in uninterruptible sleep cannot be stopped, and cannot be detached from either. The others are read without
+/// it, and nothing may stay behind that stops it once it wakes up.
 #[test]
 fn a_thread_that_cannot_stop_is_left_alone() {
     let mut subject = Subject::start(&["stuck"]);

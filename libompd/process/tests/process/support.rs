@@ -40,8 +40,8 @@ pub fn skip(reason: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {reason}");
 }
 
-/// Copies a program. Not by this process: a child that another test starts at that moment would inherit the open file,
-/// and the copy could not be run ("text file busy").
+/// Copies a program, by another process. Otherwise a child that another test starts at that moment would inherit the
+/// open file. The copy could then not be run ("text file busy").
 pub fn copy_program(from: &Path, to: &Path) {
     run(Command::new("cp").arg(from).arg(to));
 }

@@ -10,8 +10,8 @@ use gimli::{AttributeValue, DebugInfoOffset, DwAt, Dwarf, UnitHeader, UnitOffset
 
 use crate::reader::Metered;
 
-/// Entries followed from an entry to the one that completes it: a concrete instance of an inlined function, its abstract
-/// origin, and the declaration that one specifies are three.
+/// Entries followed from an entry to the one that completes it. Three are a concrete instance of an inlined function,
+/// its abstract origin, and the declaration that the origin specifies.
 const MAX_ORIGINS: usize = 4;
 /// Bytes of a name. What is longer is cut.
 const MAX_NAME: usize = 512;

@@ -1,9 +1,9 @@
 //! Why the crate framehop, made for profilers, does not do the unwinding here.
 //!
-//! It takes every address on a stack for that behind a call, and steps over an unknown place by the frame pointer. So a stack
-//! that a signal interrupted in the first instruction of a function loses frames without saying so. And of the registers only
-//! those are recovered that return addresses depend on as a rule: those by which arguments of runtimes' functions are known
-//! are not there.
+//! It takes every address on a stack for that behind a call, and steps over an unknown place by the frame pointer. So a
+//! stack that a signal interrupted in the first instruction of a function loses frames without saying so. It also
+//! recovers only the registers that return addresses depend on as a rule. The registers that give the arguments of
+//! runtimes' functions are not among them.
 
 use ::framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use ::framehop::{ExplicitModuleSectionInfo, Unwinder as _};

@@ -1,5 +1,7 @@
-//! Files and stacks written to wear a reader out: a few bytes that refer to the same bytes over and over, nest without end, or
-//! lead in circles. That these tests end, with the stack and memory that threads of tests have, is most of what they show.
+//! Files and stacks written to exhaust a reader.
+//!
+//! A few bytes refer to the same bytes over and over, nest without end, or lead in circles. Most of what these tests
+//! show is that they end, with the stack and memory that threads of tests have.
 
 use std::sync::Arc;
 
