@@ -1,13 +1,15 @@
 //! Decoding a runtime's own instructions.
 //!
 //! Exported accessor functions betray private layouts: `return thread->team->level` is two loads with two offsets.
-//! [`run`] executes one function symbolically, both sides of every branch, and lists what it loads, stores, compares,
-//! calls and returns as expressions ([`Expr`]) over its arguments, thread-local variables and globals. Patterns of
-//! instructions never matter, only what they compute, so compilers may choose registers and shapes freely.
+//! [`run`] executes one function symbolically, on both sides of every branch. It lists what the function loads,
+//! stores, compares, calls and returns. These are expressions ([`Expr`]) over its arguments, thread-local variables
+//! and globals. Patterns of instructions never matter, only what they compute, so compilers may choose registers and
+//! shapes freely.
 //!
-//! Values are 64 bits wide; widths are kept where they are facts (loads, stores, compares) and constants are cut to
-//! their operand, but arithmetic does not wrap at 32 bits and sign extensions are looked through. Writes to memory
-//! other than the stack are recorded and not forwarded: a load names the place, not what was last put there.
+//! Values are 64 bits wide. Loads, stores and compares keep their width, because there it is a fact. Constants are
+//! cut to the width of their operand. Arithmetic does not wrap at 32 bits, and sign extensions are looked through.
+//! Writes to memory other than the stack are recorded and not forwarded: a load names the place, not what was last
+//! put there.
 //!
 //! x86-64 and aarch64 are decoded. Nothing is executed for real, and every walk is bounded by [`Limits`].
 //!
@@ -87,9 +89,9 @@ pub fn run_symbol(image: &dyn CodeImage, name: &str, limits: &Limits) -> Result<
     run(image, entry, limits)
 }
 
-/// The bytes of the function at `entry` for a report of what decoding did not understand: sixteen to a line, each line
-/// with the address of its first. At most `max_bytes` and never more than 256, nor beyond the function's end where that
-/// is known. Empty if there is no code at `entry`.
+/// The bytes of the function at `entry`, for a report of what decoding did not understand. A line has sixteen bytes,
+/// after the address of the first. There are at most `max_bytes`, never more than 256, and none beyond the function's
+/// end where that is known. Empty if there is no code at `entry`.
 pub fn dump(image: &dyn CodeImage, entry: u64, max_bytes: usize) -> String {
     const MOST: usize = 256;
     const PER_LINE: usize = 16;

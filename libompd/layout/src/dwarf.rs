@@ -1,9 +1,9 @@
 //! Layouts from debug information.
 //!
-//! Only what the schema names is resolved. Units are walked in file order, of each unit only the children of the root
-//! are looked at, and the walk ends as soon as every struct and global was found; for a large C++ runtime that is a
-//! few milliseconds. Debug information is as hostile as any other file: type chains are capped in depth, and the
-//! work as a whole is capped in proportion to the size of the sections.
+//! Only what the schema names is resolved. Units are walked in file order, and only the children of each unit's root
+//! are read. The walk ends as soon as every struct and global is found. For a large C++ runtime that takes a few
+//! milliseconds. Debug information is as hostile as any other file, so type chains are capped in depth. The work as a
+//! whole is capped in proportion to the size of the sections.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -58,9 +58,10 @@ type Entry<'d> = gimli::DebuggingInformationEntry<Slice<'d>>;
 /// Answers as much of `schema` as the debug information can.
 ///
 /// `section` gives the (decompressed) contents of a section by name, `order` is the byte order of the file. Sections of
-/// a relocatable object have to be relocated first. A struct is filed under its schema name; the first *definition* in
-/// file order under any of its names counts (runtimes compile the same header into every unit). Field sizes are those
-/// of the member's type: of the whole array for arrays, 0 for flexible ones; of the storage unit for bit-fields.
+/// a relocatable object have to be relocated first. A struct is filed under its schema name. The first unit in file
+/// order with a *definition* under any of its names counts, because runtimes compile the same header into every unit.
+/// Within a unit the name that the schema lists first counts. Field sizes are those of the member's type: of the whole
+/// array for arrays, 0 for flexible ones; of the storage unit for bit-fields.
 ///
 /// # Errors
 /// [`DwarfError`]. What is simply not described is left out of the facts instead.
@@ -574,8 +575,8 @@ impl<'a, 'd> Extractor<'a, 'd> {
         Ok(self.parsed[index].get_or_init(|| unit))
     }
 
-    /// What `gimli::Unit::new` does, without names and line tables: nothing here needs them, and one long table that
-    /// many units share would be read and kept for each.
+    /// Does what `gimli::Unit::new` does, without names and line tables. Nothing here needs these. One long table
+    /// that many units share would be read and kept for each unit.
     fn parse(&self, index: usize) -> Result<Unit<'d>, DwarfError> {
         let header = self.headers[index];
         let encoding = header.encoding();

@@ -1,8 +1,8 @@
 //! Layouts shipped as data files.
 //!
-//! A profile is one layout class: a set of facts and the builds of the runtime known to have exactly these, each with a
-//! [`Fingerprint`] that says which images count as that build. Version strings never take part: vendors backport whole
-//! runtimes under an old number. [`select`] is how an image gets its profile.
+//! A profile is one layout class: a set of facts, and the builds of the runtime known to have exactly these. Each build
+//! has a [`Fingerprint`] that says which images count as that build. Version strings never take part: vendors backport
+//! whole runtimes under an old number. [`select`] chooses the profile of an image.
 
 mod common;
 mod select;
@@ -23,8 +23,8 @@ pub use vocabulary::Vocabulary;
 
 /// What can be asked of an image without reading its code.
 pub trait ExportView {
-    /// What no other build has: the GNU build-id in lower-case hex, or for a file without one that names its debug file,
-    /// `debuglink:NAME:CRC` with that file's checksum in hex.
+    /// What no other build has: the GNU build-id in lower-case hex. For a file without one that names its debug file,
+    /// it is `debuglink:NAME:CRC` with that file's checksum in hex.
     fn build_id(&self) -> Option<String>;
     /// Instruction set, in the words profiles use (`x86_64`, `aarch64`).
     fn machine(&self) -> &str;
@@ -62,8 +62,8 @@ impl ExportView for ElfFile {
     }
 }
 
-/// The contents of `.gnu_debuglink`: a file name, zeros up to a multiple of four, and the CRC-32 of that file in the byte
-/// order of the machine (GDB manual, "Separate Debug Files").
+/// The id of a file by its `.gnu_debuglink`. That section has a file name, zeros up to a multiple of four, and the
+/// CRC-32 of the named file. The CRC is in the byte order of the machine (GDB manual, "Separate Debug Files").
 fn debug_link(file: &ElfFile) -> Option<String> {
     let section = file.section(".gnu_debuglink")?;
     let name = section.split(|byte| *byte == 0).next().filter(|name| !name.is_empty())?;
@@ -189,8 +189,8 @@ impl Fingerprint {
         Ok(exports + self.export_sizes.len() + self.no_export_sizes.len() + nodes.len())
     }
 
-    /// For an image that has only some of the build's public names, as a program that has the runtime built in: whether
-    /// it may be that build. A name that is missing says nothing, one that is there and should not be does.
+    /// Checks whether an image that has only some of the build's public names may be that build. A program that has the
+    /// runtime built in is such an image. A missing name proves nothing; a name that should not be there does.
     ///
     /// # Errors
     /// The condition that failed, as a sentence about the image without its subject.

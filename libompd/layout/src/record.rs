@@ -142,8 +142,8 @@ impl<'a> RecordRef<'a> {
     /// The value of an integer or pointer field, zero-extended; bit-fields are shifted down.
     ///
     /// # Errors
-    /// [`ReadFault::BadLength`] if the field does not lie within what was read of the record or is wider than eight bytes: the
-    /// layout is wrong, and a wrong value must not come of it.
+    /// [`ReadFault::BadLength`] if the field does not lie within what was read of the record, or is wider than eight
+    /// bytes. Then the layout is wrong, and a wrong value must not come of it.
     pub fn uint(&self, field: Field) -> Result<u64, ReadError> {
         let raw = self.order.uint(self.slice(field)?);
         Ok(match field.bits {

@@ -17,8 +17,8 @@ const MAX_SIZE: u64 = 1 << 20;
 /// What the table of `module` says about the structs of `schema`. Type names of the table are tried as the schema has
 /// them and with `_t` and `_p` appended; dotted paths are not in tables.
 ///
-/// A member counts only if the table also gives it a size: while the table is not filled in yet (the runtime has not
-/// started) all of it reads as zero, and no facts come of that. Reads that failed are returned beside the facts.
+/// A member counts only if the table also gives it a size. While the table is not filled in yet (the runtime has not
+/// started), all of it reads as zero and gives no facts. Reads that failed are returned beside the facts.
 pub fn read(target: &dyn Target, module: &Module, schema: &Schema) -> (Facts, Vec<ReadError>) {
     let mut reader = Reader { target, module, failed: Vec::new(), block: None };
     let mut facts = Facts::default();

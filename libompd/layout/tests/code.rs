@@ -36,8 +36,9 @@ fn returns_tls<const N: usize>(run: &Run, sizes: [u8; N], offsets: [i64; N]) -> 
     chains(run).iter().any(|c| c.root.as_tls().is_some() && c.offsets(sizes) == Some(offsets))
 }
 
-/// The fixture's structs: team { n 0, parent 64, level 72 }, task { flags 4, next 8 },
-/// thread { team 0, id 8, task 32 }, slot { others 8, size 24 }.
+/// The fixture's structs, with their members' offsets and the size of `slot`:
+/// - `team { n 0, parent 64, level 72 }`, `task { flags 4, next 8 }`
+/// - `thread { team 0, id 8, task 32 }`, `slot { others 8, size 24 }`
 fn check_fixture(file: &ElfFile, what: &str) {
     let global = |name: &str| file.symbol(name).expect(name).addr.0;
     let show = |run: &Run| format!("{what}: {:#?}", run.events());

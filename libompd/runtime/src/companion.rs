@@ -75,16 +75,17 @@ fn number(order: ByteOrder, word: &[u8; 8]) -> u64 {
 /// A function that whatever starts a tool exports; the runtimes with OMPT have one as well.
 const START: &str = "ompt_start_tool";
 
-/// Where companions of a process say where their blocks are. To be asked before the process is stopped, since it looks into symbol
-/// tables: of files that export what starts a tool, as a program with a companion built in does.
+/// The words in which the companions of a process keep the addresses of their blocks. Call it before the process is
+/// stopped, since it reads symbol tables. It reads those of files that export this word, or what starts a tool, as a
+/// program with a companion built in does.
 pub fn words(target: &dyn Target) -> Vec<Addr> {
     let starts_tools = |module: &&Module| module.exports(SYMBOL) || module.exports(START);
     let symbols = target.modules().iter().filter(starts_tools).filter_map(|module| module.symbol(SYMBOL));
     symbols.filter(|symbol| !symbol.tls).map(|symbol| symbol.addr).collect()
 }
 
-/// Files that can start an OMPT tool, in the order in which they are mapped, other than the runtimes themselves: at `runtimes` those
-/// begin, which have the function too.
+/// Files that can start an OMPT tool, in the order in which they are mapped. The runtimes have that function too and
+/// are left out: `runtimes` is where they begin.
 pub fn tools(target: &dyn Target, runtimes: &[Addr]) -> Vec<String> {
     let starts = |module: &&Module| module.exports(START) && !runtimes.contains(&module.base());
     target.modules().iter().filter(starts).map(|module| module.path.clone()).collect()
@@ -95,8 +96,8 @@ pub fn tools(target: &dyn Target, runtimes: &[Addr]) -> Vec<String> {
 /// # Errors
 /// If there is one, and its block cannot be read.
 pub fn find(target: &dyn Target, words: &[Addr]) -> Option<Result<Block, NoBlock<ReadError>>> {
-    // Of a companion that is linked into the program and one that is preloaded only the first is asked by the runtime; the other one
-    // stays without a block.
+    // If one companion is linked into the program and another one is preloaded, the runtime asks only the first. The
+    // other one stays without a block.
     words.iter().find_map(|word| match target.read_u64(*word) {
         Ok(0) => None,
         Ok(at) => Some(Block::open(&Words::of(target), at)),
@@ -167,11 +168,11 @@ fn event(stop: Stop) -> StopEvent {
     }
 }
 
-/// Which thread of a target a ring is of.
+/// Finds the thread of a target that a ring belongs to.
 ///
-/// The companion knows its thread by the kernel's id, which in a PID namespace (a container) is another one than outside, and by
-/// `pthread_self()`, which is the same for everybody. In the child of a fork the threads that were left behind have rings as well, and
-/// match none of its own.
+/// The companion knows its thread by the kernel's id and by `pthread_self()`. In a PID namespace (a container) the
+/// kernel's id is another one than outside; `pthread_self()` is the same everywhere. In the child of a fork, the
+/// threads that were left behind have rings as well. Such a ring matches no thread of the child.
 struct Threads {
     /// The kernel's ids by `pthread_self()`; `None` if pointers of threads cannot be had.
     by_pthread: Option<HashMap<u64, i32>>,

@@ -10,8 +10,8 @@ pub enum Role {
     OpensLeague,
     /// It makes a task, and executes it at once if it is undeferred.
     GeneratesTask,
-    /// It makes several tasks. What it calls itself is one of them; what functions further in call may be any task of the team,
-    /// because it waits for those it made.
+    /// It generates several tasks. A function that it calls itself is one of them. A function called further in may be
+    /// any task of the team, because it waits for the tasks it generated.
     GeneratesTasks,
     /// It waits, or is a scheduling point for another reason, and may execute any task of the team.
     RunsTasks,

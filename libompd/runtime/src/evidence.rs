@@ -48,8 +48,9 @@ impl std::fmt::Debug for Evidence<'_> {
 /// What stacks say of one runtime.
 #[derive(Debug, Default)]
 pub struct StackEvidence {
-    /// Where the functions begin that are the body of a region: one entry for each member found that executes it, and one for
-    /// the call that opened the region, if the program gives it the address of a function there.
+    /// Where the functions begin that are the body of a region. There is one entry for each member found that executes
+    /// it. There is one more for the call that opened the region, if the program gives it the address of a function
+    /// there.
     pub bodies: BTreeMap<TeamId, Vec<Addr>>,
     /// The calls that opened regions.
     pub forks: BTreeMap<TeamId, Fork>,

@@ -11,8 +11,8 @@ use crate::model::{RawTask, RawTeam, RawThread, Task, Team, Thread};
 /// What [`Runtime::excerpt`](crate::Runtime::excerpt) is to look at.
 #[derive(Clone)]
 pub struct Focus<'a> {
-    /// The thread asked about; then threads without which nothing can be said of it: those of number 0 of its team and of the teams
-    /// around it, where the runtime does not lead to them itself.
+    /// The thread asked about, then the threads without which nothing can be said of it. These are those of number 0 of
+    /// its team and of the teams around it, where the runtime does not lead to them itself.
     pub threads: Vec<Known>,
     /// The kernel thread id of the thread is wanted too.
     pub lwp: bool,
@@ -109,9 +109,10 @@ impl Tasks {
     }
 }
 
-/// What there is to say of a single thread: the same as in a [`RuntimeSnapshot`](crate::model::RuntimeSnapshot) of the same stop, or
-/// unknown with the reason that it was not looked for. It has no lists of what a process has altogether (locks, queued tasks, pools, …),
-/// so that none of them can be taken for empty; those it has are of what was asked for, and not of what there is.
+/// What is known of a single thread. Each value is the same as in a [`RuntimeSnapshot`](crate::model::RuntimeSnapshot)
+/// of the same stop, or unknown because it was not looked for. It has no lists of all that a process has (locks, queued
+/// tasks, pools, …), so none of them can be taken for empty. The lists it has hold what was asked for, and not all
+/// there is.
 ///
 /// Kernel thread ids are in it only where [`Focus::lwp`] asked for them. Ids index into the excerpt they come from.
 #[derive(Debug, Clone)]

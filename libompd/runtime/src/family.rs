@@ -91,8 +91,8 @@ pub fn icvs() -> impl Iterator<Item = (&'static About, Vec<Kept>)> {
     FAMILIES.iter().map(|family| (family.about(), family.icvs()))
 }
 
-/// The family that a file is of, by what it defines: the last listed of those that claim it, since runtimes also export the
-/// entry points of older ones.
+/// The family of a file, by what the file defines. If several families claim it, the last listed one counts, since
+/// runtimes also export the entry points of older ones.
 pub(crate) fn of_definitions(defines: impl Fn(&str) -> bool) -> Option<&'static dyn Family> {
     FAMILIES.iter().rev().copied().find(|family| family.defined_by(&defines))
 }
@@ -143,8 +143,8 @@ mod tests {
         of_definitions(|name| names.contains(&name)).map(|family| family.about().name)
     }
 
-    /// Some of what each exports (libgomp.map of GCC 4.4 and 12, exports_so.txt and kmp_gsupport.cpp of LLVM), and a library
-    /// that comes before a runtime to see its calls.
+    /// Some exports of each runtime (libgomp.map of GCC 4.4 and 12, exports_so.txt and kmp_gsupport.cpp of LLVM). A
+    /// library that comes before a runtime to see its calls has entry points alone.
     #[test]
     #[cfg(all(feature = "gomp", feature = "kmp"))]
     fn entry_points_alone_make_no_runtime() {

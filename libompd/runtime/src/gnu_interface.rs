@@ -1,6 +1,8 @@
-//! The interface of GCC: the functions that programs built by it call, by what they do (libgomp/{parallel,team,task,barrier,critical,loop,sections,single,ordered,
-//! lock,teams}.c). libomp has them as well. GCC makes the calls that open regions, generate
-//! tasks and end constructs, and some more, without giving them a line (gcc/omp-expand.cc; seen with GCC 12 at -O0 and -O2).
+//! The interface of GCC: the functions that programs built by it call, by what they do.
+//!
+//! They are in libgomp/{parallel,team,task,barrier,critical,loop,sections,single,ordered,lock,teams}.c. The runtime
+//! libomp has them as well. GCC gives no line to the calls that open regions, generate tasks and end constructs, nor to
+//! some more. This is in gcc/omp-expand.cc, and was seen with GCC 12 at -O0 and -O2.
 
 use crate::entry::{self, Construct, Entry, Locking, Role, Table};
 

@@ -31,10 +31,11 @@ pub trait Runtime: fmt::Debug {
     /// Reads the state of the runtime. Never fails as a whole: what could not be read is unknown, with an issue.
     fn snapshot(&self, target: &dyn Target) -> RawSnapshot;
 
-    /// Reads a single thread, and as little as possible beside it. `None` where that does not tell all that a whole snapshot would, or
-    /// where no snapshot has shown yet that the layout fits: then one has to be made.
+    /// Reads a single thread, and as little as possible beside it. `None` where that does not show all that a whole
+    /// snapshot would. `None` also where no snapshot has shown yet that the layout fits: then a snapshot has to be
+    /// made.
     ///
-    /// What memory alone does not tell is not in it: of what a thread waits for, nothing is taken from registers.
+    /// It has only what memory alone shows: of what a thread waits for, nothing is taken from registers.
     fn excerpt(&self, _target: &dyn Target, _focus: &Focus<'_>) -> Option<Excerpt> {
         None
     }
@@ -123,8 +124,8 @@ pub trait Runtime: fmt::Debug {
         false
     }
 
-    /// Name of a function that ends a region and opens none: what both it and a function that opens regions call is the
-    /// runtime's own function for the end of a region. `None` where there is no such pair.
+    /// Name of a function that ends a region and opens none. It and a function that opens regions call the same
+    /// function: the runtime's own one for the end of a region. `None` where there is no such pair.
     fn ends_regions(&self) -> Option<&'static str> {
         None
     }
@@ -165,8 +166,8 @@ pub trait Runtime: fmt::Debug {
         Err(NOT_READ.to_string())
     }
 
-    /// OMPD's own symbols, if the runtime has them and was not found to pass them by: a debugger may have stopped at one without
-    /// having asked where it can.
+    /// OMPD's own symbols, if the runtime has them and was not found to pass them by. A debugger may have stopped at
+    /// one without having asked where it can stop.
     fn own_symbols(&self, _target: &dyn Target) -> Option<&OwnSymbols> {
         None
     }
@@ -441,9 +442,9 @@ impl Asked<'_> {
         Some(asked)
     }
 
-    /// The profile for an image. Builds configured otherwise (without OMPT, say) export the same and have another layout:
-    /// for a build that is not listed, at least one value has to be confirmed by somebody else. Who forbids to look at
-    /// the code has decided otherwise.
+    /// The profile for an image. Builds configured otherwise (without OMPT, say) export the same and have another
+    /// layout. So for a build that is not listed, another source has to confirm at least one value. A caller that
+    /// ignores the code has decided otherwise.
     fn select(&self, of: &FamilyOrigins, image: &impl ExportView) -> Result<Selection<'static>, Vec<Rejection>> {
         let chosen = profile::select(of.profiles, image, &self.all())?;
         if chosen.by_build_id || chosen.confirmed > 0 || self.ignore.contains(&Origin::Code) {

@@ -66,10 +66,10 @@ pub fn decoded_cache() -> DecodedCache {
     DecodedCache::of_user(DECODER)
 }
 
-/// Finds every OpenMP runtime among the target's modules, by what they define and not by their names: vendored copies
+/// Finds every OpenMP runtime among the target's modules, by what they define and not by their names. Vendored copies
 /// are renamed, and static programs carry theirs inside the executable.
 ///
-/// Kinds of evidence in `ignore` are not used for the layouts: so one can be checked against another.
+/// Kinds of evidence in `ignore` are not used for the layouts, so that one kind can be checked against another.
 pub fn discover(target: &dyn Target, ignore: &[Origin]) -> Vec<Box<dyn Runtime>> {
     discover_by(target, LayoutsFrom { ignore, ..LayoutsFrom::default() })
 }

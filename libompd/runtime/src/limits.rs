@@ -17,8 +17,8 @@ pub(crate) const TASKS_ALIKE: u64 = 1000;
 pub(crate) const TASKS_LISTED: usize = 1 << 14;
 /// Slots of one queue of tasks.
 pub(crate) const QUEUE_SLOTS: u64 = 1 << 24;
-/// Steps along queues and graphs of dependences that are read in bulk: a million tasks, each with two dependences and an
-/// address of its own, and a rest.
+/// Steps along queues and graphs of dependences that are read in bulk. They are enough for a million tasks, each with
+/// two dependences and an address of its own, and a rest.
 pub(crate) const BULK_STEPS: u64 = 1 << 23;
 /// Nodes of a graph of dependences.
 pub(crate) const NODES: usize = 1 << 21;
@@ -42,8 +42,8 @@ pub(crate) const LEVELS: u64 = 256;
 /// Bytes of a string.
 pub(crate) const STRING: u64 = 4096;
 
-/// Steps of all walks along queues in one snapshot together: what one walk may do, many may not do again and again while
-/// the target is held.
+/// Steps of all walks along queues in one snapshot together. A limit for each walk is not enough: many walks must not
+/// repeat such work again and again while the target is held.
 #[derive(Debug)]
 pub(crate) struct Budget(u64);
 

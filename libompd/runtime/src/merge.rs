@@ -1,7 +1,8 @@
-//! The one place where what a runtime tells and all other [evidence](crate::evidence) become one model.
+//! The one place where what a runtime records and all other [evidence](crate::evidence) become one model.
 //!
-//! A value that was read stays; evidence says what the runtime does not keep. Only what is more exact takes the place of a
-//! value: the kind of a wait by the call that waits, the address of a lock by the variable the program knows it by.
+//! A value that was read stays; evidence adds what the runtime does not keep. Only what is more exact takes the place
+//! of a value. So the call that waits gives the kind of a wait. The variable by which the program knows a lock gives
+//! the lock's address.
 
 use std::collections::{HashMap, HashSet};
 
@@ -206,9 +207,9 @@ impl One {
         self.snapshot.threads.iter_mut().filter_map(|thread| thread.wait.value_mut()?.as_mut())
     }
 
-    /// What a companion remembers: where tasks were generated; the variables, owners and places of locks. A thread counts as
-    /// owner only if it is `settled`: a runtime tells its tools of a lock once it has it, and once it has let go of it, and
-    /// between the two a thread has or has not what is said of it.
+    /// Adds what a companion remembers: where tasks were generated; the variables, owners and places of locks. A thread
+    /// counts as owner only if it is `settled`. A runtime reports a lock to its tools after it has got it, and after it
+    /// has let go of it. Shortly before such a report, what the companion remembers is not true yet or no longer true.
     fn add_companion(&mut self, companion: &Remembered, settled: &impl Fn(i32) -> bool) {
         for task in &mut self.snapshot.tasks {
             let creation = task.tool_data.get().and_then(|id| companion.creation(id));
@@ -438,8 +439,8 @@ pub fn with_stop(mut raw: RawSnapshot, lacking: Vec<Lacking>) -> RawSnapshot {
     raw
 }
 
-/// Takes out of a snapshot what threads that are still leaving an ended team have made of its memory, in which there is a new
-/// one now: nobody can be in that yet.
+/// Takes an ended team out of a snapshot, because a new one is in its memory now. Threads that are still leaving the
+/// ended team point there, but no thread can be in the new team yet.
 fn forget(raw: &mut RawSnapshot, addr: Addr) {
     const WHY: Common = Common::MemoryReused;
     let Some(old) = raw.teams.iter().position(|team| team.descriptor == addr) else { return };

@@ -43,8 +43,8 @@ impl<'t> FileNames<'t> {
         FileNames { target, runtimes, line, part: None, code, objects, lines }
     }
 
-    /// With `part`, which knows the parts of variables: that so many bytes behind the beginning of one, as `[2].lock`, or nothing where that
-    /// is all of it.
+    /// With `part`, which knows the parts of variables. It gets a variable and a number of bytes behind its beginning,
+    /// and returns a text such as `[2].lock`. The text is empty where that is all of the variable.
     #[must_use]
     pub fn with_parts(self, part: &'t dyn Fn(Addr, u64) -> Option<String>) -> FileNames<'t> {
         FileNames { part: Some(part), ..self }
@@ -113,9 +113,9 @@ const MAX_NAME: usize = 16 << 10;
 /// Bytes of a mangled name that is read as one.
 const MAX_MANGLED: usize = 64 << 10;
 
-/// C++ and Rust names as their source has them, C++ functions without their arguments; anything else as it is, as far as it
-/// is no longer than any name. What compilers append to the name of a function for the bodies of its constructs
-/// (`._omp_fn.0`) stays.
+/// C++ and Rust names as their source has them, C++ functions without their arguments. Anything else stays as it is,
+/// but is cut where it is longer than any name. What compilers append to the name of a function for the bodies of its
+/// constructs (`._omp_fn.0`) stays.
 pub fn demangle(raw: &str) -> String {
     let mut name = Short::default();
     if let Ok(symbol) = rustc_demangle::try_demangle(raw) {

@@ -1,7 +1,8 @@
-//! What the kernel keeps threads waiting for, whatever runtime or library asked it to.
+//! What threads wait for in the kernel, whichever runtime or library asked it to.
 //!
-//! Only what proves that a thread cannot go on by itself is told apart: a futex without a time limit, which only a thread
-//! of the same process can end (futex(2)), and calls that wait for something outside of the process.
+//! Only what proves that a thread cannot continue by itself is distinguished. One such wait is a futex without a time
+//! limit, which only a thread of the same process can end (futex(2)). The others are calls that wait for something
+//! outside of the process.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,8 +13,8 @@ use crate::model::RuntimeSnapshot;
 /// What keeps one thread from executing code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
-    /// Nothing does, as far as it is known: the thread runs, or is in a call that ends by itself, or its registers could not
-    /// be read.
+    /// As far as is known, nothing does. The thread runs, or is in a call that ends by itself, or its registers could
+    /// not be read.
     No,
     /// It sleeps on a word of memory private to the process, without a time limit. The word has the value it sleeps on, so
     /// nobody has called it yet.
@@ -26,7 +27,7 @@ pub enum Blocked {
     Join(i32),
     /// It sleeps, without a time limit, in the system call of this name until something from outside happens.
     Outside(&'static str),
-    /// It is in `sched_yield`: whoever calls that waits for another thread, for he has nothing better to do.
+    /// It is in `sched_yield`. A thread that calls it is assumed to wait for another thread.
     Yields,
 }
 

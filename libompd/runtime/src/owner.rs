@@ -1,8 +1,8 @@
-//! Whose an address is: the runtime's, or somebody else's.
+//! Who owns an address: the runtime or something else.
 //!
 //! A library has its module to itself. A program that has the runtime built in has everything in one module, and only
-//! its symbols tell the pieces apart: a name that is the runtime's, or the company a local symbol is in. Where neither
-//! decides, nobody knows, and so it is said.
+//! its symbols show what is the runtime's. A name that is the runtime's decides. For a local symbol the other local
+//! symbols of its source file decide. Where neither decides, the owner is reported as unclear.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};

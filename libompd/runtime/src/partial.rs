@@ -188,7 +188,7 @@ fn libomp() {
     }
 }
 
-/// A profile that fits by all that can be seen in the file, and yet is wrong in a value that no instruction tells: the
+/// A profile that fits by all that can be seen in the file, but is wrong in a value that no instruction shows. The
 /// process itself contradicts it, and it is not used.
 fn contradicted(
     (toolchain, on): (Toolchain, test_programs::Runtime),

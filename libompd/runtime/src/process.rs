@@ -44,8 +44,8 @@ pub struct Nested {
     pub lwp: i32,
     /// Where it is, one place for each runtime.
     pub places: Vec<Membership>,
-    /// The first place is the outermost: the thread was made by that runtime, so that whatever else it does, it does
-    /// inside of a region there. In which order a thread entered the others only its stack tells.
+    /// The first place is the outermost. That runtime made the thread, so whatever else the thread does, it does
+    /// inside of a region there. Only its stack shows in which order a thread entered the others.
     pub outermost_known: bool,
 }
 

@@ -76,8 +76,8 @@ impl<'a> Decoder<'a> {
         self.image
     }
 
-    /// True if the image has a function of that name: it exports it, or is a program with the runtime built in, as far
-    /// as that was needed.
+    /// True if the image has a function of that name. A library exports it. A program with the runtime built in has it
+    /// as far as it was needed.
     pub(crate) fn has(&self, function: &str) -> bool {
         self.entry(function).is_some()
     }

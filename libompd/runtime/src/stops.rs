@@ -442,8 +442,8 @@ impl<'a> Branches<'a> {
         !self.jumps_to(at).is_empty()
     }
 
-    /// The call that has just returned whenever this instruction is reached: it stands in front of it, and nothing but what leads
-    /// straight on between the two, where nobody jumps to.
+    /// The call that has just returned whenever this instruction is reached. It stands in front of the instruction.
+    /// Between the two the code only leads straight on, and nothing jumps there.
     pub(crate) fn only_from_call(&self, transfer: Transfer) -> Option<u64> {
         let function = self.function(transfer.at)?;
         let before = self.of_function(function.start).iter().take_while(|other| other.at < transfer.at).last()?;

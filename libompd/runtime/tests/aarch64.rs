@@ -1,5 +1,5 @@
-//! What the code of Debian's aarch64 runtimes gives away is what is known of the same releases on x86-64, apart from the
-//! one struct that is known to differ.
+//! What the code of Debian's aarch64 runtimes gives away is what is known of the same releases on x86-64. One struct is
+//! known to differ.
 
 #![allow(clippy::print_stdout, reason = "skips say why, and how much was compared")]
 
@@ -60,9 +60,9 @@ fn place(field: &Field) -> (u64, u64) {
     }
 }
 
-/// libomp's facts as they are on aarch64. `kmp_base_team` has fewer arguments in place there (`KMP_INLINE_ARGV_BYTES` in
-/// `kmp.h`): what follows them, `t_threads` first, lies 128 bytes lower; and what follows padding that only x86-64 has
-/// (`dummy_padding`) another 1024.
+/// The facts of libomp as they are on aarch64. `kmp_base_team` has fewer arguments in place there
+/// (`KMP_INLINE_ARGV_BYTES` in `kmp.h`). What follows them, `t_threads` first, lies 128 bytes lower. What follows
+/// padding that only x86-64 has (`dummy_padding`) lies another 1024 bytes lower.
 fn kmp_on_aarch64(profile: &Profile) -> Facts {
     const LESS: u64 = 128;
     const PADDING: u64 = 1024;

@@ -1,5 +1,5 @@
-//! What libomp and libiomp5 record beside teams and threads, compared with what a program knows of itself, on every build
-//! of them that is at hand.
+//! What libomp and libiomp5 record beside teams and threads, compared with what a program knows of itself. All builds
+//! of them that are at hand are tested.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

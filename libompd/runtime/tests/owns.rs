@@ -1,5 +1,5 @@
-//! Whose instructions a thread executes: the runtime's, or those of the program and the C library, in libraries and in
-//! programs that have everything built in.
+//! Who owns the instructions a thread executes: the runtime, or the program and the C library. Both libraries and
+//! programs that have everything built in are tested.
 
 use ompd_process::live::Live;
 use ompd_process::{OpenOptions, Target};

@@ -1,5 +1,5 @@
-//! Where regions, tasks and threads begin and end, in the files of runtimes: by their symbols where they have some, and that every
-//! event has a place in those that are stripped.
+//! Where regions, tasks and threads begin and end, in the files of runtimes. Symbols show it where a file has some. In
+//! a stripped file every event must have a place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;

@@ -52,8 +52,8 @@ pub(super) trait InstructionSet: Sized + 'static {
     /// Where the code at `at` jumps, if it is a linker's stub and nothing else.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub>;
 
-    /// Tells of all instructions in `bytes`, which lie at `start`, that may go on elsewhere than behind themselves, in their
-    /// order, and of what is no instruction.
+    /// Passes to `each`, in order, every instruction in `bytes` that may continue elsewhere than at the next one. Bytes
+    /// that are no instruction are passed as `None`. The first byte lies at `start`.
     fn transfers(bytes: &[u8], start: u64, each: EachTransfer<'_>);
 
     /// Where a loop that does nothing but wait may go on behind the instruction, which lies at `at`, and whether by a jump.
@@ -254,8 +254,8 @@ impl<I: InstructionSet> Engine<'_, I> {
         Flow::Next
     }
 
-    /// True if a path to this place may wait for its turn: ways to places already reached are dropped once as many wait as
-    /// will be followed.
+    /// True if a path to this place may wait for its turn. Once as many paths wait as will be followed, paths to places
+    /// already reached are dropped.
     fn has_room(&self, pc: u64) -> bool {
         self.waiting.len() + self.run.path_count() < self.limits.paths || !self.decoded.contains_key(&pc)
     }

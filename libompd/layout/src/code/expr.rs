@@ -455,8 +455,8 @@ impl Expr {
         }
     }
 
-    /// `self & other`. The field that a shift and a mask take out is brought to one form, the shift first, so that a
-    /// subscript taken out together with its scale is still one.
+    /// `self & other`. The field that a shift and a mask take out is brought to one form, the shift first. So a
+    /// subscript that is taken out together with its scale is still recognised as a subscript.
     pub(super) fn and(&self, other: &Expr, at: u64) -> Expr {
         let (a, b) = self.constant_last(other);
         let Some(mask) = b.as_const() else {

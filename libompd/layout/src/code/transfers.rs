@@ -34,8 +34,8 @@ pub fn transfers(image: &dyn CodeImage, range: Range<u64>) -> Option<Vec<Transfe
     instructions.then_some(found)
 }
 
-/// Tells of such instructions in `bytes`, which lie at `start`, in their order, and of bytes that are none (`None`), until it
-/// is told to stop. `None` if the machine's code is not decoded.
+/// Passes each such instruction in `bytes` to `each`, in order, and `None` for bytes that are no instruction. It stops
+/// when `each` returns `Break`. The first byte lies at `start`. Returns `None` if the machine's code is not decoded.
 pub fn each_transfer(machine: Machine, bytes: &[u8], start: u64, each: EachTransfer<'_>) -> Option<()> {
     machine::of(machine)?.transfers(bytes, start, each);
     Some(())

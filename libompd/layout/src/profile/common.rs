@@ -22,12 +22,12 @@ impl Common<'_> {
     }
 }
 
-/// What is known of an image that shows only a part of its runtime: a program with the runtime built in has those of
-/// its functions that were needed, and `image` tells those. No fingerprint fits then, for it needs the names that are
-/// missing as much as those that are there. So nothing is chosen: profiles are ruled out, by a public name that no
-/// build of theirs has and by every value of `decoded` they contradict, and what all that are left agree on is so
-/// whichever of them it is. As in [`super::select`], a public name that is new to [`Profiles::vocabulary`] rules out
-/// all of them.
+/// What is known of an image that shows only a part of its runtime. A program with the runtime built in has only
+/// those of its functions that were needed, and `image` shows these. No fingerprint fits then, for it needs the names
+/// that are missing as much as those that are there. So no profile is chosen. Instead a profile is ruled out if the
+/// image has public names that exclude each of its builds. It is also ruled out if it contradicts a value of
+/// `decoded`. What all remaining profiles agree on holds, whichever of them is the right one. As in
+/// [`super::select`], a public name that is new to [`Profiles::vocabulary`] rules out all of them.
 ///
 /// # Errors
 /// Why each of the profiles was ruled out, if all are.

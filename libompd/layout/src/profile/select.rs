@@ -29,10 +29,10 @@ pub struct Rejection {
     pub mismatches: Vec<Mismatch>,
 }
 
-/// Picks the profile for an image: one that lists its build-id; else one with a build whose fingerprint matches, that
-/// does not contradict a single value of `decoded`, provided the image has no public name that is new to
-/// [`Profiles::vocabulary`]. Of several, the one with most conditions; if two equally specific ones differ in their
-/// layout, none, for picking one would be a guess.
+/// Picks the profile for an image. A profile that lists the image's build-id comes first. Else it is one with a build
+/// whose fingerprint matches and that contradicts no value of `decoded`. The image must then have no public name that
+/// is new to [`Profiles::vocabulary`]. Of several, the one with most conditions is picked. If two equally specific
+/// ones differ in their layout, none is picked, because that would be a guess.
 ///
 /// # Errors
 /// Why each of the profiles was rejected.

@@ -11,9 +11,9 @@ const VERSION_MARK: char = '@';
 
 /// Every public name and symbol version that some release with a profile has.
 ///
-/// It closes the world: a runtime that exports more is newer than, or other than, all that is known, and whatever else
-/// of its fingerprint matches, its layout may have moved. Only names with one of the family's public prefixes are
-/// judged, because a program with the runtime built in exports names of its own.
+/// A runtime that exports more is newer than all known releases, or another one. Its layout may have moved, whatever
+/// else of its fingerprint matches. Only names with one of the family's public prefixes are judged, because a program
+/// with the runtime built in exports names of its own.
 ///
 /// The file has one entry a line: `#` begins a comment, `omp_*` is a public prefix, `@OMP_5.1` a symbol version, and
 /// anything else a name.

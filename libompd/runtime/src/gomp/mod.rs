@@ -352,9 +352,9 @@ impl Runtime for Gomp {
         self.not_counted_at(target, excerpt, point)
     }
 
-    /// Thread 0 gets there from the function its code called, the others from the one their thread began with
-    /// (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing tells the C library, so
-    /// that the outermost function of libgomp is not known to be that; but it has its name.
+    /// Thread 0 gets there from the function its code called. The others get there from the function their thread began
+    /// with (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing shows which
+    /// code is the C library's. So the outermost function of libgomp is not known to be outermost; but it has its name.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
         let first = functions.first().copied().flatten();
         outermost

@@ -140,10 +140,10 @@ structs! {
     }
 }
 
-/// Name under which the code origin files the place of the thread-local data: the address of the GOT slot that holds
-/// its offset from the thread pointer.
+/// Name under which the code origin files the place of the thread-local data. The place is the address of the GOT
+/// slot that holds the data's offset from the thread pointer.
 pub(crate) const TLS_SLOT: &str = "gomp_tls_data@gottpoff";
-/// The same distance itself, in a program that has libgomp built in: there it is known to the linker, and code has it
+/// The same distance itself, in a program that has libgomp built in. The linker knows it there, and the code has it
 /// as a constant (the local-exec model).
 pub(crate) const TLS_DISTANCE: &str = "gomp_tls_data@tpoff";
 /// Control variables in force for threads without a task.

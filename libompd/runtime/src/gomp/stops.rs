@@ -320,8 +320,9 @@ impl Search<'_> {
         self.found.site(Site { registers, ..site });
     }
 
-    /// Behind the calls of tasks. Who gets there by a jump has come from another such call and nothing else, which then needs no
-    /// place of its own; or a device has executed the task, which then has no function.
+    /// Finds the places behind calls of tasks. A jump to such a place must come directly from another call of a task,
+    /// which then needs no place of its own. Or it comes from a call by which a device has executed the task, which
+    /// then has no function.
     fn task_ends(&mut self, calls: &TaskCalls) {
         let (mut ends, mut folded) = (Vec::new(), BTreeSet::new());
         for at in &calls.tasks {

@@ -223,9 +223,9 @@ macro_rules! registry {
     ($($(#[$doc:meta])* $entry:ident = $name:literal, $base:ident { $($field:ident: $value:expr,)* })+) => {
         $($(#[$doc])* pub static $entry: Entry = Entry { icv: Icv($name), $($field: $value,)* ..Entry::$base };)+
 
-        /// All control variables of the specification that are offered: those of tasks in the order
-        /// in which they are shown, those of the process, then those that are read from elsewhere
-        /// in the model.
+        /// All control variables of the specification that are offered. Those of tasks come first,
+        /// in the order in which they are shown, then those of the process. Those that are read
+        /// from elsewhere in the model come last.
         pub static REGISTRY: &[&Entry] = &[$(&$entry),+];
     };
 }

@@ -201,8 +201,9 @@ pub(crate) fn origins() -> FamilyOrigins {
 }
 
 impl Kmp {
-    /// True if the process was started with `OMP_DEBUG=enabled`: the runtime sets a bit in `ompd_state`, passes through OMPD's
-    /// symbols, and keeps what OMPT tells tools (ompd-specific.cpp). `None` where that variable is not known.
+    /// True if the process was started with `OMP_DEBUG=enabled`. The runtime then sets a bit in `ompd_state`, passes
+    /// through OMPD's symbols, and keeps what OMPT reports to tools (ompd-specific.cpp). `None` where that variable is
+    /// not known.
     fn is_debugged(&self, target: &dyn Target) -> Option<bool> {
         // What was set is not taken back.
         if !self.passes_own.load(Ordering::Relaxed) {
@@ -267,9 +268,10 @@ impl Kmp {
         owner::is_in(target, self.base, addr)
     }
 
-    /// True for a thread that works, if it is certain that it executes code of the program and not a call of a symbol of OMPD's at
-    /// which more holds than memory shows. The runtime notes where it was entered (`enter_frame`) before it calls one, with three
-    /// exceptions: the begin of a serialized region, the end of an undeferred task, and calls by functions of GCC's interface.
+    /// True for a thread that works, if it certainly executes code of the program. It must not be in a call of an OMPD
+    /// symbol at which more holds than memory shows. The runtime notes where it was entered (`enter_frame`) before it
+    /// calls such a symbol. There are three exceptions: the begin of a serialized region, the end of an undeferred
+    /// task, and calls by functions of GCC's interface.
     fn executes_program(&self, target: &dyn Target, thread: Addr) -> bool {
         let s = &self.structs;
         let read = || -> Result<bool, Reason> {
@@ -374,9 +376,10 @@ impl Runtime for Kmp {
         }
     }
 
-    /// The compiler makes a variable `.gomp_critical_user_NAME.var` (clang; without `.var` GCC) for each critical; on first
-    /// use the runtime leaves a pointer to an entry of its lock table in it (`__kmpc_critical_with_hint`), whose first member
-    /// points to the lock. Of some kinds of locks the variable is the lock.
+    /// The compiler makes a variable for each critical: `.gomp_critical_user_NAME.var` (clang), or the same without
+    /// `.var` (GCC). On first use the runtime leaves in it a pointer to an entry of its lock table
+    /// (`__kmpc_critical_with_hint`). The first member of that entry points to the lock. For some kinds of locks the
+    /// variable is the lock.
     fn criticals(&self, target: &dyn Target, wanted: &HashSet<Addr>) -> HashMap<Addr, Critical> {
         let mut criticals = HashMap::new();
         if wanted.is_empty() {
@@ -514,8 +517,8 @@ impl Runtime for Kmp {
         entries::lock_call(symbol)
     }
 
-    /// Of programs built by GCC, thread 0 calls the body from the function that opened the region, the others call it through
-    /// a wrapper, which has no name in a stripped library (kmp_gsupport.cpp).
+    /// In programs built by GCC, thread 0 calls the body from the function that opened the region. The others call it
+    /// through a wrapper, which has no name in a stripped library (kmp_gsupport.cpp).
     fn invokes_region(&self, functions: &[Option<&str>], _outermost: bool) -> bool {
         match functions {
             [Some(name), ..] => {

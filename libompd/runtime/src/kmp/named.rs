@@ -131,8 +131,8 @@ impl Kmp {
         }
     }
 
-    /// What holds at a stop point that the companion calls. It does so at the begin and end of the implicit task of a region's thread 0,
-    /// while the region is the thread's, and otherwise where memory shows what holds.
+    /// What holds at a stop point that the companion calls. For a region it does so at the begin and end of the
+    /// implicit task of thread 0, while the region is the thread's. Otherwise it does so where memory shows what holds.
     pub(super) fn hold_at_companions(
         &self,
         target: &dyn Target,
@@ -177,9 +177,10 @@ impl Kmp {
 
     /// The team that `__kmp_fork_call` has just set up, and the task that met the construct.
     ///
-    /// It is found as that of the threads that were got for it, if there are any yet: it has the source position of the construct,
-    /// which the thread has as well, and the thread's team does not. A team of new threads, and one that is the thread's already,
-    /// cannot be told from the region around it, and neither can those of programs built by GCC, which hands over no position.
+    /// It is found as the team of the threads that were got for it, if there are any yet. It has the source position of
+    /// the construct, which the thread has as well and the thread's team does not. A team of new threads cannot be
+    /// distinguished from the region around it, nor can a team that is the thread's already. Neither can teams of
+    /// programs built by GCC, which hands over no position.
     fn newborn(&self, target: &dyn Target, snapshot: &RawSnapshot, lwp: i32) -> Result<AtStop, String> {
         let raw = self.raw(target, snapshot, lwp).map_err(|why| why.to_string())?;
         let s = &self.structs;

@@ -1,5 +1,5 @@
-//! What a stripped libomp gives away: the functions it exports start at the table of all threads, and `ompd_init`
-//! computes, for LLVM's own debugger library, where 54 members lie and how large they are.
+//! What a stripped libomp gives away. The functions it exports start at the table of all threads. For LLVM's own
+//! debugger library, `ompd_init` computes where 54 members lie and how large they are.
 //!
 //! Each recipe names the C it recognises, from `openmp/runtime/src/{kmp_csupport.cpp,kmp_ftn_entry.h,kmp_lock.cpp,
 //! kmp_tasking.cpp,ompd-specific.cpp}`. Only what the code computes counts, not its instructions.
@@ -302,8 +302,8 @@ impl Recipes<'_> {
     }
 }
 
-/// Bytes at the beginning of a function that are looked at first, and how many constants those of `ompd_init` store: at
-/// least one for each 24 bytes, after a prologue.
+/// Bytes at the beginning of a function that are looked at first, and how many constants those of `ompd_init` store.
+/// After a prologue they store at least one for each 24 bytes.
 const PROBE: u64 = 256;
 const PROBED: usize = 5;
 
@@ -315,9 +315,9 @@ fn internal(call: &Call) -> Option<u64> {
     }
 }
 
-/// In which order the constants of `ompd_init` are taken. Compilers need not fill the variables in the order of the source
-/// (clang for aarch64 does not), nor lay them out in the order of their declaration (GCC does not). Where both orders give
-/// a table that can be right, only what they agree on is used.
+/// In which order the constants of `ompd_init` are taken. Compilers need not fill the variables in the order of the
+/// source (clang for aarch64 does not). They need not lay them out in the order of their declaration either (GCC does
+/// not). Where both orders give a table that can be right, only what they agree on is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// That of the instructions: offsets, masks, sizes of members, sizes.

@@ -39,9 +39,9 @@ pub(super) fn variables(image: &ElfFile, names: &[&'static str]) -> BTreeMap<&'s
     own.collect()
 }
 
-/// The functions that print these settings. An entry of the table is a pointer to the name with two to code behind it, in an image that
-/// has not been loaded yet: relocations. A name that is there twice is none: the table has each once, and what follows a function is paid
-/// for once a name.
+/// The functions that print these settings. An entry of the table is a pointer to the name, and behind it two pointers
+/// to code. In an image that has not been loaded yet these are relocations. A name that is there twice is not used: the
+/// table has each once. The work of following a function must be paid for only once a name.
 fn printers(image: &ElfFile, names: &[&'static str]) -> BTreeMap<&'static str, u64> {
     let relocations = image.relocations();
     let executable = image.executable_ranges();

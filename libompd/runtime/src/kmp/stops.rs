@@ -399,9 +399,9 @@ impl Search<'_> {
         transfers.filter(|transfer| transfer.kind == TransferKind::Return).map(|transfer| transfer.at).collect()
     }
 
-    /// Where a function ends that makes its third argument the current task (`thread->th.th_current_task = taskdata`, or the call of a
-    /// function that does so): what returns, and jumps to other functions. `None` where an end has not always done that, or may not have
-    /// been seen.
+    /// The ends of a function that makes its third argument the current task: what returns, and jumps to other
+    /// functions. It does so by `thread->th.th_current_task = taskdata`, or by the call of a function that does so.
+    /// `None` where an end has not always done that, or may not have been seen.
     fn begun(&self, entry: u64) -> Option<Ends> {
         const TASK: u8 = 2;
         let is_task = |value: &Expr| value.split().0.as_arg() == Some(TASK);

@@ -164,7 +164,7 @@ fn refined(kind: WaitKind, call: &RuntimeCall) -> WaitKind {
     }
 }
 
-/// A wait that leaves no trace in memory: a thread that is inside a call which returns only after such a wait, and executes
+/// A wait that leaves no trace in memory. The thread is inside a call that returns only after such a wait, and executes
 /// no task there.
 fn by_call(raw: &RawSnapshot, thread: &RawThread, call: &RuntimeCall) -> Option<Wait> {
     let (team, entry) = (thread.team.flat()?, call.entry?);

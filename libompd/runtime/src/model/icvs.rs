@@ -320,9 +320,8 @@ impl Items {
     }
 }
 
-/// What those control variables of a task that are lists hand on to the regions it opens, and to
-/// those inside of them: without the first item, which is the value that counts for the task
-/// itself.
+/// What list-valued control variables of a task hand on to the regions it opens, and to those
+/// inside of them. The first item is left out: it is the value that counts for the task itself.
 pub type DeeperItems = ByIcv<Items>;
 
 impl DeeperItems {

@@ -73,8 +73,9 @@ pub struct Loop {
     pub iterations: Fact<u64>,
     /// Iterations handed out to members: begun or over.
     pub handed_out: Fact<u64>,
-    /// Value of the loop variable with which the next chunk begins, as the runtime keeps it: libgomp has the values of the
-    /// source, libomp those of the loop as the compiler normalised it. Of an unsigned type it is the value modulo 2^64.
+    /// Value of the loop variable with which the next chunk begins, as the runtime keeps it. With libgomp these are the
+    /// values of the source, with libomp those of the loop as the compiler normalised it. For an unsigned type it is
+    /// the value modulo 2^64.
     pub next: Fact<i64>,
     /// The value at which it ends, exclusive, of the same kind.
     pub end: Fact<i64>,
@@ -92,11 +93,11 @@ pub struct Loop {
     pub doacross: Fact<Option<Doacross>>,
 }
 
-/// How far a doacross loop is: a loop nest with `ordered(n)`, whose iterations wait for earlier ones by `ordered
-/// depend(sink)` until those have passed their `ordered depend(source)`, which is to say posted (`doacross` in place of
-/// `depend` from OpenMP 5.2 on).
+/// How far a doacross loop is: a loop nest with `ordered(n)`. Its iterations wait for earlier ones by `ordered
+/// depend(sink)` until those are posted. An iteration is posted once it has passed its `ordered depend(source)`. From
+/// OpenMP 5.2 on, `doacross` takes the place of `depend`.
 ///
-/// An iteration is told by the counters of the loops of the nest, each counted from 0, the outermost first.
+/// An iteration is identified by the counters of the loops of the nest, each counted from 0, the outermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doacross {
     /// Loops of the nest, `n`.

@@ -75,18 +75,18 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// What waits for what. With `frozen`, threads that are blocked in a call from outside count as unable to get on unless
-    /// some other thread of the process is: so they are if what they wait for has to come from the process itself. So do
-    /// those that wait in a loop for a partner that a region has not got.
+    /// What waits for what. With `frozen`, threads that are blocked in a call from outside count as unable to continue
+    /// unless another thread of the process can. That is right if what they wait for has to come from the process
+    /// itself. Threads that wait in a loop for a partner that a region has not got count the same way.
     pub fn of(snapshots: &[RuntimeSnapshot], os: &OsState, frozen: bool) -> Graph {
         let mut builder = Builder::new(snapshots, os, frozen);
         builder.build();
         builder.graph
     }
 
-    /// The same, with all doubts the other way round: who may be about to let others go on, or was met between one step of a wait
-    /// and the next, counts as waiting. Nothing is proven by it; but where even so something can get on, another look will not
-    /// find a hang.
+    /// The same, with all doubts the other way round. A thread that may be about to let others continue counts as
+    /// waiting. So does one that was met between one step of a wait and the next. This proves nothing. But where even
+    /// so something can continue, another look will not find a hang.
     pub(super) fn doubtful(snapshots: &[RuntimeSnapshot], os: &OsState) -> Graph {
         let mut builder = Builder::new(snapshots, os, true);
         builder.doubtful = true;
@@ -134,8 +134,8 @@ impl Graph {
         self.waiting.contains(&lwp)
     }
 
-    /// The nodes that can never get on, each thing being as it was at the stop: what is left once everything has been taken
-    /// away that may get on by itself, or because others may.
+    /// The nodes that can never continue, each thing being as it was at the stop. Everything is removed that may
+    /// continue by itself, or because others may. The rest is stuck.
     pub fn stuck(&self) -> HashSet<NodeIndex> {
         let mut lacking: Vec<usize> = self
             .graph
@@ -440,10 +440,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// True if the thread may be just about to execute a task, or has just executed one: what it does then is in no queue
-    /// and no other record. Not so if it sleeps. A thread that memory says to wait has nothing in its hands if all tasks that
-    /// are not over are where they belong; one that only its stack says to wait at a barrier if it offers its processor to
-    /// others besides, which libomp does there as long as it waits, and not when it lets others go on.
+    /// True if the thread may be just about to execute a task, or has just executed one. What it does then is in no
+    /// queue and no other record. A thread whose wait memory shows has no task in its hands if it sleeps. It has none
+    /// either if all tasks that are not over are where they belong. If only the stack shows the wait, the thread must
+    /// wait at a barrier and offer its processor to others besides. At a barrier libomp does that as long as it waits,
+    /// and not when it lets others continue.
     fn may_have_taken(&self, runtime: RuntimeIndex, wait: &Wait, os: OsThread) -> bool {
         if !is_scheduling_point(wait.kind) || self.doubtful {
             return false;
@@ -457,8 +458,8 @@ impl<'a> Builder<'a> {
         self.hidden[runtime] && !quiet
     }
 
-    /// What is still to be done once all members are at a barrier and no task is known that is not over: what the runtime
-    /// does itself, and a member that does not sleep may be about to.
+    /// What is still to be done once all members are at a barrier and no unfinished task is known. The runtime does it
+    /// itself, and a member that does not sleep may be about to.
     fn rest(&self, runtime: RuntimeIndex, team: &Team, tasks: Option<&Vec<TaskId>>) -> (Mode, Vec<Node>) {
         let snapshot = &self.snapshots[runtime];
         let awake = |lwp: &i32| {
@@ -473,8 +474,8 @@ impl<'a> Builder<'a> {
         self.tasks(runtime, tasks)
     }
 
-    /// True if there is a task that is ready and that the thread may execute while it waits (OpenMP 5.2, 12.9: a thread
-    /// suspended in a tied task outside of a barrier takes only tied tasks that descend from it).
+    /// True if a task is ready that the thread may execute while it waits. A thread suspended in a tied task outside of
+    /// a barrier takes only tied tasks that descend from it (OpenMP 5.2, 12.9).
     fn may_take_a_task(&self, runtime: RuntimeIndex, thread: &Thread, kind: WaitKind) -> bool {
         if !is_scheduling_point(kind) {
             return false;

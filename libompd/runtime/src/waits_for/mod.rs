@@ -1,10 +1,10 @@
-//! What waits for what, and what can never get on again.
+//! What waits for what, and what can never continue.
 //!
-//! The graph has an edge from whatever waits to whatever has to get on first, each of them a fact read in one stop. What
-//! may get on by itself, or of which it is not known that it cannot, is taken away, and then whatever may get on because of
-//! that; what is left is stuck for good. Its innermost cycles are the verdicts: a lock that is held by who waits for it,
-//! or, where a runtime does not record who holds what, all threads of the process, none of which is left to let another go
-//! on.
+//! The graph has an edge from whatever waits to whatever has to continue first. Each edge is a fact read in one stop.
+//! Nodes that may continue by themselves are removed, and so are nodes not known to be unable to. Then nodes are
+//! removed that may continue because of these. What is left is stuck for good. Its innermost cycles are the verdicts.
+//! One is a lock that is held by the thread that waits for it. Where a runtime does not record who holds what, the
+//! verdict is all threads of the process, none of which can let another continue.
 
 mod graph;
 mod situation;
@@ -101,8 +101,8 @@ pub fn judge(snapshots: &[RuntimeSnapshot], os: &OsState) -> WaitsFor {
     WaitsFor { graph, verdicts, waiting: Vec::new() }
 }
 
-/// True if a process of which there is no verdict may hang all the same: no thread of it was seen to be able to get on, but some
-/// were met in an instant that tells nothing. Another look may find them elsewhere.
+/// True if a process without a verdict may hang all the same. No thread of it was seen to be able to continue, but some
+/// were met in an instant that proves nothing. Another look may find them elsewhere.
 pub fn may_be_stuck(snapshots: &[RuntimeSnapshot], os: &OsState) -> bool {
     let graph = Graph::doubtful(snapshots, os);
     !verdicts(&graph, snapshots, os, true).is_empty()
@@ -118,7 +118,7 @@ fn verdicts(graph: &Graph, snapshots: &[RuntimeSnapshot], os: &OsState, frozen: 
     if !stuck.iter().copied().any(is_waiting) {
         return Vec::new();
     }
-    // What nobody waits for who waits for OpenMP is none of its business.
+    // Ignore nodes that no waiting OpenMP thread reaches.
     let reached = reach(stuck.iter().copied().filter(|node| is_waiting(*node)), |node| {
         inner.neighbors(node).filter(|next| stuck.contains(next)).collect()
     });

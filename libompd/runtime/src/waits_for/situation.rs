@@ -143,8 +143,9 @@ fn lost_threads(snapshot: &RuntimeSnapshot, os: &[OsThread]) -> bool {
     snapshot.pools.iter().any(|pool| pool.threads.iter().any(|lwp| !lwp.as_ref().is_some_and(exists)))
 }
 
-/// Something waits for tasks that are not over and yet in no queue, not blocked, executed by nobody and, as no thread executes
-/// any task of its kind, suspended on no stack: their bodies are over, and their events have not been fulfilled.
+/// True if something waits for tasks whose bodies are over, and whose events have not been fulfilled. Such tasks are
+/// not over, and yet in no queue, not blocked and executed by no thread. They are suspended on no stack either, as no
+/// thread executes any task of their kind.
 fn lacks_event(graph: &Graph, node: Node, snapshots: &[RuntimeSnapshot]) -> bool {
     let runtime = match node {
         Node::Taskwait(runtime, _) | Node::Taskgroup(runtime, _) | Node::TeamTasks(runtime, _) => runtime,

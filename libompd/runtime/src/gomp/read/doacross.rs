@@ -1,8 +1,9 @@
 //! How far doacross loops are.
 //!
-//! For each member (`static`), each chunk (`dynamic`) or each iteration of the outermost loop (`guided`) libgomp keeps the
-//! iteration posted last, plus one, as one number made of the counters of the nest (`gomp_doacross_init`,
-//! `GOMP_doacross_post` and `GOMP_doacross_wait` in ordered.c). A doacross loop always goes from 0 on in steps of 1.
+//! As one number made of the counters of the nest, libgomp keeps the iteration posted last, plus one. There is one such
+//! number for each member (`static`), each chunk (`dynamic`) or each iteration of the outermost loop (`guided`). See
+//! `gomp_doacross_init`, `GOMP_doacross_post` and `GOMP_doacross_wait` in ordered.c. A doacross loop always goes from 0
+//! on in steps of 1.
 
 use ompd_process::{Addr, TargetExt};
 

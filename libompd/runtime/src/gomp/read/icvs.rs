@@ -257,8 +257,9 @@ impl Context<'_> {
         Context::new(gomp, target).deeper(level)
     }
 
-    /// What a new region's level is in a list has its implicit tasks take the item
-    /// (`gomp_team_start`), whatever the task that opens it has set for itself.
+    /// Items of the lists for levels further in than this one. If a list has an item for the level
+    /// of a new region, the region's implicit tasks take it (`gomp_team_start`). What the task that
+    /// opens the region has set for itself does not matter.
     fn deeper(&self, level: u32) -> DeeperItems {
         let whole = self.lists.get_or_init(|| {
             let mut whole = DeeperItems::unknown(NOT_READ);

@@ -81,9 +81,10 @@ impl WaitReader<'_> {
 
     /// The task that holds the nest lock at `object`, and how often it has set it; nothing if it is not known to be one.
     ///
-    /// A simple lock is a word, and behind it is whatever the program has there. But the owner of a nest lock is the
-    /// address of the control variables inside of a task (`omp_set_nest_lock` in lock.c), which libgomp gives to nobody:
-    /// where that address stands in the right place behind a lock that is held, with a count that fits, it is one.
+    /// A simple lock is a word, and behind it is whatever the program has there. The owner of a nest lock is the
+    /// address of the control variables inside a task (`omp_set_nest_lock` in lock.c). The runtime gives that address
+    /// to nobody. So a held lock is a nest lock if such an address is in the right place behind it, with a count that
+    /// fits.
     fn nest_owner(&self, object: Addr, by_icv: &HashMap<Addr, TaskId>) -> Result<Option<(TaskId, u32)>, Reason> {
         let s = &self.context.gomp.structs.nest_lock;
         let view = StructData::read(self.context.target, object.back(s.lock.offset()?), s.size)?;

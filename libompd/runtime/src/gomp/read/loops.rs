@@ -1,13 +1,14 @@
 //! Worksharing constructs that members of teams are in.
 //!
 //! A thread gets a `gomp_work_share` for each loop that is not plain `static`, for `sections`, and for `single
-//! copyprivate` (`gomp_work_share_start` in work.c). It points to it until it is in the next one; what tells that it is in
-//! it still is that it remembers the one before, which it forgets when it is through (`gomp_work_share_end`,
-//! `gomp_work_share_end_nowait`). With `nowait` those who are through are counted; without, they wait at the team's barrier.
+//! copyprivate` (`gomp_work_share_start` in work.c). It points to this record until it is in the next construct. While
+//! it is in the construct, it also remembers the record before. It forgets that one when it is through
+//! (`gomp_work_share_end`, `gomp_work_share_end_nowait`). With `nowait` the members that are through are counted;
+//! without, they wait at the team's barrier.
 //!
-//! In the loop of a combined construct (`parallel for`) there is none before. The record may then as well be what an earlier
-//! region has left in the memory of the team, but of a loop that is over all iterations have been handed out. So a record
-//! with some left is that of a loop its threads are in, where nothing can be cancelled.
+//! In the loop of a combined construct (`parallel for`) there is no record before. The record may then as well be what
+//! an earlier region has left in the memory of the team. But a loop that is over has handed out all its iterations. So
+//! a record with some left is that of a loop its threads are in, where nothing can be cancelled.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -180,8 +181,9 @@ impl Context<'_> {
         }))
     }
 
-    /// Where the loop is. Signed loops and unsigned ones have the same record, and mostly nothing tells which it is: libgomp
-    /// sets `mode` of every unsigned loop, and of signed ones only with `dynamic` (`gomp_loop_init`, `gomp_loop_ull_init`).
+    /// Where the loop is. Signed and unsigned loops have the same record, and mostly nothing shows which it is. The
+    /// field `mode` is set for every unsigned loop, but for signed ones only with `dynamic` (`gomp_loop_init`,
+    /// `gomp_loop_ull_init`).
     fn extent(&self, view: &StructData, schedule: LoopSchedule) -> Result<Extent, Reason> {
         let s = &self.gomp.structs.work_share;
         let (next, end, step) = (view.int(&s.next)?, view.int(&s.end)?, view.int(&s.incr)?);

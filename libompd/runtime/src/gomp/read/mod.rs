@@ -134,8 +134,9 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64: known of a program; for a library the dynamic
-    /// linker leaves it in a slot before any code of the library runs. Seen earlier, the slot holds something else.
+    /// Distance from the thread pointer to `gomp_thread`, modulo 2^64. For a program it is known. For a library the
+    /// dynamic linker leaves it in a slot before any code of the library runs. Before that, the slot holds something
+    /// else.
     fn tls_offset(&self) -> Result<u64, Reason> {
         /// Far more than all thread-local variables of a process together.
         const MAX: i64 = 64 << 20;

@@ -120,8 +120,8 @@ fn members(context: &Context<'_>, pool: &StructData) -> Result<Vec<Addr>, Reason
 }
 
 /// LWPs of a pool's threads. `gomp_team_start` counts new threads before they have entered themselves
-/// (`gomp_thread_start`): until then their entries are what the array held before, at worst the address of a thread
-/// that has ended. A thread that a fork left behind still names the pool as its own, one that ended does not.
+/// (`gomp_thread_start`). Until then their entries are what the array held before, at worst the address of a thread
+/// that has ended. A thread that a fork left behind still names the pool as its own; one that ended does not.
 fn lwps(
     context: &Context<'_>,
     pool: Addr,

@@ -1,10 +1,10 @@
 //! Tasks in queues, and those that wait for others before they get into one.
 //!
-//! `GOMP_task` puts a task without unmet dependences into three lists: its team's, its generating task's children, and its
-//! taskgroup's. One that begins leaves the first and goes to the end of the other two (`gomp_task_run_pre`), where it
-//! stays until it is over, its event included. One with unmet dependences is in none, but in the list of dependent tasks
-//! of each task it waits for (`gomp_task_handle_depend`). So everything that is not over is found from the teams, from
-//! the generating tasks and taskgroups met, and from there along the dependences.
+//! `GOMP_task` puts a task without unmet dependences into three lists: its team's, its generating task's children, and
+//! its taskgroup's. A task that begins leaves the first and goes to the end of the other two (`gomp_task_run_pre`).
+//! There it stays until it is over, its event included. A task with unmet dependences is in none, but in the list of
+//! dependent tasks of each task it waits for (`gomp_task_handle_depend`). So everything that is not over is found from
+//! the teams, from the generating tasks and taskgroups met, and from there along the dependences.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -262,8 +262,8 @@ impl TaskReader<'_> {
         self.found.initial.insert(lwp, id);
     }
 
-    /// What a parent pointer of NULL means: an initial task has none; for others it has finished (`gomp_clear_parent`), or
-    /// is an initial task, of which libgomp keeps no record.
+    /// What a parent pointer of NULL means. An initial task has no generating task. The generating task of another one
+    /// has finished (`gomp_clear_parent`), or is an initial task, of which libgomp keeps no record.
     pub(super) fn no_parent(&self, id: TaskId) -> Fact<Option<TaskId>> {
         match self.found.list[id.0].kind.get() {
             Some(TaskKind::Initial) => self.context.gomp.structs.task.parent.fact(Ok(None)),
@@ -382,8 +382,9 @@ impl TaskReader<'_> {
         s.num_dependees.fact(read())
     }
 
-    /// The event of a `detach` clause: its handle is the address of the task. A deferred task keeps its team as long as the
-    /// event is to be fulfilled, an undeferred one the semaphore it will wait on (`GOMP_task`, `omp_fulfill_event`).
+    /// The event of a `detach` clause: its handle is the address of the task. A deferred task keeps its team as long as
+    /// the event is to be fulfilled. An undeferred task keeps the semaphore it will wait on (`GOMP_task`,
+    /// `omp_fulfill_event`).
     fn event_of(&self, task: Addr, view: &StructData) -> Fact<Option<Event>> {
         let s = &self.context.gomp.structs.task;
         if self.context.gomp.events == Some(false) {

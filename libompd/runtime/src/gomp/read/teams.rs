@@ -96,7 +96,8 @@ fn found_from(context: &Context<'_>, threads: &[GompThread], notes: &mut Notes) 
 }
 
 /// A team lives as long as its thread 0 is in it. A worker the pool no longer needs still points to the team of the
-/// last region on its way out: that is no team any more, or another one by now, and the worker is in none.
+/// last region on its way out. That memory is no team any more, or another one by now, and the worker is in no
+/// team.
 fn drop_ended(context: &Context<'_>, threads: &mut [GompThread], teams: &mut Teams, notes: &mut Notes) {
     if !notes.issues.is_empty() {
         // Something could not be read, and it may be what leads to a team's thread 0.

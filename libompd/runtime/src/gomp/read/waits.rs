@@ -202,8 +202,8 @@ impl WaitReader<'_> {
         wait.why().is_some_and(|why| why.code() == Own::NotInWaitLoop.code()) && task_waits().is_ok_and(|waits| !waits)
     }
 
-    /// Whose code a thread executes. A system call that the C library makes for libgomp is libgomp's: there the return address is
-    /// still in its register, since nothing has been called in between.
+    /// The owner of the code that a thread executes. A system call that the C library makes for libgomp counts as
+    /// libgomp's. Its return address is still in its register, since nothing has been called in between.
     fn owner_of(&self, registers: &Registers) -> CodeOwner {
         let owner = self.context.gomp.owner(self.context.target, registers.pc);
         let facts = self

@@ -170,8 +170,8 @@ impl TaskReader<'_> {
         self.link_waits(graph);
     }
 
-    /// Which running tasks wait for which of their children: the node of such a wait has no task, and lies on the stack of the
-    /// thread that executes the one that generated those it depends on.
+    /// Finds which running tasks wait for which of their children. The node of such a wait has no task. It lies on the
+    /// stack of the thread that executes the generating task of those it depends on.
     fn link_waits(&mut self, graph: &Graph) {
         let mut waits: BTreeMap<NodeId, Vec<TaskId>> = BTreeMap::new();
         for (from, to) in &graph.edges {

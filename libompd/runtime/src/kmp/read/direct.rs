@@ -92,8 +92,8 @@ impl Region {
         (!first.is_null()).then_some(first)
     }
 
-    /// False if the member of this number executes something else than its implicit task: that leads to the implicit task, or to
-    /// the one of another member.
+    /// False if the member of this number executes something else than its implicit task. Then that leads to the
+    /// implicit task, or to the one of another member.
     fn is_executed(&self, context: &Context<'_>, task: Addr, number: u64) -> Option<bool> {
         let member = focus::member(context, &self.view, number).ok()?;
         let current = member.offset(context.kmp.structs.info.current_task.offset().ok()?);

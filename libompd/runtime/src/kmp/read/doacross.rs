@@ -1,12 +1,12 @@
 //! How far doacross loops are.
 //!
-//! Each member in such a loop has an array that describes the nest: the number of loops, the address of the count of
-//! members that are through, then for each loop how many iterations it has, its bounds and its step, the outermost without
-//! the first of these. All share a set of bits, one for each iteration of the nest, that are set when it is posted
-//! (`__kmpc_doacross_init`, `_post` and `_fini` in kmp_csupport.cpp).
+//! Each member in such a loop has an array that describes the nest. It begins with the number of loops and the address
+//! of the count of members that are through. Then it has for each loop how many iterations it has, its bounds and its
+//! step; the outermost loop lacks the first of these. All members share a set of bits, one for each iteration of the
+//! nest. A bit is set when its iteration is posted (`__kmpc_doacross_init`, `_post` and `_fini` in kmp_csupport.cpp).
 //!
-//! clang tells the runtime of one iteration more for each loop than there is, GCC of as many as there are; which of the two
-//! it was is not recorded.
+//! For each loop, clang reports to the runtime one iteration more than there is. GCC reports as many as there are. The
+//! runtime does not record which of the two it was.
 
 use std::collections::BTreeMap;
 
@@ -72,9 +72,9 @@ impl Nests {
 }
 
 impl Context<'_> {
-    /// Members of this team forget a doacross loop when they leave it. What GCC has compiled never leaves those of type
-    /// `unsigned long long` (`GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`), but with it all doacross loops have
-    /// their iterations handed out, and that is forgotten.
+    /// True if members of this team forget a doacross loop when they leave it. Code compiled by GCC never leaves loops
+    /// of type `unsigned long long`: `GOMP_loop_ull_*_next` does not call `__kmpc_doacross_fini`. But with GCC the
+    /// runtime hands out the iterations of all doacross loops, and the record of that is forgotten.
     pub(super) fn ends_doacross_loops(&self, team: &StructData) -> Result<bool, Reason> {
         let microtask = team.ptr(&self.kmp.structs.team.pkfn)?;
         Ok(matches!(self.kmp.own_code.owner(self.target, microtask), CodeOwner::Other))

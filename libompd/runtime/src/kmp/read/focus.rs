@@ -268,7 +268,8 @@ fn leads(context: &Context<'_>, primary: Addr, thread: &StructData, team: Addr) 
     Ok(true)
 }
 
-/// Members of a team by number, as far as they are wanted; of one around the thread's own only the first, by which it is found.
+/// The wanted members of a team, by number. If none is wanted, a team around the thread's own has only its first
+/// member, by which it is found.
 fn listed(
     context: &Context<'_>,
     threads: &Threads,

@@ -61,9 +61,9 @@ impl TaskReader<'_> {
         std::iter::successors(group, outer).take(limits::TASK_DEPTH).collect()
     }
 
-    /// Which task group each task belongs to. The runtime keeps the innermost one a task is in, which may be one it has
-    /// opened itself; the task belongs to the innermost one that its generating task is in as well, for that cannot leave a
-    /// group before its tasks are over.
+    /// Which task group each task belongs to. The runtime keeps the innermost one a task is in, which may be one the
+    /// task has opened itself. The task belongs to the innermost one that its generating task is in as well. The
+    /// generating task cannot leave a group before its tasks are over.
     pub(super) fn read_memberships(&mut self) {
         let slot = self.context.kmp.structs.taskdata.taskgroup;
         let mut innermost: Vec<Result<Option<TaskgroupId>, Reason>> = Vec::with_capacity(self.found.list.len());

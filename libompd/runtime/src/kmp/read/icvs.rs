@@ -354,8 +354,8 @@ impl Context<'_> {
     }
 }
 
-/// Items as a fact, if all of them can be such. What comes before them in the list of a team is not
-/// set, and a number of threads that nobody gave is 0 until the processors are counted.
+/// Items as a fact, if all of them can be such. In the list of a team, what comes before them is
+/// not set. A number of threads that nobody gave is 0 until the processors are counted.
 fn of_items(items: Items, origin: Origin, is_item: impl Fn(&IcvValue) -> bool) -> Result<Fact<Items>, Reason> {
     match items.as_slice().iter().all(is_item) {
         true => Ok(Fact::known(items, origin)),

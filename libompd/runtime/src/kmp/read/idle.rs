@@ -48,9 +48,9 @@ pub(super) fn read(context: &Context<'_>, mut threads: Threads) -> Threads {
     threads
 }
 
-/// True if the thread is in the team it points to, and that team lives: its thread 0 is in it, directly or through
-/// regions nested in it. When a region ends, thread 0 goes back to the enclosing team (`__kmp_join_call`); the others
-/// keep pointing to the team they may be needed for again.
+/// True if the thread is in the team it points to, and that team lives. A team lives if its thread 0 is in it,
+/// directly or through regions nested in it. When a region ends, thread 0 goes back to the enclosing team
+/// (`__kmp_join_call`). The others keep pointing to the team they may be needed for again.
 fn is_member(context: &Context<'_>, thread: &KmpThread, seen: &mut SeenTeams) -> Result<bool, Reason> {
     let s = &context.kmp.structs;
     let (team, number) = (thread.team, thread.view.count(&s.info.ds_tid)?);

@@ -158,8 +158,9 @@ impl Locks {
         LockId(self.list.len() - 1)
     }
 
-    /// A thread that sleeps for a futex lock, by the arguments of its system call: unlike the C library, which this runtime
-    /// else sleeps through, it makes the plain one, and what it expects in the word names a thread of the runtime as owner.
+    /// The wait of a thread that sleeps for a futex lock, by the arguments of its system call. For such a lock the
+    /// runtime makes the plain call; the C library, through which it sleeps otherwise, does not. The value that the
+    /// call expects in the word names a thread of the runtime as owner.
     pub(super) fn futex_wait(
         &mut self,
         context: &Context<'_>,

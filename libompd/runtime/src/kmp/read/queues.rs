@@ -113,9 +113,9 @@ impl TaskReader<'_> {
         Ok(())
     }
 
-    /// Detached tasks whose body is over are in nothing any more; but slots of a ring are not cleared when a task is taken
-    /// out. What such a slot points to may have been freed long ago. It is a task that is not over if it says so of itself in
-    /// every way there is, and if one of its parent's children that are not over was not found.
+    /// Detached tasks whose body is over are in no list any more. But slots of a ring are not cleared when a task is
+    /// taken out. What such a slot points to may have been freed long ago. It is an unfinished task only if all its own
+    /// fields say so. Its parent must also have an unfinished child that was not found.
     pub(super) fn find_detached(&mut self) -> Result<(), Reason> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;

@@ -121,9 +121,9 @@ fn outermost_tool_data(context: &Context<'_>, raw: &KmpThread) -> Fact<u64> {
     s.team.parallel_tool_data.fact(read())
 }
 
-/// What the runtime keeps of the thread's state. Without a tool it keeps none, although there is one: zero, which is the number of a state
-/// as well, or, for an initial thread of libomp 14, that it works in parallel. So it counts only where a tool has filed something, or
-/// under `OMP_DEBUG=enabled`.
+/// What the runtime keeps of the thread's state. Without a tool it keeps none, but the field has a value. That is zero,
+/// which is the number of a state as well. For an initial thread of libomp 14 the value says that it works in parallel.
+/// So it counts only where a tool has filed something, or under `OMP_DEBUG=enabled`.
 fn ompt_state(context: &Context<'_>, thread: &StructData) -> Fact<OmptState> {
     let s = &context.kmp.structs.info;
     if !context.reach.wants_waits() {

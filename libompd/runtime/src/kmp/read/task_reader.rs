@@ -240,8 +240,8 @@ impl TaskReader<'_> {
         Ok(id)
     }
 
-    /// The generating task; NULL for an initial task. The implicit tasks of a team have one, and only that of number 0 is told
-    /// of it by each region; the others are told as they join the team, and keep that when a hot team is used again
+    /// The generating task; NULL for an initial task. The implicit tasks of a team have one, but each region reports it
+    /// only to that of number 0. The others get it as they join the team, and keep that when a hot team is used again
     /// (`__kmp_push_current_task_to_thread`).
     pub(super) fn parent_of(&self, task: &StructData) -> Result<Addr, Reason> {
         let s = &self.context.kmp.structs;

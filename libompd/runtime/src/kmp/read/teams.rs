@@ -123,8 +123,9 @@ impl Teams {
             .collect()
     }
 
-    /// Whether a team's level fits that of its parent: a serialized team is as much deeper as it has been serialized, any other by
-    /// one, and one of a league by one less, since a `teams` region is no level (`__kmp_fork_call`).
+    /// Checks that a team's level fits that of its parent. A serialized team is as much deeper as it has been
+    /// serialized, any other team by one. A team of a league is deeper by one less, since a `teams` region is no level
+    /// (`__kmp_fork_call`).
     fn fits(&self, context: &Context<'_>, team: Addr) -> Result<(), Reason> {
         let s = &context.kmp.structs.team;
         let Some(view) = self.found.get(&team).filter(|_| !context.reach.stays_inside()) else { return Ok(()) };

@@ -90,7 +90,7 @@ pub(super) fn read(context: &Context<'_>, notes: &mut Notes) -> Threads {
     threads
 }
 
-/// `__kmp_threads` is indexed by gtid and has holes. Its length is `__kmp_threads_capacity`; where that is not
+/// `__kmp_threads` is indexed by gtid and has holes. Its length is `__kmp_threads_capacity`. Where that is not
 /// known, the walk ends once `__kmp_all_nth` threads have been met or an entry turns out not to be a thread.
 fn read_table(context: &Context<'_>, threads: &mut Threads, notes: &mut Notes) -> Result<(), Reason> {
     let s = &context.kmp.structs.info;

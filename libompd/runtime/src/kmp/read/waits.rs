@@ -23,8 +23,8 @@ const FLAG32: u64 = 0;
 /// `flag_type`: a 64-bit word, plain or atomic.
 const FLAG64: [u64; 2] = [1, 2];
 
-/// Where compilers put the flags into an `ident_t`, and its text. Its layout is part of the interface between compiled programs
-/// and the runtime, so that it is the same in all releases (kmp.h: four `kmp_int32`, then a pointer).
+/// Where compilers put the flags into an `ident_t`, and its text. Its layout is part of the interface between compiled
+/// programs and the runtime. So it is the same in all releases (kmp.h: four `kmp_int32`, then a pointer).
 const IDENT_FLAGS: u64 = 4;
 const IDENT_TEXT: u64 = 16;
 /// `KMP_IDENT_BARRIER_EXPL`.
@@ -271,8 +271,9 @@ impl WaitReader<'_> {
         }
     }
 
-    /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. Who gathers, the primary and in a large team
-    /// other members as well, goes on once the word of the thread it waits for is ahead of the team's.
+    /// A thread that has arrived at a barrier leaves it once its own `b_go` is set. The primary gathers, and in a large
+    /// team other members do as well. A thread that gathers continues once the word of the thread it waits for is ahead
+    /// of the team's.
     fn barrier_over(&self, raw: &KmpThread, wait: &Wait) -> Result<bool, Reason> {
         let s = &self.context.kmp.structs;
         let primary = matches!(raw.idle, Idle::No) && raw.view.count(&s.info.ds_tid)? == 0;
@@ -356,8 +357,9 @@ impl WaitReader<'_> {
         Ok(false)
     }
 
-    /// In order of certainty: idle; in the queue of a lock; in a taskwait; asleep on a word whose meaning is known;
-    /// arrived at a barrier; else it runs, unless it is inside the runtime's code, where a spinning wait may hide.
+    /// Looks for one wait after the other: idle; in the queue of a lock; in a taskwait; waiting for dependences;
+    /// arrived at a barrier. Then: asleep on a word whose meaning is known; asleep for a futex lock. Otherwise the
+    /// thread runs, unless it is inside code of the runtime or the C library, where a wait may hide.
     fn find_wait(&mut self, index: usize) -> Fact<Option<Wait>> {
         let kmp = self.context.kmp;
         let s = &kmp.structs;
@@ -468,8 +470,8 @@ impl WaitReader<'_> {
         }
     }
 
-    /// Memory tells of no wait. The runtime spins in its own code or through `sched_yield` and sleeps through futex
-    /// calls of the C library, so a thread found there may be waiting; a thread anywhere else is not.
+    /// Memory shows no wait. The runtime spins in its own code or through `sched_yield`, and sleeps through futex
+    /// calls of the C library. So a thread found there may be waiting; a thread anywhere else is not.
     pub(super) fn wait_by_registers(&self, registers: &Registers) -> Fact<Option<Wait>> {
         let Some(futex) = self.context.futex_call() else {
             return Fact::unknown(Own::SystemCallsUnknown);

@@ -132,8 +132,8 @@ impl InstructionSet for Arm64 {
         target(at, to).map_or(Jumps::Anywhere, Jumps::To)
     }
 
-    /// `adrp x16, page; ldr x17, [x16, offset]; add x16, ...; br x17`, perhaps after `bti c`; or, to reach code far
-    /// away, `adrp x16, page; add x16, x16, offset; br x16`.
+    /// A stub is `adrp x16, page; ldr x17, [x16, offset]; add x16, ...; br x17`, perhaps after `bti c`. To reach
+    /// code far away it is `adrp x16, page; add x16, x16, offset; br x16`.
     fn stub(image: &dyn CodeImage, at: u64) -> Option<Stub> {
         #[derive(Clone, Copy)]
         enum Held {

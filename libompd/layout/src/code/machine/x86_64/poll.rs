@@ -133,8 +133,9 @@ mod tests {
             code[at..at + bytes.len()].copy_from_slice(bytes);
             poll(&code, 0x1000, 0x1006, &registers())
         };
-        // No pause; mov [rbx],ecx for the load; the base changes (add rbx,1); what it is compared with is loaded too
-        // (cmp [rbp],ecx would be longer: cmp edx,[rbx] reads twice); leaves on equality (je).
+        // Each case changes one thing. There is no pause. The load is a store (mov [rbx],ecx). The base changes (add
+        // rbx,1). The comparison reads memory as well (cmp ecx,[rbx], since cmp [rbp],ecx would be longer). The loop
+        // leaves on equality (je).
         assert_eq!(changed(6, &[0x66, 0x90]), None);
         assert_eq!(changed(0, &[0x89, 0x0b]), None);
         assert_eq!(changed(8, &[0x48, 0x83, 0xc3, 0x01]), None);

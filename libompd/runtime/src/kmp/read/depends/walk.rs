@@ -1,5 +1,5 @@
-//! Walking the graph of dependences. A million tasks may wait for one: what lies side by side is read once, in large
-//! pieces, and nothing is copied or kept of a task but what the graph needs.
+//! Walking the graph of dependences. A million tasks may wait for one, so what lies side by side is read once, in
+//! large pieces. Nothing is copied or kept of a task but what the graph needs.
 
 use std::collections::HashSet;
 use std::collections::hash_map::{Entry, HashMap};
@@ -50,8 +50,8 @@ pub(super) struct Graph {
     /// Which node has which of the names.
     pub(super) named: Vec<(NodeId, u32)>,
     pub(super) names: Vec<Name>,
-    /// Those whose list of successors could not be followed to its end: of their edges some are missing, or, where it runs
-    /// in a circle, there more than once.
+    /// Nodes whose list of successors could not be followed to its end. Some of their edges are missing, or are there
+    /// more than once where the list runs in a circle.
     pub(super) broken: HashSet<NodeId>,
     /// The first thing that went wrong.
     pub(super) result: Result<(), Reason>,
@@ -67,8 +67,8 @@ enum From {
     Named(u32),
 }
 
-/// A list being followed. `mark` is an entry met before, which moves on after 1, 2, 4, ... entries: a list that runs in a
-/// circle comes to it again (Brent's algorithm), and nothing has to be remembered of one that does not.
+/// A list being followed. `mark` is an entry met before, which moves on after 1, 2, 4, ... entries. A list that runs in
+/// a circle comes to it again (Brent's algorithm). So no set of all entries met has to be kept.
 struct List {
     from: From,
     at: Addr,
