@@ -128,6 +128,52 @@ pub struct Cli {
     pub options: Options,
 }
 
+/// What `merge` and `completions` inspect no process for.
+const OF_INSPECTIONS: [&str; 18] = [
+    "samples",
+    "interval",
+    "children",
+    "name",
+    "user",
+    "redact",
+    "arguments",
+    "verbose",
+    "exe",
+    "lib_root",
+    "debug_dir",
+    "debuginfod",
+    "proc_root",
+    "pause",
+    "max_pause",
+    "ignore_origin",
+    "verify",
+    "no_cache",
+];
+
+/// Options that a command refuses or has no use for.
+const UNUSED: [(&str, &[&str]); 7] = [
+    ("history", &["samples", "interval", "children", "name", "user", "fail_on", "verbose"]),
+    ("top", &["samples", "fail_on", "output", "redact"]),
+    ("run", &["children", "name", "user", "json", "output"]),
+    ("job", &["children", "redact"]),
+    ("merge", &OF_INSPECTIONS),
+    ("completions", &OF_INSPECTIONS),
+    ("completions", &["fail_on", "json", "color"]),
+];
+
+/// The command line. The help of a command leaves out the options that it does not use.
+pub fn command_line() -> clap::Command {
+    use clap::CommandFactory as _;
+    let all = Cli::command();
+    let hidden = |id: &&str| {
+        let option = all.get_arguments().find(|option| option.get_id() == *id);
+        option.map(|option| option.clone().hide(true))
+    };
+    UNUSED.iter().fold(all.clone(), |line, (name, options)| {
+        line.mut_subcommand(name, |command| command.args(options.iter().filter_map(hidden)))
+    })
+}
+
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
@@ -762,11 +808,16 @@ fn milliseconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
+        for (name, options) in UNUSED {
+            let line = command_line();
+            let command = line.find_subcommand(name).expect("there is such a command");
+            let hidden = command.get_arguments().filter(|option| option.is_hide_set()).count();
+            assert!(hidden >= options.len(), "{name} hides {hidden} of {options:?}");
+        }
     }
 
     #[test]

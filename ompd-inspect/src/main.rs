@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches as _;
 use ompd_inspection::history::NoHistory;
 use ompd_report::escape::escape;
 use ompd_report::html;
@@ -43,7 +43,7 @@ use output::{Failure, redacted};
 const PAGE_WIDTH: u16 = 120;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&args::command_line().get_matches()).unwrap_or_else(|error| error.exit());
     let color = match cli.options.color {
         Color::Auto => ColorChoice::Auto,
         Color::Always => ColorChoice::Always,
@@ -137,7 +137,7 @@ const NO_TARGET: &str = "name a process id or a core file";
 
 /// Ends the program as it ends for all other wrong usage, with the usage of the command.
 fn wrong_usage(command: Option<&Command>, text: &str) -> ! {
-    let mut cli = Cli::command();
+    let mut cli = args::command_line();
     cli.build();
     let kind = clap::error::ErrorKind::MissingRequiredArgument;
     match command.and_then(|command| cli.find_subcommand_mut(command.name())) {

@@ -4,14 +4,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use clap::Command;
 use clap::builder::Resettable;
-use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use ompd_report::escape::escape;
 use roff::{Roff, roman};
 
-use crate::args::{Cli, VERSION};
+use crate::args::{VERSION, command_line};
 use crate::inspecting::COMPLETE;
 use crate::output::{Failure, Output};
 
@@ -30,7 +30,7 @@ fn described(command: Command) -> Command {
 
 /// The command line without what its help hides, which `clap_complete` would offer.
 fn completed() -> Command {
-    let all = Cli::command();
+    let all = command_line();
     let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
     Command::new(NAME).version(VERSION).disable_help_flag(true).args(all.get_arguments()).subcommands(shown)
 }
@@ -84,7 +84,7 @@ fn write(directory: &Path) -> io::Result<()> {
     for created in [&pages, &completions] {
         fs::create_dir_all(created)?;
     }
-    let mut command = described(Cli::command()).disable_help_subcommand(true);
+    let mut command = described(command_line()).disable_help_subcommand(true);
     command.build();
     page(&command, &pages)?;
     for (shell, file) in SHELLS {

@@ -5,11 +5,10 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, PermissionsExt};
 use std::path::Path;
 
-use clap::CommandFactory;
 use ompd_process::{OpenError, programs};
 use ompd_report::escape::escape;
 
-use crate::args::Cli;
+use crate::args::command_line;
 use crate::output::Failure;
 
 /// That a word is no target, if it resembles a command and there is no such file.
@@ -93,7 +92,7 @@ fn command(word: &str) -> Option<String> {
         return Some("ompd-inspect PID (the summary has no command)".to_owned());
     }
     let alike = |name: &str| strsim::jaro(word, name);
-    let cli = Cli::command();
+    let cli = command_line();
     let names = cli.get_subcommands().map(clap::Command::get_name);
     let best = names.max_by(|one, two| alike(one).total_cmp(&alike(two)))?;
     (alike(best) > ALIKE).then(|| format!("ompd-inspect {best}"))
