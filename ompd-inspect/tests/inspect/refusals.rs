@@ -294,6 +294,9 @@ fn a_core_without_its_files() {
     assert!(said.contains("the executable") && said.contains("give it with --exe"), "{said}");
     assert!(said.contains(text(&home.join("libgomp.so.1"))) && said.contains("--lib-root DIR"), "{said}");
     assert!(out.contains("4 threads, core file") && out.contains("Incomplete: "), "{out}");
+    // Why there are no names is said before anything that would have one.
+    let (above, _) = out.split_once("Process ").expect("a title");
+    assert!(above.contains("NOTE  The program file") && above.contains("--exe PATH"), "{out}");
 
     // Another program is refused, and both build-ids are shown.
     let id = |path: &Path| ElfFile::open(path).expect("an ELF file").build_id().expect("a build-id").to_string();
@@ -405,8 +408,9 @@ fn cores_with_changed_headers_and_notes() {
             let at = notes.0 + noise.below(notes.1);
             core.flip(at, &mut noise);
         }
-        // The numbers arithmetic goes wrong with, in each field a size or place is worked out from: e_phoff, e_shoff,
-        // e_phentsize, e_phnum with e_shentsize, and of some segments p_offset, p_vaddr, p_filesz, p_memsz and p_align.
+        // Numbers with which arithmetic goes wrong, in each field that a size or place is computed from. They are e_phoff,
+        // e_shoff, e_phentsize, and e_phnum with e_shentsize. Of some segments they are p_offset, p_vaddr, p_filesz, p_memsz and
+        // p_align.
         let file_header: &[(u64, usize)] = &[(32, 8), (40, 8), (54, 2), (56, 2)];
         let segment = |s: &Segment| [8, 16, 32, 40, 48].map(|field| (s.header + field, 8));
         let places = file_header.iter().copied().chain(segments.iter().step_by(19).flat_map(segment));

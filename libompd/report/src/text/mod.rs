@@ -388,6 +388,7 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     if view.has_verdicts() {
         verdicts::render(&mut page, inspection, matches!(view, View::Waits(_)));
     }
+    nameless_program(&mut page, inspection);
     head(&mut page, inspection);
     if view == View::Summary {
         children::render(&mut page, inspection, with_children);
@@ -406,6 +407,18 @@ pub fn render(inspection: &Inspection, view: View, how: How) -> String {
     show(&mut page, inspection, view);
     issues(&mut page, inspection);
     page.out
+}
+
+/// Why functions and variables of the program appear as addresses, if they do: it is read before the first of these is.
+fn nameless_program(page: &mut Page, inspection: &Inspection) {
+    let Some(exe) = inspection.process.exe.as_ref().filter(|exe| inspection.unopened.contains(exe)) else { return };
+    let text = format!(
+        "The program file {} could not be read, so functions and variables of the program have no names. \
+         Give a copy of it with --exe PATH.",
+        escape(exe)
+    );
+    page.wrapped("NOTE  ", HEADING, &text, 6);
+    page.blank();
 }
 
 /// What a view shows, without what stands above and below it.
