@@ -239,8 +239,8 @@ impl Gdb {
         Ok(Started { child, output, commands: commands.len() })
     }
 
-    /// Has gdb start a program, which is to be ready before the first of the commands: it has told the truth, its threads are in
-    /// the waits they told of, and it got `SIGINT`, by which gdb gets it back.
+    /// Has gdb start a program, and waits until it is ready before the first command. By then it has told the truth, and its
+    /// threads are in the waits that it named. It then gets `SIGINT`, which gives control back to gdb.
     ///
     /// # Errors
     /// If it cannot be started, or does not tell the truth.

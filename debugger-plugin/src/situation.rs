@@ -119,8 +119,7 @@ impl Situation {
     /// commands has printed.
     ///
     /// # Errors
-    /// If the program does not get ready, or as for [`Gdb::run`]; the inner error is the reason why there is no such situation on
-    /// this machine.
+    /// If the program does not get ready, or as for [`Gdb::run`]. The inner error says why this machine has no such situation.
     pub fn run<S: AsRef<str>>(
         self,
         library: &Path,

@@ -195,8 +195,8 @@ impl Output {
         }
     }
 
-    /// Writes a page for a browser, whose texts `page` passes through the function it is given: the page has code too, from which
-    /// nothing may be taken out.
+    /// Writes a page for a browser. `page` passes the page's texts through the function it is given. The page has code too, which
+    /// must not be redacted.
     ///
     /// # Errors
     /// It cannot be written.

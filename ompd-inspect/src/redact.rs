@@ -209,8 +209,8 @@ fn without_directories(text: &str) -> String {
     out
 }
 
-/// Where the path ends that `text` begins with. A directory may have a blank in its name: what follows a blank belongs to the path
-/// if it has a slash, and does not begin with it.
+/// Where the path ends that `text` begins with. A directory may have a blank in its name. A word after a blank belongs to the
+/// path if it has a slash and does not begin with one.
 fn path_end(text: &str) -> usize {
     let mut end = text.find(ends_path).unwrap_or(text.len());
     while let Some(next) = text[end..].strip_prefix(' ') {

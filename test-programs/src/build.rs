@@ -170,14 +170,14 @@ pub fn can_build(program: &str, toolchain: Toolchain) -> Result<Result<(), Skip>
     })
 }
 
-/// Builds `programs/PROGRAM.c` (or `.cc`, `.f90`) with debug information and these extra flags (`-s` strips, `-static`
-/// links statically), or takes the file a former call built, when it is newer than its sources. A library of the
-/// program's own, `programs/PROGRAM_library.c`, is built the same way; the program finds it where it was built.
+/// Builds `programs/PROGRAM.c` (or `.cc`, `.f90`) with debug information and these extra flags (`-s` strips, `-static` links
+/// statically). If a former call built a file that is newer than its sources, takes that file. A library of the program's own,
+/// `programs/PROGRAM_library.c`, is built the same way; the program finds it where it was built.
 ///
 /// Any number of processes may do this at the same time: a file appears under its name when it is complete.
 ///
 /// # Errors
-/// When there is no such program, or the compiler cannot be run, fails, or warns. [`can_build`] tells what is missing.
+/// When there is no such program, or the compiler cannot be run, fails, or warns. [`can_build`] says what is missing.
 pub fn build(program: &str, toolchain: Toolchain, opt: Opt, flags: &[&str]) -> Result<Executable> {
     let (language, source) = Language::of(program)?;
     let compiler = language.command(toolchain).map_err(|skip| anyhow::anyhow!("{skip}"))?;

@@ -23,12 +23,12 @@ const RUNTIME_PREFIXES: [&str; 6] = ["GOMP_", "gomp_", "__kmp", "__kmpc_", "kmp_
 ///
 /// Of the report may be less where it says so: frames before one that is `around` them.
 ///
-/// Names are compared as [`StackFrame::has_name`] says, files by their base names. Of a combined construct (`parallel
-/// for`) `parallel` is enough. Lines are the same with GCC 12 and clang 14 at every optimisation level: that of the
-/// call, and for a construct, however it is compiled, that of its pragma.
+/// Names are compared as [`StackFrame::has_name`] says, files by their base names. Of a combined construct (`parallel for`)
+/// `parallel` is enough. Lines are the same with GCC 12 and clang 14 at every optimisation level. They are the line of the call,
+/// and for a construct, however it is compiled, that of its pragma.
 ///
-/// What cannot be told at all, a name or a line in a stripped program, is unknown, no difference; so is a stack that
-/// says of itself that it is not complete, from where it ends.
+/// What nothing can show, such as a name or a line in a stripped program, is unknown, not a difference. So is a stack that
+/// reports itself as incomplete, from where it ends.
 pub fn compare_stacks(truth: &Truth, report: &Value, runtime: Runtime, opt: Opt) -> Comparison {
     let mut all = Comparison::default();
     let Some(stacks) = report["stacks"].as_array() else {
@@ -307,8 +307,8 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Of a combined construct the runtime sees its region only: with a static schedule GCC calls for a `parallel for` what it
-/// calls for a `parallel`. What a taskloop generates are tasks.
+/// Of a combined construct the runtime sees only its region. With a static schedule GCC calls the same function for a `parallel
+/// for` as for a `parallel`. A taskloop generates tasks.
 fn same_construct(found: &str, told: &str) -> bool {
     found == told || (found == "parallel" && told.starts_with("parallel ")) || (found == "task" && told == "taskloop")
 }

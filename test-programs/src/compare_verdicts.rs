@@ -9,9 +9,9 @@ use crate::{Situation, Truth, Verdict};
 
 /// Compares the verdicts of a report of `ompd-inspect waits --json` with what the program expects.
 ///
-/// A hang has one verdict, of a name the program accepts, that names all it must; further suspects beside a deadlock
-/// are no difference, for others may wait for those who hang. `owners_recorded`: does the runtime know who owns the
-/// locks of this program ([`Truth::owners_recorded`])?
+/// A hang has one verdict, of a name the program accepts, that names all it must. Further suspects beside a deadlock are no
+/// difference: other threads may wait for those that hang. `owners_recorded`: does the runtime know which threads own the locks
+/// of this program ([`Truth::owners_recorded`])?
 pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) -> Comparison {
     let mut all = Comparison::default();
     let Some(expected) = &truth.expectation else {
@@ -32,7 +32,7 @@ pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) ->
     // What threads wait for that may still happen is no hang.
     let others = verdicts.iter().filter(|verdict| verdict["verdict"] != "waiting");
     for verdict in others.filter(|verdict| found.is_none_or(|found| !std::ptr::eq(found, *verdict))) {
-        // Others may wait for those who hang, and are suspects.
+        // Others may wait for those that hang, and are suspects.
         let harmless = found.is_some() && expected.verdict == Verdict::Deadlock && verdict["verdict"] == "suspect";
         all.holds(harmless, || format!("reported and not so: {}", in_words(verdict)));
     }
@@ -58,8 +58,8 @@ pub fn compare_verdicts(truth: &Truth, report: &Value, owners_recorded: bool) ->
     all
 }
 
-/// The answer has the verdict's word, names a thread of the hang, a place in the source and what to do; of a hang at a lock that has a
-/// name it has the name.
+/// The answer has the verdict's word, and names a thread of the hang, a place in the source and what to do. If the hang is at a
+/// lock with a name, it has the name.
 fn compare_answer(all: &mut Comparison, truth: &Truth, report: &Value) {
     let Some(expected) = &truth.expectation else { return };
     let answer = &report["answer"];

@@ -9,9 +9,9 @@ use crate::stacks::{Expected, Line, Stack, StackFrame, StackTask};
 use crate::truth::Truth;
 
 impl Truth {
-    /// Whether a runtime records who owns every lock that is held here, with no environment variable set that changes
-    /// that: all do for nestable locks, none for the others. Once the owner has ended, what libgomp recorded, the address of
-    /// something of his, tells nothing any more.
+    /// Whether a runtime records the owner of every lock that is held here, with no environment variable set that changes that.
+    /// All runtimes do for nestable locks, none for the others. What libgomp recorded, the address of a part of the owner, means
+    /// nothing once the owner has ended.
     pub fn owners_recorded(&self, runtime: Runtime) -> bool {
         let kept = runtime.is_kmp() || self.gone.is_empty();
         kept && self.locks.iter().all(|lock| lock.kind == LockKind::NestLock)
@@ -71,11 +71,10 @@ impl Truth {
 
     /// The frames of a stack that are certain, innermost first.
     ///
-    /// A region keeps the task that came to it where it is: all its frames are there, at these lines. The task that
-    /// generated an explicit task is where it was, or where it came since, only if it is suspended beneath, on the
-    /// stack of the same thread, and the generated one is not over: then its frames are those it has now. Otherwise
-    /// nothing of it is certain but its outermost frame, the one whose function cannot have returned before the task
-    /// ended; and what is outward of that.
+    /// A region keeps the task that came to it where it is: all its frames are there, at these lines. The task that generated an
+    /// explicit task is where it was, or where it came since, in one case only. It is suspended beneath, on the stack of the same
+    /// thread, and the generated task is not over. Then its frames are those it has now. Otherwise only its outermost frame is
+    /// certain, and what is outward of that. The function of that frame cannot have returned before the task ended.
     pub(crate) fn expected<'t>(&'t self, stack: &'t Stack) -> Vec<Expected<'t>> {
         let mut expected = Vec::new();
         let mut rest = stack.frames.as_slice();

@@ -1,7 +1,8 @@
 //! Core files of programs on an emulated aarch64 machine, written by its Linux kernel.
 //!
 //! The machine has the kernel of Debian's installer, the C library and libgomp of the cross compiler, and one process
-//! (`emulated/init.c`) that starts all programs, ends them once they hang, and sends their cores through the serial port.
+//! (`emulated/init.c`). That process starts all programs, ends them once they hang, and sends their cores through the serial
+//! port.
 
 use std::fs;
 use std::io::Write as _;

@@ -78,8 +78,8 @@ pub const HANGS: &[Case] = &[
     // libomp's entry points for gcc do not know of detached tasks.
     Case::of("hangs/detach").needs(Needs::OwnCompiler),
     Case::with("hangs/detach", &["-DTASKGROUP"]).needs(Needs::OwnCompiler),
-    // libomp's threads never sleep at a barrier while a task is not over, and while they spin it is not to be seen whether
-    // they are being let go: nothing is proven.
+    // libomp's threads never sleep at a barrier while a task is not over. While they spin, one cannot see whether they are being
+    // released: nothing is proven.
     Case::with("hangs/detach", &["-DBARRIER"]).needs(Needs::Libgomp),
     Case::of("hangs/depend_cycle"),
     Case::with("hangs/depend_cycle", &["-DNEST"]),
@@ -90,13 +90,13 @@ pub const HANGS: &[Case] = &[
     Case::of("hangs/nested_exhausted"),
     Case::of("hangs/ordered_skip"),
     Case::with("hangs/ordered_skip", &["-DNEST"]),
-    // Which iteration is waited for is recorded nowhere: it expects no verdict.
+    // No runtime records the iteration that is waited for: it expects no verdict.
     Case::of("hangs/missing_source"),
     Case::of("hangs/critical_left"),
     Case::of("hangs/rescued"),
     Case::with("hangs/rescued", &["-DNEST"]),
     Case::with("hangs/rescued", &["-DEVENT"]).needs(Needs::OwnCompiler),
-    // What is in the memory of the lock alone tells whether it is free.
+    // Only the memory of the lock shows whether it is free.
     Case::with("hangs/rescued", &["-DSHARED"]).needs(Needs::Libgomp),
     // On libomp it does not hang, and expects no verdict.
     Case::of("hangs/fork_child"),

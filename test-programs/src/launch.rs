@@ -14,8 +14,8 @@ use nix::unistd::alarm;
 use crate::build::home;
 use crate::{Executable, Opt, Runtime, Skip, Toolchain};
 
-/// After this time the kernel ends a program nobody ended: when a test is killed it cannot clean up, and not every
-/// program notices the end of its standard input.
+/// After this time the kernel ends a program that is still there. A killed test cannot clean up, and not every program notices
+/// the end of its standard input.
 const BACKSTOP_SECONDS: u32 = 1800;
 
 /// Which OpenMP environment variables a program gets. None is ever inherited.
@@ -200,8 +200,8 @@ impl Launch {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec the closure only makes the system calls alarm and setrlimit; it does not
-        // allocate, take a lock or touch memory of the parent.
+        // SAFETY: between fork and exec the closure only makes the system calls alarm and setrlimit. It does not allocate, take a
+        // lock or touch memory of the parent.
         unsafe { command.pre_exec(prepare) };
         let mut child = command.spawn().with_context(|| format!("starting {}", self.executable.path.display()))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());

@@ -1,6 +1,6 @@
 //! Test kit: OpenMP programs that know the truth about themselves, and what it takes to build and drive them.
 //!
-//! The programs are in `programs/`. Each brings its threads into a state worth inspecting, says on a pipe what the OpenMP
+//! The programs are in `programs/`. Each brings its threads into a state worth inspecting. It writes to a pipe what the OpenMP
 //! API told every thread about itself ([`Truth`]), and stays in that state until it is released. A test starts one with
 //! [`Running::start`], inspects it by pid (or a core of it), compares with [`Running::truth`], and releases it.
 //!

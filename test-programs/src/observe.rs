@@ -10,14 +10,13 @@ use anyhow::{Context, Result, bail};
 /// Longer than any thread of a sound program needs to go to sleep, on a machine as busy as can be.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// In so many looks the CPU time of a thread has grown when it is said to spin: its time is counted in clock ticks of 10 ms,
-/// and a sound program computes for much less than that. Looks, not ticks: a processor that its host takes away for a while
-/// adds that while to the time of whoever ran there.
+/// A thread is said to spin once its CPU time has grown in so many looks. Its time is counted in clock ticks of 10 ms, and a
+/// sound program computes for much less than that. Looks, not ticks: a processor that its host takes away for a while adds that
+/// while to the time of the thread that ran there.
 const SPIN_LOOKS: u32 = 3;
 
-/// Between looks at threads that spin they are left alone. To look without pause, or to yield only, keeps threads that
-/// yield in a loop themselves from using up any time: of seconds they got milliseconds. Nothing depends on how long it
-/// is.
+/// Between looks, threads that spin are left alone for so long. Looks without a pause, or with a yield only, take the time from
+/// threads that themselves yield in a loop. Those got milliseconds out of seconds. Nothing depends on how long it is.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 
 /// One thread at one moment, from `/proc/PID/task/LWP`.
@@ -87,8 +86,8 @@ pub fn await_asleep(pid: i32, lwp: i32) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the process has so many threads and all of them are blocked at one and the same moment: asleep from one
-/// look to the next, or, if `spins` says that the runtime does so, spinning.
+/// Waits until the process has so many threads and all of them are blocked at the same moment. Blocked is asleep from one look to
+/// the next, or, if `spins` says that the runtime does so, spinning.
 ///
 /// # Errors
 /// When the process ends, or this never comes.

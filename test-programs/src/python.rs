@@ -13,8 +13,8 @@ use crate::{Skip, running};
 /// Where this crate is.
 const HOME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The CPythons of a minor version of Python 3 on this machine: those that `ci/fetch pythons` got, that of the search path, and those
-/// that pyenv built.
+/// The CPythons of a minor version of Python 3 on this machine: that of `ci/fetch pythons`, that of the search path, and those of
+/// pyenv.
 ///
 /// # Errors
 /// There is none.

@@ -294,8 +294,8 @@ impl Running {
         gcore(self.pid, directory)
     }
 
-    /// Has the process abort as it is, and gives the core that the kernel wrote to `directory`, which must be empty, and in which
-    /// it has to run ([`Launch::leaving_core_in`]).
+    /// Has the process abort as it is, and returns the core that the kernel wrote to `directory`. The directory must be empty,
+    /// and the process must run in it ([`Launch::leaving_core_in`]).
     ///
     /// # Errors
     /// When it does not abort; the inner error when the kernel here does not write cores to the working directory.

@@ -101,8 +101,8 @@ pub fn native_combinations() -> Vec<(Toolchain, Runtime)> {
     combinations().into_iter().filter(is_native).collect()
 }
 
-/// Directories with other releases of libgomp and libomp, as distributions have them (`ci/fetch`), each with the runtime it is to
-/// stand in for: on `LD_LIBRARY_PATH` it does. Programs need not start on them, for they may need a newer C library.
+/// Directories with other releases of libgomp and libomp, as distributions have them (`ci/fetch`). Each comes with the runtime
+/// that it replaces if it is on `LD_LIBRARY_PATH`. Programs may fail to start on them: they may need a newer C library.
 pub fn other_releases() -> Vec<(Toolchain, Runtime, PathBuf)> {
     let mut found = Vec::new();
     let machine = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };

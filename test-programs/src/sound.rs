@@ -1,5 +1,5 @@
-//! What holds of every program that hangs and of every healthy one, whatever is to be found out about it: what it says of itself
-//! is sound and complete, and it is where it says, in waits that do not end, or going on.
+//! What holds for every program, hanging or healthy, whatever is tested with it. What it says of itself is sound and complete. It
+//! is where it says: in waits that do not end, or still running.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -15,8 +15,8 @@ pub struct StackFrame {
     pub function: String,
     /// The base name of the source file.
     pub file: String,
-    /// The line of the call, of the wait or of the pragma the frame is at; of a frame that has gone on, where it was
-    /// when it made the task further in. None in the end of a construct, when its body is over.
+    /// The line of the call, of the wait or of the pragma that the frame is at. For a frame that has continued, it is where it
+    /// generated the task further in. None in the end of a construct, when its body is over.
     pub line: Option<u32>,
     /// The construct whose body the frame executes: it is the outermost frame of its task then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,8 +126,8 @@ pub struct StackTask {
     pub at: Vec<StackFrame>,
 }
 
-/// The logical stack of a thread, as it came about: the frames outward of a construct are those that were there when
-/// the construct was reached.
+/// The logical stack of a thread, as it came about. The frames outward of a construct are those at the time when the construct
+/// was reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stack {
@@ -142,7 +142,7 @@ pub struct Stack {
 pub(crate) enum Line {
     /// It is at this line.
     Certain,
-    /// It may have gone on.
+    /// It may have continued.
     Anywhere,
 }
 

@@ -291,8 +291,8 @@ impl Truth {
         for fault in self.stack_contradictions().into_iter().chain(self.expectation_contradictions()) {
             require(false, fault);
         }
-        // Threads executing in one team have different numbers; those seen at the same place of the tree of teams, in a
-        // program with one initial thread, are in one team.
+        // Threads executing in one team have different numbers. In a program with one initial thread, threads at the
+        // same place of the tree of teams are in one team.
         let mut members: BTreeMap<Vec<i32>, BTreeSet<i32>> = BTreeMap::new();
         if !matches!(self.program.name.as_str(), "user_pthread" | "stacks_pthread") {
             for api in self.threads.iter().filter_map(|thread| thread.api.as_ref()) {

@@ -1,5 +1,5 @@
-//! Every program, as every toolchain here builds it, on every runtime here: it becomes ready, what it says is sound and
-//! complete, it is in the state it says it is in, and when released it finishes well.
+//! Every program, as every toolchain here builds it, on every runtime here. It becomes ready, and what it says is sound
+//! and complete. It is in the state that it reports, and finishes well when released.
 
 use std::collections::BTreeSet;
 use std::fs;

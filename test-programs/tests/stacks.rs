@@ -1,5 +1,5 @@
-//! The programs that know their logical stacks: what they say is sound, their sources say the same, and where gdb is
-//! here, so does gdb of each thread by itself.
+//! The programs that know their logical stacks. What they say is sound, and their sources say the same. So does gdb,
+//! where it is here, for each thread by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -54,8 +54,8 @@ fn stripped_and_static_programs_know_the_same() -> Result<()> {
             continue;
         }
         for flags in [&["-s"][..], &["-static"], &["-static", "-s"]] {
-            // A library is not linked statically; and when a program with a static libgfortran ends, that calls a weak
-            // symbol of pthreads which nothing defines (seen with GCC 12 and glibc 2.36, at address 0).
+            // A library is not linked statically. At the end of a program with a static libgfortran, that library calls
+            // a weak symbol of pthreads that nothing defines. It was seen with GCC 12 and glibc 2.36, at address 0.
             if flags.contains(&"-static") && ["stacks_shared", "stacks_fortran"].contains(&program) {
                 continue;
             }

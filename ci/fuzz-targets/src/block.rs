@@ -10,7 +10,7 @@ use ompt_record::event::Event;
 /// Events that are asked for at most: damaged files repeat themselves, and to show the same a thousand times shows nothing more.
 const MOST: u64 = 256;
 
-/// Reads the input as a file of the companion, as it is and with the check words of its events set right, and shows it in every form.
+/// Reads the input as a companion file, unchanged and with corrected check words of its events. Shows it in every form.
 pub fn check(data: &[u8]) {
     show(data);
     show(&with_sound_events(data));

@@ -1,7 +1,7 @@
 //! Sequences of calls of the OMPD library, right and wrong ones, by a debugger whose callbacks fail and lie.
 //!
-//! An input is a header of eight bytes ([`Header`]), and one call after another: the number of a function, and for each
-//! of its arguments a byte or more that say what it is.
+//! An input is a header of eight bytes ([`Header`]) and a list of calls. A call is the number of a function, and one or
+//! more bytes for each argument, which choose its value.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,

@@ -1,5 +1,5 @@
-//! A process that a debugger holds: the dynamic linker's list, ELF headers, hash tables and notes, the C library's
-//! lists of threads and the first stack, all in memory that is the input.
+//! A process that a debugger holds, whose memory is the input. It has the dynamic linker's list, ELF headers, hash
+//! tables and notes, the C library's lists of threads, and the first stack.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,11 +37,11 @@ pub fn again(length: usize) -> u64 {
     0u64.wrapping_sub(length as u64 + BEYOND)
 }
 
-/// Reads of an input of no length, and for each byte. An ELF header is looked for in as many pages as a large program
-/// has, below each of a few symbols, and for a module that lies elsewhere than said.
+/// The most reads for an empty input, and for each byte of input. The search for an ELF header covers as many pages as
+/// a large program has. It runs below each of a few symbols, and for a module that is not at its recorded address.
 const READS: (u64, u64) = (1 << 20, 64);
-/// Bytes that are read, likewise. Modules are read as a whole where their files are not at hand; there are thousands at
-/// most, of which a page may have to be looked at.
+/// The most bytes that are read, likewise. Modules are read as a whole if their files are missing. There are at most
+/// thousands of modules, and each may need a look at one page.
 const BYTES: (u64, u64) = (64 << 20, 256);
 /// Stacks of more threads are not looked at here.
 const MOST_THREADS: usize = 64;

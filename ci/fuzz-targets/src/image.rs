@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 /// A section: its name, where it lies, its bytes.
 pub type Section<'d> = (&'static str, u64, &'d [u8]);
 
-/// Takes an input apart: for each section its length in two little-endian bytes and its address in four, then the sections;
-/// the rest is given back. Sections are shorter where there is not enough.
+/// Splits an input into sections and returns the rest. First comes each section's length, in two little-endian bytes, and its
+/// address, in four; then the sections. Sections are shorter if the input is too short.
 pub fn split<'d, const N: usize>(data: &'d [u8], names: &[&'static str; N]) -> Option<([Section<'d>; N], &'d [u8])> {
     let (header, mut rest) = data.split_at_checked(6 * N)?;
     let mut sections = [("", 0, &[][..]); N];

@@ -1,8 +1,8 @@
 //! Fuzz targets: everything that parses bytes of the target or of reports, one module each.
 //!
-//! Each has a function `check` that takes any bytes, feeds them to the parser the way the program does, and looks at
-//! all that comes back. It must return: no panic, no endless walk, no memory out of proportion to the input. What the
-//! documentation promises of the result beyond that is asserted.
+//! Each has a function `check` that takes any bytes. It feeds them to the parser the way the program does, and looks at
+//! every result. It must return: no panic, no endless walk, no memory out of proportion to the input. It also asserts
+//! what the documentation promises of the result.
 //!
 //! `ci/fuzz` runs them under libFuzzer, from the inputs that [`seeds`] makes. Each can be called without it, which is
 //! what the tests do: with the seeds, and with cut and damaged ones.

@@ -95,8 +95,8 @@ enum Section {
 /// Measures and prints.
 ///
 /// # Errors
-/// When something needed is missing, a run does not do its work, or, after everything is printed and written, when a
-/// limit is not kept.
+/// When something needed is missing, or a run does not do its work. Also when a limit is not kept, after everything is printed
+/// and written.
 pub fn run(arguments: &Arguments) -> Result<()> {
     ensure!(!cfg!(debug_assertions), "this build is not optimised; start ci/bench, which makes one that is");
     ensure!(arguments.rounds > 0, "without rounds there is nothing to measure");

@@ -1,5 +1,6 @@
-//! `cargo xtask coverage`: what the documents on OMPT and OMPD describe, and which tests show that it works here, from outside of a process
-//! and from inside. The table is `docs/seed-coverage.md`; that it is current, and that the tests it names exist, is tested.
+//! `cargo xtask coverage`: what the documents on OMPT and OMPD describe, and the tests that show it works here. Tests look at a
+//! process from outside and from inside. The table is `docs/seed-coverage.md`. A test checks that it is current and that the
+//! tests it names exist.
 
 mod rows;
 mod run;

@@ -1,8 +1,8 @@
 //! `cargo xtask matrix`: every runtime that can be had by a package name, and how well it is read.
 //!
-//! Two questions are asked of each: does what is derived from its file agree with a truth that had no part in it, and
-//! does a report on programs that run on it agree with what these programs say of themselves. Only what was seen is
-//! written, and a single wrong value makes the whole fail.
+//! Each runtime is checked twice. The first check compares the layout derived from its file with an independent truth.
+//! The second compares reports on programs that run on it with what these programs say of themselves. Only observed
+//! results are written, and a single wrong value makes the whole fail.
 
 mod fetched;
 mod layouts;

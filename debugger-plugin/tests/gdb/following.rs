@@ -1,5 +1,5 @@
-//! What changes under gdb's hands: several processes, programs that become others, fork, run anew, load runtimes or have several;
-//! and what must not change: the process itself.
+//! What changes while gdb holds it: several processes, and programs that become others, fork, run anew, load runtimes or have
+//! several. The process itself must not change.
 
 use std::io::{BufRead as _, Read as _, Write as _};
 use std::process::{Command, Stdio};

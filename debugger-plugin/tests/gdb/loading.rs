@@ -1,5 +1,5 @@
-//! The ways by which gdb gets the plugin, without anything of the source tree: installed, so that gdb loads it when it starts, and as
-//! a package of Python's.
+//! How gdb loads the plugin without anything of the source tree: installed, so that gdb loads it at its start, and as a Python
+//! package.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! All commands in all situations: a program that gdb has started, is attached to, has a core of from gdb or from the kernel, or
-//! reaches by gdbserver, on runtimes as they are shipped. What is said is compared with what the programs say of themselves.
+//! All commands in all situations, on runtimes as they are shipped. The program was started by gdb, is attached, is reached by
+//! gdbserver, or has left a core, written by gdb or the kernel. The output is compared with what the programs say of themselves.
 
 use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,8 +22,8 @@ enum Wanted {
 
 use Wanted::{Any, Has, Json};
 
-/// What is to be so in the program `nested`: a team of three, and in each member one of two, whose thread 0 waits at a barrier. In
-/// their order: threads are selected, and stay so.
+/// What each command must print for the program `nested`: a team of three, and in each member a team of two. Thread 0 of each
+/// inner team waits at a barrier. The order matters: a selected thread stays selected.
 const ON_NESTED: &[(&str, Wanted)] = &[
     ("openmp thread 1.0", Has(&["thread 0 of 2 in team 1", "waits at a"])),
     ("openmp status", Has(&["SUSPECT", "level 1, 3 threads", "level 2, 2 threads", "in outer_body", "main"])),
@@ -156,8 +156,8 @@ fn each(
     if !has_gdb() {
         return;
     }
-    // Fortran's library handles the signal that ends the process, unless told not to: what thread gets it waits no more, but is about to
-    // wait again, when the core is made. (The C compiler warns of that option.)
+    // Fortran's library handles the signal that ends the process, unless `-fno-backtrace` prevents it. The thread that gets the
+    // signal leaves its wait, and is about to wait again when the core is made. The C compiler warns of that option.
     let is_handled = situation == Situation::KernelCore && program.ends_with("_fortran");
     let flags: &[&str] = if is_handled { &["-fno-backtrace", "-Wno-error"] } else { &[] };
     let mut wrong = Vec::new();
@@ -170,7 +170,8 @@ fn each(
             }
         };
         let what = format!("{program}, {situation:?}, {}", release.name);
-        // The kernel wakes threads to end them: who waits may be met in an instant that tells nothing. That is not so each time.
+        // The kernel wakes threads to end them, so the core may catch a waiting thread at a moment that does not show its wait.
+        // That does not happen each time.
         let mut tries = if situation == Situation::KernelCore { 3 } else { 1 };
         loop {
             let found = match situation.run(&library(), &release.launch(&executable), commands) {
@@ -340,8 +341,8 @@ const STOPPING: [&str; 14] = [
     "continue",
 ];
 
-/// Stops, steps and runs to barriers in a program that is begun in this way, on each runtime: each of them stops where it should,
-/// and the program goes on to its end.
+/// Stops, steps and runs to barriers on each runtime, in a program that is begun in this way. Each command stops where it should,
+/// and the program continues to its end.
 fn stops(begun: Begun) {
     if !has_gdb() {
         return;

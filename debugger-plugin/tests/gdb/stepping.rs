@@ -189,8 +189,8 @@ fn applied_to_threads_that_end() {
     assert!(printed[1].contains("There is no process"), "{printed:#?}");
 }
 
-/// A thread that waits in a stripped runtime: no frame has another name than `??` or that of the program's call, in any gdb, and
-/// `set width 0` is without a limit.
+/// A thread that waits in a stripped runtime. In any gdb each frame's name is `??` or that of the program's call, and `set width
+/// 0` means no limit.
 #[test]
 fn names_of_frames_and_width_of_lines() {
     if !has_gdb() {

@@ -62,8 +62,8 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// What the thread with this kernel thread id is to a runtime. In more than one, it is that in which it has a team, and of
-    /// several such the innermost, which keeps its thread longest, is not known: then the first counts.
+    /// What the thread with this kernel thread id is to a runtime. A thread may be in several runtimes: the first in which it has
+    /// a team counts, else the first. Which of several teams is the innermost is not known.
     pub(crate) fn thread_of(self, native: NativeThread) -> Option<ThreadKey> {
         let known = |runtime: &dyn Runtime| {
             let runtime = runtime.info().base;
@@ -296,7 +296,7 @@ impl<'a> Answers<'a> {
         Err(if thread.task.get().is_some() { NoAnswer::Final(why.into()) } else { why })
     }
 
-    /// The thread on whose stack a task is, as far as that can be told: the one that executes it, or what was generated in it.
+    /// The thread on whose stack a task is, where known: the one that executes the task, or a task generated in it.
     pub(crate) fn lwp_of(self, key: TaskKey) -> Option<i32> {
         let (reading, task) = self.task(key).ok()?;
         let member =

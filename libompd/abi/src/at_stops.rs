@@ -20,14 +20,14 @@ pub(crate) struct AtStops {
     pub(crate) told: BTreeMap<ThreadKey, (PointId, Vec<u64>)>,
     /// Threads that are at one, with what holds there, since `Space::read`.
     pub(crate) at: BTreeMap<ThreadKey, (PointId, Result<AtStop, String>)>,
-    /// Threads at OMPD's own symbols of which nobody has said so, or that may be there, with what differs from memory.
+    /// Threads that are or may be at OMPD's own symbols, though the debugger has not said so, with what differs from memory.
     pub(crate) own: BTreeMap<ThreadKey, Differs>,
     /// Where a companion that calls stop points says where its block is; none without one.
     pub(crate) companion: Vec<Addr>,
     /// Threads whose program counters, asked for as expressions, were at such a symbol.
     pub(crate) asked: BTreeSet<i32>,
-    /// Threads without registers whose stacks were searched in this moment: the calls that may have led them to such a symbol, by
-    /// their indices; or why that is not known.
+    /// Threads without registers whose stacks were searched at this moment. Each has the indices of the calls that may have led
+    /// it to such a symbol, or why they are unknown.
     pub(crate) searched: BTreeMap<ThreadKey, Result<Vec<usize>, String>>,
 }
 

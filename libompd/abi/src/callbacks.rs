@@ -24,16 +24,16 @@ pub mod extra {
     pub const STOP: u64 = 0x6f6d_7064_0002;
     /// The address asked for in these segments.
     pub const ADDRESS: u64 = 1 << 63;
-    /// A debugger that knows this kind as well, asked in the same way, serves the segments below. In all of them numbers have eight bytes
-    /// in the debugger's byte order, and the buffer holds the question before the call and the answer behind it.
+    /// A debugger that knows this kind as well, asked in the same way, serves the segments below. In all of them numbers have
+    /// eight bytes in the debugger's byte order. The buffer holds the question before the call, and the answer after it.
     pub const BULK: u64 = 1_071_708;
-    /// Several pieces of memory in one call. The address is `ADDRESS` and how many there are; the buffer has the address and the length of
-    /// each, and gets for each a number that is 1 if it could be read, and its bytes.
+    /// Several pieces of memory in one call. The address is `ADDRESS` and how many there are. The buffer has the address and the
+    /// length of each. It gets for each a number that is 1 if it could be read, and its bytes.
     pub const PIECES: u64 = 0x6f6d_7064_0003;
     /// The kernel ids of all threads: how many there are, and then, as far as the buffer goes, the ids.
     pub const THREADS: u64 = 0x6f6d_7064_0004;
-    /// The registers of several threads. The address is `ADDRESS` and how many they are; the buffer has their kernel ids, and gets for each
-    /// a number that is 1 if its registers are known, and its registers.
+    /// The registers of several threads. The address is `ADDRESS` and how many they are. The buffer has their kernel ids. It gets
+    /// for each a number that is 1 if its registers are known, and its registers.
     pub const ALL_REGISTERS: u64 = 0x6f6d_7064_0005;
 }
 
@@ -221,13 +221,13 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 }
 
 impl Asked {
-    /// The value of a register by a debugger that takes expressions for names of symbols.
+    /// The value of a register from a debugger that takes expressions for names of symbols.
     fn value(&self, thread: *mut ThreadContext, register: &str) -> Option<u64> {
         self.ask(&format!("*(char *)${register}"), thread).map(|address| address.address)
     }
 
-    /// The program counter in this way. That it is one, and not a symbol that was not found, shows whether the debugger takes
-    /// expressions at all; one that does not is not asked again.
+    /// The program counter, read the same way. An answer that is a program counter, and not a missing symbol, shows that the
+    /// debugger takes expressions. A debugger that takes none is not asked again.
     fn expression(&self, thread: *mut ThreadContext, program_counter: &str) -> Option<Addr> {
         if self.expressions.get() == Some(false) || program_counter.is_empty() {
             return None;
@@ -243,8 +243,9 @@ impl Asked {
         self.expressions.get() == Some(true)
     }
 
-    /// The registers of a thread by a debugger that takes names of symbols for expressions and answers with their addresses, as plugins
-    /// of gdb do: the address of what a register points to is the register. Others know no symbol of such a name.
+    /// The registers of a thread from a debugger that takes names of symbols for expressions and answers with their addresses, as
+    /// plugins of gdb do. The address of what a register points to is the register. Other debuggers know no symbol of such a
+    /// name.
     fn evaluated(&self, thread: *mut ThreadContext, arch: Arch) -> Option<Registers> {
         let facts = arch.machine.facts()?;
         let names = facts.kernel_set.names;

@@ -110,8 +110,8 @@ pub struct StopPoint {
     /// What begins or ends. One event may have several places; a thread passes through one of them. The symbols of OMPD (`own`) are a
     /// set by themselves: a debugger uses them, or the others.
     pub event: Event,
-    /// 1 for the symbols of OMPD (`ompd_bp_...`), through which runtimes pass only if they were started with `OMP_DEBUG=enabled`; 0
-    /// for equivalent places, through which they always pass.
+    /// 1 for the symbols of OMPD (`ompd_bp_...`): runtimes pass through them only if started with `OMP_DEBUG=enabled`. 0 for
+    /// equivalent places: runtimes always pass through them.
     pub own: c_int,
     /// Where the breakpoint belongs: the event is before the instruction is executed.
     pub address: Address,
@@ -314,9 +314,9 @@ pub unsafe extern "C" fn ompdx_get_parallel_function(
     })
 }
 
-/// Where in the process the runtime keeps its record of a thread, a region or a task: what tells them from each other at one moment, and
-/// from others as long as they exist. 0 for the region around the program, of which there is none. Regions of one thread that are nested
-/// in each other may share one.
+/// Where in the process the runtime keeps its record of a thread, a region or a task. The address identifies each of them at one
+/// moment, and as long as it exists. It is 0 for the region around the program, which has no record. Regions of one thread that
+/// are nested in each other may share one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_get_descriptor(handle: *mut c_void, descriptor: *mut Address) -> Rc {
     with(|library| {
@@ -441,11 +441,12 @@ fn detail(space: &Space, runtime: ompd_process::Addr, origin: ompd_runtime::Orig
     if details.is_empty() { origin.word().to_owned() } else { format!("{}: {}", origin.word(), details.join(", ")) }
 }
 
-/// All that is known of a process, as the JSON that `ompd-inspect --json` prints (`docs/report.schema.json`): threads, teams, tasks,
-/// what waits for what, locks, loops, control variables, stacks, and verdicts. One look at a process that the debugger holds.
+/// All that is known of a process, as the JSON that `ompd-inspect --json` prints (`docs/report.schema.json`). It has threads,
+/// teams, tasks, what waits for what, locks, loops, control variables, stacks, and verdicts. It is one look at a process that the
+/// debugger holds.
 ///
-/// Registers are asked for of every thread, where the debugger has them for us in any way: without them there are no stacks, and what
-/// libgomp's threads wait for is not known. The text is in the debugger's memory and is the debugger's to free.
+/// The library asks for the registers of every thread, in any way that the debugger offers. Without them there are no stacks, and
+/// what libgomp's threads wait for is not known. The text is in the debugger's memory, and the debugger frees it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_report_json(address_space: *mut AddressSpaceHandle, json: *mut *const c_char) -> Rc {
     with(|library| {
@@ -487,9 +488,9 @@ pub struct TextOptions {
     pub label_count: Size,
 }
 
-/// The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`, and may have one of the
-/// options `--tree`, `--all`, `--dot`, `--folded` and `--svg` behind it where that command has it; another is `ompd_rc_bad_input`. (What
-/// Graphviz draws is not drawn.) `options` may be NULL.
+/// The same for people, in the tables of `ompd-inspect`. `view` is the name of one of its commands, or `summary`. One of the
+/// options `--tree`, `--all`, `--dot`, `--folded` and `--svg` may follow, where that command has it. Any other view is
+/// `ompd_rc_bad_input`. (Pictures that need Graphviz are not drawn.) `options` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_report_text(
     address_space: *mut AddressSpaceHandle,
@@ -545,10 +546,10 @@ unsafe fn how(options: *const TextOptions) -> Result<(How, bool), Rc> {
     Ok((How { width, verbose: options.verbose != 0, labels, ..How::default() }, options.colour != 0))
 }
 
-/// Reads everything anew, and forgets what `ompdx_set_stop` told. Handles stay valid.
+/// Reads everything anew, and forgets what `ompdx_set_stop` reported. Handles stay valid.
 ///
-/// What is known of a process is read anew with every call anyway, unless the debugger offers the count of stops; what the files of
-/// its modules and the code of its runtimes tell is kept, and that goes as well.
+/// What is known of a process is read anew with every call anyway, unless the debugger offers the count of stops. What the files
+/// of its modules and the code of its runtimes show is kept; this function drops that as well.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ompdx_drop_cache(address_space: *mut AddressSpaceHandle) -> Rc {
     with(|library| {

@@ -74,16 +74,16 @@ impl Icv {
     }
 }
 
-/// The control variables of a version, in the order of the enumeration: also those that this
-/// runtime does not have, or of which it is not known where it keeps them. What the environment
-/// said is no value, as the program may have changed that before the runtime looked.
+/// The control variables of a version, in the order of the enumeration. They include those that this runtime does not
+/// have, and those whose place in it is unknown. What the environment said is no value: the program may have changed it
+/// before the runtime looked.
 pub(crate) fn offered(version: Word) -> impl Iterator<Item = &'static Icv> {
     ICVS.iter().filter(move |icv| icv.since <= version)
 }
 
-/// Those of them that are enumerated in an address space. The debuggers that ask for OpenMP 5.0 are
-/// those with LLVM's plugin, whose listing ends at the first variable without a value, and at the
-/// first one without a number unless it knows it for a text: such are left out for them.
+/// Those of them that are enumerated in an address space. Debuggers that ask for OpenMP 5.0 have LLVM's plugin. Its
+/// listing ends at the first variable without a value, and at the first without a number, except texts that it knows.
+/// Such variables are left out for them.
 pub(crate) fn enumerated(space: &mut Space, version: Word) -> Vec<&'static Icv> {
     const TEXTS: [&str; 3] = ["affinity-format-var", "tool-libraries-var", "tool-verbose-init-var"];
     if version > V50 {
@@ -256,8 +256,8 @@ fn of_task(answers: Answers<'_>, key: TaskKey, entry: &Entry) -> Answer<Value> {
     }
 }
 
-/// What a task has itself of its thread, such as the number in the team of the task, or what the
-/// thread has that executes it.
+/// The value that a task itself has for its thread, such as the number in the team. Else the value of the thread that
+/// executes it.
 fn of_its_thread(
     answers: Answers<'_>,
     key: TaskKey,

@@ -14,8 +14,8 @@ pub(crate) struct ThreadKey {
     pub(crate) lwp: Option<i32>,
 }
 
-/// A parallel region. Serialized regions nested in each other may share a descriptor, and so may regions that follow each other:
-/// of the same level and size they are told apart by nothing that runtimes keep.
+/// A parallel region. Serialized regions nested in each other may share a descriptor, and so may regions that follow each other.
+/// If they also have the same level and size, nothing that runtimes keep tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RegionKey {
     /// What an initial thread executes outside of all others: the implicit parallel region of one thread that surrounds the program (OpenMP

@@ -9,9 +9,9 @@
 //!   numbers that are never used twice, given back by the `ompd_rel_*` functions. The string of `ompd_get_version_string` is the library's.
 //! - **Threads.** Any number. Calls about one address space wait for each other, calls about two do not. A callback that calls the
 //!   library gets `ompd_rc_error`.
-//! - **NULL.** A handle that is NULL, was given back, or never given out, is `ompd_rc_stale_handle`; another pointer that is NULL and must
-//!   not be is `ompd_rc_bad_input`. Pointers that are not NULL must lead to what their type says: that is what callers owe, and all
-//!   that makes these functions `unsafe`.
+//! - **NULL.** A handle that is NULL, was given back, or was never given out, is `ompd_rc_stale_handle`. Any other NULL pointer
+//!   where NULL is not allowed is `ompd_rc_bad_input`. Pointers that are not NULL must lead to what their type says. Only this
+//!   duty of the caller makes these functions `unsafe`.
 //! - **Results** are written on success only (and with `ompd_rc_incomplete`).
 //! - **Panics** do not leave the library: they are `ompd_rc_error`.
 //! - **The process** is only looked at through the callbacks, and never written to.

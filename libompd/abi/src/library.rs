@@ -106,8 +106,8 @@ enum State {
     Released,
 }
 
-// SAFETY: a space is only used by the thread that has taken it out of its slot, wholly: nothing of it (a reference count, a cell) is
-// kept anywhere else. The debugger's contexts in it are numbers to us.
+// SAFETY: only the thread that has taken a space out of its slot uses it. It takes all of it: no part (a reference count, a cell)
+// is kept anywhere else. The debugger's contexts in it are numbers to us.
 unsafe impl Send for State {}
 
 /// An address space, as long as one thread uses it.

@@ -1,4 +1,4 @@
-//! What a look at a process has shown of one runtime, whether at all of it or at a single thread; and where things were then.
+//! What a look at a process has shown of one runtime, whole or of a single thread, and where things were then.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -27,8 +27,8 @@ use crate::reading::Hints;
 use crate::refusal;
 use crate::types::{AddressSpaceContext, Callbacks, Rc};
 
-/// Looks at single things in one stop before the whole process is looked at, for debuggers that tell of stops: one that asks about the
-/// thread that has hit a breakpoint goes on, and one that asks for more will ask for much.
+/// The most looks at single things in one stop, for debuggers that report stops; after them the whole process is read. A debugger
+/// that asks only about the thread at a breakpoint continues soon; one that asks for more will ask for much.
 const SINGLE_LOOKS: u32 = 8;
 
 /// An address space: where to read, and what was read.
@@ -56,7 +56,7 @@ struct Now {
 
 /// What the debugger says of the moment.
 struct Moment {
-    /// Number of the stop; `None` for a debugger that tells of none.
+    /// Number of the stop; `None` for a debugger that reports none.
     stop: Option<u64>,
     /// How many looks at single things were made in this stop.
     single_looks: u32,
@@ -73,7 +73,7 @@ impl Moment {
         same
     }
 
-    /// True if a look at a single thing is worth it: where the debugger tells of stops, only the first few are.
+    /// True if a look at a single thing is worth it: where the debugger reports stops, only the first few are.
     fn allows_single_look(&self) -> bool {
         self.stop.is_none() || self.single_looks <= SINGLE_LOOKS
     }
@@ -353,8 +353,8 @@ impl Space {
         self.read();
     }
 
-    /// What a look at the subject alone tells. Where the debugger tells of stops, only the first few are made in each; and where it
-    /// has registers, none for what these tell more of.
+    /// What a look at the subject alone shows. Where the debugger reports stops, only the first few such looks are made in each.
+    /// Where it offers registers, no such look is made for a state: registers show more of it.
     fn excerpt(&self, subject: Subject, aspect: Aspect) -> Option<(RuntimeKey, Excerpt)> {
         if !self.moment.allows_single_look() || !self.stops.told.is_empty() {
             return None;
@@ -488,8 +488,8 @@ impl Space {
         &self.target
     }
 
-    /// The runtime that questions about the whole process are about: that with the most threads in teams, of several such that
-    /// with the most threads, and of several such the first. Of the whole process, which has to be known.
+    /// The runtime that answers questions about the whole process: the one with the most threads in teams. Of several such it is
+    /// the one with the most threads, and of those the first. The whole process must have been read.
     pub(crate) fn main(&self) -> Result<&RuntimeSnapshot, Rc> {
         let Seen::Whole(snapshots) = &self.now.seen else { return Err(Rc::ERROR) };
         let busy = |s: &RuntimeSnapshot| s.threads.iter().filter(|t| t.team.flat().is_some()).count();

@@ -171,10 +171,11 @@ impl Space {
         Some(read.map_err(|why| why.to_string()))
     }
 
-    /// True if a thread may be at one of OMPD's own symbols, of which nobody has said so: where the debugger tells its program counter,
-    /// it is; else a call that leads there has left its return address on the thread's stack. `up_to_date`: the process was read in this moment.
+    /// True if a thread may be at one of OMPD's own symbols, though the debugger has not said so. If the debugger gives its
+    /// program counter, the answer is certain. Else the thread may be there if its stack has the return address of a call that
+    /// leads there. `up_to_date`: the process was read at this moment.
     pub(crate) fn may_be_at_own(&mut self, thread: ThreadKey, up_to_date: bool) -> bool {
-        // Where the process was read in this moment, who is there was found.
+        // If the process was read at this moment, the threads at these symbols were found then.
         if !up_to_date
             && self.companions_stops().is_some_and(|found| found.is_err() || found.is_ok_and(|at| differs(&at)))
         {
@@ -246,8 +247,8 @@ impl Space {
     }
 }
 
-/// What is not known of a thread that one of these calls may have led to a symbol of OMPD's, or may have before: what would hold
-/// there and is not what memory shows.
+/// What is unknown of a thread that one of these calls may have led to a symbol of OMPD's, now or before. It is unknown where the
+/// value at the symbol would differ from memory.
 fn perhaps_at_own(
     target: &dyn Target,
     runtime: &dyn Runtime,

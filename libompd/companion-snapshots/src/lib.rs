@@ -64,8 +64,8 @@ extern "C" fn handler(_signal: c_int) {
     unsafe { *errno = before };
 }
 
-/// The ring of the calling thread. It is found by the kernel's id of the thread: the companion's thread-local word may not be
-/// there yet, and a handler may not allocate it.
+/// The ring of the calling thread. It is found by the kernel's id of the thread. The companion's thread-local word may not exist
+/// yet, and a handler may not allocate it.
 fn own_ring(header: &Header) -> Option<&Ring> {
     let [rings, events, regions, tasks] =
         [&header.rings, &header.events, &header.regions, &header.tasks].map(|word| word.load(Relaxed));

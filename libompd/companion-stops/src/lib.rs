@@ -1,7 +1,7 @@
 //! The stop points of OMPD (OpenMP 5.2, 20.6): functions that do nothing, at whose names debuggers set breakpoints.
 //!
 //! The companion loads this library where the runtime of the process has no such names, and calls the functions. They are not in
-//! the companion itself: beside those of libiomp5 a debugger would find each name twice, and may take the one that nobody calls.
+//! the companion itself: a debugger would find each name of libiomp5 twice, and might take the one that is never called.
 
 use std::hint::black_box;
 

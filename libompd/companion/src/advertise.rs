@@ -1,5 +1,5 @@
-//! Where debuggers find the OMPD library for this process: what OMPD wants of a runtime (OpenMP 5.2, 20.2.2), and what runtimes that
-//! distributions have stripped do not say any more.
+//! Shows debuggers where the OMPD library for this process is. OMPD requires that of a runtime (OpenMP 5.2, 20.2.2), and runtimes
+//! that distributions have stripped no longer do it.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};

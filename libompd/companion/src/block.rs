@@ -29,8 +29,8 @@ static EVENTS: AtomicU64 = AtomicU64::new(0);
 static REGIONS: AtomicU64 = AtomicU64::new(0);
 static TASKS: AtomicU64 = AtomicU64::new(0);
 
-/// A word that is written often, with a piece of memory of its own: who reads what would lie beside it would have to fetch that
-/// from the other processor each time. Some processors fetch two lines of 64 bytes at once.
+/// A word that is written often, in memory of its own. A reader of data beside it would have to fetch that from the other
+/// processor each time. Some processors fetch two lines of 64 bytes at once.
 #[repr(align(128))]
 struct Alone(AtomicU64);
 
@@ -209,8 +209,8 @@ impl Recorder {
 
     /// Gives the calling thread a ring: a new one, or that of the thread that ended first.
     pub fn take(kind: c_int) -> Option<Recorder> {
-        // Of a library that was loaded later the thread's words are allocated when the thread first comes to one: now, and not in a
-        // callback that may interrupt an allocation, as it would be in a thread that gets no ring.
+        // In a library that was loaded later, a thread's words are allocated when the thread first uses one. It does so here,
+        // even if it gets no ring. Else it would be in a callback, which may interrupt an allocation.
         OWN.with(|own| own.set(null()));
         let pthread = {
             // SAFETY: it cannot fail, and only tells which thread this is.
@@ -474,13 +474,13 @@ pub fn runtime_ends() {
 /// Whether the runtime that was recorded has ended.
 static VACANT: AtomicBool = AtomicBool::new(false);
 
-/// Whether the runtime with this look-up function is the one that is recorded: the first that asks, and one that comes after it has
-/// ended, as in a program that loads and unloads a library that uses OpenMP. Others are counted.
+/// Whether the runtime with this look-up function is the one that is recorded. It is the first that asks, or one that comes after
+/// that has ended. The latter happens in a program that loads and unloads a library that uses OpenMP. Others are counted.
 pub fn belongs_to(lookup: Lookup, omp_version: u32, runtime: &[u8]) -> bool {
     let (Some(header), Some(shape)) = (header(), shape()) else { return false };
     let lookup = lookup as usize as u64;
     if VACANT.swap(false, AcqRel) {
-        // Threads that the other one knew may go on, but it tells no more of them.
+        // Threads of the runtime that ended may continue, but it reports them no more.
         for ring in (0..header.rings_used.load(Acquire)).filter_map(|index| ring(shape, index)) {
             if ring.state.load(Relaxed) == RingState::Used as u64 && ring.kind.load(Relaxed) & DEVICE_RING == 0 {
                 (Recorder { ring }).give_up();

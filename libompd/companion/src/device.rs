@@ -1,12 +1,12 @@
 //! Devices: what they offer, and the traces that they write (OpenMP 5.2, 19.2.5).
 //!
-//! A device that the runtime introduces (`device_initialize`) is asked for its entry points, each of which may be
-//! missing: a runtime that traces nothing may still give a look-up function, which knows none of them. What it can
-//! trace is switched on, and it writes records into buffers that it asks for and gives back, on threads that are none
-//! of OpenMP's. Each device has a ring of its own for them.
+//! The companion asks each device that the runtime introduces (`device_initialize`) for its entry points. Each may be missing: a
+//! runtime that traces nothing may still give a look-up function, which knows none of them. Everything that the device can trace
+//! is switched on. It writes records into buffers that it asks for and gives back, on threads outside OpenMP. Each device has a
+//! ring of its own for them.
 //!
-//! Commands to a device (start, pause, flush, stop) exclude one another by its state; who comes while another is on its
-//! way does nothing. What a device calls in the meantime takes no part in that.
+//! Commands to a device (start, pause, flush, stop) exclude one another by its state: a command that comes during another does
+//! nothing. What a device calls in the meantime takes no part in that.
 
 mod buffers;
 mod callbacks;

@@ -1,12 +1,12 @@
 //! The first-party half: an OMPT tool that a program takes along, and that remembers what its threads did last.
 //!
-//! An OpenMP runtime with OMPT (libomp, libiomp5) calls `ompt_start_tool` when it begins. The companion then registers every callback
-//! and writes what they are told into one block of memory, whose layout is that of [`ompt_record`]. It never reads it again: whoever
-//! looks at the process, or at its core, does.
+//! An OpenMP runtime with OMPT (libomp, libiomp5) calls `ompt_start_tool` when it begins. The companion then registers every
+//! callback and writes what they are told into one block of memory, whose layout is that of [`ompt_record`]. It never reads it
+//! again: a tool that looks at the process, or at its core, does.
 //!
-//! What a callback does is bounded: it allocates nothing, takes no lock, calls nothing but the clock, and may be called from a signal
-//! handler that interrupts another one. Memory comes from the kernel when the tool is initialised and when a thread begins, and for
-//! the buffers of devices that are traced.
+//! What a callback does is bounded: it allocates nothing, takes no lock, and calls only the clock. A signal handler may call it
+//! while another callback is interrupted. Memory comes from the kernel when the tool is initialised and when a thread begins, and
+//! for the buffers of devices that are traced.
 
 mod advertise;
 mod block;

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use ompt_record::block::{Header, HeaderValues, MAGIC};
 
-/// A variable of the environment. None counts in a program that has more rights than who has started it: by them he would
-/// have files written that are not his (getauxval(3), `AT_SECURE`).
+/// A variable of the environment. None counts in a program that has more rights than its user (getauxval(3), `AT_SECURE`). Else
+/// the user could make it write to files of others.
 pub fn variable(name: &str) -> Option<OsString> {
     // SAFETY: it takes a number and reads what the kernel has given the process.
     let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     if secure { None } else { std::env::var_os(name) }
 }
 
-/// Makes a file empty, or makes it, for its owner alone. What is there already has to be a plain file of the user, under this name
-/// alone: nothing else is opened to be written over, and nothing is waited for.
+/// Makes a file empty, or makes it, for its owner alone. An existing file must be a plain file of the user, with this name only.
+/// Nothing else is opened to be overwritten, and the call never waits.
 ///
 /// # Errors
 /// What the kernel says, or what is there instead.

@@ -1,7 +1,7 @@
 //! The stop points of OMPD (`ompd_bp_...`; OpenMP 5.2, 20.6), where the runtime has none.
 //!
-//! They are asked for by `OMP_DEBUG=enabled`. The functions are in a library of their own, which is loaded only then, and only if no
-//! symbol of the runtime has such a name: a debugger would stop twice, or at the wrong one.
+//! `OMP_DEBUG=enabled` asks for them. The functions are in a library of their own. It is loaded only then, and only if no symbol
+//! of the runtime has such a name. Else a debugger would stop twice, or at the wrong one.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! What happened last in a process that has an OMPT companion: its threads' events, read from the companion's block.
 //!
-//! The block is read without stopping a live process: events do not change once they are written, and one that is just being written,
-//! or overwritten, is recognised and counted instead of shown.
+//! The block is read without stopping a live process. Events do not change once they are written. An event that is just being
+//! written or overwritten is recognised, and counted instead of shown.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -248,7 +248,7 @@ pub fn named_address(event: &Event) -> Option<u64> {
     matches!(event.kind, 17 | 18 | 24..=28).then_some(event.other).filter(|address| *address != 0)
 }
 
-/// Events that are read at most, of all threads together: a quarter of a gigabyte, and some ten times that when it is all shown as JSON.
+/// The most events that are read, of all threads together. They take a quarter of a gigabyte, and about ten times that as JSON.
 const MOST_EVENTS: u64 = 1 << 22;
 
 fn read<M: Memory>(block: &Block, memory: &M, most: u64) -> History {

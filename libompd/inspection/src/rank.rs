@@ -28,8 +28,8 @@ struct Launcher {
     job: &'static str,
 }
 
-/// The first that is there counts: a batch system's own variables are inherited by all that a launcher starts within its job, and
-/// say of these nothing but where the launcher was started.
+/// The first that is there counts. All processes that a launcher starts within a job inherit the batch system's own variables.
+/// For these processes they say only where the launcher was started.
 const LAUNCHERS: &[Launcher] = &[
     // Open MPI, `ompi/runtime/ompi_rte.c`.
     Launcher {

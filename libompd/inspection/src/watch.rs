@@ -15,8 +15,8 @@ use crate::look::Places;
 use crate::progress::{self, Moved, Progress};
 use crate::{Inspection, Wanted, look};
 
-/// Time between two looks that nobody asked for, in milliseconds; there is one look more than that. A stop interrupts the calls
-/// that threads sleep in: before the next one they must have had the processor for long enough to go back to sleep.
+/// Time between two looks that the user did not ask for, in milliseconds; there is one look more than that. A stop interrupts the
+/// calls that threads sleep in. Before the next stop they need the processor for long enough to go back to sleep.
 const BETWEEN_LOOKS: [u64; 4] = [1, 5, 10, 20];
 
 /// A suspicion is looked at once more after this time, as what it rests on may end. What moves meanwhile is not stuck.
@@ -232,9 +232,9 @@ impl Watch<'_> {
         Ok((began, inspection))
     }
 
-    /// What never goes on is still there at a second stop: a verdict that two looks do not agree on must not be told. And who waits
-    /// without sleeping may be met in an instant that tells nothing, so that a process of which not a single thread is seen to get
-    /// on is looked at again.
+    /// A real hang is still there at a second stop: a verdict that two looks do not agree on must not be reported. A thread that
+    /// waits without sleeping may be caught at a moment that shows nothing. So a process is looked at again if no thread of it is
+    /// seen to move.
     fn settled(&mut self, first: Inspection) -> Result<Inspection, OpenError> {
         if !self.wanted.verdicts {
             return Ok(first);

@@ -1,6 +1,6 @@
 //! A live process that is looked at again and again: what a live view shows.
 //!
-//! Each look is one stop. A verdict needs no further stops: it is kept if the look before has found the same, and a suspicion
+//! Each look is one stop. A verdict needs no further stops: it is kept if the look before has found the same. A suspicion is kept
 //! if it was found for half a second.
 
 use std::collections::HashMap;
@@ -132,8 +132,8 @@ impl<'a> Watched<'a> {
         self.last.as_ref().map(|last| &last.inspection)
     }
 
-    /// The part of a processor that each thread has used between the last two looks, by LWP; before the second look since
-    /// the process was opened.
+    /// The part of a processor that each thread used between the last two looks, by LWP. Before the second look, it is the part
+    /// since the process was opened.
     pub fn cpu_shares(&self) -> &HashMap<i32, f64> {
         &self.shares
     }

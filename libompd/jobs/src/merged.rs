@@ -286,8 +286,8 @@ impl Merged {
     }
 }
 
-/// Adds entries, and calls `full` if there are more than are kept. What is kept of a key is all of it, in whichever order lists
-/// are united: a key among the first of all is among the first of each.
+/// Adds entries, and calls `full` if there are more than are kept. A key that is kept keeps all its entries, in whatever order
+/// lists are united. A key among the first of all is among the first of each.
 fn unite<K: Ord, V: Default>(
     all: &mut BTreeMap<K, V>,
     more: BTreeMap<K, V>,

@@ -17,8 +17,8 @@ const MOST: usize = 10_000;
 /// Names. Names that differ in one number alone are one entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Names {
-    /// Numbers by the name around them, in which `{}` stands for the number and `{3}` for one of so many digits; none of a name
-    /// without one.
+    /// Numbers by the name around them. In the name `{}` stands for the number, and `{3}` for a number of so many digits. A name
+    /// without a number has none.
     by_name: BTreeMap<String, RankSet>,
     /// True if there are more names than are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]

@@ -1,5 +1,5 @@
-//! What the ranks of a job say about each other: which are in which collective call of MPI and which are in none, which move, and how far
-//! each is in loops.
+//! What the ranks of a job show about each other. Which are in which collective MPI call or in none, which move, and how far each
+//! is in loops.
 //!
 //! No process knows what another one waits for: none of this is a verdict.
 

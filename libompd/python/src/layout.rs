@@ -21,7 +21,7 @@ pub enum Chain {
     ObjectsInLoops,
     /// Each call of the loop has a `_PyCFrame` in its own stack frame, which has the call's innermost Python frame (3.11).
     Loops,
-    /// A list of Python frames, in which an entry frame follows those of each call of the loop, and lies in the stack frame of that
+    /// A list of Python frames. An entry frame follows the frames of each call of the loop, and lies in the stack frame of that
     /// call (since 3.12). `loops`: the thread has the first one by a `_PyCFrame` (3.12).
     Entries {
         /// The thread points to a `_PyCFrame`, and not to the frame.

@@ -119,8 +119,8 @@ words! {
         results_third,
         /// Devices that got no place in the table ([`device::TABLE_AT`](crate::device::TABLE_AT)).
         devices_beyond,
-        /// Further runtimes of the process that wanted to start the companion and were refused: regions, tasks and threads of two
-        /// runtimes could not be told from each other.
+        /// Further runtimes of the process that tried to start the companion and were refused. Regions, tasks and threads of two
+        /// runtimes could not be told apart.
         runtimes_beyond,
     }
 }

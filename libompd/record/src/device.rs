@@ -70,7 +70,7 @@ words! {
         capabilities,
         /// Answers, a nibble each, from the lowest: `ompt_set_trace_ompt` for all kinds at once,
         /// `ompt_set_trace_native` for all flags at once, the last `ompt_start_trace` (0 or 1), the last
-        /// `ompt_pause_trace`, `ompt_flush_trace`, `ompt_stop_trace`. 14: a number that is no answer; 15: it was not
+        /// `ompt_pause_trace`, `ompt_flush_trace`, `ompt_stop_trace`. 14: a number that is no answer. 15: it was not
         /// called.
         answers,
         /// What `ompt_set_trace_ompt` answered for kinds 1 to 16, a nibble each, as in

@@ -37,8 +37,8 @@ use crate::block::EVENT_WORDS;
 /// In the ring of a device are the parts of records of its trace, which [`device::records`](crate::device::records) puts together;
 /// their kinds begin at [`part::HEAD`](crate::device::part::HEAD).
 ///
-/// Of a runtime with the OMPT of Technical Report 2 regions and tasks have the numbers that the runtime gave them, and
-/// what it does not tell is 0; but the number of an implicit task's thread and the count of `work` are [`NOT_TOLD`].
+/// With a runtime that has the OMPT of Technical Report 2, regions and tasks have the numbers that the runtime gave them. What it
+/// does not report is 0. But the number of an implicit task's thread and the count of `work` are [`NOT_TOLD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Event {
     /// Which event of the ring it is, counted from 0.
@@ -121,8 +121,8 @@ impl Event {
     }
 }
 
-/// Tells words that belong together from such that do not: a signal handler may write so many events that it comes around to the one
-/// that it interrupted, and one that reads while the process runs may get some words of one event and some of the next.
+/// A check word: it shows whether words belong to one event. A signal handler may write so many events that it comes around to
+/// the one that it interrupted. A reader of a running process may get some words of one event and some of the next.
 fn check(words: [u64; EVENT_WORDS - 1]) -> u64 {
     // A sum of products, which do not wait for one another. The factors are odd and far apart, so that words that differ by little
     // do not make up for each other.

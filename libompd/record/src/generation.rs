@@ -1,8 +1,8 @@
 //! Older generations of OMPT, in the terms of today's.
 //!
-//! The numbers of OMPT were given out several times: what a runtime of 2014 calls state 0x10 is state 0x100 since 2017, and event 3 is
-//! callback 5. A [`Generation`] is a column of the tables behind this module, one table for each enumeration; what a number of it
-//! means today is looked up, and where today has nothing that is quite the same, that is what is said ([`Today`]).
+//! OMPT's numbers were assigned several times. What a runtime of 2014 calls state 0x10 is state 0x100 since 2017, and event 3 is
+//! callback 5. A [`Generation`] is a column of the tables behind this module; there is one table for each enumeration. A lookup
+//! gives the meaning of a number today, or says that today has nothing quite the same ([`Today`]).
 //!
 //! The columns are those of the documents: numbers that a document does not give are unknown here, whatever some runtime of the time
 //! used. That matters: runtimes that were there before Technical Report 2 was settled numbered their events from 24 on otherwise.

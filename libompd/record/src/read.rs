@@ -1,7 +1,7 @@
-//! Reading a block that may be damaged, or that somebody writes at the same time.
+//! Reading a block that may be damaged, or that is being written at the same time.
 //!
-//! Nothing in a block is believed that could make the reader go elsewhere, take much memory or walk for long: where things are follows
-//! from four numbers, which are checked ([`Shape::new`]), and an event counts only if it is whole.
+//! The reader believes nothing in a block that could make it go elsewhere, take much memory or walk for long. Four numbers say
+//! where things are, and they are checked ([`Shape::new`]). An event counts only if it is whole.
 
 use crate::block::{
     Creation, CreationValues, DEVICE_RING, EVENT_WORDS, HELD, HELD_CHANGING, Header, HeaderValues, Held, HeldValues,

@@ -21,8 +21,8 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Characters that take no room, break lines, or change the order of others on the line (the format characters, and the line
-/// and paragraph separators, of Unicode 16: DerivedGeneralCategory.txt, `Cf`, `Zl`, `Zp`).
+/// Characters that take no room, break lines, or change the order of others on the line. They are the format characters, and the
+/// line and paragraph separators, of Unicode 16 (DerivedGeneralCategory.txt, `Cf`, `Zl`, `Zp`).
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

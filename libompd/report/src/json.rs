@@ -1,7 +1,7 @@
 //! The JSON report: types of its own, so that the model may change without the format.
 //!
-//! Rules of the format: addresses are hex strings; a value is `{"value": …, "origin": …}` or `{"unknown": "why"}`;
-//! every key may be absent; enumerations may get new members; keys are only ever added.
+//! Rules of the format: addresses are hex strings. A value is `{"value": …, "origin": …}` or `{"unknown": "why"}`. Every key may
+//! be absent. Enumerations may get new members. Keys are only ever added.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -92,8 +92,8 @@ pub struct Report {
     /// How long the process was stopped, in milliseconds, all stops together (live processes).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause_ms: Option<f64>,
-    /// How often it was stopped: more than once where it seems to hang, for a verdict must be found twice. 0 if nothing had to be
-    /// stopped: all its threads slept while it was read, and nothing changed (live processes).
+    /// How often it was stopped (live processes). It is more than once where it seems to hang: a verdict must be found twice. It
+    /// is 0 if nothing had to be stopped: all its threads slept while it was read, and nothing changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stops: Option<u32>,
     /// How many of its threads were stopped, if the others slept all the time and were left asleep (live processes).
@@ -469,8 +469,8 @@ pub struct Team {
     pub serialized: Known<bool>,
     /// Outlined function of the region.
     pub function: Known<Code>,
-    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
-    /// first statement in it.
+    /// Source position of the construct. With origin `dwarf` it is that of the first code of its body: of the directive, or of
+    /// the first statement in it.
     pub location: Known<Location>,
     /// The construct: `parallel`, `parallel for`, `teams`, …
     pub construct: Known<&'static str>,

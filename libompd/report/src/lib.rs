@@ -1,6 +1,6 @@
 //! What an inspection found, for people and for programs: verdicts and remarks in words, tables, pictures, JSON.
 //!
-//! Nothing here reads a target or prints: [`json`] makes the document for programs, [`text`] and [`html`] the pages for people, and
+//! Nothing here reads a target or prints. [`json`] makes the document for programs, [`text`] and [`html`] the pages for people.
 //! [`tell`], [`remarks`] and [`words`] say things in the same words wherever they are shown.
 
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
-//! What makes threads wait without being wrong, or without a proof that it is: more of them than processors, several runtimes in
-//! one process, regions inside regions that get one thread, iterations that all wait for another one. Each with its cause, and
-//! what to do if it is not meant.
+//! What makes threads wait without being wrong, or without a proof that it is wrong. That is more threads than processors,
+//! several runtimes in one process, nested regions that get one thread, or iterations that all wait for another one. Each remark
+//! has its cause, and what to do if it is not meant.
 
 use std::collections::BTreeSet;
 

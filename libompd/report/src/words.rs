@@ -293,8 +293,7 @@ pub fn iteration(counters: &[u64]) -> String {
     if let [one] = &all[..] { one.clone() } else { format!("({})", all.join(", ")) }
 }
 
-/// A short name that tells each runtime of a process from the others: that of its file, or the whole path where another
-/// file is called the same.
+/// A short name that tells each runtime of a process from the others: its file name, or its whole path if file names are equal.
 pub fn runtime_names(runtimes: &[RuntimeSnapshot]) -> Vec<(Addr, String)> {
     let file = |r: &RuntimeSnapshot| r.instance.path.rsplit('/').next().unwrap_or_default().to_owned();
     let files: Vec<String> = runtimes.iter().map(file).collect();

@@ -1,7 +1,7 @@
 //! Unpacking a core to a file without a name.
 //!
-//! Zeros take no room in that file. The size of the core is limited, and part of the disk is always left free, so that a
-//! file made for that purpose cannot fill it.
+//! Zeros take no room in that file. The size of the core is limited, and part of the disk is always left free: a malicious file
+//! cannot fill it.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -94,8 +94,8 @@ struct Top {
     json: bool,
 }
 
-/// When the next look is due after one that lasted from `began` to `ended`: a process runs for a quarter of the interval at
-/// least between two looks.
+/// When the next look is due after one that lasted from `began` to `ended`. Between two looks a process runs for at least a
+/// quarter of the interval.
 fn due(began: Instant, ended: Instant, interval: Duration) -> Instant {
     (began + interval).max(ended + interval / 4)
 }

@@ -63,8 +63,8 @@ fn is_cached(report: &Value) -> bool {
     code(report).contains("this build is in the cache")
 }
 
-/// All that is shown of the only runtime, and where each value is from; not where its layout is from, and not what the kernel says of
-/// threads outside of it.
+/// All that is shown of the only runtime, and each value's origin. Without the origins of its layout, and without what the kernel
+/// says of threads outside of it.
 fn shown(report: &Value) -> Value {
     let mut shown = report["runtimes"][0].clone();
     shown.as_object_mut().expect("a runtime").remove("origins");

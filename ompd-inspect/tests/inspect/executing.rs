@@ -66,8 +66,8 @@ fn region_with_a_chosen_body_that_is_over_has_no_function() {
     }
 }
 
-/// The call that opened the region names the function of its body, and the records of undeferred tasks lie in the frames that
-/// called theirs; without symbols as well.
+/// The call that opened the region names the function of its body. The records of undeferred tasks lie in the frames that called
+/// their functions. Both hold without symbols as well.
 #[test]
 fn region_left_by_all_members_has_its_function() {
     let mut seen = 0;

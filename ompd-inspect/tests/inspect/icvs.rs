@@ -13,8 +13,8 @@ fn launch(program: &str, toolchain: Toolchain, runtime: Runtime) -> Launch {
     Launch::new(&executable, runtime, Env::Stock)
 }
 
-/// The runtime whose threads a report is about: gcc's programs have libgomp as well, and with places its constructor makes the
-/// main thread one of its own.
+/// The runtime whose threads a report is about. Programs of gcc have libgomp as well. With places, its constructor makes the main
+/// thread one of its own.
 fn runtime(report: &Value) -> &Value {
     let runtimes = report["runtimes"].as_array().expect("runtimes");
     let threads = |r: &&Value| r["threads"].as_array().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! Variables as `stacks --locals` shows them against what the programs are known to have put there: both compilers, with and
+//! Compares variables as `stacks --locals` shows them with the values that the programs put there. Both compilers, with and
 //! without optimisation, every runtime at hand, live and from core files.
 
 use crate::common;

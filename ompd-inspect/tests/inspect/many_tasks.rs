@@ -1,5 +1,5 @@
-//! A hundred thousand tasks: all are counted, live and from a core, and a link that leads astray costs no more than what
-//! lies behind it.
+//! A hundred thousand tasks. All are counted, live and from a core. A link that leads astray loses no more than the tasks behind
+//! it.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

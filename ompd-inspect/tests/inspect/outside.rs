@@ -25,7 +25,7 @@ fn texts(report: &Value) -> HashMap<i64, String> {
         .collect()
 }
 
-/// What is to be said of the thread that has this role: live, or of a core, where nobody can be asked what a descriptor is.
+/// The expected words for the thread that has this role, live or in a core. From a core it cannot be known what a descriptor is.
 fn expected(role: &str, live: bool) -> String {
     let source = include_str!("../../../test-programs/programs/outside.c");
     let (call, facts) = role.split_once(' ').unwrap_or((role, ""));

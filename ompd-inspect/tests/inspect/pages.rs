@@ -37,7 +37,7 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Views of one process: as wide as they like to be, with what differs from run to run taken out; in 80 columns nothing is
+/// Views of one process. Without a width limit, they are compared without what differs from run to run. In 80 columns no line is
 /// longer, and no word is broken or lost.
 fn pages(program: &str, running: &Running, views: &[&[&str]]) {
     let mut numbers: Vec<i32> = running.truth.threads.iter().map(|t| t.lwp).chain([running.pid]).collect();

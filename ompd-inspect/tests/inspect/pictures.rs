@@ -24,7 +24,7 @@ fn shown(view: &str, form: &str, running: &Running) -> String {
     out
 }
 
-/// The names of the nodes and how many edges there are, as far as each line is one of a graph and has what it needs.
+/// The names of the nodes and the number of edges. Panics if a line is not a statement of a graph, or lacks something.
 fn parsed(dot: &str) -> (Vec<&str>, usize) {
     let (mut nodes, mut edges) = (Vec::new(), Vec::new());
     for line in dot.lines().filter_map(|line| line.strip_prefix("  ")) {

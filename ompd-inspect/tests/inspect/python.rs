@@ -1,5 +1,5 @@
-//! A Python process with two libgomps that wheels brought along, and a forked child of it that hangs in one of them: the
-//! child has one thread, and the runtime waits for the others, which only the parent has.
+//! A Python process with two libgomps that wheels brought along, and a forked child of it that hangs in one of them. The child
+//! has one thread. The runtime waits for the others, which only the parent has.
 
 use crate::common;
 use std::collections::BTreeMap;

@@ -272,8 +272,8 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
         assert_eq!(verdict["threads"], json!(threads), "{what}");
         let text = report["answer"]["text"].as_str().expect("an answer");
         assert!(text.contains("Python's GIL"), "{what}: {text}");
-        // In a core a thread that spins may have been stopped in an instant that does not tell whether its wait is over, and of an
-        // interpreter that a loader of its own starts the owner of the lock is not found.
+        // In a core a thread that spins may have been stopped at a moment that does not show whether its wait is over. If an
+        // interpreter is started by a loader of its own, the owner of the lock is not found.
         let lines = common::answer(&what, &pid);
         assert_eq!(lines.len(), 3, "{what}: {lines:?}");
         let cause = ["held by the thread with id", "waits for Python's GIL", "gil_lock.py:"];
@@ -281,7 +281,7 @@ fn interpreter_lock_and_openmp_lock_in_a_circle_are_a_deadlock() {
     }
 }
 
-/// Threads that call functions all the time are met where a frame is just made or left. What is shown of them is right all the same.
+/// Threads that call functions all the time are caught while a frame is made or left. What is shown of them is still right.
 #[test]
 fn functions_of_running_threads_are_shown() {
     const LOOKS: usize = 5;

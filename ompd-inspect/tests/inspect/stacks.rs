@@ -1,5 +1,5 @@
-//! Stacks as `ompd-inspect` reads them against the stacks the programs know of themselves: every compiler, optimisation
-//! level and runtime at hand, live and from core files.
+//! Compares the stacks that `ompd-inspect` reads with those that the programs know of themselves. Every compiler,
+//! optimisation level and runtime at hand, live and from core files.
 
 use crate::common;
 use std::io::Write as _;

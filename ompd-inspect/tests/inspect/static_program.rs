@@ -87,8 +87,8 @@ fn the_code_of_a_small_program_tells_its_tasks() {
     }
 }
 
-/// The program's own debug information is not libgomp's: a struct and a variable of the program that are called like
-/// one of libgomp's do not mislead.
+/// The program's own debug information is not libgomp's. A struct and a variable of the program with the names of
+/// libgomp's do not mislead.
 #[test]
 fn what_the_program_calls_like_something_of_libgomp_is_its_own() {
     let directory = tempfile::tempdir().expect("a directory for a header");

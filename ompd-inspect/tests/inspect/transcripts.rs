@@ -48,8 +48,8 @@ fn transcripts(page: &str) -> Vec<Transcript> {
     blocks.collect()
 }
 
-/// The words of a report, without what differs from run to run and from machine to machine: numbers of processes and threads, how
-/// many threads were stopped and how long, processors, and where the runtime is.
+/// The words of a report, without what differs from run to run and from machine to machine. That is ids of processes and threads,
+/// how many threads were stopped and how long, processors, and where the runtime is.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = text.split_whitespace().map(without_numbers).collect();
     if let Some(live) = words.iter().position(|word| word == "live,")

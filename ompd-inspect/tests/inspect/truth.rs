@@ -1,5 +1,5 @@
-//! What `ompd-inspect` says of a process, field by field against what the process says of itself: every test program,
-//! compiler and runtime at hand, live and from core files.
+//! Compares what `ompd-inspect` says of a process with what the process says of itself, field by field. Every test
+//! program, compiler and runtime at hand, live and from core files.
 
 use crate::common;
 use common::check;

@@ -179,8 +179,8 @@ fn three_runtimes_nested() {
     running.release().expect("it goes on to its end");
 }
 
-/// Two copies of one file name in two directories: a thread in both is told apart by the whole path, and no place is
-/// said to be around itself.
+/// Two copies of one file name in two directories. For a thread in both, the whole path tells the runtimes apart, and
+/// no place is shown as around itself.
 #[test]
 fn nested_copies_of_one_name() {
     let system = Runtime::Libgomp.library().expect("the system's libgomp");

@@ -279,8 +279,8 @@ fn check_consistent(report: &Value) -> usize {
     found
 }
 
-/// A thread that the kernel does not stop, in vfork, is one of the runtime's all the same, and has a stack; others that wait for it
-/// do not hang.
+/// A thread in vfork, which the kernel does not stop, still counts as one of the runtime's, and has a stack. Others that wait for
+/// it do not hang.
 #[test]
 fn a_thread_in_vfork() {
     for (toolchain, runtime) in combinations() {
@@ -319,7 +319,7 @@ fn a_thread_in_vfork() {
     }
 }
 
-/// Threads asleep in calls that a stop would end with EINTR are shown in them, with their stacks, and stay asleep; the program
+/// Threads asleep in calls that a stop would end with EINTR are shown in them, with their stacks, and stay asleep. The program
 /// counts those that got what they waited for.
 #[test]
 fn sleepers_stay_asleep() {

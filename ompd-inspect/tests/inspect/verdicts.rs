@@ -169,7 +169,7 @@ fn a_source_that_never_comes() {
         let executable = build("hangs/missing_source", toolchain, Opt::O2, &[]).expect("the program builds");
         let running = Launch::new(&executable, runtime, Env::Settled).start_hanging().expect("the program hangs");
         let what = format!("{toolchain:?} on {runtime:?}");
-        // Who yields is now and then stopped on its way into the call or out of it: then it is not known what it waits for.
+        // A thread that yields is sometimes stopped on its way into the call or out of it. What it waits for is then unknown.
         let named = (0..20).any(|_| {
             let (report, _) = common::json(&[&running.pid.to_string()]);
             assert_eq!(common::hangs(&report), [] as [&serde_json::Value; 0], "{what}");

@@ -158,8 +158,8 @@ pub fn begin() {
     with(|state| state.in_call = 0);
 }
 
-/// How many callbacks went wrong since [`plan`], and how many of them tell of the process: what they said may be
-/// believed for as long as the process is open.
+/// Counts the callbacks that went wrong since [`plan`], and those among them that report on the process. The library
+/// may believe what the latter said for as long as the process is open.
 pub fn faults() -> (u64, u64) {
     with(|state| (state.faults, state.lies))
 }

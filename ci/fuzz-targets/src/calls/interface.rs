@@ -2,9 +2,10 @@
 
 use ompd::types::Rc;
 
-/// Every function, and what it returns beyond `ompd_rc_ok` and what all may return: a stale handle, bad input, an
-/// error, a failed callback, no memory (OpenMP 5.2, section 20.5: the return codes of each). Where what is asked for
-/// need not be recorded, or not be readable, it is unavailable, whether that is listed or not: no other code says so.
+/// Every function, and the return codes that only some functions have (OpenMP 5.2, section 20.5: the return codes of
+/// each). All functions may return `ompd_rc_ok`, a stale handle, bad input, an error, a failed callback and no memory.
+/// A value that the runtime need not record, or that may be unreadable, is unavailable. That holds also where the
+/// specification does not list the code: no other code says so.
 pub const FUNCTIONS: [(&str, &[Rc]); 44] = {
     const READS: &[Rc] = &[Rc::UNAVAILABLE];
     const ICV: &[Rc] = &[Rc::UNAVAILABLE, Rc::INCOMPATIBLE, Rc::INCOMPLETE];

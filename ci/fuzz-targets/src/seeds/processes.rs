@@ -1,5 +1,5 @@
-//! Memory of processes that never were: a dynamic linker's list of one module or two, threads, a first stack, and a
-//! library as it is loaded.
+//! Memory of invented processes. It has a dynamic linker's list of one or two modules, threads, a first stack, and a
+//! loaded library.
 
 use crate::debugged::{BASE, SYMBOLS, again};
 
@@ -29,8 +29,8 @@ fn word(file: &[u8], at: usize, size: usize) -> Option<usize> {
     Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte)))
 }
 
-/// The dynamic linker's list, as that has it, or not there; or more modules than there is room for, each entry of which
-/// lies on the next, and all of which are nowhere.
+/// The dynamic linker's list: whole, absent, or crowded. A crowded list has more entries than memory has room for: each
+/// overlaps the next, and none names a real module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Whole,

@@ -273,8 +273,8 @@ impl Memory for Written {
 }
 
 impl Overhead {
-    /// Nanoseconds that an event costs one thread with the one tool more than with the other: the median of what was measured one
-    /// after the other.
+    /// How many nanoseconds more an event costs one thread with `tool` than with `than`. It is the median over pairs of runs,
+    /// each measured one after the other.
     fn each(&self, tool: Tool, than: Tool) -> f64 {
         let [tool, than] = [tool, than].map(|tool| &self.nanoseconds[tool as usize]);
         let differences = tool.iter().zip(than).map(|(with, without)| (with - without) / self.events);

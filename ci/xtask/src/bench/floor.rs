@@ -14,11 +14,11 @@ use nix::unistd::Pid;
 /// What is read of the target's memory, in bytes: a page of most machines.
 const PAGE: usize = 4096;
 
-/// Stops all threads of a process, reads the registers of each and one page of memory, lets all go, and gives the time
-/// from the first `PTRACE_SEIZE` to the last `PTRACE_DETACH`.
+/// Stops all threads of a process, reads each thread's registers and one page of memory, and releases the threads. Returns the
+/// time from the first `PTRACE_SEIZE` to the last `PTRACE_DETACH`.
 ///
-/// It is a floor and no tool: nothing is looked for, threads that start meanwhile are missed, and the wait for a stop
-/// has no end. The threads must stay what they are while this runs.
+/// It is a lower bound, not a tool: it searches for nothing, misses threads that start meanwhile, and waits for a stop without a
+/// limit. The threads must stay what they are while this runs.
 ///
 /// # Errors
 /// When any step fails. Threads may then stay stopped until this process ends: end the target as well.
@@ -62,8 +62,8 @@ fn stop(tids: &[Pid]) -> Result<()> {
     Ok(())
 }
 
-/// As [`pause`], but instead of a page the used part of every thread's stack is read, as far as we would read it, in as few
-/// system calls as the kernel allows. Gives the number of bytes as well.
+/// As [`pause`], but reads the used part of every thread's stack instead of a page. It reads as much as we would, in as few
+/// system calls as the kernel allows. Returns the number of bytes as well.
 ///
 /// # Errors
 /// As [`pause`].

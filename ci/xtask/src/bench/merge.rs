@@ -1,4 +1,4 @@
-//! What it costs to merge the reports of a job: of its ranks one by one, and of nodes that have merged those of their own.
+//! The cost of merging the reports of a job: of its ranks one by one, and of nodes that have merged their own ranks.
 //!
 //! The reports are recorded from programs of the test kit that hang. Ranks, hosts and process ids are then varied.
 

@@ -1,5 +1,6 @@
-//! What the plugin for gdb costs: the time of one command after attach, how often gdb's Python is asked for something, beside
-//! LLVM's plugin, the conditions of breakpoints, and a program whose debugger has loaded the plugin and is asked nothing.
+//! What the plugin for gdb costs: the time of one command after attach, and the time of breakpoint conditions. It also counts the
+//! calls of gdb's Python, beside LLVM's plugin. The last case is a program whose debugger has loaded the plugin, without a
+//! command.
 
 use std::io::Read as _;
 

@@ -11,8 +11,8 @@ use super::{Contestant, Row, run_contestant};
 /// The main thread, and one that holds an OpenMP lock.
 const THREADS: usize = 2;
 
-/// Measures a process that hangs between Python's interpreter lock and a lock of OpenMP, and gives a table; nothing if Python or a
-/// runtime is not here.
+/// Measures a process that hangs between Python's interpreter lock and an OpenMP lock. Returns a table, or an empty text if
+/// Python or a runtime is missing.
 ///
 /// # Errors
 /// When a command fails or does not see all threads.

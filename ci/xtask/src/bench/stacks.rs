@@ -1,5 +1,5 @@
-//! What it costs to tell the stacks of a team, and how much is told: against debuggers, which follow each stack to where its
-//! thread began.
+//! The cost of showing the stacks of a team, and how much of them is shown. It is compared with debuggers, which follow each
+//! stack to the start of its thread.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

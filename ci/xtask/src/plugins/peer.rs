@@ -117,8 +117,8 @@ impl Plugin for Peer {
     }
 }
 
-/// Frames of the three tasks of a thread, innermost first, as (enter, exit): each enters the runtime further in than where it was
-/// called, and the next one is further out.
+/// Checks the frames of the three tasks of a thread, innermost first, as (enter, exit). Each task enters the runtime further in
+/// than where it was called, and the next task is further out.
 pub fn frames(rows: &[(Option<u64>, Option<u64>)]) -> Result<(), String> {
     let mut before = 0;
     for (enter, exit) in rows {

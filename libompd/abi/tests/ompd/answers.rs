@@ -253,7 +253,7 @@ pub fn check_all(session: &Session, truth: &Truth) {
     assert!(count.equal > truth.threads.len() * 4, "{} values are equal", count.equal);
 }
 
-/// What is said of a program that runs, and of a core of it, to a debugger that offers what OMPD asks for, and to one that offers more.
+/// Checks the answers about a running program and its core, to a debugger that offers what OMPD asks for or more.
 pub fn everywhere(program: &str, toolchain: Toolchain, running: &Running) {
     for generous in [false, true] {
         let mut count = Count::default();

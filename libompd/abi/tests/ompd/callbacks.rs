@@ -296,8 +296,8 @@ mod alike {
     programs!(barrier_missing, nested, serialized, tasks, lock, icvs, idle, user_pthread, region_end);
 }
 
-/// Between two calls the process may have run, or be gone: here another one is in its place, and what was told of the first has to be
-/// told of no longer.
+/// Between two calls the process may have run, or be gone. Here another process takes its place: answers about the first must no
+/// longer be given.
 #[test]
 fn what_was_is_not_told_again() {
     for (toolchain, runtime) in combinations() {

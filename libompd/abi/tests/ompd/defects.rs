@@ -169,8 +169,9 @@ fn functions_of_serialized_regions_are_told_and_no_others() {
                 }
             }
         }
-        // Three regions around one thread, four around the other. GCC's code calls the runtime for all of them; clang's
-        // for those of several threads, and what it calls itself for the others is not told yet.
+        // Three regions around one thread, four around the other. GCC's code calls the runtime for all of them. Code of
+        // clang calls it for those of several threads, and calls the bodies of the others itself. Their functions are
+        // not found yet.
         let least =
             if session.held.target.modules().iter().any(|module| module.name().starts_with("libgomp")) { 7 } else { 2 };
         assert!(told >= least, "{told} of {least}");

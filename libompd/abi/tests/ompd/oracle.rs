@@ -80,10 +80,12 @@ fn ask(running: &Running) -> Inside {
 /// `ompt_state_undefined`
 const UNDEFINED: u64 = 0x102;
 
-/// What is said from outside, and what the runtime says of the same thread that is less: that a barrier is an explicit one (libomp 14
-/// notes only that it is a barrier), that a worker has nothing to do (which all of them keep in the state of the barrier at the end
-/// of its last region), at the end of what a barrier is, that a lock is that of a critical construct (which libomp 14 notes as a
-/// lock), and that a thread is in `taskwait`, in which none of them changes the state.
+/// A state seen from outside, and the less exact state that the runtime may give for the same thread. From outside one sees:
+/// - that a barrier is an explicit one (libomp 14 notes only that it is a barrier);
+/// - that a worker is idle (all runtimes leave it in the state of the barrier at the end of its last region);
+/// - the construct at whose end a barrier is;
+/// - that a lock is that of a critical construct (libomp 14 notes a lock);
+/// - that a thread is in `taskwait` (no runtime changes the state there).
 const CLOSER: [(u64, u64); 7] =
     [(0x14, 0x10), (0x12, 0x10), (0x100, 0x11), (0x100, 0x13), (0x11, 0x13), (0x42, 0x41), (0x20, 0x01)];
 
@@ -124,8 +126,8 @@ fn frames(task: *mut TaskHandle) -> Result<[(u64, u64); 2], Rc> {
     }
 }
 
-/// The runtime's levels are ours, in their order. Those between are of serialized regions inside each other, which share one task and
-/// one team: nothing of them may be told from outside but for the innermost.
+/// The runtime's levels are ours, in their order. The levels between are of serialized regions inside each other, which share one
+/// task and one team. From outside only the innermost of them can be seen.
 fn tasks(on: &str, session: &Session, thread: *mut ThreadHandle, levels: &[LevelValues], tally: &mut Tally) {
     let mut task = out(|task| unsafe { ompd_get_curr_task_handle(thread, task) });
     for (n, level) in levels.iter().enumerate().filter(|(_, level)| level.task_result == 2) {

@@ -1,5 +1,5 @@
-//! What a debugger gets at OMPD's own symbols that knows nothing but OMPD: it has asked for no places to stop at, and says at none
-//! that a thread is there.
+//! The answers at OMPD's own symbols to a debugger that knows only OMPD. It has not asked for places to stop at, and never says
+//! that a thread is at one.
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::BTreeMap;

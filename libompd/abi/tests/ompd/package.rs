@@ -27,8 +27,8 @@ fn it_takes_nothing_from_other_runtimes_and_languages() {
     for foreign in ["_Zn", "_Zd", "_Z", "__cxa_throw", "omp_", "ompt_", "ompd_", "GOMP_", "__kmp", "Py", "_Py"] {
         assert!(!names.iter().any(|name| name.starts_with(foreign)), "{foreign}: {names:?}");
     }
-    // It neither stops processes nor writes to them, and sets no signal handlers. (`signal` is what the standard
-    // library calls in a child that is to run a program.)
+    // It neither stops processes nor writes to them, and sets no signal handlers. The standard library calls `signal`
+    // in a child that is to run a program.
     for name in ["ptrace", "process_vm_writev", "system", "execl", "sigaction", "sigprocmask", "dlopen"] {
         assert!(names.iter().all(|own| own != name), "{name}");
     }

@@ -386,7 +386,8 @@ fn run(toolchain: Toolchain, runtime: Runtime, generous: bool, variables: &[(&st
     assert_eq!(watch.hits(Event::ParallelEnd), regions);
     assert_eq!(watch.hits(Event::TaskBegin), tasks);
     assert_eq!(watch.hits(Event::TaskEnd), tasks);
-    // In each round 2 + 2 * 3 + 4 + 2 come to the end of a region of several threads, and in libgomp 4 + 3 to that of one of one.
+    // In each round 2 + 2 * 3 + 4 + 2 threads reach the end of a region of several threads. In libgomp 4 + 3 more end regions of
+    // one thread.
     let barriers: u32 = watch.barriers.values().sum();
     assert_eq!(barriers, if runtime.is_kmp() { 3 * 14 } else { 3 * 21 }, "{:?}", watch.barriers);
     assert!(watch.open.values().all(Vec::is_empty) && watch.tasks.values().all(Vec::is_empty));

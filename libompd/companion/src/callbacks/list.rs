@@ -21,8 +21,8 @@ pub struct Wanted {
     pub generation: Generation,
 }
 
-/// What a runtime of this generation is asked to call: with `older`, of target constructs the older forms; with `stops`, those that
-/// call the stop points of OMPD.
+/// What a runtime of this generation is asked to call. `older` selects the older forms for target constructs. `stops` selects
+/// callbacks that call the stop points of OMPD.
 pub fn wanted(generation: Generation, older: bool, stops: bool) -> Wanted {
     let mut callbacks = all();
     if older {

@@ -360,7 +360,7 @@ fn of_two_runtimes_the_first() {
     }
 }
 
-/// The child of a fork goes on in the same block, which is its own copy; the threads that it does not have are said to have ended.
+/// The child of a fork continues in its own copy of the block. The threads that it does not have are reported as ended.
 #[test]
 fn fork() {
     let Some(program) = program("forked", &[]) else { return };

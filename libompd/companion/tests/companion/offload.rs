@@ -1,5 +1,5 @@
-//! What is recorded of a program that offloads, on LLVM's runtime with its plugin for the host: its devices are played
-//! by the process itself, and all else is as with any device.
+//! What is recorded of a program that offloads, on LLVM's runtime with its plugin for the host. The process itself
+//! plays the devices, and all else is as with any device.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

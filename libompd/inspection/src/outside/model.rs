@@ -146,8 +146,8 @@ pub enum OutsideWait {
     },
 }
 
-/// What a call of MPI was given, by the code that calls it and the registers and the memory of now: right unless the variables that it
-/// was given have changed since. What is not known, or no argument of the function, is `None`.
+/// The arguments of an MPI call, from the code that calls it and the current registers and memory. They are right unless the
+/// variables passed have changed since. What is unknown, or is no argument of the function, is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MpiArguments {
     /// The communicator.

@@ -10,8 +10,8 @@ pub(super) fn is_system_library(path: &str) -> bool {
     SYSTEM_DIRECTORIES.iter().any(|directory| path.starts_with(directory))
 }
 
-/// True if code of this source file is a library's, though it may be inlined into the program: templates of C++, and what comes with
-/// Rust.
+/// True if code of this source file belongs to a library, though it may be inlined into the program: C++ templates, and Rust's
+/// own libraries.
 pub(super) fn is_library_source(file: &str) -> bool {
     file.starts_with("/usr/include/") || file.contains("/include/c++/") || file.starts_with("/rustc/")
 }

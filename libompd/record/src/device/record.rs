@@ -12,8 +12,9 @@ pub mod part {
     /// `endpoint`: what is known of the two first parts (`known`); `region`: thread; `task`: target; `other`: host
     /// operation.
     pub const IDS: u8 = 65;
-    /// What the callback of that number would have been told, as in the table of [`Event`](crate::event::Event), with
-    /// the record's ids where that has the companion's numbers. Nothing for native records.
+    /// The arguments that the callback of that number would have had, as in the table of
+    /// [`Event`](crate::event::Event). The record's ids stand where that table has the companion's numbers. Nothing for
+    /// native records.
     pub const WHAT: u8 = 66;
     /// What that has no place for: [`More`](super::More).
     pub const MORE: u8 = 67;

@@ -161,8 +161,8 @@ static DEPENDENCES: [Row<Today>; 9] = [
     row("inout_all_memory", Number(35), [O, O, O, O, O, O, 35]),
 ];
 
-// The draft's "others" were all remaining cases. There were no detached tasks then, nor was it told of a taskwait that completes: what
-// remained is a task that was put aside for another one.
+// The draft's "others" were all remaining cases. There were no detached tasks then, and the end of a taskwait was not reported.
+// What remained is a task that was put aside for another one.
 static TASK_STATUSES: [Row<Today>; 9] = [
     row("complete", Number(1), [O, O, 1, 1, 1, 1, 1]),
     row("yield", Number(2), [O, O, 2, 2, 2, 2, 2]),

@@ -1,5 +1,5 @@
-//! One process as a page for a browser: the answer, its teams with their threads and stacks as a tree, what waits for what as a picture,
-//! and the other views as text.
+//! One process as a page for a browser. It has the answer, a tree of teams with threads and stacks, a picture of what waits for
+//! what, and the other views as text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

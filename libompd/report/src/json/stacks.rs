@@ -67,8 +67,8 @@ pub struct Frame {
     /// `python` for a function of Python; absent for machine code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<&'static str>,
-    /// True if `construct_line` is the line at which the code of the construct's body begins, which is that of the
-    /// directive or of the first statement in it.
+    /// True if `construct_line` is where the code of the construct's body begins: the line of the directive or of the first
+    /// statement in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub construct_begins: Option<bool>,
     /// True if `function` is not what contains the construct, but the very function that the program gave to the runtime.
@@ -95,9 +95,9 @@ pub struct Frame {
     /// Address in that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<String>,
-    /// How it relates to the frame before: `call` (it called it), `signal` (a signal interrupted it), `region` (it opened
-    /// the region the frame before is the body of), `generated` (it is the body of what generated the task before), `around` (it is the
-    /// body of the region the task before belongs to; what generated that is over, or not known).
+    /// How it relates to the frame before. `call`: it called that frame. `signal`: a signal interrupted it. `region`: it opened
+    /// the region whose body that frame is. `generated`: it is the body of what generated the task before. `around`: it is the
+    /// body of the region that the task before belongs to; what generated that task is over, or unknown.
     pub via: &'static str,
     /// With `--locals`: its parameters and variables, as far as debug information tells of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,8 +121,8 @@ pub struct Variable {
     /// Why there is no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
-    /// In the body of a construct, where it is proven: true if it is shared with what is outward of the body, false if it is
-    /// the body's own.
+    /// In the body of a construct, where it is proven. True if it is shared with what is outward of the body, false if it is the
+    /// body's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<bool>,
     /// True if it is a parameter of the source's function.

@@ -18,8 +18,8 @@ pub struct Task {
     pub state: Known<&'static str>,
     /// Function.
     pub function: Known<Code>,
-    /// Source position of the construct; with origin `dwarf` that of the first code of its body: of the directive, or of the
-    /// first statement in it.
+    /// Source position of the construct. With origin `dwarf` it is that of the first code of its body: of the directive, or of
+    /// the first statement in it.
     pub location: Known<Location>,
     /// Where it was generated, as an OMPT companion has recorded it.
     #[serde(skip_serializing_if = "Option::is_none")]

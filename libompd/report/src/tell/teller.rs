@@ -387,8 +387,8 @@ impl Teller<'_> {
         (!waiters.is_empty() && !waiters.contains(&owner)).then_some((waiters, self.lock(*node)?, owner))
     }
 
-    /// Two threads that each wait for a lock which the other holds, with what they wait for, if of one lock at least the owner is
-    /// inferred.
+    /// Two threads that each wait for a lock that the other holds, with what they wait for. Only if the owner of at least one
+    /// lock is inferred.
     pub(super) fn probable_cycle(&self, verdict: &Verdict) -> Option<[(i32, String); 2]> {
         let mut held: Vec<(Vec<i32>, i32, String)> = Vec::new();
         for node in &verdict.core {
@@ -439,8 +439,8 @@ impl Teller<'_> {
         })
     }
 
-    /// The members of a team at a construct that shares work, and those that wait at the end of the region: the first have reached
-    /// the construct, and the others have not.
+    /// The members of a team at a worksharing construct, and those that wait at the end of the region. The first have reached the
+    /// construct, and the others have not.
     pub(super) fn shares(&self, verdict: &Verdict) -> Option<(Vec<i32>, Vec<i32>)> {
         let of = |inside: bool| {
             let mut barriers = verdict.core.iter().filter(|node| match node {

@@ -1,5 +1,5 @@
-//! The tree of all stacks as a flame graph: a box for each frame, as wide as the threads that pass through it are many, its
-//! callees above it.
+//! The tree of all stacks as a flame graph: a box for each frame, with its callees above it. Its width is the number of threads
+//! that pass through it.
 
 use super::tree::Node;
 use svg::Document;

@@ -1,5 +1,5 @@
-//! Control variables: those of the process, and those of tasks, of which threads with the same
-//! values share a block; then where threads are to run.
+//! Control variables: those of the process, then those of tasks, then where threads are to run. Threads whose tasks
+//! have the same values share a block.
 
 use anstyle::Style;
 use ompd_runtime::icvs::{self, BIND, Entry};

@@ -17,15 +17,15 @@ enum Shape {
     Begin(String),
     /// The end of what began last on the thread.
     End,
-    /// Beginning (`b`) or end (`e`) of what has a track of its own, of a category and with a number: it may end within something else
-    /// than it began in.
+    /// Beginning (`b`) or end (`e`) of something with a track of its own, a category and a number. It may end within something
+    /// else than it began in.
     Async(&'static str, &'static str, u64, String),
     /// A moment.
     Moment,
 }
 
-/// Writes a history as one JSON document, entry by entry: a trace is a few hundred bytes for each event, and all of them together may be
-/// more than there is memory.
+/// Writes a history as one JSON document, entry by entry. A trace takes a few hundred bytes for each event, and may be larger
+/// than the memory.
 ///
 /// # Errors
 /// Those of `out`.

@@ -58,15 +58,15 @@ pub enum View {
     Stacks(StackView),
     /// `doctor`.
     Doctor,
-    /// Why this thread (LWP) does not get on.
+    /// Why this thread (LWP) does not move.
     Why(i32),
     /// The stack of this thread.
     Stack(i32),
 }
 
 impl View {
-    /// The view that these words ask for: the name of a command of `ompd-inspect`, `summary` for none, and behind it the option that
-    /// says in which form. `why` and `stack`, with the kernel id of a thread behind, are about one thread.
+    /// The view that these words ask for. They are the name of a command of `ompd-inspect`, or `summary` for none, and then an
+    /// option that selects the form. `why` and `stack`, followed by the kernel id of a thread, are about one thread.
     pub fn of_words(words: &str) -> Option<View> {
         Some(match words.split_ascii_whitespace().collect::<Vec<_>>()[..] {
             ["summary"] => View::Summary,
