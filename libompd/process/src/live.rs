@@ -629,13 +629,21 @@ fn candidates(image: &Image, is_exe: bool, view: &ProcDir, options: &OpenOptions
     if is_exe {
         paths.push((view.path("exe"), Via::Kernel));
     }
-    paths.push((image::below(&view.path("root"), &image.path), Via::Name));
+    paths.push((image::below(&view.path("root"), &inside(&view.path("root"), &image.path)), Via::Name));
     paths.push((PathBuf::from(&image.path), Via::Name));
     paths
 }
 
+/// A path of the process as itself names it. After chroot(2) the kernel shows it with the new root in front, as far as
+/// that is known here.
+fn inside(root: &Path, path: &str) -> String {
+    let below =
+        std::fs::read_link(root).ok().and_then(|root| Path::new(path).strip_prefix(&root).ok().map(PathBuf::from));
+    below.map_or_else(|| path.to_owned(), |below| Path::new("/").join(below).to_string_lossy().into_owned())
+}
+
 fn debug_search(image: &Image, view: &ProcDir, options: &OpenOptions) -> DebugSearch {
-    let target_dir = Path::new(&image.path).parent().map(Path::to_path_buf);
+    let target_dir = Path::new(&inside(&view.path("root"), &image.path)).parent().map(Path::to_path_buf);
     let mut search = DebugSearch { debug_dirs: options.debug_dirs.clone(), target_dir, ..DebugSearch::default() };
     let mut roots: Vec<PathBuf> = options.lib_root.iter().cloned().collect();
     // In a container the debug files are in the container; otherwise its root is ours and is searched once.
@@ -658,4 +666,26 @@ fn read_vdso(mappings: &[Mapping], memory: &Memory) -> Option<Module> {
     let mut bytes = vec![0; (map.end - map.start).min(MAX_VDSO) as usize];
     memory.read(Addr(map.start), &mut bytes).ok()?;
     Module::vdso(map.start, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inside;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn paths_of_a_process_after_chroot_are_looked_for_below_its_root() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = |name: &str, to: &str| {
+            let link = directory.path().join(name);
+            symlink(to, &link).expect("a link");
+            link
+        };
+        let jail = root("jail", "/srv/jail");
+        assert_eq!(inside(&jail, "/srv/jail/usr/lib/libgomp.so.1"), "/usr/lib/libgomp.so.1");
+        // A file from outside, which was open before.
+        assert_eq!(inside(&jail, "/srv/jailed/program"), "/srv/jailed/program");
+        assert_eq!(inside(&root("whole", "/"), "/usr/bin/program"), "/usr/bin/program");
+        assert_eq!(inside(&directory.path().join("none"), "/usr/bin/program"), "/usr/bin/program");
+    }
 }
