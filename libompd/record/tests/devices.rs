@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::mem::offset_of;
 
-use ompt_record::block::{DEVICE_RING, EVENT_WORDS, Header, MAGIC, Ring, Shape, State, VERSION, in_ring};
+use ompt_record::block::{DEVICE_RING, EVENT_WORDS, Header, MAGIC, Ring, Shape, State, Stop, VERSION, in_ring};
 use ompt_record::device::{
     DEVICES, Device, DeviceState, ENTRY_POINTS, ENTRY_SIZE, MOST_PARTS, TABLE_AT, part, records,
 };
@@ -124,6 +124,20 @@ fn only_its_own_ring_is_a_devices() {
         // Rings of devices are no threads.
         assert_eq!(opened.rings(&memory).0.len(), usize::from(kind_of_ring & DEVICE_RING == 0));
     }
+}
+
+#[test]
+fn the_stop_point_of_each_ring_is_its_own() {
+    let (mut words, shape) = block();
+    words[offset_of!(Header, rings_used) / 8] = 2;
+    for (index, stop) in [(0, Stop::ThreadEnd), (1, Stop::ParallelBegin)] {
+        let ring = usize::try_from(shape.ring_at(index) / 8).expect("it is small");
+        words[ring] = 1;
+        words[ring + usize::try_from(in_ring::STOP_AT / 8).expect("it is small")] = stop as u64;
+    }
+    let (memory, opened) = open(words, None);
+    let stops = opened.rings(&memory).0.into_iter().map(|ring| opened.stop(&memory, ring).expect("it can be read"));
+    assert_eq!(stops.collect::<Vec<_>>(), [Some(Stop::ThreadEnd), Some(Stop::ParallelBegin)]);
 }
 
 #[test]
