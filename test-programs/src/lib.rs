@@ -45,6 +45,7 @@ mod running;
 mod runtime;
 mod sound;
 mod stacks;
+pub mod transcripts;
 mod truth;
 
 pub use basics::{Address, Kind, LockKind, Wait};

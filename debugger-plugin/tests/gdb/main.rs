@@ -10,4 +10,5 @@ mod situations;
 mod stepping;
 mod stops;
 mod threads;
+mod transcripts;
 mod truth;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use ompt_record::generation::Today;
 use ompt_record::ompt;
+use test_programs::Skip;
 
 /// The text of clang's `omp-tools.h`; says why if there is none.
 fn header() -> Option<String> {
@@ -14,7 +15,7 @@ fn header() -> Option<String> {
     let text = directory
         .and_then(|directory| std::fs::read_to_string(Path::new(directory.trim()).join("include/omp-tools.h")).ok());
     if text.is_none() {
-        println!("skipped: names of OMPT (clang-14 and its omp-tools.h are not here)");
+        Skip::because("names of OMPT: clang-14 and its omp-tools.h are not here").show();
     }
     text
 }

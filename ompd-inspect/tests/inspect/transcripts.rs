@@ -4,6 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use test_programs::transcripts::{blocks, is_updated, words};
 use test_programs::{Env, Launch, Opt, Runtime, Toolchain, build};
 
 use crate::common::{bounded, command, texts};
@@ -36,53 +37,13 @@ struct Transcript {
 }
 
 fn transcripts(page: &str) -> Vec<Transcript> {
-    const BEGIN: &str = "```\n$ ompd-inspect ";
-    let begins = page.match_indices(BEGIN).map(|(at, _)| at + "```\n".len());
-    let blocks = begins.map(|start| {
-        let end = start + page[start..].find("```\n").expect("the end of the block");
-        let (first, output) = page[start..end].split_once('\n').expect("a command and its output");
+    let blocks = blocks(page, "$ ompd-inspect ").into_iter().map(|place| {
+        let (first, output) = page[place.clone()].split_once('\n').expect("a command and its output");
         let words: Vec<&str> = first.split(' ').skip(2).collect();
         let arguments = words.split_last().map(|(_, arguments)| arguments.join(" ")).unwrap_or_default();
-        Transcript { arguments, place: start..end, output: output.to_owned() }
+        Transcript { arguments, output: output.to_owned(), place }
     });
     blocks.collect()
-}
-
-/// The words of a report, without what differs from run to run and from machine to machine. That is ids of processes and threads,
-/// how many threads were stopped and how long, processors, and where the runtime is.
-fn words(text: &str) -> Vec<String> {
-    let mut words: Vec<String> = text.split_whitespace().map(without_numbers).collect();
-    if let Some(live) = words.iter().position(|word| word == "live,")
-        && let Some(next) =
-            words[live..].windows(3).position(|three| three[1] == "OpenMP" && three[2].starts_with("thread"))
-    {
-        words.drain(live + 1..live + next);
-    }
-    for at in 1..words.len() {
-        if words[at].starts_with("cpu") {
-            words[at - 1] = "N".to_owned();
-            words[at] = "cpus".to_owned();
-        }
-        if words[at - 1] == "within" && words[at].starts_with(|c: char| c.is_ascii_digit()) {
-            words[at] = "N".to_owned();
-        }
-    }
-    words
-}
-
-/// The word with `N` in place of each number that is long enough for an id.
-fn without_numbers(word: &str) -> String {
-    const SHORTEST: usize = 3;
-    if word.starts_with('/') && word.contains(".so") {
-        return "LIBRARY".to_owned();
-    }
-    let mut out = String::new();
-    for part in word.split_inclusive(|c: char| !c.is_ascii_digit()) {
-        let digits = part.trim_end_matches(|c: char| !c.is_ascii_digit());
-        out.push_str(if digits.len() >= SHORTEST { "N" } else { digits });
-        out.push_str(&part[digits.len()..]);
-    }
-    out
 }
 
 /// Checks the one transcript of a page with these arguments. `target` is what it names instead of the last word there. With
@@ -95,7 +56,7 @@ pub fn check(file: &str, arguments: &str, target: &str, printed: &str, is_part: 
         true => printed.split_inclusive('\n').take(shown.output.lines().count()).collect(),
         false => printed.to_owned(),
     };
-    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+    if is_updated() {
         let command = ["ompd-inspect", arguments, target].into_iter().filter(|word| !word.is_empty());
         let block = format!("$ {}\n{printed}", command.collect::<Vec<_>>().join(" "));
         let page = [&page[..shown.place.start], &block, &page[shown.place.end..]].concat();
@@ -140,7 +101,7 @@ fn check_picture(pid: &str) {
     assert_eq!((err.as_str(), status), ("", 0), "{printed}");
     let report = format!("$ ompd-inspect {pid}\n{printed}");
     let svg = anstyle_svg::Term::new().render_svg(&report);
-    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+    if is_updated() {
         fs::write(path(PICTURE), svg).expect(PICTURE);
         return;
     }
@@ -180,14 +141,4 @@ fn every_transcript_is_checked() {
         }
     }
     assert!(count >= OF_THE_DEMO.len() && unchecked.is_empty(), "{count}: {unchecked:?}");
-}
-
-#[test]
-fn what_differs_from_run_to_run_is_left_out() {
-    let one =
-        "Process 24578 (hang): 4 threads, live, 1 thread stopped for 1.7 ms\n4 OpenMP threads on 2 cpus in 1 pool";
-    let two = "Process 7 (hang): 4 threads, live,\n not stopped 4 OpenMP threads on 16\ncpus in 1 pool";
-    assert_eq!(words(&one.replace("24578", "777")), words(&two.replace("Process 7", "Process 999")));
-    assert_ne!(words("threads 0-2 wait (hang.c:24)"), words("threads 0-2 wait (hang.c:25)"));
-    assert_eq!(words("id 24582)"), words("id\n  8123456)"));
 }
