@@ -1,75 +1,24 @@
 //! The table of devices, as it is read while somebody writes it, or when it is damaged.
 
-use std::cell::{Cell, RefCell};
+mod common;
+
 use std::mem::offset_of;
 
-use ompt_record::block::{DEVICE_RING, EVENT_WORDS, Header, MAGIC, Ring, Shape, State, Stop, VERSION, in_ring};
+use ompt_record::block::{DEVICE_RING, EVENT_WORDS, Ring, in_ring};
 use ompt_record::device::{
     DEVICES, Device, DeviceState, ENTRY_POINTS, ENTRY_SIZE, MOST_PARTS, TABLE_AT, part, records,
 };
 use ompt_record::event::Event;
-use ompt_record::read::{Block, Memory};
 
-const AT: u64 = 0x7000_0000;
+use common::{block, open};
 
 /// Places of words of a ring.
 const KIND: usize = offset_of!(Ring, kind) / 8;
 const HEAD: usize = offset_of!(Ring, head) / 8;
 const FIRST: usize = offset_of!(Ring, first) / 8;
 
-/// A block in words of its own. Each read may be followed by a change.
-struct Words {
-    words: RefCell<Vec<u64>>,
-    reads: Cell<usize>,
-    /// After this read, the word at this index becomes this.
-    change: Option<(usize, usize, u64)>,
-}
-
-impl Memory for Words {
-    type Error = ();
-
-    fn words(&self, at: u64, count: usize) -> Result<Vec<u64>, ()> {
-        let from = usize::try_from(at.checked_sub(AT).ok_or(())? / 8).map_err(|_| ())?;
-        let read = self.words.borrow().get(from..from.checked_add(count).ok_or(())?).ok_or(())?.to_vec();
-        self.reads.set(self.reads.get() + 1);
-        if let Some((after, index, value)) = self.change
-            && after == self.reads.get()
-        {
-            self.words.borrow_mut()[index] = value;
-        }
-        Ok(read)
-    }
-}
-
 fn entry(index: usize) -> usize {
     (TABLE_AT + index as u64 * ENTRY_SIZE) as usize / 8
-}
-
-/// The words of a block with one ring, and the places of its parts.
-fn block() -> (Vec<u64>, Shape) {
-    let shape = Shape::new(2, 64, 64, 64).expect("a shape");
-    let mut words = vec![0; usize::try_from(shape.size() / 8).expect("it is small")];
-    for (at, value) in [
-        (offset_of!(Header, magic_first), MAGIC[0]),
-        (offset_of!(Header, magic_second), MAGIC[1]),
-        (offset_of!(Header, version), VERSION),
-        (offset_of!(Header, address), AT),
-        (offset_of!(Header, rings), shape.rings),
-        (offset_of!(Header, events), shape.events),
-        (offset_of!(Header, regions), shape.regions),
-        (offset_of!(Header, tasks), shape.tasks),
-        (offset_of!(Header, rings_used), 1),
-        (offset_of!(Header, state), State::Recording as u64),
-    ] {
-        words[at / 8] = value;
-    }
-    (words, shape)
-}
-
-fn open(words: Vec<u64>, change: Option<(usize, usize, u64)>) -> (Words, Block) {
-    let memory = Words { words: RefCell::new(words), reads: Cell::new(0), change: None };
-    let block = Block::open(&memory, AT).expect("it is a block");
-    (Words { change, reads: Cell::new(0), ..memory }, block)
 }
 
 #[test]
@@ -124,20 +73,6 @@ fn only_its_own_ring_is_a_devices() {
         // Rings of devices are no threads.
         assert_eq!(opened.rings(&memory).0.len(), usize::from(kind_of_ring & DEVICE_RING == 0));
     }
-}
-
-#[test]
-fn the_stop_point_of_each_ring_is_its_own() {
-    let (mut words, shape) = block();
-    words[offset_of!(Header, rings_used) / 8] = 2;
-    for (index, stop) in [(0, Stop::ThreadEnd), (1, Stop::ParallelBegin)] {
-        let ring = usize::try_from(shape.ring_at(index) / 8).expect("it is small");
-        words[ring] = 1;
-        words[ring + usize::try_from(in_ring::STOP_AT / 8).expect("it is small")] = stop as u64;
-    }
-    let (memory, opened) = open(words, None);
-    let stops = opened.rings(&memory).0.into_iter().map(|ring| opened.stop(&memory, ring).expect("it can be read"));
-    assert_eq!(stops.collect::<Vec<_>>(), [Some(Stop::ThreadEnd), Some(Stop::ParallelBegin)]);
 }
 
 #[test]
