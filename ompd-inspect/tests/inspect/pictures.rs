@@ -92,6 +92,18 @@ fn waits_as_a_graph() {
     cannot_draw("waits", &running);
 }
 
+/// A thread that waits for nothing of OpenMP has no edge that says why it is late.
+#[test]
+fn what_the_late_thread_does_is_in_the_graph() {
+    let executable = build("barrier_missing", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let running = Running::start(&executable, Runtime::Libgomp, Env::Settled).expect("the program starts");
+    let dot = shown("waits", "--dot", &running);
+    let late: Vec<&str> = dot.lines().filter(|line| line.contains("\\nread of pipe 0")).collect();
+    assert!(late.len() == 1 && late[0].contains("thread 2 (id ") && late[0].contains("truth.h:"), "{dot}");
+    draw("waits", &running);
+    running.release().expect("the program's end");
+}
+
 #[test]
 fn dependences_as_a_graph() {
     let running = tasks_queued();

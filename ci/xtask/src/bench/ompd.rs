@@ -343,7 +343,7 @@ mod tests {
         };
         // Of any question twice; then callbacks, reads, bytes, growth, opening, stops.
         assert_eq!(kept([100, 100, 25]), [true; 8]);
-        assert_eq!(kept([96, 100, 25]), [true, true, false, true, true, true, true, false]);
+        assert_eq!(kept([90, 100, 25]), [true, true, false, true, true, true, true, false]);
         assert_eq!(kept([80, 120, 20]), [false, false, false, true, true, true, false, true]);
         assert_eq!(kept([20, 100, 4]), [false, false, false, false, false, true, true, true]);
         let steep = [asked(16, [100, 10, 1]), asked(64, [100, 50, 1])];

@@ -7,7 +7,7 @@ use ompd_runtime::model::*;
 use ompd_runtime::waits_for::Node;
 
 use super::dot::quoted;
-use crate::tell;
+use crate::tell::{self, Names};
 use ompd_inspection::Inspection;
 
 use crate::words;
@@ -39,10 +39,18 @@ pub fn waits(inspection: &Inspection) -> String {
         at += 1;
     }
     let mut out = String::from("digraph waits {\n  rankdir=LR;\n  node [fontname=\"monospace\"];\n");
+    let names = Names::of(inspection);
     for (at, node) in order.iter().enumerate() {
         let shape = if matches!(node, Node::Thread(_)) { "box" } else { "ellipse" };
         let colour = if core.contains(node) { ", color=red" } else { "" };
-        let _ = writeln!(out, "  n{at} [label=\"{}\", shape={shape}{colour}];", quoted(&tell::node(inspection, *node)));
+        let mut label = quoted(&tell::node(inspection, *node));
+        // No edge says what a thread does that waits for nothing of OpenMP.
+        if let Node::Thread(lwp) = node
+            && !graph.is_waiting(*lwp)
+        {
+            let _ = write!(label, "\\n{}", quoted(&names.stand(*lwp)));
+        }
+        let _ = writeln!(out, "  n{at} [label=\"{label}\", shape={shape}{colour}];");
     }
     for (from, to) in edges {
         let colour = if core.contains(&order[from]) && core.contains(&order[to]) { " [color=red]" } else { "" };
