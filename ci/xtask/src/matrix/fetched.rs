@@ -103,7 +103,9 @@ fn folders(home: &Path) -> Result<Vec<PathBuf>> {
         level = next;
     }
     // `ci/fetch python` and `ci/fetch opencl` take the same wheels; the runtime of `ci/fetch offload` is Debian's too.
-    found.retain(|folder| !["venv", "offload", "opencl"].iter().any(|name| folder.ends_with(name)));
+    // What `ci/llvm-ompd` gets is source, and what it builds of that has symbols.
+    let of_others = ["venv", "offload", "opencl", "llvm-source", "llvm-ompd"];
+    found.retain(|folder| !of_others.iter().any(|name| folder.ends_with(name)));
     // Runtimes of 2018 are for the companion: the programs' nested regions need newer ones.
     let is_too_old = |folder: &PathBuf| {
         let name = folder.to_string_lossy();
