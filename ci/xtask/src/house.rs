@@ -538,7 +538,8 @@ fn a_forbidden_word_is_found_in_code_and_not_in_comments_or_tests() {
 // Machines.
 
 /// The folders with a file or a folder for each machine.
-const MACHINES: &[&str] = &["libompd/process/src/machine", "libompd/layout/src/code/machine"];
+const MACHINES: &[&str] =
+    &["libompd/process/src/machine", "libompd/layout/src/code/machine", "libompd/gomp-ompt/src/machine"];
 
 /// Code that tries machines out.
 const TRIALS: &[&str] = &["ci/fuzz-targets", "test-programs"];

@@ -107,6 +107,11 @@ pub trait Runtime: fmt::Debug {
     /// runtime built in, the symbols have to say so: false also where they leave it open.
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool;
 
+    /// What the code at `addr` does for a library that stands between program and runtime. `None` for other code.
+    fn stands_between(&self, _target: &dyn Target, _addr: Addr) -> Option<Between> {
+        None
+    }
+
     /// What it means that the program calls the runtime's function `symbol`; `None` for functions that say nothing.
     fn entry(&self, _symbol: &str) -> Option<Entry> {
         None
@@ -232,6 +237,15 @@ pub trait Runtime: fmt::Debug {
     ) -> Result<AtStop, String> {
         Err(NOT_READ.to_string())
     }
+}
+
+/// What code of a library between program and runtime does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Between {
+    /// It forwards calls of the runtime, or the runtime calls it in place of a function of the program.
+    Forwards,
+    /// It calls a function of the program.
+    CallsProgram,
 }
 
 /// How a family tells what it is made of.
@@ -700,6 +714,7 @@ fn conclude(
         path: module.path.clone(),
         file: module.file.as_ref().ok().map(|file| file.path().display().to_string()),
         base: module.base(),
+        reports_from: None,
         build_id: module.build_id.clone(),
         needed_by: needed_by.clone(),
         origins: asked.reports,

@@ -37,7 +37,7 @@ mod version_text;
 pub mod waits_for;
 mod window;
 
-pub use instance::{Analysis, LayoutsFrom, Runtime};
+pub use instance::{Analysis, Between, LayoutsFrom, Runtime};
 pub use ompd_layout::Origin;
 pub use ompd_layout::decoded::{Cache as DecodedCache, NotCached};
 

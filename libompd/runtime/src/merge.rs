@@ -31,7 +31,9 @@ pub fn merge(raw: Vec<RawSnapshot>, evidence: &Evidence<'_>) -> Vec<RuntimeSnaps
     for (runtime, (raw, waits)) in raw.into_iter().zip(waits).enumerate() {
         let trouble = trouble.filter(|_| runtime == 0);
         let mut one = One::of(raw, waits, stacks(runtime), trouble);
-        if let Some(companion) = evidence.companion.filter(|c| c.runtime() == Some(one.snapshot.instance.base)) {
+        let instance = &one.snapshot.instance;
+        let reports_from = instance.reports_from.unwrap_or(instance.base);
+        if let Some(companion) = evidence.companion.filter(|c| c.runtime() == Some(reports_from)) {
             one.add_companion(companion, &settled);
         }
         if let Some(names) = evidence.names {
@@ -220,8 +222,9 @@ impl One {
         }
         for id in 0..self.snapshot.locks.len() {
             let lock = &self.snapshot.locks[id];
-            let Some((variable, holder)) = companion.holder(lock.object, lock.variable_word) else { continue };
-            if lock.object != variable {
+            let known_by = lock.raw.wait_id.unwrap_or(lock.object);
+            let Some((variable, holder)) = companion.holder(known_by, lock.variable_word) else { continue };
+            if known_by != variable {
                 self.move_lock(LockId(id), variable);
             }
             self.add_holder(LockId(id), holder, settled);

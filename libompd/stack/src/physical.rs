@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ompd_process::Addr;
+use ompd_runtime::Between;
 use ompd_runtime::entry::{Entry, Role};
 
 use crate::frame::{Backtrace, CodeOwner, Frame};
@@ -215,6 +216,12 @@ fn calls_program(process: &Process<'_>, frames: &[Frame], owners: &[CodeOwner], 
     let (CodeOwner::Runtime(runtime), Some(inner)) = (owners[n], n.checked_sub(1)) else { return false };
     if frame.exact || owners[inner] == CodeOwner::Program {
         return !frame.exact;
+    }
+    // A library between program and runtime calls the runtime by pointers, and is called so in place of bodies.
+    let between = |frame: &Frame| process.runtimes[runtime].stands_between(process.target, frame.lookup());
+    match (between(frame), between(&frames[inner])) {
+        (Some(Between::Forwards), _) | (None, Some(_)) => return false,
+        _ => {}
     }
     match process.callee(frame) {
         Some(callee) => process.owner(callee) == CodeOwner::Program,

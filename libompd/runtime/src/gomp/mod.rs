@@ -5,6 +5,7 @@
 //! reading. A stripped build's offsets come from a profile, cross-checked with what was decoded.
 
 mod read;
+mod front;
 mod reason;
 mod recover;
 mod schema;
@@ -26,11 +27,12 @@ use crate::family::{About, Family, Layouts, Variables};
 use crate::gnu_interface;
 use crate::gomp::reason::Own;
 use crate::icvs::{Kept, texts};
-use crate::instance::{self, FamilyOrigins, LayoutsFrom, Runtime};
+use crate::instance::{self, Between, FamilyOrigins, LayoutsFrom, Runtime};
 use crate::model::{DeeperItems, Fact, Icvs, InstanceInfo, RawSnapshot, Setting};
-use crate::owner::{CodeOwner, OwnCode};
+use crate::owner::{CodeOwner, OwnCode, is_in};
 use crate::stops::{AtStop, Found, StopPoint, Stops, Values};
 use crate::version_text;
+use front::Front;
 use schema::Structs;
 
 /// The family.
@@ -123,6 +125,8 @@ pub struct Gomp {
     bind_list: [Option<(Addr, Origin)>; 2],
     /// Whether it has events of tasks (GCC 11 and later), where that can be told.
     events: Option<bool>,
+    /// What stands in front of it and reports to tools.
+    front: Option<Front>,
     /// Itself without the shipped profile, should that turn out not to fit.
     without_profile: Option<Box<Gomp>>,
     /// What the code says is from the cache.
@@ -202,8 +206,11 @@ impl Gomp {
         layouts: LayoutsFrom<'_>,
     ) -> Gomp {
         let resolved = instance::resolve(target, module, "GNU libgomp", origins, layouts);
-        let bind = |layout: &Layout, info| {
-            Gomp::bind(module, layout, info, OwnCode::of(module, origins.names, &origins.profiles.vocabulary))
+        let bind = |layout: &Layout, mut info: InstanceInfo| {
+            let front = Front::of(target);
+            info.reports_from = front.as_ref().map(|front| front.base);
+            let own_code = OwnCode::of(module, origins.names, &origins.profiles.vocabulary);
+            Gomp { front, ..Gomp::bind(module, layout, info, own_code) }
         };
         let plain = resolved.without_profile.map(|(layout, info)| Box::new(bind(&layout, info)));
         Gomp { without_profile: plain, is_cached: resolved.is_cached, ..bind(&resolved.layout, resolved.info) }
@@ -247,6 +254,7 @@ impl Gomp {
             // A program has only the functions it uses.
             events: (!program && module.file.is_ok()).then(|| module.exports("omp_fulfill_event")),
             info,
+            front: None,
             without_profile: None,
             is_cached: false,
             decoded_anew: OnceCell::new(),
@@ -256,6 +264,9 @@ impl Gomp {
     }
 
     fn owner(&self, target: &dyn Target, addr: Addr) -> CodeOwner {
+        if self.front.as_ref().is_some_and(|front| is_in(target, front.base, addr)) {
+            return CodeOwner::Runtime;
+        }
         self.own_code.owner(target, addr)
     }
 }
@@ -302,12 +313,22 @@ impl Runtime for Gomp {
         version_text::openmp_version(target, &self.info, b"_OPENMP = '", Own::VersionNotPrinted.into())
     }
 
+    /// It has none itself.
+    fn has_tools(&self) -> bool {
+        self.front.is_some()
+    }
+
     fn naming(&self) -> Naming {
         Naming { critical_of, locks_by_waits: true, dependences_by_module: true }
     }
 
     fn owns_code(&self, target: &dyn Target, addr: Addr) -> bool {
         self.owner(target, addr) == CodeOwner::Runtime
+    }
+
+    fn stands_between(&self, target: &dyn Target, addr: Addr) -> Option<Between> {
+        let front = self.front.as_ref().filter(|front| is_in(target, front.base, addr))?;
+        Some(if front.calls_program(addr) { Between::CallsProgram } else { Between::Forwards })
     }
 
     fn entry(&self, symbol: &str) -> Option<Entry> {
@@ -356,6 +377,9 @@ impl Runtime for Gomp {
     /// with (`gomp_thread_start` in team.c). Tasks are executed further in. In a static program nothing shows which
     /// code is the C library's. So the outermost function of libgomp is not known to be outermost; but it has its name.
     fn invokes_region(&self, functions: &[Option<&str>], outermost: bool) -> bool {
+        if let Some(invokes) = front::invokes_region(functions) {
+            return invokes;
+        }
         let first = functions.first().copied().flatten();
         outermost
             || first == Some("gomp_thread_start")

@@ -18,6 +18,8 @@ pub struct InstanceInfo {
     pub file: Option<String>,
     /// Lowest mapped address of the module.
     pub base: Addr,
+    /// Lowest mapped address of the library that reports to OMPT tools in its place; `None` if it does so itself, or nothing does.
+    pub reports_from: Option<Addr>,
     /// Build-id of the module.
     pub build_id: Option<BuildId>,
     /// Why it is in the process, as far as the files of the other modules tell.

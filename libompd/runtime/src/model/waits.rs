@@ -237,6 +237,8 @@ pub struct RawLock {
     pub held: Fact<bool>,
     /// What the program's variable holds to name it, where the runtime keeps the lock itself elsewhere: a word of 32 bits.
     pub variable_word: Option<u32>,
+    /// The wait id by which OMPT tools know it, where that is not its address.
+    pub wait_id: Option<Addr>,
     /// How often its owner has set a nest lock.
     pub depth: Option<u32>,
     /// Threads (LWP) that wait for it, in their order where the runtime queues them.

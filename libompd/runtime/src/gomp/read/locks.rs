@@ -31,6 +31,7 @@ impl WaitReader<'_> {
                 owner: Fact::unknown(NO_OWNER),
                 held: Fact::unknown(Common::NotRead),
                 variable_word: None,
+                wait_id: self.wait_id(object),
                 depth: None,
                 waiters: Vec::new(),
                 queued: false,
@@ -38,6 +39,21 @@ impl WaitReader<'_> {
         }
         self.locks[id.0].waiters.push(lwp);
         id
+    }
+
+    /// By which wait id the library in front of the runtime reports the lock at `object`, if not by its address: those that the
+    /// runtime keeps for itself by the functions that take them.
+    fn wait_id(&self, object: Addr) -> Option<Addr> {
+        let gomp = self.context.gomp;
+        let is = |lock: Option<(Addr, Origin)>| lock.is_some_and(|(lock, _)| lock == object);
+        let function = match () {
+            () if is(gomp.default_lock) => "GOMP_critical_start",
+            () if is(gomp.atomic_lock) => "GOMP_atomic_start",
+            () => return None,
+        };
+        let modules = self.context.target.modules();
+        let module = modules.iter().find(|module| gomp.front.is_some() && module.base() == gomp.info.base)?;
+        module.symbol(function).map(|symbol| symbol.addr)
     }
 
     /// What the locks themselves say, and what follows for those that wait.

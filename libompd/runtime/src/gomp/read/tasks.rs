@@ -311,8 +311,9 @@ impl TaskReader<'_> {
             kind::TIED | kind::ASYNC_RUNNING => (TaskKind::Explicit, TaskState::Suspended),
             kind => return Err(Reason::from(Own::NoSuchKind { kind })),
         };
+        let in_front = self.in_front(addr, &view, kind);
         let function = match kind {
-            TaskKind::Explicit => match view.ptr(&s.fn_) {
+            TaskKind::Explicit => match in_front.map_or_else(|| view.ptr(&s.fn_), |(body, _)| Ok(body)) {
                 Ok(addr) if addr.is_null() => Fact::unknown(Own::TargetTask),
                 Ok(addr) => s.fn_.fact(Ok(addr)),
                 Err(why) => why.into(),
@@ -359,6 +360,10 @@ impl TaskReader<'_> {
             unmet: self.unmet_of(&view, raw_kind),
             predecessors: Vec::new(),
             unfinished_children: Fact::unknown(Own::NotCounted),
+            tool_data: match in_front.and_then(|(_, data)| data) {
+                Some(data) => Fact::known(data, Origin::Table),
+                None => Fact::unknown(NO_OMPT),
+            },
             ..RawTask::unknown(addr, NO_OMPT)
         });
         self.found.ids.insert(addr, id);
@@ -366,6 +371,16 @@ impl TaskReader<'_> {
             self.taskwait_futex(wait, addr);
         }
         Ok(id)
+    }
+
+    /// What a library in front of the runtime knows of an explicit task: its function, and what a tool has stored.
+    fn in_front(&self, task: Addr, view: &StructData, kind: TaskKind) -> Option<(Addr, Option<u64>)> {
+        let front = self.context.gomp.front.as_ref().filter(|_| kind == TaskKind::Explicit)?;
+        let (s, target) = (&self.context.gomp.structs.task, self.context.target);
+        let function = view.ptr(&s.fn_).ok()?;
+        // The argument follows the function (`fn_data` in libgomp.h).
+        let argument = task.offset(s.fn_.offset().ok()? + u64::from(target.arch().pointer_bytes));
+        front.task(target, function, target.read_ptr(argument).ok()?)
     }
 
     /// How many tasks it waits for to be over. The count is set together with dependences only, and is down to 0 when the

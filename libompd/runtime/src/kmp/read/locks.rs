@@ -151,6 +151,7 @@ impl Locks {
             held: by.fact(Ok(held)),
             // `KMP_INIT_I_LOCK`: the index, above a bit that is clear; of a critical its variable holds a pointer.
             variable_word: u32::try_from(entry.index << 1).ok().filter(|_| !critical),
+            wait_id: None,
             depth: None,
             waiters: Vec::new(),
             queued: false,

@@ -1,0 +1,71 @@
+//! A call of an entry point: where it comes from, and how it is forwarded.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::entries::Entry;
+use crate::machine;
+use crate::ompt::APPLICATION_CFA;
+use crate::records::Task;
+use crate::runtimes::{self, Runtime};
+use crate::threads::Thread;
+use crate::tool;
+
+/// The last argument of each function that an entry point calls: the canonical frame address of the call.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+pub struct Call(*const usize);
+
+impl Call {
+    /// The canonical frame address.
+    pub fn frame(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// The return address (`codeptr_ra`).
+    pub fn codeptr_ra(self) -> *const c_void {
+        // SAFETY: an entry point made it.
+        unsafe { machine::return_address(self.0) as *const c_void }
+    }
+
+    /// The runtime that the caller wants, and the caller's thread if a tool wants to know of the call.
+    pub fn begin(self) -> Begun {
+        let caller = self.codeptr_ra() as usize;
+        let runtime = runtimes::of_caller(caller);
+        let thread = (!runtime.has_ompt && tool::is_active(caller)).then(Thread::current);
+        if let Some(thread) = thread {
+            thread.uses(runtime);
+            let frame = &thread.task().frame;
+            frame.enter_frame.store(self.frame(), Relaxed);
+            frame.enter_frame_flags.store(APPLICATION_CFA, Relaxed);
+        }
+        Begun { runtime, thread }
+    }
+}
+
+/// What a call needs to be forwarded and reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Begun {
+    /// To be called.
+    pub runtime: &'static Runtime,
+    /// To be reported on. `None` if nobody listens.
+    pub thread: Option<&'static Thread>,
+}
+
+impl Begun {
+    /// The runtime's own function.
+    ///
+    /// # Safety
+    /// `F` is the type of the function.
+    pub unsafe fn real<F: Copy>(self, entry: Entry) -> F {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        // SAFETY: the address of a function with this type, as the caller says.
+        unsafe { std::mem::transmute_copy(&self.runtime.function(entry)) }
+    }
+}
+
+/// The runtime does no more for this call: the task executes the program again.
+pub fn end(task: &Task) {
+    task.frame.enter_frame.store(0, Relaxed);
+    task.frame.enter_frame_flags.store(0, Relaxed);
+}

@@ -1,0 +1,10 @@
+//! What the entry points report, by construct.
+
+pub mod barriers;
+pub mod cancel;
+pub mod locks;
+pub mod loops;
+pub mod regions;
+pub mod sections;
+pub mod target;
+pub mod tasks;

@@ -1,0 +1,255 @@
+//! What is kept of regions and tasks: what a tool may ask for.
+//!
+//! Records are reused and their memory is never given back. So a tool that asks in a signal handler, while a region ends, reads a
+//! record, if perhaps of another region.
+
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::{c_int, c_void};
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize};
+use std::sync::{Mutex, PoisonError};
+
+use crate::ompt::{Body, Data, Frame};
+use crate::runtimes::{NO_RUNTIME, Runtime};
+use crate::threads::Thread;
+
+/// A parallel or teams region.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Region {
+    /// What the runtime reads of the argument of a region with reductions. First, where it reads.
+    pub reductions: Cell<usize>,
+    /// The tool's word. At this place for readers from outside, as the next two are.
+    pub data: Data,
+    /// The function of the region.
+    pub body: Cell<Option<Body>>,
+    /// Its argument.
+    pub argument: Cell<*mut c_void>,
+    /// The region around it.
+    pub parent: Cell<*const Region>,
+    /// The task that encountered it.
+    pub encountering: Cell<*const Task>,
+    /// The thread that encountered it, and is thread 0.
+    pub primary: Cell<*const Thread>,
+    /// The implicit task of thread 0.
+    pub task: Task,
+    /// The runtime that executes it.
+    pub runtime: Cell<&'static Runtime>,
+    /// Threads of the team, 0 as long as the region has none.
+    pub size: AtomicU32,
+    /// The call.
+    pub codeptr_ra: Cell<*const c_void>,
+    /// `ompt_parallel_flag_t`
+    pub flags: Cell<c_int>,
+    /// `ompt_work_t` of a loop or sections that begin with the region, 0 for none, and their count.
+    pub work: Cell<(c_int, u64)>,
+}
+
+// SAFETY: the cells are written by thread 0 before others see the region.
+unsafe impl Sync for Region {}
+// SAFETY: as above.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// An empty record.
+    pub const fn new() -> Region {
+        Region {
+            reductions: Cell::new(0),
+            data: Data::new(0),
+            body: Cell::new(None),
+            argument: Cell::new(ptr::null_mut()),
+            parent: Cell::new(ptr::null()),
+            encountering: Cell::new(ptr::null()),
+            primary: Cell::new(ptr::null()),
+            task: Task::new(),
+            runtime: Cell::new(&NO_RUNTIME),
+            size: AtomicU32::new(0),
+            codeptr_ra: Cell::new(ptr::null()),
+            flags: Cell::new(0),
+            work: Cell::new((0, 0)),
+        }
+    }
+
+    /// A record for a region that begins.
+    pub fn take() -> &'static Region {
+        let region = REGIONS.take(Region::new);
+        region.data.store(0, Relaxed);
+        region.size.store(0, Relaxed);
+        region.work.set((0, 0));
+        region
+    }
+
+    /// The region has ended.
+    pub fn give_back(&'static self) {
+        REGIONS.give_back(self);
+    }
+}
+
+/// A task.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Task {
+    /// The tool's word. First, for readers from outside.
+    pub data: Data,
+    /// Where it calls the runtime, and the runtime calls it.
+    pub frame: Frame,
+    /// The task that generated it, or that encountered its region. Null for initial tasks.
+    pub parent: AtomicPtr<Task>,
+    /// Its region.
+    pub region: AtomicPtr<Region>,
+    /// `ompt_task_flag_t`
+    pub flags: AtomicI32,
+    /// Number of the thread that executes it.
+    pub thread_num: AtomicU32,
+    /// Records that refer to it, and the runtime while it has not ended.
+    references: AtomicUsize,
+    /// Where a `single` began that this implicit task executes, null for none. Nothing tells its end.
+    pub single: AtomicPtr<c_void>,
+    /// `ompt_work_t` of the loop or sections that this task executes, 0 for none.
+    pub work: AtomicI32,
+}
+
+impl Task {
+    /// An empty record.
+    pub const fn new() -> Task {
+        Task {
+            data: Data::new(0),
+            frame: Frame {
+                exit_frame: Data::new(0),
+                enter_frame: Data::new(0),
+                exit_frame_flags: AtomicI32::new(0),
+                enter_frame_flags: AtomicI32::new(0),
+            },
+            parent: AtomicPtr::new(ptr::null_mut()),
+            region: AtomicPtr::new(ptr::null_mut()),
+            flags: AtomicI32::new(0),
+            thread_num: AtomicU32::new(0),
+            references: AtomicUsize::new(0),
+            single: AtomicPtr::new(ptr::null_mut()),
+            work: AtomicI32::new(0),
+        }
+    }
+
+    /// Becomes the record of another task.
+    pub fn begin(&self, parent: *const Task, region: *const Region, flags: c_int) {
+        self.data.store(0, Relaxed);
+        self.frame.exit_frame.store(0, Relaxed);
+        self.frame.enter_frame.store(0, Relaxed);
+        self.frame.exit_frame_flags.store(0, Relaxed);
+        self.frame.enter_frame_flags.store(0, Relaxed);
+        self.parent.store(parent.cast_mut(), Relaxed);
+        self.region.store(region.cast_mut(), Relaxed);
+        self.flags.store(flags, Relaxed);
+        self.thread_num.store(0, Relaxed);
+        self.single.store(ptr::null_mut(), Relaxed);
+        self.work.store(0, Relaxed);
+    }
+
+    /// A record for an explicit task. Its generating task stays until it has ended.
+    pub fn take(parent: &Task, flags: c_int) -> &'static Task {
+        let task = TASKS.take(Task::new);
+        task.begin(parent, parent.region.load(Relaxed), flags);
+        task.references.store(1, Relaxed);
+        parent.references.fetch_add(1, Relaxed);
+        task
+    }
+
+    /// The explicit task has ended, or a task that it has generated.
+    pub fn release(&'static self) {
+        let mut task = self;
+        // A task may have been the last to refer to its generating task.
+        while task.is_explicit() && task.references.fetch_sub(1, AcqRel) == 1 {
+            let parent = task.parent.load(Relaxed);
+            TASKS.give_back(task);
+            // SAFETY: a record that stays.
+            match unsafe { parent.as_ref() } {
+                Some(parent) => task = parent,
+                None => return,
+            }
+        }
+    }
+
+    /// Whether it is an explicit task.
+    pub fn is_explicit(&self) -> bool {
+        self.flags.load(Relaxed) & crate::ompt::task_flag::EXPLICIT != 0
+    }
+
+    /// Its region. `None` for a task that has begun none, as in a process that just starts.
+    pub fn region(&self) -> Option<&'static Region> {
+        // SAFETY: null, or a record that stays.
+        unsafe { self.region.load(Relaxed).as_ref() }
+    }
+}
+
+/// Records that are used again. Each thread keeps some for itself.
+struct Pool<T: 'static> {
+    all: Mutex<Vec<&'static T>>,
+    own: fn() -> Option<&'static Own<T>>,
+}
+
+/// The records that a thread keeps.
+pub struct Own<T: 'static> {
+    kept: UnsafeCell<([Option<&'static T>; MOST], usize)>,
+}
+
+/// More than this many records a thread gives to all.
+const MOST: usize = 64;
+
+impl<T> std::fmt::Debug for Own<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Own").finish_non_exhaustive()
+    }
+}
+
+impl<T> Own<T> {
+    /// None.
+    pub const fn new() -> Own<T> {
+        Own { kept: UnsafeCell::new(([const { None }; MOST], 0)) }
+    }
+}
+
+static REGIONS: Pool<Region> = Pool { all: Mutex::new(Vec::new()), own: || Some(&Thread::existing()?.regions) };
+static TASKS: Pool<Task> = Pool { all: Mutex::new(Vec::new()), own: || Some(&Thread::existing()?.tasks) };
+
+impl<T: Sync> Pool<T> {
+    fn take(&self, new: fn() -> T) -> &'static T {
+        if let Some(own) = (self.own)() {
+            // SAFETY: only the thread itself uses what it keeps, and not in a signal handler.
+            let (kept, count) = unsafe { &mut *own.kept.get() };
+            if *count == 0 {
+                let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+                while *count < MOST / 2
+                    && let Some(one) = all.pop()
+                {
+                    kept[*count] = Some(one);
+                    *count += 1;
+                }
+            }
+            if *count > 0 {
+                *count -= 1;
+                if let Some(one) = kept[*count].take() {
+                    return one;
+                }
+            }
+        }
+        Box::leak(Box::new(new()))
+    }
+
+    fn give_back(&self, one: &'static T) {
+        let mut all = None;
+        if let Some(own) = (self.own)() {
+            // SAFETY: as above.
+            let (kept, count) = unsafe { &mut *own.kept.get() };
+            if *count == MOST {
+                let all = all.insert(self.all.lock().unwrap_or_else(PoisonError::into_inner));
+                all.extend(kept.iter_mut().skip(MOST / 2).filter_map(Option::take));
+                *count = MOST / 2;
+            }
+            kept[*count] = Some(one);
+            *count += 1;
+            return;
+        }
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+    }
+}

@@ -1,0 +1,82 @@
+//! `libgomp_ompt.so` in front of the runtime: the functions that the runtime knows are then that library's, and those of the program
+//! lie in records of it (`libompd/gomp-ompt/src/layout.rs`).
+
+use std::ops::Range;
+
+use ompd_process::{Addr, Module, Target, TargetExt};
+
+/// The library's description of itself.
+const LAYOUT: &str = "libgomp_ompt_layout";
+/// What it calls the program's functions with.
+const CALL: &str = "libgomp_ompt_call";
+/// What the runtime calls as the function of a region, of a league, and of a task.
+const REGION: &str = "libgomp_ompt_region";
+const LEAGUE: &str = "libgomp_ompt_league";
+const TASK: &str = "libgomp_ompt_task";
+
+/// The library in a process.
+#[derive(Debug)]
+pub(super) struct Front {
+    /// Lowest mapped address of its module.
+    pub(super) base: Addr,
+    task: Addr,
+    /// What calls the program's functions.
+    call: Range<Addr>,
+    /// In the argument of a task: its function, and the address of its record.
+    task_body: u64,
+    task_record: u64,
+    /// In that record: what a tool has stored.
+    task_data: u64,
+}
+
+/// An offset in a record is not larger.
+const MOST: u64 = 1 << 12;
+
+impl Front {
+    /// That of a process. `None` if it has none, or another version of its layout.
+    pub(super) fn of(target: &dyn Target) -> Option<Front> {
+        let module = target.modules().iter().find(|module| module.exports(LAYOUT))?;
+        let at = |name: &str| module.symbol(name).filter(|symbol| !symbol.tls).map(|symbol| symbol.addr);
+        let layout = at(LAYOUT)?;
+        let word = |n: u64| target.read_u64(layout.offset(8 * n)).ok();
+        if word(0)? != 1 {
+            return None;
+        }
+        let call = module.symbol(CALL)?;
+        let offset = |n: u64| word(n).filter(|offset| *offset < MOST);
+        Some(Front {
+            base: Module::base(module),
+            task: at(TASK)?,
+            call: call.addr..call.addr.offset(call.size),
+            task_body: offset(1)?,
+            task_record: offset(2)?,
+            task_data: offset(3)?,
+        })
+    }
+
+    /// Whether the code at this address calls the program's functions.
+    pub(super) fn calls_program(&self, addr: Addr) -> bool {
+        self.call.contains(&addr)
+    }
+
+    /// The program's function of a task, and what a tool has stored with it. `function` and `argument` are what the runtime
+    /// has. `None` for a task that the library does not know.
+    pub(super) fn task(&self, target: &dyn Target, function: Addr, argument: Addr) -> Option<(Addr, Option<u64>)> {
+        if function != self.task {
+            return None;
+        }
+        let body = target.read_ptr(argument.offset(self.task_body)).ok().filter(|body| !body.is_null())?;
+        let record = target.read_ptr(argument.offset(self.task_record)).ok();
+        let data = record.and_then(|record| target.read_u64(record.offset(self.task_data)).ok());
+        Some((body, data))
+    }
+}
+
+/// Whether the library's frames, of which these are the names, innermost first, call the body of a region. `None` for other frames.
+pub(super) fn invokes_region(functions: &[Option<&str>]) -> Option<bool> {
+    match functions {
+        [Some(CALL), Some(by), ..] => Some([REGION, LEAGUE].contains(by)),
+        [Some(CALL), ..] => Some(false),
+        _ => None,
+    }
+}
