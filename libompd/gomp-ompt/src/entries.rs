@@ -167,6 +167,7 @@ entries! {
     1 GOMP_cancellation_point => cancel::cancellation_point;
     2 GOMP_error => cancel::error;
     2 GOMP_warning => cancel::warning;
+    3 omp_control_tool => cancel::control_tool;
 
     // Constructs for devices.
     7 GOMP_target => target::target;

@@ -163,7 +163,7 @@ unsafe extern "C" fn get_parallel_info(level: c_int, data: *mut *const Data, siz
     AVAILABLE
 }
 
-/// `ompt_get_task_info`
+/// `ompt_get_task_info`: levels count outward on the stack of the thread, whose frames they have.
 unsafe extern "C" fn get_task_info(
     level: c_int,
     flags: *mut c_int,
@@ -182,8 +182,8 @@ unsafe extern "C" fn get_task_info(
             return UNAVAILABLE;
         }
         // SAFETY: null, or a record that stays.
-        let Some(parent) = (unsafe { task.as_ref() }).map(|task| task.parent.load(Relaxed)) else { return NONE };
-        task = parent;
+        let Some(beneath) = (unsafe { task.as_ref() }).map(|task| task.beneath.load(Relaxed)) else { return NONE };
+        task = beneath;
     }
     // SAFETY: null, or a record that stays.
     let Some(task) = (unsafe { task.as_ref() }) else { return NONE };

@@ -7,7 +7,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, PoisonError};
 
 use crate::ompt::{Body, Data, Frame};
@@ -95,7 +95,9 @@ pub struct Task {
     /// Where it calls the runtime, and the runtime calls it.
     pub frame: Frame,
     /// The task that generated it, or that encountered its region. Null for initial tasks.
-    pub parent: AtomicPtr<Task>,
+    parent: AtomicPtr<Task>,
+    /// The next task outward on the stack of its thread: for an explicit task the one that the thread executed before, else as `parent`.
+    pub beneath: AtomicPtr<Task>,
     /// Its region.
     pub region: AtomicPtr<Region>,
     /// `ompt_task_flag_t`
@@ -108,6 +110,8 @@ pub struct Task {
     pub single: AtomicPtr<c_void>,
     /// `ompt_work_t` of the loop or sections that this task executes, 0 for none.
     pub work: AtomicI32,
+    /// And their count.
+    pub work_count: AtomicU64,
 }
 
 impl Task {
@@ -122,12 +126,14 @@ impl Task {
                 enter_frame_flags: AtomicI32::new(0),
             },
             parent: AtomicPtr::new(ptr::null_mut()),
+            beneath: AtomicPtr::new(ptr::null_mut()),
             region: AtomicPtr::new(ptr::null_mut()),
             flags: AtomicI32::new(0),
             thread_num: AtomicU32::new(0),
             references: AtomicUsize::new(0),
             single: AtomicPtr::new(ptr::null_mut()),
             work: AtomicI32::new(0),
+            work_count: AtomicU64::new(0),
         }
     }
 
@@ -139,6 +145,7 @@ impl Task {
         self.frame.exit_frame_flags.store(0, Relaxed);
         self.frame.enter_frame_flags.store(0, Relaxed);
         self.parent.store(parent.cast_mut(), Relaxed);
+        self.beneath.store(parent.cast_mut(), Relaxed);
         self.region.store(region.cast_mut(), Relaxed);
         self.flags.store(flags, Relaxed);
         self.thread_num.store(0, Relaxed);

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::MaybeUninit;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 use std::sync::{Mutex, PoisonError};
 
 use crate::entries::{self, COUNT, Entry, NAMES};
+use crate::events::cancel;
 use crate::say::die;
 
 /// What the code of an entry point looks at before it calls a function of ours.
@@ -25,14 +26,15 @@ pub static DIRECT: Direct =
 
 /// Has calls from the code around an address continue at once, where no tool records.
 pub fn direct(caller: usize) {
-    static ONCE: Mutex<bool> = Mutex::new(false);
-    let mut done = ONCE.lock().unwrap_or_else(PoisonError::into_inner);
-    if *done {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Relaxed) {
         return;
     }
     let modules = Modules::current();
     let Some(module) = modules.iter().find(|module| module.has(caller)) else { return };
-    *done = true;
+    if DONE.swap(true, Relaxed) {
+        return;
+    }
     for (entry, place) in DIRECT.functions.iter().enumerate() {
         place.store(module.runtime.functions[entry], Relaxed);
     }
@@ -46,6 +48,7 @@ pub fn direct(caller: usize) {
 pub enum Query {
     NumThreads,
     ThreadNum,
+    MaxThreads,
     NumTeams,
     TeamNum,
     InFinal,
@@ -60,9 +63,10 @@ pub enum Query {
 }
 
 /// The functions of the OpenMP API that answer, by number of [`Query`].
-const QUERIES: [&CStr; 13] = [
+const QUERIES: [&CStr; 14] = [
     c"omp_get_num_threads",
     c"omp_get_thread_num",
+    c"omp_get_max_threads",
     c"omp_get_num_teams",
     c"omp_get_team_num",
     c"omp_in_final",
@@ -76,15 +80,17 @@ const QUERIES: [&CStr; 13] = [
     c"omp_get_default_device",
 ];
 
-/// Functions of the OpenMP API that describe places.
-const PLACES: [&CStr; 3] = [c"omp_get_place_num_procs", c"omp_get_place_proc_ids", c"omp_get_partition_place_nums"];
+/// Functions of the OpenMP API with arguments that answer.
+const OTHERS: [&CStr; 4] =
+    [c"omp_get_place_num_procs", c"omp_get_place_proc_ids", c"omp_get_partition_place_nums", c"omp_get_schedule"];
 
 /// In the place of a runtime before one is known.
 pub static NO_RUNTIME: Runtime = Runtime {
     functions: [0; COUNT],
     queries: [0; QUERIES.len()],
-    places: [0; PLACES.len()],
+    others: [0; OTHERS.len()],
     has_ompt: true,
+    pool: AtomicU32::new(0),
     file: Cow::Borrowed(c""),
 };
 
@@ -95,10 +101,12 @@ pub struct Runtime {
     functions: [usize; COUNT],
     /// What can be asked, in the order of [`QUERIES`]. 0 for functions that the runtime lacks.
     queries: [usize; QUERIES.len()],
-    /// The functions that take arguments, in the order of [`PLACES`].
-    places: [usize; PLACES.len()],
+    /// The functions that take arguments, in the order of [`OTHERS`].
+    others: [usize; OTHERS.len()],
     /// The runtime has OMPT itself (libomp has libgomp's entry points too). It calls tools, so nothing is reported here.
     pub has_ompt: bool,
+    /// Threads of the largest team that the program's first thread has had outside of all regions. Its workers wait for the next.
+    pub pool: AtomicU32,
     /// Its file, as the loader names it.
     pub file: Cow<'static, CStr>,
 }
@@ -120,11 +128,24 @@ impl Runtime {
         function.map(|function| unsafe { function() })
     }
 
+    /// The schedule of loops with `schedule(runtime)` (`omp_sched_t`); 0 if the runtime does not say.
+    pub fn run_schedule(&self) -> c_int {
+        type Ask = unsafe extern "C-unwind" fn(*mut c_int, *mut c_int);
+        let (mut kind, mut chunk) = (0, 0);
+        // SAFETY: the address of a function of this type, or 0; and places for its answer.
+        unsafe {
+            if let Some(function) = std::mem::transmute::<usize, Option<Ask>>(self.others[3]) {
+                function(&raw mut kind, &raw mut chunk);
+            }
+        }
+        kind
+    }
+
     /// How many processors a place has; 0 if the runtime does not say.
     pub fn place_num_procs(&self, place: c_int) -> c_int {
         type Ask = unsafe extern "C-unwind" fn(c_int) -> c_int;
         // SAFETY: the address of a function of this type, or 0.
-        let function = unsafe { std::mem::transmute::<usize, Option<Ask>>(self.places[0]) };
+        let function = unsafe { std::mem::transmute::<usize, Option<Ask>>(self.others[0]) };
         // SAFETY: the runtime's own function.
         function.map_or(0, |function| unsafe { function(place) })
     }
@@ -137,7 +158,7 @@ impl Runtime {
         type Ask = unsafe extern "C-unwind" fn(c_int, *mut c_int);
         // SAFETY: the address of a function of this type, or 0; and as the caller says.
         unsafe {
-            if let Some(function) = std::mem::transmute::<usize, Option<Ask>>(self.places[1]) {
+            if let Some(function) = std::mem::transmute::<usize, Option<Ask>>(self.others[1]) {
                 function(place, ids);
             }
         }
@@ -151,7 +172,7 @@ impl Runtime {
         type Ask = unsafe extern "C-unwind" fn(*mut c_int);
         // SAFETY: the address of a function of this type, or 0; and as the caller says.
         unsafe {
-            if let Some(function) = std::mem::transmute::<usize, Option<Ask>>(self.places[2]) {
+            if let Some(function) = std::mem::transmute::<usize, Option<Ask>>(self.others[2]) {
                 function(places);
             }
         }
@@ -162,9 +183,13 @@ impl Runtime {
         self.ask(query).and_then(|answer| c_uint::try_from(answer).ok()).unwrap_or(0)
     }
 
+    /// All that are known.
+    pub fn all() -> Vec<&'static Runtime> {
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The runtime in a file that is loaded, of which `any` is a function.
     fn of(any: *const c_void) -> Option<&'static Runtime> {
-        static KNOWN: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
         // SAFETY: an address, and a place for the answer, of which zero is a valid value.
@@ -188,19 +213,27 @@ impl Runtime {
         // SAFETY: a handle of the loader and a string.
         let find = |name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) };
         let functions = std::array::from_fn(|entry| match find(NAMES[entry]) as usize {
-            0 => missing as *const () as usize,
-            own if own == entries::own(entry) => missing as *const () as usize,
-            function => function,
+            function if function != 0 && function != entries::own(entry) => function,
+            _ if entry == Entry::omp_control_tool as usize => cancel::no_tool as *const () as usize,
+            _ => missing as *const () as usize,
         });
         let queries = QUERIES.map(|name| find(name) as usize);
-        let places = PLACES.map(|name| find(name) as usize);
+        let others = OTHERS.map(|name| find(name) as usize);
         let has_ompt = !find(c"__kmpc_fork_call").is_null();
-        let runtime =
-            Box::leak(Box::new(Runtime { functions, queries, places, has_ompt, file: Cow::Owned(file.to_owned()) }));
+        let runtime = Box::leak(Box::new(Runtime {
+            functions,
+            queries,
+            others,
+            has_ompt,
+            pool: AtomicU32::new(0),
+            file: Cow::Owned(file.to_owned()),
+        }));
         known.push(runtime);
         Some(runtime)
     }
 }
+
+static KNOWN: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
 
 /// In the place of functions that a runtime lacks.
 extern "C" fn missing() {
@@ -257,8 +290,8 @@ pub fn of_caller(caller: usize) -> &'static Runtime {
 #[cold]
 fn find_for(caller: usize) -> &'static Runtime {
     let at = loaded_at(caller);
-    let Some(runtime) = at.as_ref().and_then(|at| named_by(&at.name)).or_else(next) else {
-        die("a function of libgomp is called, and no libgomp is loaded");
+    let Some(runtime) = at.as_ref().and_then(|at| named_by(&at.name)).or_else(next).or_else(load) else {
+        die("a function of libgomp is called, and libgomp.so.1 is not loaded and cannot be");
     };
     // Code that is in no file, as compilers at run time make it, is looked up at each call.
     if let Some(at) = at {
@@ -271,6 +304,18 @@ fn find_for(caller: usize) -> &'static Runtime {
 pub fn next() -> Option<&'static Runtime> {
     // SAFETY: a string.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, c"GOMP_parallel".as_ptr()) };
+    (!function.is_null()).then(|| Runtime::of(function)).flatten()
+}
+
+/// Loads libgomp. A linker may leave it out of a program for which this library has all functions.
+fn load() -> Option<&'static Runtime> {
+    // SAFETY: the library that the program would have loaded, by the name that compilers give it.
+    let handle = unsafe { libc::dlopen(c"libgomp.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_GLOBAL) };
+    if handle.is_null() {
+        return None;
+    }
+    // SAFETY: a handle of the loader, which is kept.
+    let function = unsafe { libc::dlsym(handle, c"GOMP_parallel".as_ptr()) };
     (!function.is_null()).then(|| Runtime::of(function)).flatten()
 }
 

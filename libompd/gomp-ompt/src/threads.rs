@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::callbacks as report;
 use crate::ompt::{Data, parallel_flag, scope, state, sync_region, task_flag, thread};
@@ -71,6 +71,16 @@ impl Thread {
         ptr::eq(thread, Thread::own())
     }
 
+    /// Whether a thread is the first that the tool got to know.
+    pub fn is_first(thread: &Thread) -> bool {
+        ptr::eq(FIRST.load(Relaxed), thread)
+    }
+
+    /// Whether the process is a child of the one in which the first thread began.
+    pub fn is_in_child() -> bool {
+        PROCESS.load(Relaxed) != process()
+    }
+
     /// The calling thread, if the tool knows it. Safe in signal handlers.
     pub fn existing() -> Option<&'static Thread> {
         let own = Thread::own();
@@ -98,6 +108,9 @@ impl Thread {
     #[cold]
     fn begin(&self, kind: c_int) {
         self.kind.set(kind);
+        if FIRST.compare_exchange(ptr::null_mut(), ptr::from_ref(self).cast_mut(), Relaxed, Relaxed).is_ok() {
+            PROCESS.store(process(), Relaxed);
+        }
         at_exit_of_thread();
         self.state.store(state::OVERHEAD, Relaxed);
         if kind == thread::INITIAL {
@@ -153,9 +166,10 @@ impl Thread {
         self.at_end.store(true, Relaxed);
     }
 
-    /// Whether it has executed its implicit task as a worker. The record of its region may be in use again.
+    /// Whether it has executed its implicit task as a worker and executes no explicit task at the barrier. Then the record of its
+    /// region may be in use again.
     pub fn is_at_end(&self) -> bool {
-        self.at_end.load(Relaxed)
+        self.at_end.load(Relaxed) && ptr::eq(self.task.load(Relaxed), &raw const self.worker_task)
     }
 
     /// Reports the end of the implicit task of a worker, of which nothing tells when it came.
@@ -192,6 +206,15 @@ impl Thread {
         self.wait_id.store(0, Relaxed);
         result
     }
+}
+
+/// The first thread of all, and its process.
+static FIRST: AtomicPtr<Thread> = AtomicPtr::new(ptr::null_mut());
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+
+fn process() -> i32 {
+    // SAFETY: it only asks the kernel.
+    unsafe { libc::getpid() }
 }
 
 /// In the place of a task before there is one.

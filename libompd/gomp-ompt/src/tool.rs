@@ -8,9 +8,10 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 
 use crate::callbacks;
+use crate::events::regions;
 use crate::inquiry;
 use crate::ompt::{Data, StartToolResult};
 use crate::runtimes;
@@ -52,14 +53,30 @@ pub fn is_recording() -> bool {
 pub fn is_active(caller: usize) -> bool {
     match STATE.load(Acquire) {
         RECORDING => true,
-        UNKNOWN => start(caller),
+        UNKNOWN => start(),
+        NONE => {
+            runtimes::direct(caller);
+            false
+        }
         _ => false,
     }
 }
 
+/// Runs when the library is loaded, after the constructors of a libgomp that the program is linked with: a tool begins with the program.
+/// Where libgomp comes later, the first call of it searches the tool.
+extern "C" fn loaded() {
+    if runtimes::next().is_some_and(|runtime| !runtime.has_ompt) && start() {
+        Thread::current();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
 /// Starts a tool if there is one. Calls that come meanwhile, as from the tool itself, are not reported.
 #[cold]
-fn start(caller: usize) -> bool {
+fn start() -> bool {
     static ONE: Mutex<()> = Mutex::new(());
     let Ok(_one) = ONE.try_lock() else { return false };
     if STATE.compare_exchange(UNKNOWN, STARTING, Acquire, Acquire).is_err() {
@@ -71,7 +88,6 @@ fn start(caller: usize) -> bool {
     log.write();
     if !started {
         STATE.store(NONE, Release);
-        runtimes::direct(caller);
         return false;
     }
     // SAFETY: a function of this library, which stays.
@@ -175,12 +191,15 @@ fn initialize(result: *mut StartToolResult) -> bool {
 
 /// The program ends, or the tool wants to end (`ompt_finalize_tool`).
 pub extern "C" fn finalize() {
-    if STATE.compare_exchange(RECORDING, NONE, Acquire, Acquire).is_err() {
+    static ONCE: AtomicBool = AtomicBool::new(false);
+    if STATE.load(Acquire) != RECORDING || ONCE.swap(true, Relaxed) {
         return;
     }
+    regions::end_workers();
     if let Some(thread) = Thread::existing() {
         thread.end();
     }
+    STATE.store(NONE, Release);
     let result = RESULT.load(Relaxed);
     // SAFETY: null, or the tool's own, which stays.
     if let Some(tool) = unsafe { result.as_ref() }

@@ -97,6 +97,12 @@ pub unsafe extern "C-unwind" fn taskgroup_end(call: Call) {
     // SAFETY: the runtime's type.
     let forward = || unsafe { begun.real::<Real>(Entry::GOMP_taskgroup_end)() };
     let Some(thread) = begun.thread else { return forward() };
+    waits_for_group(thread, call, forward);
+    call::end(thread.task());
+}
+
+/// Reports the end of a group of tasks around the call that waits for them.
+pub fn waits_for_group(thread: &'static Thread, call: Call, forward: impl FnOnce()) {
     let (task, code) = (thread.task(), call.codeptr_ra());
     let region = task.region().map(|region| &region.data);
     let kind = sync_region::TASKGROUP;
@@ -104,5 +110,4 @@ pub unsafe extern "C-unwind" fn taskgroup_end(call: Call) {
     thread.in_state(state::WAIT_TASKGROUP, 0, forward);
     report::sync_region_wait(kind, scope::END, region, &task.data, code);
     report::sync_region(kind, scope::END, region, &task.data, code);
-    call::end(task);
 }

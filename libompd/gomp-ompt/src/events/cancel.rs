@@ -6,7 +6,6 @@ use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
 use crate::entries::Entry;
 use crate::ompt::cancel_flag;
-use crate::tool;
 
 /// `ompt_cancel_flag_t` by the runtime's number of a construct (gomp-constants.h).
 fn construct(which: c_int) -> c_int {
@@ -80,12 +79,21 @@ unsafe fn says(entry: Entry, severity: c_int, message: *const c_char, length: us
 /// `omp_control_tool_notool`
 const NO_TOOL: c_int = -2;
 
-/// `omp_control_tool`, which libgomp does not have: the tool's answer, -1 if it takes no commands, -2 without a tool.
-#[unsafe(no_mangle)]
-pub extern "C" fn omp_control_tool(command: c_int, modifier: c_int, argument: *mut c_void) -> c_int {
-    if !tool::is_recording() {
-        return NO_TOOL;
-    }
+/// `omp_control_tool` where no tool listens. libgomp does not have the function.
+pub extern "C" fn no_tool() -> c_int {
+    NO_TOOL
+}
+
+/// `omp_control_tool`: the tool's answer, -1 if it takes no commands, -2 without a tool.
+pub unsafe extern "C-unwind" fn control_tool(
+    command: c_int,
+    modifier: c_int,
+    argument: *mut c_void,
+    call: Call,
+) -> c_int {
+    let Some(thread) = call.begin().thread else { return NO_TOOL };
     // The numbers keep their sign in the words of the callback.
-    report::control_tool(command as u64, modifier as u64, argument, std::ptr::null())
+    let answer = report::control_tool(command as u64, modifier as u64, argument, call.codeptr_ra());
+    call::end(thread.task());
+    answer
 }

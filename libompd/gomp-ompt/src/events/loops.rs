@@ -9,6 +9,7 @@ use crate::entries::Entry;
 use crate::events::barriers;
 use crate::events::sections::single_ends;
 use crate::ompt::{scope, state, sync_region, work};
+use crate::runtimes::Runtime;
 
 /// How many iterations a loop has from `first` to before `last`; 0 for a step of 0.
 pub fn iterations(first: c_long, last: c_long, step: c_long) -> u64 {
@@ -21,7 +22,7 @@ pub fn iterations(first: c_long, last: c_long, step: c_long) -> u64 {
 }
 
 /// As [`iterations`], of unsigned bounds. `up` is the direction; a step down is a negative number's bits.
-fn iterations_ull(up: bool, first: u64, last: u64, step: u64) -> u64 {
+pub fn iterations_ull(up: bool, first: u64, last: u64, step: u64) -> u64 {
     let (distance, step) =
         if up { (last.saturating_sub(first), step) } else { (first.saturating_sub(last), step.wrapping_neg()) };
     if step == 0 { 0 } else { distance.div_ceil(step) }
@@ -37,12 +38,22 @@ unsafe fn nested(count: usize, counts: usize) -> u64 {
     counts.iter().fold(1, |all, count| all.saturating_mul(*count))
 }
 
+/// In the place of a kind of loop: `schedule(runtime)`.
+pub const BY_ICV: c_int = -1;
+
+/// The kind of a loop, with the schedule that the ICV says where the loop leaves it to that.
+pub fn kind_of(kind: c_int, runtime: &Runtime) -> c_int {
+    if kind == BY_ICV { of_schedule(runtime.run_schedule() as usize) } else { kind }
+}
+
 /// Reports the begin of a loop or of sections around the call that starts them. It is before the call: a thread may wait there.
 pub fn begins<R>(begun: Begun, call: Call, kind: c_int, count: u64, forward: impl FnOnce() -> R) -> R {
     let Some(thread) = begun.thread else { return forward() };
     let task = thread.task();
     single_ends(task);
+    let kind = kind_of(kind, begun.runtime);
     task.work.store(kind, Relaxed);
+    task.work_count.store(count, Relaxed);
     let region = task.region().map(|region| &region.data);
     report::work(kind, scope::BEGIN, region, &task.data, count, call.codeptr_ra());
     let result = forward();
@@ -60,7 +71,8 @@ fn ends<R>(begun: Begun, call: Call, otherwise: c_int, barrier: bool, forward: i
         kind => kind,
     };
     let region = task.region().map(|region| &region.data);
-    report::work(kind, scope::END, region, &task.data, 0, call.codeptr_ra());
+    let count = task.work_count.load(Relaxed);
+    report::work(kind, scope::END, region, &task.data, count, call.codeptr_ra());
     let result = if barrier {
         let what = (sync_region::BARRIER_IMPLICIT_WORKSHARE, state::WAIT_BARRIER_IMPLICIT_WORKSHARE);
         barriers::waits(thread, call, what, forward)
@@ -120,34 +132,34 @@ starts! {
     static_start, GOMP_loop_static_start, work::LOOP_STATIC, [a b c d e f], signed(a, b, c);
     dynamic_start, GOMP_loop_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f], signed(a, b, c);
     guided_start, GOMP_loop_guided_start, work::LOOP_GUIDED, [a b c d e f], signed(a, b, c);
-    runtime_start, GOMP_loop_runtime_start, work::LOOP, [a b c d e], signed(a, b, c);
+    runtime_start, GOMP_loop_runtime_start, BY_ICV, [a b c d e], signed(a, b, c);
     nonmonotonic_dynamic_start, GOMP_loop_nonmonotonic_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f], signed(a, b, c);
     nonmonotonic_guided_start, GOMP_loop_nonmonotonic_guided_start, work::LOOP_GUIDED, [a b c d e f], signed(a, b, c);
-    nonmonotonic_runtime_start, GOMP_loop_nonmonotonic_runtime_start, work::LOOP, [a b c d e], signed(a, b, c);
-    maybe_nonmonotonic_runtime_start, GOMP_loop_maybe_nonmonotonic_runtime_start, work::LOOP, [a b c d e],
+    nonmonotonic_runtime_start, GOMP_loop_nonmonotonic_runtime_start, BY_ICV, [a b c d e], signed(a, b, c);
+    maybe_nonmonotonic_runtime_start, GOMP_loop_maybe_nonmonotonic_runtime_start, BY_ICV, [a b c d e],
         signed(a, b, c);
     start, GOMP_loop_start, of_schedule(d), [a b c d e f g h i], signed(a, b, c);
     ordered_static_start, GOMP_loop_ordered_static_start, work::LOOP_STATIC, [a b c d e f], signed(a, b, c);
     ordered_dynamic_start, GOMP_loop_ordered_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f], signed(a, b, c);
     ordered_guided_start, GOMP_loop_ordered_guided_start, work::LOOP_GUIDED, [a b c d e f], signed(a, b, c);
-    ordered_runtime_start, GOMP_loop_ordered_runtime_start, work::LOOP, [a b c d e], signed(a, b, c);
+    ordered_runtime_start, GOMP_loop_ordered_runtime_start, BY_ICV, [a b c d e], signed(a, b, c);
     ordered_start, GOMP_loop_ordered_start, of_schedule(d), [a b c d e f g h i], signed(a, b, c);
     doacross_static_start, GOMP_loop_doacross_static_start, work::LOOP_STATIC, [a b c d e], nested(a, b);
     doacross_dynamic_start, GOMP_loop_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], nested(a, b);
     doacross_guided_start, GOMP_loop_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], nested(a, b);
-    doacross_runtime_start, GOMP_loop_doacross_runtime_start, work::LOOP, [a b c d], nested(a, b);
+    doacross_runtime_start, GOMP_loop_doacross_runtime_start, BY_ICV, [a b c d], nested(a, b);
     doacross_start, GOMP_loop_doacross_start, of_schedule(c), [a b c d e f g h], nested(a, b);
     ull_static_start, GOMP_loop_ull_static_start, work::LOOP_STATIC, [a b c d e f g], unsigned(a, b, c, d);
     ull_dynamic_start, GOMP_loop_ull_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f g], unsigned(a, b, c, d);
     ull_guided_start, GOMP_loop_ull_guided_start, work::LOOP_GUIDED, [a b c d e f g], unsigned(a, b, c, d);
-    ull_runtime_start, GOMP_loop_ull_runtime_start, work::LOOP, [a b c d e f], unsigned(a, b, c, d);
+    ull_runtime_start, GOMP_loop_ull_runtime_start, BY_ICV, [a b c d e f], unsigned(a, b, c, d);
     ull_nonmonotonic_dynamic_start, GOMP_loop_ull_nonmonotonic_dynamic_start, work::LOOP_DYNAMIC, [a b c d e f g],
         unsigned(a, b, c, d);
     ull_nonmonotonic_guided_start, GOMP_loop_ull_nonmonotonic_guided_start, work::LOOP_GUIDED, [a b c d e f g],
         unsigned(a, b, c, d);
-    ull_nonmonotonic_runtime_start, GOMP_loop_ull_nonmonotonic_runtime_start, work::LOOP, [a b c d e f],
+    ull_nonmonotonic_runtime_start, GOMP_loop_ull_nonmonotonic_runtime_start, BY_ICV, [a b c d e f],
         unsigned(a, b, c, d);
-    ull_maybe_nonmonotonic_runtime_start, GOMP_loop_ull_maybe_nonmonotonic_runtime_start, work::LOOP, [a b c d e f],
+    ull_maybe_nonmonotonic_runtime_start, GOMP_loop_ull_maybe_nonmonotonic_runtime_start, BY_ICV, [a b c d e f],
         unsigned(a, b, c, d);
     ull_start, GOMP_loop_ull_start, of_schedule(e), [a b c d e f g h i j], unsigned(a, b, c, d);
     ull_ordered_static_start, GOMP_loop_ull_ordered_static_start, work::LOOP_STATIC, [a b c d e f g],
@@ -156,12 +168,12 @@ starts! {
         unsigned(a, b, c, d);
     ull_ordered_guided_start, GOMP_loop_ull_ordered_guided_start, work::LOOP_GUIDED, [a b c d e f g],
         unsigned(a, b, c, d);
-    ull_ordered_runtime_start, GOMP_loop_ull_ordered_runtime_start, work::LOOP, [a b c d e f], unsigned(a, b, c, d);
+    ull_ordered_runtime_start, GOMP_loop_ull_ordered_runtime_start, BY_ICV, [a b c d e f], unsigned(a, b, c, d);
     ull_ordered_start, GOMP_loop_ull_ordered_start, of_schedule(e), [a b c d e f g h i j], unsigned(a, b, c, d);
     ull_doacross_static_start, GOMP_loop_ull_doacross_static_start, work::LOOP_STATIC, [a b c d e], nested(a, b);
     ull_doacross_dynamic_start, GOMP_loop_ull_doacross_dynamic_start, work::LOOP_DYNAMIC, [a b c d e], nested(a, b);
     ull_doacross_guided_start, GOMP_loop_ull_doacross_guided_start, work::LOOP_GUIDED, [a b c d e], nested(a, b);
-    ull_doacross_runtime_start, GOMP_loop_ull_doacross_runtime_start, work::LOOP, [a b c d], nested(a, b);
+    ull_doacross_runtime_start, GOMP_loop_ull_doacross_runtime_start, BY_ICV, [a b c d], nested(a, b);
     ull_doacross_start, GOMP_loop_ull_doacross_start, of_schedule(c), [a b c d e f g h], nested(a, b);
 }
 

@@ -11,7 +11,7 @@ use crate::events::{loops, sections};
 use crate::machine::libgomp_ompt_call;
 use crate::ompt::{APPLICATION_CFA, Body, parallel_flag, scope, state, sync_region, task_flag, work};
 use crate::records::{Region, Task};
-use crate::runtimes::Query;
+use crate::runtimes::{Query, Runtime};
 use crate::threads::Thread;
 
 /// A loop or sections that begin together with a region: `ompt_work_t` and the count.
@@ -29,7 +29,7 @@ fn begin(
     let encountering = thread.task();
     let region = Region::take();
     region.runtime.set(begun.runtime);
-    region.work.set(work);
+    region.work.set((loops::kind_of(work.0, begun.runtime), work.1));
     region.flags.set(flags);
     region.body.set(Some(body));
     region.argument.set(argument);
@@ -42,8 +42,10 @@ fn begin(
     region
 }
 
-/// `parallel_begin`
+/// `parallel_begin`. A region without a `num_threads` clause, for which the compiler passes 0, requests what the ICV says.
 fn report_begin(region: &Region, requested: c_uint) {
+    let requested =
+        if requested == 0 && is_team(region) { region.runtime.get().number(Query::MaxThreads) } else { requested };
     // SAFETY: the encountering task has not ended: its thread is here.
     let encountering = unsafe { &*region.encountering.get() };
     report::parallel_begin(
@@ -98,6 +100,7 @@ fn enter(thread: &'static Thread, region: &Region) -> &'static Task {
     let (kind, count) = region.work.get();
     if kind != 0 {
         task.work.store(kind, Relaxed);
+        task.work_count.store(count, Relaxed);
         report::work(kind, scope::BEGIN, Some(&region.data), &task.data, count, region.codeptr_ra.get());
     }
     thread.state.store(state::WORK_PARALLEL, Relaxed);
@@ -107,12 +110,14 @@ fn enter(thread: &'static Thread, region: &Region) -> &'static Task {
 /// The implicit task has executed its code: the barrier at the end of the region begins.
 fn leave(thread: &'static Thread, region: &Region, task: &Task) {
     sections::single_ends(task);
-    let code = region.codeptr_ra.get();
+    let is_worker = !ptr::eq(region.primary.get(), thread);
+    // A worker is in no call of the program.
+    let code = if is_worker { ptr::null() } else { region.codeptr_ra.get() };
     let kind = sync_region::BARRIER_IMPLICIT_PARALLEL;
     report::sync_region(kind, scope::BEGIN, Some(&region.data), &task.data, code);
     report::sync_region_wait(kind, scope::BEGIN, Some(&region.data), &task.data, code);
     thread.state.store(state::WAIT_BARRIER_IMPLICIT_PARALLEL, Relaxed);
-    if !ptr::eq(region.primary.get(), thread) {
+    if is_worker {
         thread.reaches_end();
     }
 }
@@ -149,8 +154,46 @@ fn whole<R>(
     let region = begin((begun, call), thread, body, work, parallel_flag::TEAM | parallel_flag::INVOKER_RUNTIME);
     report_begin(region, requested);
     let result = forward(libgomp_ompt_region, ptr::from_ref(region).cast_mut().cast());
+    // SAFETY: null, or a record that stays.
+    let around = unsafe { region.parent.get().as_ref() };
+    if Thread::is_first(thread) && around.is_some_and(|around| !is_team(around)) {
+        begun.runtime.pool.fetch_max(region.size.load(Relaxed), Relaxed);
+    }
     end(thread, region, before);
     result
+}
+
+fn is_team(region: &Region) -> bool {
+    region.flags.get() & parallel_flag::TEAM != 0
+}
+
+/// Has the workers of the program's first thread report their ends, at the end of the program: they execute one more region.
+///
+/// Nothing happens in the child of a fork, which has no workers, and while the thread is in a region.
+pub fn end_workers() {
+    type Real = unsafe extern "C-unwind" fn(Body, *mut c_void, c_uint, c_uint);
+    unsafe extern "C-unwind" fn end(_argument: *mut c_void) {
+        if let Some(thread) = Thread::existing()
+            && thread.is_at_end()
+        {
+            thread.end();
+        }
+    }
+    let Some(thread) = Thread::existing() else { return };
+    let outside = thread.task().region().is_none_or(|region| !is_team(region));
+    if !Thread::is_first(thread) || !outside || Thread::is_in_child() {
+        return;
+    }
+    for runtime in Runtime::all() {
+        let threads = runtime.pool.load(Relaxed);
+        if threads > 1 {
+            // SAFETY: the runtime's function of this type, and a function that takes no argument.
+            unsafe {
+                let real = std::mem::transmute::<usize, Real>(runtime.function(Entry::GOMP_parallel));
+                real(end, ptr::null_mut(), threads, 0);
+            }
+        }
+    }
 }
 
 /// Reports the begin of a region whose end is another call. Its thread 0 executes the function itself.
@@ -282,15 +325,15 @@ loops! {
     parallel_loop_static, GOMP_parallel_loop_static, work::LOOP_STATIC, [chunk], whole;
     parallel_loop_dynamic, GOMP_parallel_loop_dynamic, work::LOOP_DYNAMIC, [chunk], whole;
     parallel_loop_guided, GOMP_parallel_loop_guided, work::LOOP_GUIDED, [chunk], whole;
-    parallel_loop_runtime, GOMP_parallel_loop_runtime, work::LOOP, [], whole;
+    parallel_loop_runtime, GOMP_parallel_loop_runtime, loops::BY_ICV, [], whole;
     parallel_loop_nonmonotonic_dynamic, GOMP_parallel_loop_nonmonotonic_dynamic, work::LOOP_DYNAMIC, [chunk], whole;
     parallel_loop_nonmonotonic_guided, GOMP_parallel_loop_nonmonotonic_guided, work::LOOP_GUIDED, [chunk], whole;
-    parallel_loop_nonmonotonic_runtime, GOMP_parallel_loop_nonmonotonic_runtime, work::LOOP, [], whole;
-    parallel_loop_maybe_nonmonotonic_runtime, GOMP_parallel_loop_maybe_nonmonotonic_runtime, work::LOOP, [], whole;
+    parallel_loop_nonmonotonic_runtime, GOMP_parallel_loop_nonmonotonic_runtime, loops::BY_ICV, [], whole;
+    parallel_loop_maybe_nonmonotonic_runtime, GOMP_parallel_loop_maybe_nonmonotonic_runtime, loops::BY_ICV, [], whole;
     parallel_loop_static_start, GOMP_parallel_loop_static_start, work::LOOP_STATIC, [chunk], start;
     parallel_loop_dynamic_start, GOMP_parallel_loop_dynamic_start, work::LOOP_DYNAMIC, [chunk], start;
     parallel_loop_guided_start, GOMP_parallel_loop_guided_start, work::LOOP_GUIDED, [chunk], start;
-    parallel_loop_runtime_start, GOMP_parallel_loop_runtime_start, work::LOOP, [], start;
+    parallel_loop_runtime_start, GOMP_parallel_loop_runtime_start, loops::BY_ICV, [], start;
 }
 
 /// `GOMP_parallel_sections`

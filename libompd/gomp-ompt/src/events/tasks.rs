@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
 use crate::entries::Entry;
+use crate::events::{barriers, loops};
 use crate::machine::libgomp_ompt_call;
 use crate::ompt::{
     APPLICATION_CFA, Body, Dependence, cancel_flag, dependence, scope, state, sync_region, task_flag, task_status, work,
@@ -31,6 +32,7 @@ mod flag {
     pub const FINAL: c_uint = 1 << 1;
     pub const MERGEABLE: c_uint = 1 << 2;
     pub const DEPEND: c_uint = 1 << 3;
+    pub const UP: c_uint = 1 << 8;
     pub const IF: c_uint = 1 << 10;
     pub const NOGROUP: c_uint = 1 << 11;
     pub const REDUCTION: c_uint = 1 << 12;
@@ -171,6 +173,7 @@ unsafe extern "C-unwind" fn libgomp_ompt_task(argument: *mut c_void) {
         return;
     }
     task.thread_num.store(prior.thread_num.load(Relaxed), Relaxed);
+    task.beneath.store(ptr::from_ref(prior).cast_mut(), Relaxed);
     report::task_schedule(&prior.data, task_status::SWITCH, Some(&task.data));
     thread.executes(task);
     task.frame.exit_frame_flags.store(APPLICATION_CFA, Relaxed);
@@ -339,7 +342,7 @@ pub unsafe extern "C-unwind" fn task(
 
 /// Defines `taskloop` functions, which differ in the type of bounds.
 macro_rules! taskloops {
-    ($($name:ident, $entry:ident;)*) => {
+    ($($name:ident, $entry:ident, $count:expr;)*) => {
         $(#[doc = concat!("`", stringify!($entry), "`")]
         #[allow(clippy::too_many_arguments, reason = "the runtime's own")]
         pub unsafe extern "C-unwind" fn $name(
@@ -347,15 +350,18 @@ macro_rules! taskloops {
             tasks: c_ulong, priority: c_int, first: c_long, last: c_long, step: c_long, call: Call,
         ) {
             let bounds = (tasks, priority, first, last, step);
+            let count = $count(flags, first, last, step);
             // SAFETY: as the caller says.
-            unsafe { taskloop_of(Entry::$entry, (body, arguments, copy_arguments), (size, align), flags, bounds, call) }
+            unsafe { taskloop_of(Entry::$entry, (body, arguments, copy_arguments), (size, align), flags, bounds, count, call) }
         })*
     };
 }
 
 taskloops! {
-    taskloop, GOMP_taskloop;
-    taskloop_ull, GOMP_taskloop_ull;
+    taskloop, GOMP_taskloop, |_, first, last, step| loops::iterations(first, last, step);
+    taskloop_ull, GOMP_taskloop_ull, |flags, first: c_long, last: c_long, step: c_long| {
+        loops::iterations_ull(flags & flag::UP != 0, first as u64, last as u64, step as u64)
+    };
 }
 
 unsafe fn taskloop_of(
@@ -364,6 +370,7 @@ unsafe fn taskloop_of(
     (size, align): (c_long, c_long),
     flags: c_uint,
     (tasks, priority, first, last, step): (c_ulong, c_int, c_long, c_long, c_long),
+    count: u64,
     call: Call,
 ) {
     type Real = unsafe extern "C-unwind" fn(
@@ -412,11 +419,19 @@ unsafe fn taskloop_of(
         task: Cell::new(None),
     };
     let region = encountering.region().map(|region| &region.data);
-    report::work(work::TASKLOOP, scope::BEGIN, region, &encountering.data, 0, code);
+    // The construct is enclosed in a taskgroup unless it says otherwise.
     let has_group = flags & flag::NOGROUP == 0;
+    // With the group in calls of its own, the wait at its end is seen. Reductions need the runtime's own group.
+    let own_group = has_group && flags & flag::REDUCTION == 0;
+    let flags = if own_group { flags | flag::NOGROUP } else { flags };
     if has_group {
         report::sync_region(sync_region::TASKGROUP, scope::BEGIN, region, &encountering.data, code);
     }
+    if own_group {
+        // SAFETY: the runtime's type.
+        unsafe { begun.real::<Group>(Entry::GOMP_taskgroup_start)() };
+    }
+    report::work(work::TASKLOOP, scope::BEGIN, region, &encountering.data, count, code);
     // SAFETY: the runtime's type; our function with what it takes, and the program's arguments.
     unsafe {
         real(
@@ -433,12 +448,18 @@ unsafe fn taskloop_of(
             step,
         );
     }
-    if has_group {
+    report::work(work::TASKLOOP, scope::END, region, &encountering.data, count, code);
+    if own_group {
+        // SAFETY: the runtime's type.
+        let forward = || unsafe { begun.real::<Group>(Entry::GOMP_taskgroup_end)() };
+        barriers::waits_for_group(thread, call, forward);
+    } else if has_group {
         report::sync_region(sync_region::TASKGROUP, scope::END, region, &encountering.data, code);
     }
-    report::work(work::TASKLOOP, scope::END, region, &encountering.data, 0, code);
     call::end(encountering);
 }
+
+type Group = unsafe extern "C-unwind" fn();
 
 /// Tasks with `detach` whose events are not fulfilled, or that have not executed their code.
 static DETACHABLE: Mutex<Option<HashMap<usize, Detachable>>> = Mutex::new(None);

@@ -92,17 +92,29 @@ pub unsafe extern "C-unwind" fn libgomp_ompt_call(body: Body, argument: *mut c_v
     std::arch::naked_asm!(
         ".cfi_startproc",
         "endbr64",
-        // The register keeps the function for readers, also when its last act is a jump.
+        // The frame pointer is the canonical frame address of the body: tools compare it with either. The other register keeps the
+        // function for readers of the stack, also when the function's last act is a jump.
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
         "push rbx",
         ".cfi_adjust_cfa_offset 8",
         ".cfi_rel_offset rbx, 0",
+        "push rbp",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbp, 0",
+        "mov rbp, rsp",
         "mov [rdx], rsp",
         "mov rbx, rdi",
         "mov rdi, rsi",
         "call rbx",
+        "pop rbp",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbp",
         "pop rbx",
         ".cfi_adjust_cfa_offset -8",
         ".cfi_restore rbx",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
         "ret",
         ".cfi_endproc",
     )

@@ -4,8 +4,8 @@
 //! reached from there. `recover` finds that storage and what else a stripped library gives away, `read` does the
 //! reading. A stripped build's offsets come from a profile, cross-checked with what was decoded.
 
-mod read;
 mod front;
+mod read;
 mod reason;
 mod recover;
 mod schema;
