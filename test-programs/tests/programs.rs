@@ -421,6 +421,8 @@ fn every_program_has_its_source() -> Result<()> {
             "kmp_loops",
             "ompt_tool",
             "recorded",
+            "tool_witness",
+            "tool_cpp",
             "forked",
             "device_simulator",
             "offloaded",

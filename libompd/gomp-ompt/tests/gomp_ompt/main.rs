@@ -1,0 +1,7 @@
+//! The library in front of libgomp: what it covers, what tools are told, and what is seen from outside.
+
+mod common;
+mod coverage;
+mod hangs;
+mod programs;
+mod witness;
