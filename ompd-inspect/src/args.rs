@@ -369,6 +369,11 @@ pub struct RunArgs {
     /// Time between SIGTERM and SIGKILL.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub kill_after: Duration,
+    /// Record what each thread does: owners of locks, and the lines that took them.
+    ///
+    /// The program gets the companion by OMP_TOOL_LIBRARIES, and by LD_PRELOAD the library that gives libgomp OMPT.
+    #[arg(long)]
+    pub record: bool,
     /// The program and its arguments.
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub program: Vec<OsString>,

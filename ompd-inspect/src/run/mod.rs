@@ -5,6 +5,7 @@
 
 mod idle;
 mod program;
+mod record;
 mod report;
 
 use std::io::{self, Write};
@@ -47,15 +48,19 @@ pub fn run(args: &RunArgs, options: &Options, color: ColorChoice) -> u8 {
     };
     let fail = |failure: &Failure| say(&format!("ompd-inspect: {failure}\n"));
     let prepare = |path: &PathBuf| ReportFile::prepare(path, "--on-hang");
-    let on_hang = match check(options).and_then(|()| args.on_hang.as_ref().map(prepare).transpose()) {
-        Ok(on_hang) => on_hang,
+    let prepared = check(options).and_then(|()| {
+        let variables = if args.record { record::variables()? } else { Vec::new() };
+        Ok((args.on_hang.as_ref().map(prepare).transpose()?, variables))
+    });
+    let (on_hang, variables) = match prepared {
+        Ok(prepared) => prepared,
         Err(failure) => {
             fail(&failure);
             return FAILED_ITSELF;
         }
     };
     let started = take_signals().map_err(NotStarted::Itself).and_then(|signals| {
-        let program = Program::start(&args.program, &signals)?;
+        let program = Program::start(&args.program, &variables, &signals)?;
         Ok((signals, program))
     });
     let (signals, mut program) = match started {

@@ -86,11 +86,16 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it with the standard input, output and error of this process. It is killed if this process is.
+    /// Starts it with the standard input, output and error of this process, and these variables in its environment. It is killed if
+    /// this process is.
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(command_line: &[OsString], signals: &Signals) -> Result<Program, NotStarted> {
+    pub fn start(
+        command_line: &[OsString],
+        variables: &[(&str, OsString)],
+        signals: &Signals,
+    ) -> Result<Program, NotStarted> {
         let (name, arguments) = match command_line {
             [name, arguments @ ..] => (name, arguments),
             [] => return Err(NotStarted::NotFound(String::new())),
@@ -99,7 +104,7 @@ impl Program {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| NotStarted::Itself(error.into()))?;
         let mut command = Command::new(name);
-        command.args(arguments);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         signals::tie(&mut command, signals.before(), Signal::SIGKILL);
         let began = Instant::now();
         let child = command.spawn().map_err(|error| {

@@ -129,6 +129,40 @@ fn a_program_that_hangs_is_reported_at_once_and_ended() {
     assert_eq!(fs::read_dir(directory.path()).expect("the directory").count(), 1);
 }
 
+/// The command finds the libraries beside itself. A simple lock of libgomp has no owner but by them.
+#[test]
+fn a_program_that_is_recorded_gets_the_owner_of_its_lock_reported() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let own = directory.path().join("ompd-inspect");
+    fs::copy(env!("CARGO_BIN_EXE_ompd-inspect"), &own).expect("the command is copied");
+    let executable = build("hangs/lock_cycle", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
+    let launch = Launch::new(&executable, Runtime::Libgomp, Env::Settled);
+    let run = || {
+        let ready = program(&["--record", "--idle", "300ms", "--timeout", "100s"], &launch);
+        let mut run = Command::new(&own);
+        run.args(ready.get_args());
+        for (name, value) in ready.get_envs() {
+            match value {
+                Some(value) => run.env(name, value),
+                None => run.env_remove(name),
+            };
+        }
+        run
+    };
+    let (_, err, status) = texts(&bounded(&mut run()));
+    assert_eq!(status, 125, "{err}");
+    assert!(err.contains("libompt_companion.so is not found") && err.contains("remedy: "), "{err}");
+    for name in ["libompt_companion.so", "libgomp_ompt.so"] {
+        fs::copy(test_programs::built_by_cargo(name), directory.path().join(name)).expect("a library is copied");
+    }
+    let (_, err, status) = with_input_open(&mut run());
+    assert_eq!(status, 3, "{err}");
+    let plain = err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(plain.contains("each holds the lock that the other waits for"), "{err}");
+    let holds = plain.split("held by thread ").skip(1).take(2).map(|after| after.contains("since lock_cycle.c:"));
+    assert_eq!(holds.collect::<Vec<_>>(), [true, true], "{err}");
+}
+
 #[test]
 fn a_child_process_that_hangs_is_reported() {
     let executable = build("hangs/fork_child", Toolchain::Gcc, Opt::O2, &[]).expect("the program builds");
