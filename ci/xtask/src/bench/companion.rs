@@ -51,6 +51,8 @@ const TOOLS: [Tool; 6] = [Tool::Without, Tool::Empty, Tool::Paused, Tool::Record
 struct Files {
     empty: PathBuf,
     companion: PathBuf,
+    /// What stands in front of a runtime without OMPT and calls tools.
+    in_front: Option<PathBuf>,
     /// Archer's library; only with the runtime that it belongs to.
     archer: Option<PathBuf>,
     program: Executable,
@@ -98,7 +100,8 @@ pub fn measure(rounds: usize) -> Result<Vec<Overhead>> {
     let empty = build("empty_tool", Toolchain::Clang, Opt::O2, &["-shared", "-fPIC"])?;
     let companion = built_beside("libompt_companion.so")?;
     let mut all = Vec::new();
-    for release in releases()?.iter().filter(|release| release.runtime.is_kmp()) {
+    let in_front = built_beside("libgomp_ompt.so")?;
+    for release in &releases()? {
         eprintln!("constructs on {} ...", release.name);
         let program = match release.build("overheads", Opt::O2, &[])? {
             Ok(program) => program,
@@ -108,7 +111,8 @@ pub fn measure(rounds: usize) -> Result<Vec<Overhead>> {
             }
         };
         let (archer, sanitized) = archer(release).unzip();
-        let files = Files { empty: empty.path.clone(), companion: companion.clone(), archer, program, sanitized };
+        let in_front = (!release.runtime.is_kmp()).then(|| in_front.clone());
+        let files = Files { empty: empty.path.clone(), companion: companion.clone(), in_front, archer, program, sanitized };
         all.extend(on(release, &files, rounds).context(release.name)?);
     }
     Ok(all)
@@ -187,7 +191,12 @@ impl Drop for Ended {
 fn run(release: &Release, program: &Executable, tool: Tool, files: &Files) -> Result<Vec<Line>> {
     // Threads that are waited for with as little ado as possible, and stay where they are.
     let launch = release.launch(program).variable("OMP_NUM_THREADS", "2").variable("OMP_PROC_BIND", "true");
-    let launch = launch.variable("KMP_BLOCKTIME", "infinite");
+    let launch = launch.variable("KMP_BLOCKTIME", "infinite").variable("OMP_WAIT_POLICY", "active");
+    let in_front = files.in_front.as_ref().filter(|_| tool != Tool::Without);
+    let launch = match in_front {
+        Some(file) => launch.variable("LD_PRELOAD", &file.to_string_lossy()),
+        None => launch,
+    };
     let launch = match tool.file(files) {
         None => launch.variable("OMP_TOOL", "disabled"),
         Some(file) => launch.variable("OMP_TOOL_LIBRARIES", &file.to_string_lossy()),
