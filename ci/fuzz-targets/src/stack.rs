@@ -45,6 +45,7 @@ fn thread(lwp: i32, general: [u64; GENERAL]) -> Thread {
         thread_pointer: Some(Addr(STACK)),
         syscall: None,
         returned: None,
+        unnumbered: false,
         general,
         known: Registers::ALL,
     };

@@ -35,6 +35,12 @@ pub mod extra {
     /// The registers of several threads. The address is `ADDRESS` and how many they are. The buffer has their kernel ids. It gets
     /// for each a number that is 1 if its registers are known, and its registers.
     pub const ALL_REGISTERS: u64 = 0x6f6d_7064_0005;
+    /// A debugger that knows this kind as well, asked in the same way, serves the segment below, by which it says that registers are
+    /// absent. It is asked for registers there alone.
+    pub const PARTIAL: u64 = 1_071_709;
+    /// As [`ALL_REGISTERS`], but the number of each thread has bit N set if the debugger has word N of its registers. It is 0 for a
+    /// thread without registers.
+    pub const PARTIAL_REGISTERS: u64 = 0x6f6d_7064_0006;
 }
 
 /// The callbacks of a debugger together with one of its address spaces.
@@ -52,6 +58,8 @@ pub(crate) struct Asked {
     offers: OnceCell<bool>,
     /// Whether it takes questions about many things at once.
     offers_bulk: OnceCell<bool>,
+    /// Whether it says which registers are absent.
+    offers_partial: OnceCell<bool>,
     /// Whether it takes names of symbols for expressions; `None` before it was asked.
     expressions: Cell<Option<bool>>,
     /// Threads that the debugger was asked about: see [`Asked::introduce`].
@@ -75,6 +83,7 @@ impl Asked {
             symbols: RefCell::default(),
             offers: OnceCell::new(),
             offers_bulk: OnceCell::new(),
+            offers_partial: OnceCell::new(),
             expressions: Cell::new(None),
             introduced: RefCell::default(),
         }
@@ -163,6 +172,34 @@ impl Asked {
     /// It takes questions about many things in one call.
     fn offers_bulk(&self) -> bool {
         *self.offers_bulk.get_or_init(|| self.offers() && self.knows(extra::BULK))
+    }
+
+    /// It says which registers are absent.
+    fn offers_partial(&self) -> bool {
+        *self.offers_partial.get_or_init(|| self.offers() && self.knows(extra::PARTIAL))
+    }
+
+    /// The registers of these threads, by kernel thread id, as far as they are known; `None` if the debugger refuses the question.
+    fn registers_of(&self, lwps: &[u64], arch: Arch) -> Option<HashMap<i32, Registers>> {
+        let partial = self.offers_partial();
+        let set = Registers::kernel_bytes(arch)?;
+        let mut buf = vec![0; (8 + set) * lwps.len()];
+        for (lwp, question) in lwps.iter().zip(buf.as_chunks_mut::<8>().0) {
+            *question = lwp.to_ne_bytes();
+        }
+        let segment = if partial { extra::PARTIAL_REGISTERS } else { extra::ALL_REGISTERS };
+        self.read_at(segment, extra::ADDRESS | lwps.len() as u64, ptr::null_mut(), &mut buf).ok()?;
+        let of_thread = |(lwp, answer): (&u64, &[u8])| {
+            let (known, set) = answer.split_first_chunk()?;
+            let (lwp, known) = (i32::try_from(*lwp).ok()?, u64::from_ne_bytes(*known));
+            let registers = match (partial, known) {
+                (true, there) => Registers::of_partial(arch, set, there)?,
+                (false, 1) => Registers::of_kernel(arch, set)?,
+                (false, _) => return None,
+            };
+            Some((lwp, registers))
+        };
+        Some(lwps.iter().zip(buf.chunks_exact(8 + set)).filter_map(of_thread).collect())
     }
 
     fn knows(&self, kind: u64) -> bool {
@@ -294,6 +331,10 @@ impl Debugger for Asked {
         if !self.offers() {
             return self.evaluated(thread, arch).ok_or_else(|| NO.to_owned());
         }
+        if self.offers_partial() {
+            let found = self.registers_of(&[native.lwp as u64], arch).and_then(|mut found| found.remove(&native.lwp));
+            return found.ok_or_else(|| format!("the debugger has no registers of thread {}", native.lwp));
+        }
         let mut buf = vec![0; bytes];
         let read = self.read_at(extra::REGISTERS, extra::ADDRESS, thread, &mut buf);
         read.map_err(|_| format!("the debugger has no registers of thread {}", native.lwp))?;
@@ -328,19 +369,8 @@ impl Debugger for Asked {
     fn all_registers(&self, arch: Arch) -> HashMap<i32, Registers> {
         let known = || {
             self.offers_bulk().then_some(())?;
-            let set = Registers::kernel_bytes(arch)?;
             let lwps = self.lwps().filter(|lwps| !lwps.is_empty())?;
-            let mut buf = vec![0; (8 + set) * lwps.len()];
-            for (lwp, question) in lwps.iter().zip(buf.as_chunks_mut::<8>().0) {
-                *question = lwp.to_ne_bytes();
-            }
-            self.read_at(extra::ALL_REGISTERS, extra::ADDRESS | lwps.len() as u64, ptr::null_mut(), &mut buf).ok()?;
-            let of_thread = |(lwp, answer): (&u64, &[u8])| {
-                let (known, set) = answer.split_first_chunk()?;
-                let lwp = i32::try_from(*lwp).ok()?;
-                (u64::from_ne_bytes(*known) == 1).then_some((lwp, Registers::of_kernel(arch, set)?))
-            };
-            Some(lwps.iter().zip(buf.chunks_exact(8 + set)).filter_map(of_thread).collect())
+            self.registers_of(&lwps, arch)
         };
         known().unwrap_or_default()
     }

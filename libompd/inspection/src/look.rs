@@ -161,13 +161,7 @@ pub(crate) fn finish(
         .map(|t| ProcessThread {
             lwp: t.lwp,
             name: t.name.clone(),
-            blocked_in: t
-                .registers
-                .as_ref()
-                .ok()
-                .and_then(|r| r.syscall)
-                .filter(|call| call.begun)
-                .map(|call| outside::name_call(call, target.arch())),
+            blocked_in: t.registers.as_ref().ok().and_then(|registers| outside::call_name(registers, target.arch())),
             signal: (t.signal != 0).then_some(t.signal),
             foreign: !known.contains(&t.lwp),
         })

@@ -84,6 +84,15 @@ fn ended_call(target: &dyn Target, registers: &Registers) -> Option<Syscall> {
     registers.ended_call(target.arch()).filter(|_| target.kind() == TargetKind::Core)
 }
 
+/// The name of the system call that a thread is in.
+pub(crate) fn call_name(registers: &Registers, arch: Arch) -> Option<String> {
+    let call = registers.syscall.filter(|call| call.begun).map(|call| name_call(call, arch));
+    call.or_else(|| registers.is_in_unknown_call(arch).then(|| UNKNOWN_CALL.to_owned()))
+}
+
+/// The name of a system call whose number is unknown.
+pub(crate) const UNKNOWN_CALL: &str = "unknown";
+
 /// Name of a system call in the table of the target's machine.
 pub(crate) fn name_call(call: Syscall, arch: Arch) -> String {
     let name = arch.machine.call_name(call.number);

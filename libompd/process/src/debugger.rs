@@ -17,6 +17,7 @@ use std::ops::Range;
 use crate::arch::Arch;
 use crate::environment;
 use crate::glibc::{self, Lists};
+use crate::machine::CallSite;
 use crate::memory::{Addr, ReadError, read_each};
 use crate::module::Module;
 use crate::options::OpenOptions;
@@ -62,6 +63,8 @@ pub struct Debugged<D> {
     natives: Vec<NativeThread>,
     /// Where the C library lists its threads; as long as the modules stay.
     lists: Option<Lists>,
+    /// System calls whose numbers code shows, by the address behind them; as long as the modules stay.
+    call_sites: HashMap<Addr, Option<CallSite>>,
     /// How far thread pointers lie above descriptors, as of the last look.
     distance: Option<u64>,
     info: ProcessInfo,
@@ -100,6 +103,7 @@ impl<D: Debugger> Debugged<D> {
             threads: Vec::new(),
             natives: Vec::new(),
             lists: None,
+            call_sites: HashMap::new(),
             distance: None,
             info: ProcessInfo::default(),
             issues: Vec::new(),
@@ -171,6 +175,7 @@ impl<D: Debugger> Debugged<D> {
             self.info.exe = self.modules.iter().map(|module| &module.path).find(|path| names.contains(*path)).cloned();
             self.link_map = link_map;
             self.lists = None;
+            self.call_sites.clear();
         }
         changed
     }
@@ -223,6 +228,7 @@ impl<D: Debugger> Debugged<D> {
         self.threads = self.natives.iter().map(thread).collect();
         self.threads.sort_by_key(|thread| thread.lwp);
         for registers in self.threads.iter_mut().filter_map(|thread| thread.registers.as_mut().ok()) {
+            registers.find_number(self.arch, &self.modules, &mut self.call_sites);
             registers.find_call(self.arch, &|addr, buf| self.memory.read(addr, buf).is_ok());
         }
         // Nearly every question is about what threads are in the middle of, and where they began.
@@ -253,6 +259,7 @@ impl<D: Debugger> Debugged<D> {
         if thread.registers.as_ref().is_err_and(|why| why == NOT_OFFERED) {
             thread.registers = memory.debugger().registers(*native, arch);
             if let Ok(registers) = &mut thread.registers {
+                registers.find_number(arch, &self.modules, &mut self.call_sites);
                 registers.find_call(arch, &|addr, buf| memory.read(addr, buf).is_ok());
             }
         }

@@ -18,6 +18,9 @@ pub struct Registers {
     pub syscall: Option<Syscall>,
     /// A system call that has just returned: the thread has executed no instruction since. Never set on aarch64.
     pub returned: Option<Syscall>,
+    /// Whoever gave the registers does not have the one with the number of the system call. `syscall` and `returned` are known only
+    /// if the code shows the number.
+    pub unnumbered: bool,
     /// All general registers by their DWARF number. On x86-64: `rax` to `r15` and the return address column, which
     /// holds the program counter (psABI, figure 3.36). On aarch64: `x0` to `x30`, `sp` and the program counter
     /// (AADWARF64, 4.1). Zero where the machine has no register of that number.

@@ -258,6 +258,7 @@ mod tests {
             thread_pointer: None,
             syscall: None,
             returned: None,
+            unnumbered: false,
             general: [0; GENERAL],
             known: Registers::ALL,
         };

@@ -20,6 +20,8 @@ pub struct Held {
     pub generous: bool,
     /// Only stops are told of, and registers of no thread.
     pub stops_alone: bool,
+    /// It says which words of the registers it has: bit N for word N. The others are wrong.
+    pub words: Option<u64>,
     /// Names of symbols are taken for expressions, as LLVM's plugin for gdb does.
     pub expressions: bool,
     /// It does not survive a read that fails, as LLVM's plugin for gdb does not: the test ends.
@@ -50,7 +52,8 @@ impl Held {
     pub fn of(target: Box<dyn Target>, generous: bool) -> Held {
         let (reads, stops, at_read) = (RefCell::default(), Cell::new(1), RefCell::default());
         let [stops_alone, expressions, fragile] = [false; 3];
-        Held { target, generous, stops_alone, expressions, fragile, hidden: &[], reads, stops, at_read }
+        let words = None;
+        Held { target, generous, stops_alone, words, expressions, fragile, hidden: &[], reads, stops, at_read }
     }
 }
 
@@ -187,6 +190,20 @@ unsafe extern "C" fn read_memory(
             }
             Rc::OK
         }
+        (extra::PARTIAL_REGISTERS, true) => {
+            let Some(words) = held.words else { return Rc::ERROR };
+            let count = (address.address & !extra::ADDRESS) as usize;
+            let lwps = numbers(&buffer[..8 * count]);
+            let each = buffer.len() / count;
+            for (lwp, answer) in lwps.into_iter().zip(buffer.chunks_exact_mut(each)) {
+                let known = registers(held, lwp as i32);
+                answer[..8].copy_from_slice(&known.as_ref().map_or(0, |_| words).to_ne_bytes());
+                answer[8..].copy_from_slice(&known.unwrap_or_else(|| vec![0xaa; each - 8]));
+                let absent = answer[8..].as_chunks_mut::<8>().0.iter_mut().enumerate();
+                absent.filter(|(word, _)| words >> word & 1 == 0).for_each(|(_, word)| *word = [0; 8]);
+            }
+            Rc::OK
+        }
         _ => Rc::ERROR,
     }
 }
@@ -240,7 +257,7 @@ unsafe extern "C" fn thread_context(
     out: *mut *mut ThreadContext,
 ) -> Rc {
     let held = unsafe { &*context.cast::<Held>() };
-    if (kind == extra::KIND || kind == extra::BULK) && held.generous {
+    if held.generous && ([extra::KIND, extra::BULK].contains(&kind) || kind == extra::PARTIAL && held.words.is_some()) {
         return Rc::OK;
     }
     if kind != thread_id::LWP || size != 8 {

@@ -29,6 +29,7 @@ mod lists;
 mod oracle;
 mod own_stops;
 mod package;
+mod partial;
 mod phases;
 mod plugin;
 mod static_program;

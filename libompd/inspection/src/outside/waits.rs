@@ -11,6 +11,7 @@ use ompd_runtime::Origin;
 use ompd_runtime::os::{Blocked, MUTEX_OWNER};
 use ompd_stack::Stacks;
 
+use super::UNKNOWN_CALL;
 use super::calls::InCall;
 use super::model::{Described, MpiArguments, ObjectKind, OutsideWait, Read};
 use super::names::{mpi_name, mpi_waits, plain_name};
@@ -91,7 +92,10 @@ impl Waits<'_> {
         if let Some(function) = waiter.mpi() {
             return Some(OutsideWait::Mpi { function, arguments: MpiArguments::default() });
         }
-        let (call, name) = waiter.call?;
+        let Some((call, name)) = waiter.call else {
+            let unknown = waiter.registers.filter(|registers| registers.is_in_unknown_call(self.target.arch()));
+            return unknown.map(|_| OutsideWait::SystemCall { name: UNKNOWN_CALL.into() });
+        };
         let found = waiter.registers.and_then(|registers| match name {
             "futex" => Some(self.futex(waiter, call)),
             "nanosleep" => Some(self.sleep(registers, CLOCK_REALTIME, 0, call.args[0], call.args[1])),

@@ -49,6 +49,10 @@ pub(super) static FACTS: Facts = Facts {
         decode: |words, tls| words.first_chunk().map(|words| decode(words, tls)),
         names: &[],
         program_counter: "pc",
+        // x0 to x30, sp and pc; the number of a call is in x8.
+        needed: (1 << 33) - 1,
+        thread_pointer: WORDS,
+        call_number: None,
         // Before a stop becomes visible the kernel has rewound `pc` to the `svc` and restored `x0`
         // (linux/arch/arm64/kernel/signal.c, do_signal).
         rewound: Some(RewoundCall {
@@ -64,6 +68,7 @@ pub(super) static FACTS: Facts = Facts {
         result: 0,
         code_before: 4,
         made_by,
+        unnumbered: None,
     },
     is_host: cfg!(target_arch = "aarch64"),
 };
@@ -84,6 +89,7 @@ fn decode(words: &[u64; WORDS], tls: Option<u64>) -> Registers {
         thread_pointer: tls.map(Addr),
         syscall: None,
         returned: None,
+        unnumbered: false,
         general,
         known: Registers::ALL,
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::arch::Machine;
+use crate::elf::ElfFile;
 use crate::memory::Addr;
 use crate::thread::{Registers, Syscall};
 
@@ -150,6 +151,12 @@ pub struct KernelSet {
     pub names: &'static [&'static str],
     /// Which of them is the program counter.
     pub program_counter: &'static str,
+    /// The words that are used and may not be missing: bit N for word N.
+    pub(crate) needed: u64,
+    /// The word with the thread pointer, which may be missing.
+    pub(crate) thread_pointer: usize,
+    /// The word with the number of the system call, if it has one of its own. It may be missing.
+    pub(crate) call_number: Option<usize>,
     /// How a call that a stop has interrupted looks, where the words do not tell.
     pub(crate) rewound: Option<RewoundCall>,
 }
@@ -191,6 +198,45 @@ pub struct Calls {
     pub(crate) code_before: usize,
     /// The number of the call, by these bytes.
     pub(crate) made_by: fn(&[u8]) -> Option<u64>,
+    /// How to find the number where registers lack it; `None` where it is in a general register.
+    pub(crate) unnumbered: Option<Unnumbered>,
+}
+
+/// How to find the number of a system call in code.
+#[derive(Debug)]
+pub(crate) struct Unnumbered {
+    /// The call that ends at an address of a file, if its number is proven.
+    pub(crate) site: fn(&ElfFile, u64) -> Option<CallSite>,
+    /// The call of a thread at that address, by its registers.
+    pub(crate) call: fn(CallSite, &Registers) -> Option<Shown>,
+    /// True if a thread is blocked in a call, whatever its number is.
+    pub(crate) is_blocked: fn(&Registers) -> bool,
+}
+
+/// The code of a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallSite {
+    pub(crate) number: NumberIn,
+    /// Only the call leads to the instruction behind it.
+    pub(crate) returns_here: bool,
+}
+
+/// Where the number of a system call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NumberIn {
+    /// The code says it.
+    Code(u64),
+    /// It is still in these bits of a register, which has a DWARF number.
+    Register { number: u16, mask: u64 },
+}
+
+/// A system call that code shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// The thread is blocked in it.
+    Blocked(Syscall),
+    /// It has just returned.
+    Returned(Syscall),
 }
 
 /// By which the kernel goes on with a call that a stop has interrupted (restart_syscall(2)). The arguments are still those of that call.

@@ -9,6 +9,7 @@ mod x86_64;
 use std::fmt;
 
 pub use crate::arch::Machine;
+pub(crate) use facts::{CallSite, Shown};
 pub use facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal};
 
 /// All machines whose registers are decoded.

@@ -1,8 +1,10 @@
 //! AMD64 / Intel 64, on Linux.
 
+mod call_number;
+
 use syscalls::x86_64::Sysno;
 
-use super::facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal};
+use super::facts::{Calls, Facts, KernelSet, Relocations, Roles, ThreadLocal, Unnumbered};
 use crate::arch::{Arch, ByteOrder, Machine};
 use crate::memory::Addr;
 use crate::thread::{GENERAL, Registers, Syscall};
@@ -45,6 +47,10 @@ pub(super) static FACTS: Facts = Facts {
             "orig_rax", "rip", "", "", "rsp",
         ],
         program_counter: "rip",
+        // r15 to rdi, rip and rsp.
+        needed: 0x7fff | 1 << 16 | 1 << 19,
+        thread_pointer: 21,
+        call_number: Some(15),
         rewound: None,
     },
     calls: Calls {
@@ -55,6 +61,11 @@ pub(super) static FACTS: Facts = Facts {
         result: 0,
         code_before: 7,
         made_by,
+        unnumbered: Some(Unnumbered {
+            site: call_number::site,
+            call: call_number::call,
+            is_blocked: call_number::is_blocked,
+        }),
     },
     is_host: cfg!(target_arch = "x86_64"),
 };
@@ -85,6 +96,7 @@ fn decode(words: &[u64; WORDS]) -> Registers {
         thread_pointer: Some(Addr(fs_base)),
         syscall: call.filter(|_| blocked),
         returned: call.filter(|_| !blocked),
+        unnumbered: false,
         general,
         known: Registers::ALL,
     }

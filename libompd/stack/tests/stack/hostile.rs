@@ -42,6 +42,7 @@ impl Process {
                 thread_pointer: None,
                 syscall: None,
                 returned: None,
+                unnumbered: false,
                 general,
                 known: Registers::ALL,
             };
