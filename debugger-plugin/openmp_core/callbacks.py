@@ -136,6 +136,9 @@ class Callbacks:
         elif segment == ompd.EXTRA_ALL_REGISTERS:
             state = self._asked(context, "registers of all threads")
             found = state.all_registers(ctypes.string_at(buffer, 8 * (address & COUNT)), size) if state else None
+        elif segment == ompd.EXTRA_PARTIAL_REGISTERS:
+            state = self._asked(context, "registers of all threads" if address & COUNT != 1 else "registers")
+            found = state.partial_registers(ctypes.string_at(buffer, 8 * (address & COUNT)), size) if state else None
         elif segment:
             return ompd.UNSUPPORTED
         else:
@@ -183,7 +186,7 @@ class Callbacks:
         if state is None or size not in (4, 8):
             return ompd.BAD_INPUT
         number = int.from_bytes(ctypes.string_at(identifier, size), "little")
-        if kind in (ompd.EXTRA_KIND, ompd.EXTRA_BULK):
+        if kind in (ompd.EXTRA_KIND, ompd.EXTRA_BULK, ompd.EXTRA_PARTIAL):
             return ompd.OK
         if kind == ompd.LWP:
             thread = state.thread(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .debugger import Inferior, Registers, Thread
 
@@ -49,11 +50,25 @@ ORDERS = {"x86-64": X86_64, "aarch64": AARCH64}
 REGISTERS = {machine: [name for name in order if name not in UNUSED] for machine, order in ORDERS.items()}
 #: They say nothing about where a thread is: a debugger without them is good enough.
 OPTIONAL = frozenset(("cpsr", "orig_rax", "tpidr"))
+#: The library finds them by itself, if it is told that they are absent.
+FOUND = frozenset(("fs_base",))
+#: What stands for a register that is absent: in `orig_rax`, that the thread is in no system call.
+ABSENT = {"orig_rax": -1}
 
 #: Debuggers look for symbols by expressions: nothing but a name may be part of one.
 SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 _MASK = (1 << 64) - 1
+
+
+class Packed(NamedTuple):
+    """Registers of a thread as words of the process."""
+
+    words: bytes
+    #: Bit N is set if the debugger has word N.
+    there: int
+    #: Every word is there without which a library cannot do that is not told what is absent.
+    is_whole: bool
 
 
 class InferiorState:
@@ -66,7 +81,7 @@ class InferiorState:
         self._ran = 1
         self._threads: dict[int, Thread] = {}
         self._threads_at = 0
-        self._registers: dict[int, bytes] = {}
+        self._registers: dict[int, Packed] = {}
         self._registers_at = 0
         self._symbols: dict[str, int | None] = {}
         self._swapped: bool | None = None
@@ -114,6 +129,10 @@ class InferiorState:
         return self.inferior.read(address, size)
 
     def registers(self, lwps: Sequence[int]) -> list[bytes | None]:
+        """The registers of threads as the kernel keeps them, for a library that is not told which are absent."""
+        return [found.words if found is not None and found.is_whole else None for found in self.packed(lwps)]
+
+    def packed(self, lwps: Sequence[int]) -> list[Packed | None]:
         """The registers of threads as the kernel keeps them. Many at once cost a debugger less."""
         if self._registers_at != self.stop:
             self._registers.clear()
@@ -127,13 +146,20 @@ class InferiorState:
                 self._registers[thread.lwp] = packed
         return [self._registers.get(lwp) for lwp in lwps]
 
-    def _packed(self, registers: Registers) -> bytes | None:
+    def _packed(self, registers: Registers) -> Packed | None:
         """Registers as words of the process; `None` if one is missing that matters."""
         values = dict(zip(REGISTERS[registers.machine], registers.values))
-        if None in registers.values and any(value is None and name not in OPTIONAL for name, value in values.items()):
+        absent = {name for name, value in values.items() if value is None}
+        if not absent <= OPTIONAL | FOUND:
             return None
-        words = [(values.get(name) or 0) & _MASK for name in ORDERS[registers.machine]]
-        return struct.pack(f"{'>' if self.is_swapped() else '<'}{len(words)}Q", *words)
+        order = ORDERS[registers.machine]
+        words, there = [], 0
+        for number, name in enumerate(order):
+            value = values.get(name)
+            words.append((ABSENT.get(name, 0) if value is None else value) & _MASK)
+            there |= (value is not None) << number
+        packed = struct.pack(f"{'>' if self.is_swapped() else '<'}{len(words)}Q", *words)
+        return Packed(packed, there, is_whole=absent <= OPTIONAL)
 
     # The answers to questions about many things at once (docs/libompd.md).
 
@@ -160,3 +186,12 @@ class InferiorState:
         room = size // len(lwps) - 8
         sets = self.registers(lwps)
         return b"".join(struct.pack("=Q", found is not None) + (found or b"").ljust(room, b"\0")[:room] for found in sets)
+
+    def partial_registers(self, question: bytes, size: int) -> bytes | None:
+        """As `all_registers`, but the number of each thread says which of its words are there: bit N is for word N."""
+        lwps = [lwp for (lwp,) in struct.iter_unpack("=Q", question)]
+        if not lwps:
+            return None
+        room = size // len(lwps) - 8
+        sets = [found or Packed(b"", 0, is_whole=False) for found in self.packed(lwps)]
+        return b"".join(struct.pack("=Q", found.there) + found.words.ljust(room, b"\0")[:room] for found in sets)

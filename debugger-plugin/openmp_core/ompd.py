@@ -41,6 +41,10 @@ EXTRA_PIECES = 0x6F6D_7064_0003
 EXTRA_THREADS = 0x6F6D_7064_0004
 EXTRA_ALL_REGISTERS = 0x6F6D_7064_0005
 
+#: The kind that asks for the segment with registers of which some may be absent.
+EXTRA_PARTIAL = 1_071_709
+EXTRA_PARTIAL_REGISTERS = 0x6F6D_7064_0006
+
 
 class Address(Structure):
     """`ompd_address_t`."""

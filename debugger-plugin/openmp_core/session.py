@@ -5,6 +5,7 @@ from __future__ import annotations
 from .callbacks import Callbacks
 from .debugger import Debugger, Inferior, Thread
 from .errors import NotNow
+from .failures import Failures
 from .inferior import InferiorState
 from .library import Library
 from .process import Process
@@ -38,6 +39,7 @@ class Session:
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
         self.choice = LibraryChoice()
+        self.failures = Failures()
         self._library: Library | None = None
         self._processes: dict[int, Process] = {}
         self._states: dict[int, InferiorState] = {}

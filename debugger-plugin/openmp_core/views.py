@@ -173,6 +173,9 @@ class Doctor(View):
     of_runtimes = ("build_id", "needed_by", "origins", "missing", "costs")
 
     def run(self, argument: str, from_tty: bool) -> None:
+        failed = self.session.failures.text()
+        if failed and "-json" not in self.split(argument)[0]:
+            self.show(f"The plugin has failed before:\n{failed}")
         super().run(argument, from_tty)
         if "-json" in self.split(argument)[0]:
             return
@@ -187,6 +190,7 @@ class Doctor(View):
         found[self.debugger.name] = self.debugger.version
         found["library"] = str(process.library.path)
         found["asked"] = dict(process.state.asked)
+        found["failures"] = self.session.failures.text()
         return found
 
 

@@ -1,4 +1,4 @@
-//! Runs gdb with the plugin.
+//! Runs gdb and LLDB with the plugin.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Seek as _};
@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use test_programs::{Launch, Running, Skip, Truth, await_all_blocked, await_asleep};
 
+pub mod lldb;
 mod situation;
 
 pub use situation::{Release, SITUATIONS, Situation, releases, started};
@@ -323,7 +324,7 @@ impl Started {
         let commands = self.commands;
         let (status, text) = self.printed()?;
         ensure!(status.success(), "gdb ended with {status}:\n{text}");
-        for wrong in ["Traceback", "Python Exception", "Error occurred in Python", "internal-error"] {
+        for wrong in ["Traceback", "The plugin has failed", "Python Exception", "Error occurred in Python", "internal-error"] {
             ensure!(!text.contains(wrong), "{wrong}:\n{text}");
         }
         let parts = parts(&text);

@@ -38,6 +38,8 @@ class Adapted(gdb.Command):
             self.command.run(argument, from_tty)
         except (*EXPECTED, gdb.error) as failure:
             raise gdb.GdbError(message(failure)) from None
+        except Exception as failure:
+            raise gdb.GdbError(self.command.session.failures.note(failure)) from None
 
     def complete(self, text: str, word: str | None) -> list[str]:
         start = text.rsplit(" ", maxsplit=1)[-1]

@@ -145,10 +145,25 @@ class States(unittest.TestCase):
         [found] = self.state.registers([11])
         assert found is not None
         self.assertEqual(found[10 * 8 : 11 * 8], b"\xff" * 8)
-        self.assertEqual(found[15 * 8 : 16 * 8], bytes(8))
+        self.assertEqual(found[15 * 8 : 16 * 8], b"\xff" * 8, "as of a thread in no system call")
         del values["fs_base"]
         self.inferior.stops += 1
         self.assertEqual(self.state.registers([11]), [None])
+
+    def test_absent_registers_are_marked(self) -> None:
+        question = b"".join(lwp.to_bytes(8, "little") for lwp in (11, 12, 13))
+        values = self.inferior.all_threads[0].values
+        del values["fs_base"], values["orig_rax"]
+        del self.inferior.all_threads[1].values["rsp"]
+        found = self.state.partial_registers(question, 3 * (8 + 27 * 8))
+        assert found is not None
+        third = len(found) // 3
+        there = [int.from_bytes(found[n : n + 8], "little") for n in range(0, 3 * third, third)]
+        names = [name for n, name in enumerate(X86_64) if there[0] >> n & 1]
+        self.assertEqual(names, [name for name in X86_64 if name not in UNUSED | {"fs_base", "orig_rax"}])
+        self.assertEqual(there[1:], [0, 0], "without a stack pointer the rest is of no use")
+        self.assertEqual(found[third + 8 :], bytes(2 * third - 8))
+        self.assertIsNone(self.state.partial_registers(b"", 100))
 
     def test_the_sets_of_registers_are_those_of_the_library(self) -> None:
         self.assertEqual((len(X86_64), len(AARCH64)), (27, 35))

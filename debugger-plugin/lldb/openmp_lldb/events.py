@@ -1,0 +1,168 @@
+"""What LLDB tells the plugin of: stops, files that are loaded, processes that end."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import lldb
+
+from openmp_core import Plugin
+
+from .breakpoints import hide, hit_now
+from .inferior import Inferior
+
+if TYPE_CHECKING:
+    from .debugger import Debugger
+
+#: A thread with such a reason has not stopped the process.
+NO_REASONS = (lldb.eStopReasonNone, lldb.eStopReasonInvalid)
+#: The function of the dynamic linker's that is called when files were loaded, for debuggers.
+RENDEZVOUS = "_dl_debug_state"
+
+
+class Events:
+    """Follows what LLDB does with its targets."""
+
+    def __init__(self, debugger: Debugger, plugin: Plugin) -> None:
+        self._debugger = debugger
+        self._plugin = plugin
+        #: By target: its process, and how many files it had.
+        self._processes: dict[int, int] = {}
+        self._files: dict[int, int] = {}
+        self._watched: dict[int, list[Any]] = {}
+        #: Targets that call at stops, unless all do.
+        self._hooked: set[int] = set()
+        self._is_inherited = False
+        #: The process and the stop that was looked at last. LLDB calls once for each thread.
+        self._seen: tuple[int, int] | None = None
+
+    def begin(self) -> None:
+        """Has LLDB call at each stop: in the targets that are there, or in all that come."""
+        count = self._debugger.lldb.GetNumTargets()
+        if count:
+            for number in range(count):
+                self._hook(self._debugger.lldb.GetTargetAtIndex(number))
+            return
+        # Without a target it is for those to come.
+        self._is_inherited = self._add_hook()
+
+    def _hook(self, target: Any) -> None:
+        number = self._debugger.targets.number(target)
+        if self._is_inherited or number in self._hooked:
+            return
+        before = self._debugger.lldb.GetSelectedTarget()
+        self._debugger.lldb.SetSelectedTarget(target)
+        if self._add_hook():
+            self._hooked.add(number)
+        self._debugger.lldb.SetSelectedTarget(before)
+
+    def _add_hook(self) -> bool:
+        result = lldb.SBCommandReturnObject()
+        command = f"target stop-hook add -P {__name__}.StopHook"
+        self._debugger.lldb.GetCommandInterpreter().HandleCommand(command, result)
+        return bool(result.Succeeded())
+
+    def look(self) -> None:
+        """Reports what has changed since the last call: processes that are new or gone, and targets that are."""
+        for inferior in self._debugger.targets.removed():
+            self._plugin.removed(inferior)
+        target = self._debugger.selections.target()
+        if not target.IsValid():
+            return
+        self._hook(target)
+        inferior = self._debugger.targets.inferior(target)
+        now = int(inferior.process.GetUniqueID()) if inferior.pid else 0
+        before = self._processes.get(inferior.number, now)
+        self._processes[inferior.number] = now
+        if before != now:
+            self._plugin.replaced(inferior)
+
+    def watch(self) -> None:
+        """Has LLDB stop when files were loaded, if there are stops that wait for that."""
+        target = self._debugger.selections.target()
+        number = self._debugger.targets.number(target)
+        if not self._plugin.stops.all or number in self._watched or not target.IsValid():
+            return
+        # The dynamic linker has loaded all that the program needs before that begins.
+        program = target.GetExecutable().GetFilename()
+        self._watched[number] = [target.BreakpointCreateByName(RENDEZVOUS)]
+        if program:
+            self._watched[number].append(target.BreakpointCreateByName("main", program))
+        for breakpoint in self._watched[number]:
+            hide(target, breakpoint)
+        inferior = self._debugger.targets.inferior(target)
+        self._files[number] = inferior.module_count()
+        self._place(inferior)
+
+    def _place(self, inferior: Inferior) -> None:
+        """LLDB 14 does not place a breakpoint in the dynamic linker by name, but it does by address."""
+        all_breakpoints = self._watched.get(inferior.number, [])
+        if not all_breakpoints or not inferior.pid or inferior.is_core() or all_breakpoints[0].GetNumResolvedLocations():
+            return
+        address = inferior.symbol(RENDEZVOUS)
+        if address is not None:
+            inferior.target.BreakpointDelete(all_breakpoints[0].GetID())
+            all_breakpoints[0] = inferior.target.BreakpointCreateByAddress(address)
+            hide(inferior.target, all_breakpoints[0])
+
+    def _look_for_files(self, inferior: Inferior) -> None:
+        count = inferior.module_count()
+        before = self._files.get(inferior.number, count)
+        self._files[inferior.number] = count
+        if before != count:
+            self._plugin.files_loaded(inferior)
+
+    def _is_for_files(self, process: Any, number: int) -> bool:
+        """True if only the dynamic linker has stopped a process."""
+        own = {breakpoint.GetID() for breakpoint in self._watched.get(number, [])}
+        reasons = [thread for thread in process if thread.GetStopReason() not in NO_REASONS]
+        return bool(own and reasons) and all(is_at(thread, own) for thread in reasons)
+
+    def stopped(self, context: Any) -> bool:
+        """A process has stopped. Returns whether it stays so."""
+        process, target = context.GetProcess(), context.GetTarget()
+        inferior = self._debugger.targets.inferior(target)
+        for_files = self._is_for_files(process, inferior.number)
+        now = (int(process.GetUniqueID()), int(process.GetStopID()))
+        if now == self._seen:
+            return not for_files
+        self._seen = now
+        if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
+            self._plugin.replaced(inferior)
+        ours = hit_now(self._debugger, process)
+        hit = next((one.hit for one in ours if one.hit is not None), None)
+        thread = process.GetThreadByID(hit[0]) if hit is not None else context.GetThread()
+        with self._debugger.selections.held(target, thread):
+            self.look()
+            self._place(inferior)
+            if not for_files:
+                self._plugin.stopped(ours)
+            self._look_for_files(inferior)
+        return not for_files
+
+
+def is_at(thread: Any, own: set[int]) -> bool:
+    """True if a thread has stopped at one of these breakpoints and at no other but LLDB's own, whose numbers are negative."""
+    if thread.GetStopReason() != lldb.eStopReasonBreakpoint:
+        return False
+    pairs = thread.GetStopReasonDataCount()
+    ids = {ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value for n in range(0, pairs, 2)}
+    return bool(ids & own) and all(one in own or one < 0 for one in ids)
+
+
+class StopHook:
+    """What LLDB calls at each stop."""
+
+    def __init__(self, _target: Any, _extra: Any, _internal: Any) -> None:
+        pass
+
+    def handle_stop(self, context: Any, stream: Any) -> bool:
+        from .adapter import adapter_of
+
+        adapter = adapter_of(context.GetTarget())
+        stays = True
+        if adapter is not None:
+            with adapter.turn.taken(), adapter.debugger.output.to(stream.Print), adapter.guarded():
+                stays = adapter.events.stopped(context)
+        return stays

@@ -1,0 +1,103 @@
+"""Letting a process run, and stopping it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import lldb
+
+from openmp_core.debugger import Stopped
+from openmp_core.errors import DebuggerError
+
+from .breakpoints import hit_now
+from .inferior import ALIVE
+
+if TYPE_CHECKING:
+    from .debugger import Debugger
+
+@contextmanager
+def synchronously(debugger: Any) -> Iterator[None]:
+    """Has LLDB wait until the process stops."""
+    before = debugger.GetAsync()
+    debugger.SetAsync(False)
+    try:
+        yield
+    finally:
+        debugger.SetAsync(before)
+
+
+def go_on(debugger: Debugger) -> bool:
+    """Lets all threads run until one stops. False if the process has ended."""
+    process = debugger.selections.target().GetProcess()
+    let_run(debugger, process)
+    if not is_alive(process):
+        tell(debugger, process)
+        return False
+    ours = hit_now(debugger, process)
+    if not ours:
+        tell(debugger, process)
+        return True
+    thread = process.GetThreadByID(ours[0].hit[0]) if ours[0].hit else None
+    if thread is not None and thread.IsValid():
+        debugger.selections.select(thread, 0)
+    return True
+
+
+def let_run(debugger: Debugger, process: Any) -> None:
+    """Lets a process run until it stops."""
+    with synchronously(debugger.lldb), debugger.turn.given_back():
+        error = process.Continue()
+    if error.Fail():
+        raise DebuggerError(error.GetCString() or "The process does not continue.")
+
+
+def is_alive(process: Any) -> bool:
+    """True if a process is still there."""
+    return bool(process.IsValid() and process.GetState() in ALIVE)
+
+
+def tell(debugger: Debugger, process: Any) -> None:
+    """Prints why a process has stopped or ended."""
+    if is_alive(process):
+        debugger.execute("process status", False)
+    else:
+        what = process.GetExitDescription()
+        text = f"Process {process.GetProcessID()} exited with status = {process.GetExitStatus()}"
+        debugger.write(f"{text} {what}\n" if what else f"{text}\n")
+
+
+def run_for(debugger: Debugger, process: Any, seconds: float) -> Stopped:
+    """Lets a process run for some time, if nothing stops it before."""
+    over, sent = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        if not over.wait(seconds):
+            sent.set()
+            process.SendAsyncInterrupt()
+
+    timer = threading.Thread(target=interrupt, daemon=True)
+    timer.start()
+    try:
+        let_run(debugger, process)
+    finally:
+        over.set()
+        timer.join()
+    if not is_alive(process):
+        tell(debugger, process)
+        return Stopped.ENDED
+    if sent.is_set() and all(is_interrupted(thread) for thread in process):
+        return Stopped.TIME
+    tell(debugger, process)
+    return Stopped.OTHER
+
+
+def is_interrupted(thread: Any) -> bool:
+    """True if nothing but the interrupt has stopped a thread: LLDB does it by SIGSTOP, which the thread does not get."""
+    reason = thread.GetStopReason()
+    if reason == lldb.eStopReasonSignal:
+        signals = thread.GetProcess().GetUnixSignals()
+        return bool(thread.GetStopReasonDataAtIndex(0) == signals.GetSignalNumberFromName("SIGSTOP"))
+    return reason in (lldb.eStopReasonNone, lldb.eStopReasonInvalid, getattr(lldb, "eStopReasonInterrupt", None))
