@@ -197,8 +197,7 @@ class Inferior(ABC):
         """Registers of the innermost frames, for each thread in turn; `None` for an unreadable thread.
 
         `names` has the wanted registers for each machine (`inferior.py` explains the names). An adapter
-        translates them to its debugger's, and may compute what that lacks (`fs_base`, `orig_rax`). The
-        selection stays."""
+        translates them to its debugger's. The selection stays."""
 
 
 class Breakpoint(Protocol):

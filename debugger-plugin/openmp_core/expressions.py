@@ -132,7 +132,7 @@ class Expression(Generic[V]):
     def _binary(self, level: int) -> Path | Number:
         if level == len(BINARY):
             return self._unary()
-        left = self._binary(level + 1)
+        left: Path | Number = self._binary(level + 1)
         while True:
             kind, sign = self._peek()
             if kind != "sign" or sign not in BINARY[level]:
@@ -162,10 +162,10 @@ class Expression(Generic[V]):
                 raise DebuggerError(f"{self.text}: {failure}") from failure
         if kind == "sign" and sign in ("*", "&"):
             self._next += 1
-            operand = self._unary()
-            if not isinstance(operand, Path):
+            place = self._unary()
+            if not isinstance(place, Path):
                 raise self._wrong()
-            return Path(sign + operand.text)
+            return Path(sign + place.text)
         return self._primary()
 
     def _primary(self) -> Path | Number:

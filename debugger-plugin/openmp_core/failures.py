@@ -23,7 +23,8 @@ class Failures:
     def note(self, failure: BaseException) -> str:
         """Keeps a failure. Returns the line for users."""
         trace = "".join(traceback.format_exception(type(failure), failure, failure.__traceback__))
-        self._traces = [*self._traces, trace][-KEPT:]
+        if trace not in self._traces:
+            self._traces = [*self._traces, trace][-KEPT:]
         first = str(failure).partition("\n")[0]
         return f"The plugin has failed: {type(failure).__name__}: {first} (`openmp doctor` has the rest)"
 

@@ -38,6 +38,10 @@ class Plugin:
         The adapter raises `stop_number` first."""
         self.stops.stopped(breakpoints)
 
+    def stopped_too(self, breakpoint: Breakpoint) -> None:
+        """Before `stopped`, of a debugger that stops several threads together: the selected thread is another one that is there."""
+        self.stops.stopped_too(breakpoint)
+
     def replaced(self, inferior: Inferior) -> None:
         """The process has ended, has become another program by `exec`, or begins anew."""
         self.session.replaced(inferior)

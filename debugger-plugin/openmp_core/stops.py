@@ -189,6 +189,13 @@ class Stops:
         # Of a program that has its runtime built in, no file tells that it is loaded.
         self._arm(anew=False)
 
+    def stopped_too(self, breakpoint: Breakpoint) -> None:
+        """The selected thread, another one than `stopped` will be about, has stopped at this breakpoint."""
+        for stop in self.all:
+            if stop.lwp is None and any(point.breakpoint is breakpoint for point in stop.armed):
+                self._describe(stop, self.session.process())
+                return
+
     def _describe(self, stop: EventStop, process: Process) -> None:
         """Prints what begins or ends at a stop, and all that is known of it."""
         try:

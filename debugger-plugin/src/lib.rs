@@ -324,7 +324,9 @@ impl Started {
         let commands = self.commands;
         let (status, text) = self.printed()?;
         ensure!(status.success(), "gdb ended with {status}:\n{text}");
-        for wrong in ["Traceback", "The plugin has failed", "Python Exception", "Error occurred in Python", "internal-error"] {
+        for wrong in
+            ["Traceback", "The plugin has failed", "Python Exception", "Error occurred in Python", "internal-error"]
+        {
             ensure!(!text.contains(wrong), "{wrong}:\n{text}");
         }
         let parts = parts(&text);

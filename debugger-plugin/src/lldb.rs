@@ -43,7 +43,8 @@ pub fn lldbs() -> Vec<LldbRelease> {
 }
 
 fn release(command: &Path) -> Result<LldbRelease, String> {
-    let done = Command::new(command).args(["-x", "-b", "-o", "script print(lldb.SBDebugger.GetVersionString())"]).output();
+    let done =
+        Command::new(command).args(["-x", "-b", "-o", "script print(lldb.SBDebugger.GetVersionString())"]).output();
     let done = done.map_err(|why| format!("{} cannot be run: {why}", command.display()))?;
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     // The command itself is shown before.
@@ -56,7 +57,7 @@ fn release(command: &Path) -> Result<LldbRelease, String> {
         Some(folder) => folder.join("lldb-server"),
         None => PathBuf::from(format!("lldb-server-{version}")),
     };
-    let is_here = Command::new(&server).arg("version").stdout(Stdio::null()).status().is_ok_and(|done| done.success());
+    let is_here = Command::new(&server).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|done| done.success());
     Ok(LldbRelease { command: command.to_owned(), server: is_here.then_some(server), version })
 }
 
@@ -71,6 +72,8 @@ pub struct Lldb {
     command: Command,
     /// Commands before those whose output is wanted.
     before: Vec<String>,
+    /// The plugin is to fail.
+    fails: bool,
 }
 
 impl Lldb {
@@ -80,7 +83,7 @@ impl Lldb {
         command.args(["--signal=KILL", "--foreground", &LONGEST.to_string()]);
         command.arg(&release.command).args(["-x", "-b"]).stdin(Stdio::null());
         command.env("PYTHONDONTWRITEBYTECODE", "1");
-        Lldb { command, before: Vec::new() }
+        Lldb { command, before: Vec::new(), fails: false }
     }
 
     /// Without a target. `library` is the directory with `libompd.so`.
@@ -129,6 +132,13 @@ impl Lldb {
         self
     }
 
+    /// The test has the plugin fail, which shows in what is printed.
+    #[must_use]
+    pub fn failing(mut self) -> Lldb {
+        self.fails = true;
+        self
+    }
+
     /// Runs the commands, one after another, and gives what each has printed, errors included.
     ///
     /// # Errors
@@ -152,8 +162,8 @@ impl Lldb {
         output.read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         ensure!(status.success(), "LLDB ended with {status}:\n{text}");
-        for wrong in ["Traceback", "The plugin has failed", "KeyError", "PLEASE submit a bug report"] {
-            ensure!(!text.contains(wrong), "{wrong}:\n{text}");
+        for wrong in ["Traceback", "The plugin has failed", "PLEASE submit a bug report"] {
+            ensure!(self.fails || !text.contains(wrong), "{wrong}:\n{text}");
         }
         parts(&text, &self.before, commands).with_context(|| text.clone())
     }

@@ -25,8 +25,9 @@ class Breakpoint:
         self.debugger = debugger
         self.target = target
         self.reached = reached
-        #: The thread that has stopped the process here, the first of them, and the stop.
-        self.hit: tuple[int, int] | None = None
+        #: The threads that have stopped the process here, the first of them first, and the stop.
+        self.hits: list[int] = []
+        self._stop = -1
         self.breakpoint = target.BreakpointCreateByAddress(address)
         if not self.breakpoint.IsValid():
             raise DebuggerError(f"LLDB makes no breakpoint at {address:#x}.")
@@ -45,7 +46,14 @@ class Breakpoint:
 
     def is_hit(self, process: Any) -> bool:
         """True if it has stopped the process at this stop."""
-        return self.hit is not None and self.hit[1] == process.GetStopID() and self.target == process.GetTarget()
+        return bool(self.hits) and self._stop == process.GetStopID() and self.target == process.GetTarget()
+
+    def stopped(self, thread: Any, process: Any) -> None:
+        """A thread stops the process here."""
+        if not self.is_hit(process):
+            self.hits = []
+            self._stop = int(process.GetStopID())
+        self.hits.append(int(thread.GetThreadID()))
 
 
 def hide(target: Any, breakpoint: Any) -> None:
@@ -80,6 +88,6 @@ def _reached(found: Breakpoint, target: Any, thread: Any, process: Any) -> bool:
     stops = True
     with debugger.turn.taken(), debugger.session.failures.guarded(debugger.write), debugger.selections.held(target, thread):
         stops = found.reached()
-    if stops and not found.is_hit(process):
-        found.hit = (int(thread.GetThreadID()), int(process.GetStopID()))
+    if stops:
+        found.stopped(thread, process)
     return stops

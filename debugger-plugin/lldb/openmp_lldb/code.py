@@ -59,7 +59,12 @@ class Code:
     def _instructions(self, start: int, end: int) -> list[Any]:
         error = lldb.SBError()
         code = self._target.GetProcess().ReadMemory(start, end - start, error) if end > start else None
-        return list(self._target.GetInstructions(self.at(start), code)) if code and error.Success() else []
+        if not code or error.Fail():
+            return []
+        # Of an address in a section, LLDB would say where calls lead in the file.
+        begin = lldb.SBAddress()
+        begin.SetAddress(lldb.SBSection(), start)
+        return list(self._target.GetInstructions(begin, code))
 
     def call_targets(self, start: int, end: int) -> list[int | None]:
         """Where the calls in a piece of code lead; `None` for an indirect call."""
@@ -75,5 +80,5 @@ class Code:
         for instruction in self._instructions(start, end):
             mnemonic = instruction.GetMnemonic(self._target)
             if instruction.DoesBranch() or mnemonic in CALLS or mnemonic.startswith("ret"):
-                return int(instruction.GetAddress().GetLoadAddress(self._target))
+                return int(instruction.GetAddress().GetOffset())
         return end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Callable
+from typing import Any, Callable, ClassVar
 
 import lldb
 
@@ -11,8 +11,7 @@ from openmp_core import PREFIX
 from openmp_core.command import Command
 from openmp_core.errors import EXPECTED, CommandError, message
 
-if TYPE_CHECKING:
-    from .adapter import Adapter
+from .adapter import Adapter
 
 ABOUT = "Say what an OpenMP program is doing: its threads, teams and tasks, and why it hangs."
 
@@ -36,11 +35,9 @@ class Adapted:
     #: The core's command.
     name: str
     #: Words behind it that stand for other commands of the core.
-    verbs: dict[str, str] = {}
+    verbs: ClassVar[dict[str, str]] = {}
 
     def __init__(self, debugger: Any, _internal: Any) -> None:
-        from .adapter import Adapter
-
         self.adapter = Adapter.make(debugger)
 
     def __call__(self, _debugger: Any, argument: str, context: Any, result: Any) -> None:
@@ -64,8 +61,6 @@ class Settings:
     """The commands `openmp settings`: LLDB's own settings cannot be added to."""
 
     def __init__(self, debugger: Any, _internal: Any) -> None:
-        from .adapter import Adapter
-
         self.adapter = Adapter.make(debugger)
 
     def __call__(self, _debugger: Any, argument: str, context: Any, result: Any) -> None:

@@ -9,12 +9,14 @@ import lldb
 
 from openmp_core import Plugin
 
-from .breakpoints import hide, hit_now
+from .breakpoints import Breakpoint, hide, hit_now
 from .inferior import Inferior
 
 if TYPE_CHECKING:
     from .debugger import Debugger
 
+#: What LLDB calls at each stop.
+HOOK = f"{__package__}.hooks.StopHook"
 #: A thread with such a reason has not stopped the process.
 NO_REASONS = (lldb.eStopReasonNone, lldb.eStopReasonInvalid)
 #: The function of the dynamic linker's that is called when files were loaded, for debuggers.
@@ -59,7 +61,7 @@ class Events:
 
     def _add_hook(self) -> bool:
         result = lldb.SBCommandReturnObject()
-        command = f"target stop-hook add -P {__name__}.StopHook"
+        command = f"target stop-hook add -P {HOOK}"
         self._debugger.lldb.GetCommandInterpreter().HandleCommand(command, result)
         return bool(result.Succeeded())
 
@@ -76,6 +78,8 @@ class Events:
         before = self._processes.get(inferior.number, now)
         self._processes[inferior.number] = now
         if before != now:
+            # What is loaded is not what was.
+            self._files[inferior.number] = 0
             self._plugin.replaced(inferior)
 
     def watch(self) -> None:
@@ -106,11 +110,12 @@ class Events:
             all_breakpoints[0] = inferior.target.BreakpointCreateByAddress(address)
             hide(inferior.target, all_breakpoints[0])
 
-    def _look_for_files(self, inferior: Inferior) -> None:
+    def _look_for_files(self, inferior: Inferior, are_loaded: bool) -> None:
+        # The list of files may still have those of the last run.
         count = inferior.module_count()
         before = self._files.get(inferior.number, count)
         self._files[inferior.number] = count
-        if before != count:
+        if are_loaded or before != count:
             self._plugin.files_loaded(inferior)
 
     def _is_for_files(self, process: Any, number: int) -> bool:
@@ -131,15 +136,21 @@ class Events:
         if any(thread.GetStopReason() == lldb.eStopReasonExec for thread in process):
             self._plugin.replaced(inferior)
         ours = hit_now(self._debugger, process)
-        hit = next((one.hit for one in ours if one.hit is not None), None)
-        thread = process.GetThreadByID(hit[0]) if hit is not None else context.GetThread()
-        with self._debugger.selections.held(target, thread):
+        hits = [(one, process.GetThreadByID(lwp)) for one in ours for lwp in one.hits]
+        with self._debugger.selections.held(target, hits[0][1] if hits else context.GetThread()):
             self.look()
             self._place(inferior)
             if not for_files:
+                # Threads that get to places at the same time stop together: the one that is told of last is selected.
+                for breakpoint, thread in reversed(hits[1:]):
+                    self._tell_too(breakpoint, target, thread)
                 self._plugin.stopped(ours)
-            self._look_for_files(inferior)
+            self._look_for_files(inferior, for_files)
         return not for_files
+
+    def _tell_too(self, breakpoint: Breakpoint, target: Any, thread: Any) -> None:
+        with self._debugger.selections.held(target, thread):
+            self._plugin.stopped_too(breakpoint)
 
 
 def is_at(thread: Any, own: set[int]) -> bool:
@@ -149,20 +160,3 @@ def is_at(thread: Any, own: set[int]) -> bool:
     pairs = thread.GetStopReasonDataCount()
     ids = {ctypes.c_int32(thread.GetStopReasonDataAtIndex(n)).value for n in range(0, pairs, 2)}
     return bool(ids & own) and all(one in own or one < 0 for one in ids)
-
-
-class StopHook:
-    """What LLDB calls at each stop."""
-
-    def __init__(self, _target: Any, _extra: Any, _internal: Any) -> None:
-        pass
-
-    def handle_stop(self, context: Any, stream: Any) -> bool:
-        from .adapter import adapter_of
-
-        adapter = adapter_of(context.GetTarget())
-        stays = True
-        if adapter is not None:
-            with adapter.turn.taken(), adapter.debugger.output.to(stream.Print), adapter.guarded():
-                stays = adapter.events.stopped(context)
-        return stays

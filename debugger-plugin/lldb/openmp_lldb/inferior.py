@@ -140,7 +140,8 @@ class Inferior(core.Inferior):
         sizes = [int(self.target.GetBasicType(kind).GetByteSize()) for kind in kinds]
         if not all(sizes):
             raise DebuggerError("LLDB does not know the sizes of C's types.")
-        return core.TypeSizes(*sizes, int(self.target.GetAddressByteSize()))
+        char, short, number, long, long_long = sizes
+        return core.TypeSizes(char, short, number, long, long_long, int(self.target.GetAddressByteSize()))
 
     def is_big_endian(self) -> bool:
         return bool(self.target.GetByteOrder() == lldb.eByteOrderBig)

@@ -18,6 +18,7 @@ from .inferior import ALIVE
 if TYPE_CHECKING:
     from .debugger import Debugger
 
+
 @contextmanager
 def synchronously(debugger: Any) -> Iterator[None]:
     """Has LLDB wait until the process stops."""
@@ -40,8 +41,8 @@ def go_on(debugger: Debugger) -> bool:
     if not ours:
         tell(debugger, process)
         return True
-    thread = process.GetThreadByID(ours[0].hit[0]) if ours[0].hit else None
-    if thread is not None and thread.IsValid():
+    thread = process.GetThreadByID(ours[0].hits[0])
+    if thread.IsValid():
         debugger.selections.select(thread, 0)
     return True
 

@@ -52,7 +52,12 @@ class Selections:
 
     def thread(self) -> Any:
         """The selected thread. Without any it is not valid."""
-        return self._held[-1].thread if self._held else self._debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+        if self._held:
+            return self._held[-1].thread
+        process = self._debugger.GetSelectedTarget().GetProcess()
+        thread = process.GetSelectedThread()
+        # Just attached, LLDB 14 has none selected.
+        return thread if thread.IsValid() else process.GetThreadAtIndex(0)
 
     def frame(self) -> Any:
         """The selected frame. Raises `DebuggerError` if there is none."""

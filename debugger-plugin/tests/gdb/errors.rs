@@ -1,6 +1,6 @@
 //! What cannot be done is said in a sentence, with what to do, and never as a traceback.
 
-use debugger_plugin::Gdb;
+use debugger_plugin::{Gdb, parts};
 use test_programs::{Env, Launch, Opt, Running, Runtime, Toolchain, build};
 
 use crate::common::{has_gdb, library};
@@ -95,6 +95,24 @@ fn where_gdb_refuses_to_list_threads_backtraces_stay_as_they_are() {
     assert_eq!(printed[0].lines().count(), printed[1].lines().count(), "{printed:#?}");
     assert_eq!(printed[2], "Remote connection closed");
     assert_eq!(printed[3], "");
+}
+
+/// A bug of the plugin is one line, the session goes on, and `openmp doctor` has the rest.
+#[test]
+fn a_failure_of_the_plugin_is_one_line() {
+    if !has_gdb() {
+        return;
+    }
+    let program = build("nested", Toolchain::Gcc, Opt::O0, &[]).expect("the program builds");
+    let running = Running::start(&program, Runtime::Libgomp, Env::Stock).expect("the program starts");
+    let break_it = "python import openmp_core.views as v; v.Threads.part = lambda *_: [][1]";
+    let commands = [break_it, "openmp threads -json", "openmp doctor"];
+    let started = Gdb::attached(&library(), &running).start(&commands).expect("gdb runs");
+    let (_, text) = started.printed().expect("gdb ends");
+    let printed = parts(&text);
+    let line = "The plugin has failed: IndexError: list index out of range (`openmp doctor` has the rest)";
+    assert_eq!(printed[1], line, "{text}");
+    assert!(printed[2].contains("Traceback") && printed[2].contains("everything of it can be read"), "{text}");
 }
 
 #[test]

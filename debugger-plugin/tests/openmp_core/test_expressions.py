@@ -1,0 +1,86 @@
+"""Expressions that are evaluated without the debugger's own."""
+
+from __future__ import annotations
+
+import unittest
+
+from openmp_core.errors import DebuggerError, NoSuchName
+from openmp_core.expressions import Expression, Number, Scope
+
+VARIABLES: dict[str, Number | str] = {
+    "x": 7,
+    "half": 0.5,
+    "grid->rows[3].size": 40,
+    "*next": 9,
+    "&x": 0x1000,
+    "a::b": 3,
+    "text": "no number",
+}
+
+
+class Variables(Scope[str]):
+    """Variables by their paths."""
+
+    def variable(self, path: str) -> str:
+        if path not in VARIABLES:
+            raise NoSuchName(path)
+        return path
+
+    def number(self, variable: str) -> Number:
+        found = VARIABLES[variable]
+        if isinstance(found, str):
+            raise DebuggerError(f"{variable} is no number")
+        return found
+
+    def function(self, name: str) -> int:
+        return {"_omp_level": 2}[name]
+
+
+def value(text: str) -> Number | str:
+    return Expression(text, Variables()).value()
+
+
+class Expressions(unittest.TestCase):
+    def test_variables_are_given_to_the_debugger_as_they_are_written(self) -> None:
+        for path in ("x", "grid->rows[3].size", "*next", "&x", "a::b", "text"):
+            self.assertEqual(value(path), path)
+        self.assertEqual(value(" grid -> rows[ x - 4 ] . size"), "grid->rows[3].size")
+
+    def test_numbers_follow_the_rules_of_c(self) -> None:
+        cases: dict[str, Number] = {
+            "x + 1": 8,
+            "1 + 2 * 3": 7,
+            "(1 + 2) * 3": 9,
+            "-x / 2": -3,
+            "-x % 4": -3,
+            "x / 2.0": 3.5,
+            "half * 4": 2.0,
+            "0x10 | 1": 17,
+            "x & 3 == 3": 1,
+            "1 << 4 >> 2": 4,
+            "!x": 0,
+            "!(x > 8)": 1,
+            "~0": -1,
+            "x > 3 && half < 1": 1,
+            "0 || x == 8": 0,
+            "$_omp_level() == 2": 1,
+            "*next - 1": 8,
+            "3 - 2 - 1": 0,
+        }
+        for text, expected in cases.items():
+            found = value(text)
+            self.assertEqual((type(found), found), (type(expected), expected), text)
+
+    def test_what_is_not_understood_is_refused(self) -> None:
+        for text in ("", "x +", "(x", "(int)x", "f()", "x = 3", "x++", "grid->", "a[half]", '"text"', "*3", "$x", "x ? 1 : 2"):
+            with self.assertRaises(DebuggerError, msg=text):
+                value(text)
+
+    def test_what_has_no_value_is_said(self) -> None:
+        for text in ("1 / 0", "x % 0", "1 << 64", "1 << -1", "half | 1", "~half", "text + 1", "nowhere + 1"):
+            with self.assertRaises(DebuggerError, msg=text):
+                value(text)
+
+    def test_conditions_are_true_unless_zero(self) -> None:
+        found = [Expression(text, Variables()).is_true() for text in ("x", "x - 7", "half", "x == 7")]
+        self.assertEqual(found, [True, False, True, True])
