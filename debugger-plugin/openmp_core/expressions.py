@@ -1,6 +1,6 @@
 """Expressions in C of variables, numbers and operators, for debuggers whose own expressions may run code in the process.
 
-The debugger reads the variables. Functions are those of `functions.py`, such as `$_omp_thread_num()`.
+The debugger reads the variables. Functions are those of `functions.py`, with a dollar sign before their names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|\d+\.\d*(?:[eE][-+]?\d+)?|\d+)"
-    r"|(?P<function>\$_omp_\w+)"
+    r"|(?P<function>\$[A-Za-z_]\w*)"
     r"|(?P<name>(?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
     r"|(?P<sign><<|>>|<=|>=|==|!=|&&|\|\||->|[-+*/%&|^~!<>()\[\].]))"
 )

@@ -29,7 +29,7 @@ pub fn lldbs() -> Vec<LldbRelease> {
     static FOUND: OnceLock<Vec<LldbRelease>> = OnceLock::new();
     let find = || {
         let runtimes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../test-programs/runtimes");
-        let commands = [PathBuf::from("lldb-19"), runtimes.join("lldb-14/lldb")];
+        let commands = [PathBuf::from("lldb-19"), runtimes.join("lldb-14/lldb"), runtimes.join("lldb-22/lldb")];
         let mut found = Vec::new();
         for command in commands {
             match release(&command) {
@@ -57,7 +57,12 @@ fn release(command: &Path) -> Result<LldbRelease, String> {
         Some(folder) => folder.join("lldb-server"),
         None => PathBuf::from(format!("lldb-server-{version}")),
     };
-    let is_here = Command::new(&server).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|done| done.success());
+    let is_here = Command::new(&server)
+        .arg("version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|done| done.success());
     Ok(LldbRelease { command: command.to_owned(), server: is_here.then_some(server), version })
 }
 

@@ -27,7 +27,7 @@ class Breakpoint:
         self.reached = reached
         #: The threads that have stopped the process here, the first of them first, and the stop.
         self.hits: list[int] = []
-        self._stop = -1
+        self._stop: tuple[int, int] | None = None
         self.breakpoint = target.BreakpointCreateByAddress(address)
         if not self.breakpoint.IsValid():
             raise DebuggerError(f"LLDB makes no breakpoint at {address:#x}.")
@@ -46,14 +46,19 @@ class Breakpoint:
 
     def is_hit(self, process: Any) -> bool:
         """True if it has stopped the process at this stop."""
-        return bool(self.hits) and self._stop == process.GetStopID() and self.target == process.GetTarget()
+        return bool(self.hits) and self._stop == stop_of(process) and self.target == process.GetTarget()
 
     def stopped(self, thread: Any, process: Any) -> None:
         """A thread stops the process here."""
         if not self.is_hit(process):
             self.hits = []
-            self._stop = int(process.GetStopID())
+            self._stop = stop_of(process)
         self.hits.append(int(thread.GetThreadID()))
+
+
+def stop_of(process: Any) -> tuple[int, int]:
+    """Identifies a stop of a process: another run of the program has other stops."""
+    return int(process.GetUniqueID()), int(process.GetStopID())
 
 
 def hide(target: Any, breakpoint: Any) -> None:

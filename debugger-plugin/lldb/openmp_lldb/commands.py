@@ -46,6 +46,8 @@ class Adapted:
     def _run(self, argument: str) -> None:
         verb, _, rest = argument.strip().partition(" ")
         name, argument = (self.verbs[verb], rest) if verb in self.verbs else (self.name, argument)
+        if name == "break" and argument.strip() and not self.adapter.lldb.GetSelectedTarget().IsValid():
+            raise CommandError("There is no target to stop in: `target create` one.")
         command_of(self.adapter, name).run(argument, True)
 
     def get_short_help(self) -> str:

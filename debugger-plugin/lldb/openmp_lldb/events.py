@@ -9,7 +9,7 @@ import lldb
 
 from openmp_core import Plugin
 
-from .breakpoints import Breakpoint, hide, hit_now
+from .breakpoints import Breakpoint, hide, hit_now, stop_of
 from .inferior import Inferior
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Events:
         process, target = context.GetProcess(), context.GetTarget()
         inferior = self._debugger.targets.inferior(target)
         for_files = self._is_for_files(process, inferior.number)
-        now = (int(process.GetUniqueID()), int(process.GetStopID()))
+        now = stop_of(process)
         if now == self._seen:
             return not for_files
         self._seen = now

@@ -53,7 +53,7 @@ class Variables(Scope[Any]):
 
     def function(self, name: str) -> int:
         if name not in functions.QUESTIONS:
-            raise NoSuchName(f'No function "${name}".')
+            raise NoSuchName(f'No function "{name}".')
         return functions.answer(self._session, name)
 
 

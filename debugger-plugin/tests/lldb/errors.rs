@@ -40,6 +40,9 @@ fn without_a_process() {
     for release in lldbs() {
         let printed = Lldb::new(&release, &library()).run(&COMMANDS).expect("LLDB runs");
         check(&printed, "`run` the program, `process attach` to one, or open a core file");
+        let printed =
+            Lldb::new(&release, &library()).run(&["openmp break parallel-begin", "openmp break"]).expect("LLDB runs");
+        assert!(printed[0].contains("There is no target") && printed[1].contains("There are no stops"), "{printed:#?}");
     }
 }
 

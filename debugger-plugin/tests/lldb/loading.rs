@@ -37,7 +37,10 @@ fn installed_it_finds_the_library_below_the_prefix() {
         assert_eq!(printed[1].matches(&prefix.path().display().to_string()).count(), 2, "{what}");
         // A second import changes nothing.
         assert_eq!(printed[2], "", "{what}");
-        assert!(printed[3].contains("Usage: openmp thread") && printed[3].contains("openmp thread backtrace"), "{what}");
+        assert!(
+            printed[3].contains("Usage: openmp thread") && printed[3].contains("openmp thread backtrace"),
+            "{what}"
+        );
     }
 }
 
@@ -57,7 +60,10 @@ fn stops_are_met_whenever_the_plugin_is_loaded() {
             let lldb = Lldb::bare(&release).first(order[0]).first(order[1]).first(&choose);
             let printed = lldb.run(&["openmp break parallel-begin", &run, "kill"]).expect("LLDB runs");
             let what = format!("LLDB {}: {printed:#?}", release.version);
-            assert!(printed[1].contains("A parallel region begins") && printed[1].contains("at: size2_level1"), "{what}");
+            assert!(
+                printed[1].contains("A parallel region begins") && printed[1].contains("at: size2_level1"),
+                "{what}"
+            );
         }
     }
 }

@@ -7,7 +7,9 @@ use anyhow::{Context as _, Result};
 use debugger_plugin::lldb::{Lldb, LldbRelease, Server, lldbs};
 use debugger_plugin::{Release, releases, started};
 use serde_json::Value;
-use test_programs::{Launch, Opt, Skip, Truth, compare, compare_stacks, compare_verdicts};
+use test_programs::{
+    Env, Launch, Opt, Running, Skip, Truth, build, compare, compare_stacks, compare_verdicts, native_combinations,
+};
 
 use crate::common::{library, words};
 
@@ -319,5 +321,47 @@ fn nothing_is_written_to_the_process() {
             let written: Vec<_> = sent.iter().filter(|p| writes.iter().any(|begin| p.starts_with(begin))).collect();
             assert!(written.is_empty(), "{}, LLDB {}: {written:?}", release.name, lldb.version);
         }
+    }
+}
+
+/// Two processes with different runtimes in one LLDB: each command is about the selected target.
+#[test]
+fn several_targets() {
+    let all = native_combinations();
+    let [first, .., last] = all.as_slice() else { return };
+    let running = [first, last].map(|(toolchain, runtime)| {
+        let program = build("nested", *toolchain, Opt::O0, &[]).expect("the program builds");
+        Running::start(&program, *runtime, Env::Settled).expect("the program starts")
+    });
+    let commands = ["openmp status -json", "openmp threads", "openmp thread 1.1", "openmp print $_omp_level()", "bt"];
+    let mut script = Vec::new();
+    for running in &running {
+        script.push("target create".to_owned() + " \"" + &running.executable.path.display().to_string() + "\"");
+        script.push(format!("process attach --pid {}", running.pid));
+    }
+    let before = script.len() + 1;
+    for target in [1, 0, 1] {
+        script.push(format!("target select {target}"));
+        script.extend(commands.map(str::to_owned));
+    }
+    script.push("target delete 1".to_owned());
+    script.push("openmp threads".to_owned());
+    for lldb in lldbs() {
+        let printed = Lldb::new(&lldb, &library()).run(&script).expect("LLDB runs");
+        for (n, at) in [1_usize, 0, 1].into_iter().enumerate() {
+            let part = &printed[before + n * (commands.len() + 1)..][..commands.len()];
+            let what = format!("LLDB {}, target {at}: {part:#?}", lldb.version);
+            let running = &running[at];
+            let report = json(&part[0]).expect("JSON");
+            let found = compare(&running.truth, &report, running.runtime, running.executable.toolchain);
+            assert!(found.compared > 100, "{what}");
+            assert_eq!((found.differences, found.unknown, found.lacking), Default::default(), "{what}");
+            assert!(part[1].contains(&format!("*{}.", at + 1)), "{what}");
+            assert!(part[2].contains(&format!("Thread {}.", at + 1)), "{what}");
+            assert!(part[2].contains("thread 1 of 2 in team 1") && part[3] == "2", "{what}");
+            assert!(part[4].contains("[#pragma omp parallel in outer_body]"), "{what}");
+        }
+        let rest = printed.last().expect("the last command");
+        assert!(rest.contains("0/2") && rest.contains(" *1 "), "LLDB {}: {rest}", lldb.version);
     }
 }

@@ -184,6 +184,21 @@ class Hits(unittest.TestCase):
         self.world.plugin.stopped([first, second])
         self.assertEqual(self.world.debugger.output(), "")
 
+    def test_of_threads_that_stop_together_each_is_told_of(self) -> None:
+        self.world.run("break parallel-begin")
+        for thread in self.world.threads[:2]:
+            thread.frames = stack(Frame(0x9000, "GOMP_parallel"))
+        self.hit()
+        breakpoint = self.world.debugger.active()[0]
+        self.world.debugger.output()
+        with self.world.debugger.selected(self.world.threads[1]):
+            self.world.plugin.stopped_too(breakpoint)
+        self.world.plugin.stopped([breakpoint])
+        told = [line for line in self.world.debugger.output().splitlines() if line.startswith("A parallel region begins")]
+        self.assertEqual(told, ["A parallel region begins (Thread 2, LWP 102).", "A parallel region begins (Thread 1, LWP 101)."])
+        self.world.plugin.stopped_too(self.world.debugger.break_at(0x1, lambda: True))
+        self.assertEqual(self.world.debugger.output(), "")
+
     def test_what_the_debugger_refuses_to_say_of_a_stop_is_unknown(self) -> None:
         self.world.run("break parallel-begin")
         self.hit()
