@@ -12,6 +12,7 @@ from openmp_core.command import Command
 from openmp_core.errors import EXPECTED, CommandError, message
 
 from .adapter import Adapter
+from .inferior import is_alive
 
 ABOUT = "Say what an OpenMP program is doing: its threads, teams and tasks, and why it hangs."
 
@@ -93,7 +94,11 @@ class Settings:
 def run(adapter: Adapter, context: Any, result: Any, action: Callable[[], None]) -> None:
     """Runs a command for LLDB: its output and its errors become the result's."""
     debugger = adapter.debugger
-    with debugger.output.to(lambda text: result.AppendMessage(text.rstrip("\n")) if text else None):
+    texts: list[str] = []
+    error = ""
+    process = debugger.selections.target().GetProcess()
+    was_there, ran = is_alive(process), debugger.ran
+    with debugger.output.to(texts.append):
         try:
             with adapter.turn.taken(), debugger.selections.of(context):
                 # The user may have changed memory or registers, of which LLDB does not tell.
@@ -102,9 +107,17 @@ def run(adapter: Adapter, context: Any, result: Any, action: Callable[[], None])
                 action()
                 adapter.events.watch()
         except EXPECTED as failure:
-            result.SetError(message(failure))
+            error = message(failure)
         except Exception as failure:
-            result.SetError(adapter.plugin.session.failures.note(failure))
+            error = adapter.plugin.session.failures.note(failure)
+    # LLDB ends a process in another thread: what was read then is not of one moment.
+    if was_there and not is_alive(process) and debugger.ran == ran:
+        texts, error = [], "The process has ended."
+    text = "".join(texts).rstrip("\n")
+    if text:
+        result.AppendMessage(text)
+    if error:
+        result.SetError(error)
 
 
 def command_of(adapter: Adapter, name: str) -> Command:

@@ -95,6 +95,8 @@ class Debugger(core.Debugger):
         self.selections = Selections(debugger)
         self.targets = Targets(debugger)
         self.turn = Turn()
+        #: How often a command has let a process run.
+        self.ran = 0
 
     # The user.
 
@@ -114,6 +116,8 @@ class Debugger(core.Debugger):
             raise CommandError(f"{failure}: {text}") from failure
 
     def execute(self, command: str, from_tty: bool) -> None:
+        # It may let the process run, or end it.
+        self.ran += 1
         result = lldb.SBCommandReturnObject()
         self.lldb.GetCommandInterpreter().HandleCommand(command, self.selections.context(), result)
         self.write(result.GetOutput() or "")

@@ -24,6 +24,11 @@ NOWHERE = (lldb.eSymbolTypeInvalid, lldb.eSymbolTypeUndefined, lldb.eSymbolTypeT
 THREAD_LOCAL = (".tbss", ".tdata")
 
 
+def is_alive(process: Any) -> bool:
+    """True if a process is there. One without threads is killed, which LLDB has not noticed yet."""
+    return bool(process.IsValid() and process.GetState() in ALIVE and process.GetNumThreads())
+
+
 def real_name(name: str | None) -> str | None:
     """A function's name; `None` for the name that LLDB makes for one without."""
     return None if not name or name.startswith("___lldb_unnamed_symbol") else name
@@ -92,10 +97,8 @@ class Inferior(core.Inferior):
     @property
     def pid(self) -> int:
         process = self.process
-        if not process.IsValid() or process.GetState() not in ALIVE:
-            return 0
         # A core may not say which process it is of.
-        return int(process.GetProcessID()) or 1
+        return (int(process.GetProcessID()) or 1) if is_alive(process) else 0
 
     @property
     def program(self) -> str | None:

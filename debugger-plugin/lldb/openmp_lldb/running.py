@@ -13,7 +13,7 @@ from openmp_core.debugger import Stopped
 from openmp_core.errors import DebuggerError
 
 from .breakpoints import hit_now
-from .inferior import ALIVE
+from .inferior import is_alive
 
 if TYPE_CHECKING:
     from .debugger import Debugger
@@ -49,15 +49,11 @@ def go_on(debugger: Debugger) -> bool:
 
 def let_run(debugger: Debugger, process: Any) -> None:
     """Lets a process run until it stops."""
+    debugger.ran += 1
     with synchronously(debugger.lldb), debugger.turn.given_back():
         error = process.Continue()
     if error.Fail():
         raise DebuggerError(error.GetCString() or "The process does not continue.")
-
-
-def is_alive(process: Any) -> bool:
-    """True if a process is still there."""
-    return bool(process.IsValid() and process.GetState() in ALIVE)
 
 
 def tell(debugger: Debugger, process: Any) -> None:

@@ -276,7 +276,9 @@ fn run_twice() {
         for stop in [&printed[1], &printed[5]] {
             assert!(stop.contains("A parallel region begins") && stop.contains("at: size2_level1"), "{what}");
         }
-        assert!(printed[4].contains("There is no process"), "{what}");
+        // LLDB may be in the middle of that.
+        let ended = ["error: There is no process", "error: The process has ended."];
+        assert!(ended.iter().any(|text| printed[4].contains(text)), "{what}");
         assert!(printed[6].contains("size2_level1") && printed[7].contains("2 hits"), "{what}");
         assert!(printed[9].contains("exited with status = 0"), "{what}");
     });
