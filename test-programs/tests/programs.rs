@@ -423,6 +423,7 @@ fn every_program_has_its_source() -> Result<()> {
             "recorded",
             "tool_witness",
             "tool_cpp",
+            "races",
             "forked",
             "device_simulator",
             "offloaded",

@@ -3,8 +3,9 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::entries::Entry;
+use crate::ending;
 use crate::machine;
+use crate::names::Entry;
 use crate::ompt::APPLICATION_CFA;
 use crate::records::Task;
 use crate::runtimes::{self, Runtime};
@@ -34,7 +35,9 @@ impl Call {
         let runtime = runtimes::of_caller(caller);
         let thread = (!runtime.has_ompt && tool::is_active(caller)).then(Thread::current);
         if let Some(thread) = thread {
-            thread.uses(runtime);
+            if thread.uses(runtime) {
+                ending::at_exit();
+            }
             let frame = &thread.task().frame;
             frame.enter_frame.store(self.frame(), Relaxed);
             frame.enter_frame_flags.store(APPLICATION_CFA, Relaxed);

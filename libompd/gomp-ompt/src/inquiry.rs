@@ -9,11 +9,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::callbacks::{get_callback, set_callback};
+use crate::ending;
 use crate::ompt::{Data, Frame, Function, state};
 use crate::records::{Region, Task};
 use crate::runtimes::{self, Query, Runtime};
 use crate::threads::Thread;
-use crate::tool;
 
 /// `ompt_function_lookup`
 pub unsafe extern "C" fn lookup(name: *const c_char) -> Option<Function> {
@@ -281,5 +281,5 @@ unsafe extern "C" fn get_unique_id() -> u64 {
 
 /// `ompt_finalize_tool`
 unsafe extern "C" fn finalize_tool() {
-    tool::finalize();
+    ending::finalize();
 }

@@ -11,17 +11,21 @@
 
 mod call;
 mod callbacks;
+mod ending;
 mod entries;
 mod events;
 mod inquiry;
 mod layout;
+mod listening;
 mod machine;
+mod names;
 mod ompt;
+mod pool;
 mod records;
 mod runtimes;
 mod say;
 mod threads;
 mod tool;
 
-pub use entries::{COUNT, NAMES};
 pub use layout::{Layout, libgomp_ompt_layout};
+pub use names::{COUNT, NAMES};

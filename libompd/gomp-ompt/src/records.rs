@@ -3,16 +3,15 @@
 //! Records are reused and their memory is never given back. So a tool that asks in a signal handler, while a region ends, reads a
 //! record, if perhaps of another region.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, PoisonError};
 
-use crate::ompt::{Body, Data, Frame};
+use crate::ompt::{Body, Data, Frame, parallel_flag, task_flag};
+use crate::pool::{Own, Pool};
 use crate::runtimes::{NO_RUNTIME, Runtime};
-use crate::threads::Thread;
 
 /// A parallel or teams region.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub struct Region {
     /// The task that encountered it.
     pub encountering: Cell<*const Task>,
     /// The thread that encountered it, and is thread 0.
-    pub primary: Cell<*const Thread>,
+    pub primary: Cell<*const c_void>,
     /// The implicit task of thread 0.
     pub task: Task,
     /// The runtime that executes it.
@@ -71,18 +70,23 @@ impl Region {
         }
     }
 
-    /// A record for a region that begins.
-    pub fn take() -> &'static Region {
-        let region = REGIONS.take(Region::new);
+    /// A record for a region that begins. `own` are those of the calling thread.
+    pub fn take(own: &Own<Region>) -> &'static Region {
+        let region = REGIONS.take(own, Region::new);
         region.data.store(0, Relaxed);
         region.size.store(0, Relaxed);
         region.work.set((0, 0));
         region
     }
 
-    /// The region has ended.
-    pub fn give_back(&'static self) {
-        REGIONS.give_back(self);
+    /// The region has ended. `own` are those of the calling thread.
+    pub fn give_back(&'static self, own: &Own<Region>) {
+        REGIONS.give_back(own, self);
+    }
+
+    /// Whether it is a parallel region, and neither a league nor the region around an initial task.
+    pub fn is_team(&self) -> bool {
+        self.flags.get() & parallel_flag::TEAM != 0
     }
 }
 
@@ -153,22 +157,22 @@ impl Task {
         self.work.store(0, Relaxed);
     }
 
-    /// A record for an explicit task. Its generating task stays until it has ended.
-    pub fn take(parent: &Task, flags: c_int) -> &'static Task {
-        let task = TASKS.take(Task::new);
+    /// A record for an explicit task. Its generating task stays until it has ended. `own` are those of the calling thread.
+    pub fn take(own: &Own<Task>, parent: &Task, flags: c_int) -> &'static Task {
+        let task = TASKS.take(own, Task::new);
         task.begin(parent, parent.region.load(Relaxed), flags);
         task.references.store(1, Relaxed);
         parent.references.fetch_add(1, Relaxed);
         task
     }
 
-    /// The explicit task has ended, or a task that it has generated.
-    pub fn release(&'static self) {
+    /// The explicit task has ended, or a task that it has generated. `own` are those of the calling thread.
+    pub fn release(&'static self, own: &Own<Task>) {
         let mut task = self;
         // A task may have been the last to refer to its generating task.
         while task.is_explicit() && task.references.fetch_sub(1, AcqRel) == 1 {
             let parent = task.parent.load(Relaxed);
-            TASKS.give_back(task);
+            TASKS.give_back(own, task);
             // SAFETY: a record that stays.
             match unsafe { parent.as_ref() } {
                 Some(parent) => task = parent,
@@ -179,7 +183,7 @@ impl Task {
 
     /// Whether it is an explicit task.
     pub fn is_explicit(&self) -> bool {
-        self.flags.load(Relaxed) & crate::ompt::task_flag::EXPLICIT != 0
+        self.flags.load(Relaxed) & task_flag::EXPLICIT != 0
     }
 
     /// Its region. `None` for a task that has begun none, as in a process that just starts.
@@ -189,74 +193,5 @@ impl Task {
     }
 }
 
-/// Records that are used again. Each thread keeps some for itself.
-struct Pool<T: 'static> {
-    all: Mutex<Vec<&'static T>>,
-    own: fn() -> Option<&'static Own<T>>,
-}
-
-/// The records that a thread keeps.
-pub struct Own<T: 'static> {
-    kept: UnsafeCell<([Option<&'static T>; MOST], usize)>,
-}
-
-/// More than this many records a thread gives to all.
-const MOST: usize = 64;
-
-impl<T> std::fmt::Debug for Own<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Own").finish_non_exhaustive()
-    }
-}
-
-impl<T> Own<T> {
-    /// None.
-    pub const fn new() -> Own<T> {
-        Own { kept: UnsafeCell::new(([const { None }; MOST], 0)) }
-    }
-}
-
-static REGIONS: Pool<Region> = Pool { all: Mutex::new(Vec::new()), own: || Some(&Thread::existing()?.regions) };
-static TASKS: Pool<Task> = Pool { all: Mutex::new(Vec::new()), own: || Some(&Thread::existing()?.tasks) };
-
-impl<T: Sync> Pool<T> {
-    fn take(&self, new: fn() -> T) -> &'static T {
-        if let Some(own) = (self.own)() {
-            // SAFETY: only the thread itself uses what it keeps, and not in a signal handler.
-            let (kept, count) = unsafe { &mut *own.kept.get() };
-            if *count == 0 {
-                let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-                while *count < MOST / 2
-                    && let Some(one) = all.pop()
-                {
-                    kept[*count] = Some(one);
-                    *count += 1;
-                }
-            }
-            if *count > 0 {
-                *count -= 1;
-                if let Some(one) = kept[*count].take() {
-                    return one;
-                }
-            }
-        }
-        Box::leak(Box::new(new()))
-    }
-
-    fn give_back(&self, one: &'static T) {
-        let mut all = None;
-        if let Some(own) = (self.own)() {
-            // SAFETY: as above.
-            let (kept, count) = unsafe { &mut *own.kept.get() };
-            if *count == MOST {
-                let all = all.insert(self.all.lock().unwrap_or_else(PoisonError::into_inner));
-                all.extend(kept.iter_mut().skip(MOST / 2).filter_map(Option::take));
-                *count = MOST / 2;
-            }
-            kept[*count] = Some(one);
-            *count += 1;
-            return;
-        }
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(one);
-    }
-}
+static REGIONS: Pool<Region> = Pool::new();
+static TASKS: Pool<Task> = Pool::new();

@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 use std::sync::{Mutex, PoisonError};
 
-use crate::entries::{self, COUNT, Entry, NAMES};
-use crate::events::cancel;
+use crate::names::{COUNT, Entry, NAMES};
 use crate::say::die;
 
 /// What the code of an entry point looks at before it calls a function of ours.
@@ -213,8 +212,8 @@ impl Runtime {
         // SAFETY: a handle of the loader and a string.
         let find = |name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) };
         let functions = std::array::from_fn(|entry| match find(NAMES[entry]) as usize {
-            function if function != 0 && function != entries::own(entry) => function,
-            _ if entry == Entry::omp_control_tool as usize => cancel::no_tool as *const () as usize,
+            function if function != 0 && !is_own(function) => function,
+            _ if entry == Entry::omp_control_tool as usize => no_tool as *const () as usize,
             _ => missing as *const () as usize,
         });
         let queries = QUERIES.map(|name| find(name) as usize);
@@ -234,6 +233,28 @@ impl Runtime {
 }
 
 static KNOWN: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
+
+/// `omp_control_tool_notool`
+pub const NO_TOOL: c_int = -2;
+
+/// `omp_control_tool` where no tool listens. libgomp does not have the function.
+extern "C" fn no_tool() -> c_int {
+    NO_TOOL
+}
+
+/// Where the file begins that has this address; `None` if none has.
+fn file_of(address: usize) -> Option<usize> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: an address, and a place for the answer, of which zero is a valid value.
+    let found = unsafe { libc::dladdr(address as *const c_void, info.as_mut_ptr()) } != 0;
+    // SAFETY: as above.
+    found.then(|| unsafe { info.assume_init() }.dli_fbase as usize)
+}
+
+/// Whether this library has the function.
+fn is_own(function: usize) -> bool {
+    file_of(function) == file_of(missing as *const () as usize)
+}
 
 /// In the place of functions that a runtime lacks.
 extern "C" fn missing() {
@@ -331,9 +352,7 @@ fn named_by(file: &CStr) -> Option<&'static Runtime> {
     }
     // SAFETY: the handle is valid until it is given back.
     let function = unsafe { libc::dlsym(handle, c"GOMP_parallel".as_ptr()) };
-    let runtime = (!function.is_null() && function as usize != entries::own(Entry::GOMP_parallel as usize))
-        .then(|| Runtime::of(function))
-        .flatten();
+    let runtime = (!function.is_null() && !is_own(function as usize)).then(|| Runtime::of(function)).flatten();
     // SAFETY: given back once.
     unsafe { libc::dlclose(handle) };
     runtime

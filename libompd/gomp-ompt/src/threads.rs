@@ -8,8 +8,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
 
 use crate::callbacks as report;
+use crate::listening;
 use crate::ompt::{Data, parallel_flag, scope, state, sync_region, task_flag, thread};
-use crate::records::{Own, Region, Task};
+use crate::pool::Own;
+use crate::records::{Region, Task};
 use crate::runtimes::Runtime;
 
 /// A thread that executes OpenMP.
@@ -67,8 +69,13 @@ impl Thread {
     }
 
     /// Whether it is the calling thread.
-    pub fn is_own(thread: *const Thread) -> bool {
-        ptr::eq(thread, Thread::own())
+    pub fn is_own(thread: *const c_void) -> bool {
+        ptr::eq(thread, Thread::own().address())
+    }
+
+    /// Its address, by which regions name it.
+    pub fn address(&self) -> *const c_void {
+        ptr::from_ref(self).cast()
     }
 
     /// Whether a thread is the first that the tool got to know.
@@ -185,9 +192,11 @@ impl Thread {
         self.state.store(state::OVERHEAD, Relaxed);
     }
 
-    /// Notes the runtime that is called.
-    pub fn uses(&self, runtime: &'static Runtime) {
+    /// Notes the runtime that is called. Whether it is the first that the thread calls.
+    pub fn uses(&self, runtime: &'static Runtime) -> bool {
+        let is_first = self.runtime.load(Relaxed).is_null();
         self.runtime.store(ptr::from_ref(runtime).cast_mut(), Relaxed);
+        is_first
     }
 
     /// The runtime that was called last.
@@ -225,7 +234,7 @@ fn at_exit_of_thread() {
     static ONCE: Once = Once::new();
     static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
     unsafe extern "C" fn ends(_thread: *mut c_void) {
-        if crate::tool::is_recording() {
+        if listening::is_recording() {
             Thread::own().end();
         }
     }

@@ -1,19 +1,17 @@
-//! The tool: searched, started, asked for, and ended (OpenMP 5.2, 19.2).
+//! The tool: searched and started (OpenMP 5.2, 19.2).
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_uint};
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8};
 
 use crate::callbacks;
-use crate::events::regions;
+use crate::ending;
 use crate::inquiry;
-use crate::ompt::{Data, StartToolResult};
+use crate::listening::{self, Tool};
+use crate::ompt::StartToolResult;
 use crate::runtimes;
 use crate::say::say;
 use crate::threads::Thread;
@@ -32,33 +30,16 @@ const NAME: &CStr = match CStr::from_bytes_with_nul(
 /// `ompt_start_tool`
 type StartTool = unsafe extern "C" fn(c_uint, *const c_char) -> *mut StartToolResult;
 
-/// Nobody has called the runtime yet.
-const UNKNOWN: u8 = 0;
-/// A tool is being searched and initialised.
-const STARTING: u8 = 1;
-/// There is no tool, or it has ended.
-const NONE: u8 = 2;
-/// A tool listens.
-const RECORDING: u8 = 3;
-
-static STATE: AtomicU8 = AtomicU8::new(UNKNOWN);
-static RESULT: AtomicPtr<StartToolResult> = AtomicPtr::new(ptr::null_mut());
-
-/// Whether a tool listens.
-pub fn is_recording() -> bool {
-    STATE.load(Acquire) == RECORDING
-}
-
 /// Whether a tool listens. The first call searches one. `caller` is an address in the code that calls the runtime.
 pub fn is_active(caller: usize) -> bool {
-    match STATE.load(Acquire) {
-        RECORDING => true,
-        UNKNOWN => start(),
-        NONE => {
+    match listening::tool() {
+        Tool::Recording => true,
+        Tool::Unknown => start(),
+        Tool::None => {
             runtimes::direct(caller);
             false
         }
-        _ => false,
+        Tool::Starting => false,
     }
 }
 
@@ -79,20 +60,20 @@ static LOADED: extern "C" fn() = loaded;
 fn start() -> bool {
     static ONE: Mutex<()> = Mutex::new(());
     let Ok(_one) = ONE.try_lock() else { return false };
-    if STATE.compare_exchange(UNKNOWN, STARTING, Acquire, Acquire).is_err() {
-        return is_recording();
+    if !listening::begins_search() {
+        return listening::is_recording();
     }
     let mut log = Log::new();
     let started = search(&mut log).is_some_and(initialize);
     log.line(if started { "tool started" } else { "no tool was started" });
     log.write();
     if !started {
-        STATE.store(NONE, Release);
+        listening::becomes(Tool::None);
         return false;
     }
-    // SAFETY: a function of this library, which stays.
-    unsafe { libc::atexit(finalize) };
-    STATE.store(RECORDING, Release);
+    // If the runtime is never called, the loader ends the tool.
+    ending::register();
+    listening::becomes(Tool::Recording);
     true
 }
 
@@ -180,36 +161,13 @@ fn initialize(result: *mut StartToolResult) -> bool {
     let tool = unsafe { &*result };
     let Some(initialize) = tool.initialize else { return false };
     let device = runtimes::next().and_then(|runtime| runtime.ask(runtimes::Query::InitialDevice)).unwrap_or(0);
-    RESULT.store(result, Relaxed);
+    ending::of(result);
     // SAFETY: the tool's function of this type.
     let stays = unsafe { initialize(inquiry::lookup, device, &raw const tool.tool_data) } != 0;
     if !stays {
         callbacks::forget();
     }
     stays
-}
-
-/// The program ends, or the tool wants to end (`ompt_finalize_tool`).
-pub extern "C" fn finalize() {
-    static ONCE: AtomicBool = AtomicBool::new(false);
-    if STATE.load(Acquire) != RECORDING || ONCE.swap(true, Relaxed) {
-        return;
-    }
-    regions::end_workers();
-    if let Some(thread) = Thread::existing() {
-        thread.end();
-    }
-    STATE.store(NONE, Release);
-    let result = RESULT.load(Relaxed);
-    // SAFETY: null, or the tool's own, which stays.
-    if let Some(tool) = unsafe { result.as_ref() }
-        && let Some(finalize) = tool.finalize
-    {
-        let data: *const Data = &raw const tool.tool_data;
-        // SAFETY: the tool's function of this type.
-        unsafe { finalize(data) };
-    }
-    callbacks::forget();
 }
 
 /// What `OMP_TOOL_VERBOSE_INIT` asks for (OpenMP 5.2, 21.3.3).

@@ -112,7 +112,8 @@ pub fn measure(rounds: usize) -> Result<Vec<Overhead>> {
         };
         let (archer, sanitized) = archer(release).unzip();
         let in_front = (!release.runtime.is_kmp()).then(|| in_front.clone());
-        let files = Files { empty: empty.path.clone(), companion: companion.clone(), in_front, archer, program, sanitized };
+        let files =
+            Files { empty: empty.path.clone(), companion: companion.clone(), in_front, archer, program, sanitized };
         all.extend(on(release, &files, rounds).context(release.name)?);
     }
     Ok(all)

@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use crate::call::{self, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
-use crate::events::sections::single_ends;
+use crate::events::single;
+use crate::names::Entry;
 use crate::ompt::{cancel_flag, scope, state, sync_region};
 use crate::threads::Thread;
 
@@ -30,7 +30,7 @@ pub unsafe extern "C-unwind" fn barrier(call: Call) {
     // SAFETY: the runtime's type.
     let forward = || unsafe { begun.real::<Real>(Entry::GOMP_barrier)() };
     let Some(thread) = begun.thread else { return forward() };
-    single_ends(thread.task());
+    single::ends(thread.task());
     waits(thread, call, BARRIER, forward);
     call::end(thread.task());
 }
@@ -43,7 +43,7 @@ pub unsafe extern "C-unwind" fn barrier_cancel(call: Call) -> bool {
     let forward = || unsafe { begun.real::<Real>(Entry::GOMP_barrier_cancel)() };
     let Some(thread) = begun.thread else { return forward() };
     let task = thread.task();
-    single_ends(task);
+    single::ends(task);
     let cancelled = waits(thread, call, BARRIER, forward);
     if cancelled {
         report::cancel(&task.data, cancel_flag::PARALLEL | cancel_flag::DETECTED, call.codeptr_ra());

@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
+use crate::names::Entry;
 use crate::ompt::cancel_flag;
+use crate::runtimes::NO_TOOL;
 
 /// `ompt_cancel_flag_t` by the runtime's number of a construct (gomp-constants.h).
 fn construct(which: c_int) -> c_int {
@@ -74,14 +75,6 @@ unsafe fn says(entry: Entry, severity: c_int, message: *const c_char, length: us
     if let Some(thread) = begun.thread {
         call::end(thread.task());
     }
-}
-
-/// `omp_control_tool_notool`
-const NO_TOOL: c_int = -2;
-
-/// `omp_control_tool` where no tool listens. libgomp does not have the function.
-pub extern "C" fn no_tool() -> c_int {
-    NO_TOOL
 }
 
 /// `omp_control_tool`: the tool's answer, -1 if it takes no commands, -2 without a tool.

@@ -8,7 +8,7 @@ use std::ptr;
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
+use crate::names::Entry;
 use crate::ompt::{mutex, scope, state};
 
 /// `ompt_mutex_impl_unknown`

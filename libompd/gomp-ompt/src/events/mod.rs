@@ -6,5 +6,7 @@ pub mod locks;
 pub mod loops;
 pub mod regions;
 pub mod sections;
+pub mod single;
 pub mod target;
 pub mod tasks;
+pub mod work;

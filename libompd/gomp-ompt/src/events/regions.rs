@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
-use crate::events::{loops, sections};
+use crate::events::{loops, single, work as shared};
 use crate::machine::libgomp_ompt_call;
+use crate::names::Entry;
 use crate::ompt::{APPLICATION_CFA, Body, parallel_flag, scope, state, sync_region, task_flag, work};
 use crate::records::{Region, Task};
-use crate::runtimes::{Query, Runtime};
+use crate::runtimes::Query;
 use crate::threads::Thread;
 
 /// A loop or sections that begin together with a region: `ompt_work_t` and the count.
@@ -27,15 +27,15 @@ fn begin(
     flags: c_int,
 ) -> &'static Region {
     let encountering = thread.task();
-    let region = Region::take();
+    let region = Region::take(&thread.regions);
     region.runtime.set(begun.runtime);
-    region.work.set((loops::kind_of(work.0, begun.runtime), work.1));
+    region.work.set((shared::kind_of(work.0, begun.runtime), work.1));
     region.flags.set(flags);
     region.body.set(Some(body));
     region.argument.set(argument);
     region.parent.set(encountering.region.load(Relaxed));
     region.encountering.set(encountering);
-    region.primary.set(thread);
+    region.primary.set(thread.address());
     region.codeptr_ra.set(call.codeptr_ra());
     region.task.begin(encountering, region, task_flag::IMPLICIT);
     thread.state.store(state::OVERHEAD, Relaxed);
@@ -45,7 +45,7 @@ fn begin(
 /// `parallel_begin`. A region without a `num_threads` clause, for which the compiler passes 0, requests what the ICV says.
 fn report_begin(region: &Region, requested: c_uint) {
     let requested =
-        if requested == 0 && is_team(region) { region.runtime.get().number(Query::MaxThreads) } else { requested };
+        if requested == 0 && region.is_team() { region.runtime.get().number(Query::MaxThreads) } else { requested };
     // SAFETY: the encountering task has not ended: its thread is here.
     let encountering = unsafe { &*region.encountering.get() };
     report::parallel_begin(
@@ -76,14 +76,14 @@ fn finish(thread: &'static Thread, region: &'static Region, before: c_uint) {
     thread.state.store(before, Relaxed);
     report::parallel_end(&region.data, &encountering.data, region.flags.get(), region.codeptr_ra.get());
     call::end(encountering);
-    region.give_back();
+    region.give_back(&thread.regions);
 }
 
 /// Begins the implicit task of a thread of the team.
 fn enter(thread: &'static Thread, region: &Region) -> &'static Task {
     let runtime = region.runtime.get();
     let (size, number) = (runtime.number(Query::NumThreads), runtime.number(Query::ThreadNum));
-    let task: *const Task = if ptr::eq(region.primary.get(), thread) {
+    let task: *const Task = if ptr::eq(region.primary.get(), thread.address()) {
         &raw const region.task
     } else {
         let task = thread.worker_task();
@@ -109,8 +109,8 @@ fn enter(thread: &'static Thread, region: &Region) -> &'static Task {
 
 /// The implicit task has executed its code: the barrier at the end of the region begins.
 fn leave(thread: &'static Thread, region: &Region, task: &Task) {
-    sections::single_ends(task);
-    let is_worker = !ptr::eq(region.primary.get(), thread);
+    single::ends(task);
+    let is_worker = !ptr::eq(region.primary.get(), thread.address());
     // A worker is in no call of the program.
     let code = if is_worker { ptr::null() } else { region.codeptr_ra.get() };
     let kind = sync_region::BARRIER_IMPLICIT_PARALLEL;
@@ -156,44 +156,11 @@ fn whole<R>(
     let result = forward(libgomp_ompt_region, ptr::from_ref(region).cast_mut().cast());
     // SAFETY: null, or a record that stays.
     let around = unsafe { region.parent.get().as_ref() };
-    if Thread::is_first(thread) && around.is_some_and(|around| !is_team(around)) {
+    if Thread::is_first(thread) && around.is_some_and(|around| !around.is_team()) {
         begun.runtime.pool.fetch_max(region.size.load(Relaxed), Relaxed);
     }
     end(thread, region, before);
     result
-}
-
-fn is_team(region: &Region) -> bool {
-    region.flags.get() & parallel_flag::TEAM != 0
-}
-
-/// Has the workers of the program's first thread report their ends, at the end of the program: they execute one more region.
-///
-/// Nothing happens in the child of a fork, which has no workers, and while the thread is in a region.
-pub fn end_workers() {
-    type Real = unsafe extern "C-unwind" fn(Body, *mut c_void, c_uint, c_uint);
-    unsafe extern "C-unwind" fn end(_argument: *mut c_void) {
-        if let Some(thread) = Thread::existing()
-            && thread.is_at_end()
-        {
-            thread.end();
-        }
-    }
-    let Some(thread) = Thread::existing() else { return };
-    let outside = thread.task().region().is_none_or(|region| !is_team(region));
-    if !Thread::is_first(thread) || !outside || Thread::is_in_child() {
-        return;
-    }
-    for runtime in Runtime::all() {
-        let threads = runtime.pool.load(Relaxed);
-        if threads > 1 {
-            // SAFETY: the runtime's function of this type, and a function that takes no argument.
-            unsafe {
-                let real = std::mem::transmute::<usize, Real>(runtime.function(Entry::GOMP_parallel));
-                real(end, ptr::null_mut(), threads, 0);
-            }
-        }
-    }
 }
 
 /// Reports the begin of a region whose end is another call. Its thread 0 executes the function itself.
@@ -325,15 +292,15 @@ loops! {
     parallel_loop_static, GOMP_parallel_loop_static, work::LOOP_STATIC, [chunk], whole;
     parallel_loop_dynamic, GOMP_parallel_loop_dynamic, work::LOOP_DYNAMIC, [chunk], whole;
     parallel_loop_guided, GOMP_parallel_loop_guided, work::LOOP_GUIDED, [chunk], whole;
-    parallel_loop_runtime, GOMP_parallel_loop_runtime, loops::BY_ICV, [], whole;
+    parallel_loop_runtime, GOMP_parallel_loop_runtime, shared::BY_ICV, [], whole;
     parallel_loop_nonmonotonic_dynamic, GOMP_parallel_loop_nonmonotonic_dynamic, work::LOOP_DYNAMIC, [chunk], whole;
     parallel_loop_nonmonotonic_guided, GOMP_parallel_loop_nonmonotonic_guided, work::LOOP_GUIDED, [chunk], whole;
-    parallel_loop_nonmonotonic_runtime, GOMP_parallel_loop_nonmonotonic_runtime, loops::BY_ICV, [], whole;
-    parallel_loop_maybe_nonmonotonic_runtime, GOMP_parallel_loop_maybe_nonmonotonic_runtime, loops::BY_ICV, [], whole;
+    parallel_loop_nonmonotonic_runtime, GOMP_parallel_loop_nonmonotonic_runtime, shared::BY_ICV, [], whole;
+    parallel_loop_maybe_nonmonotonic_runtime, GOMP_parallel_loop_maybe_nonmonotonic_runtime, shared::BY_ICV, [], whole;
     parallel_loop_static_start, GOMP_parallel_loop_static_start, work::LOOP_STATIC, [chunk], start;
     parallel_loop_dynamic_start, GOMP_parallel_loop_dynamic_start, work::LOOP_DYNAMIC, [chunk], start;
     parallel_loop_guided_start, GOMP_parallel_loop_guided_start, work::LOOP_GUIDED, [chunk], start;
-    parallel_loop_runtime_start, GOMP_parallel_loop_runtime_start, loops::BY_ICV, [], start;
+    parallel_loop_runtime_start, GOMP_parallel_loop_runtime_start, shared::BY_ICV, [], start;
 }
 
 /// `GOMP_parallel_sections`

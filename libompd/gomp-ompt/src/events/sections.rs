@@ -1,22 +1,20 @@
 //! Sections, `single` and `scope`.
 
 use std::ffi::{c_uint, c_void};
-use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
-use crate::events::{barriers, loops};
+use crate::events::{barriers, single, work as shared};
+use crate::names::Entry;
 use crate::ompt::{scope, state, sync_region, work};
-use crate::records::Task;
 
 /// `GOMP_sections_start`
 pub unsafe extern "C-unwind" fn sections_start(count: c_uint, call: Call) -> c_uint {
     type Real = unsafe extern "C-unwind" fn(c_uint) -> c_uint;
     let begun = call.begin();
     // SAFETY: the runtime's type and the program's argument.
-    loops::begins(begun, call, work::SECTIONS, count.into(), || unsafe {
+    shared::begins(begun, call, work::SECTIONS, count.into(), || unsafe {
         begun.real::<Real>(Entry::GOMP_sections_start)(count)
     })
 }
@@ -31,33 +29,33 @@ pub unsafe extern "C-unwind" fn sections2_start(
     type Real = unsafe extern "C-unwind" fn(c_uint, *mut usize, *mut *mut c_void) -> c_uint;
     let begun = call.begin();
     // SAFETY: the runtime's type and the program's arguments.
-    loops::begins(begun, call, work::SECTIONS, count.into(), || unsafe {
+    shared::begins(begun, call, work::SECTIONS, count.into(), || unsafe {
         begun.real::<Real>(Entry::GOMP_sections2_start)(count, reductions, memory)
     })
 }
 
 /// `GOMP_sections_end`
 pub unsafe extern "C-unwind" fn sections_end(call: Call) {
-    loops::end_of(call, Entry::GOMP_sections_end, work::SECTIONS, true)
+    shared::end_of(call, Entry::GOMP_sections_end, work::SECTIONS, true)
 }
 
 /// `GOMP_sections_end_nowait`
 pub unsafe extern "C-unwind" fn sections_end_nowait(call: Call) {
-    loops::end_of(call, Entry::GOMP_sections_end_nowait, work::SECTIONS, false)
+    shared::end_of(call, Entry::GOMP_sections_end_nowait, work::SECTIONS, false)
 }
 
 /// `GOMP_sections_end_cancel`
 pub unsafe extern "C-unwind" fn sections_end_cancel(call: Call) -> bool {
-    loops::end_of(call, Entry::GOMP_sections_end_cancel, work::SECTIONS, true)
+    shared::end_of(call, Entry::GOMP_sections_end_cancel, work::SECTIONS, true)
 }
 
 /// A thread executes a `single` construct, or does not. Nothing tells when one that executes it is through: it is when the task comes to
 /// the next construct that cannot be inside.
-fn single(begun: Begun, call: Call, executes: bool) {
+fn single_begins(begun: Begun, call: Call, executes: bool) {
     let Some(thread) = begun.thread else { return };
     let (task, code) = (thread.task(), call.codeptr_ra());
     let region = task.region().map(|region| &region.data);
-    single_ends(task);
+    single::ends(task);
     if executes {
         report::work(work::SINGLE_EXECUTOR, scope::BEGIN, region, &task.data, 1, code);
         task.single.store(code.cast_mut(), Relaxed);
@@ -68,23 +66,13 @@ fn single(begun: Begun, call: Call, executes: bool) {
     call::end(task);
 }
 
-/// The task comes to a barrier, to another construct that shares work, or to its end: no `single` that it executed is open.
-pub fn single_ends(task: &Task) {
-    if task.single.load(Relaxed).is_null() {
-        return;
-    }
-    let code = task.single.swap(ptr::null_mut(), Relaxed);
-    let region = task.region().map(|region| &region.data);
-    report::work(work::SINGLE_EXECUTOR, scope::END, region, &task.data, 1, code);
-}
-
 /// `GOMP_single_start`: whether the calling thread executes the construct.
 pub unsafe extern "C-unwind" fn single_start(call: Call) -> bool {
     type Real = unsafe extern "C-unwind" fn() -> bool;
     let begun = call.begin();
     // SAFETY: the runtime's type.
     let executes = unsafe { begun.real::<Real>(Entry::GOMP_single_start)() };
-    single(begun, call, executes);
+    single_begins(begun, call, executes);
     executes
 }
 
@@ -99,7 +87,7 @@ pub unsafe extern "C-unwind" fn single_copy_start(call: Call) -> *mut c_void {
         Some(thread) => thread.in_state(state::WAIT_BARRIER_IMPLICIT_WORKSHARE, 0, forward),
         None => forward(),
     };
-    single(begun, call, copied.is_null());
+    single_begins(begun, call, copied.is_null());
     copied
 }
 
@@ -110,7 +98,7 @@ pub unsafe extern "C-unwind" fn single_copy_end(data: *mut c_void, call: Call) {
     // SAFETY: the runtime's type and the program's argument.
     let forward = || unsafe { begun.real::<Real>(Entry::GOMP_single_copy_end)(data) };
     let Some(thread) = begun.thread else { return forward() };
-    single_ends(thread.task());
+    single::ends(thread.task());
     let what = (sync_region::BARRIER_IMPLICIT_WORKSHARE, state::WAIT_BARRIER_IMPLICIT_WORKSHARE);
     barriers::waits(thread, call, what, forward);
     call::end(thread.task());

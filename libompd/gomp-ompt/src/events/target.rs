@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint};
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
+use crate::names::Entry;
 use crate::ompt::{Data, scope};
 use crate::runtimes::Query;
 

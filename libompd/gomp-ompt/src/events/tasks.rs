@@ -12,9 +12,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::call::{self, Begun, Call};
 use crate::callbacks as report;
-use crate::entries::Entry;
 use crate::events::{barriers, loops};
 use crate::machine::libgomp_ompt_call;
+use crate::names::Entry;
 use crate::ompt::{
     APPLICATION_CFA, Body, Dependence, cancel_flag, dependence, scope, state, sync_region, task_flag, task_status, work,
 };
@@ -89,7 +89,7 @@ impl Creation {
     fn create(&self, more_flags: c_int) -> &'static Task {
         let encountering = self.thread.task();
         let flags = self.flags | more_flags;
-        let task = Task::take(encountering, flags);
+        let task = Task::take(&self.thread.tasks, encountering, flags);
         let has_dependences = c_int::from(!self.depend.is_null());
         report::task_create(
             &encountering.data,
@@ -169,7 +169,7 @@ unsafe extern "C-unwind" fn libgomp_ompt_task(argument: *mut c_void) {
     if header.discards.is_some_and(is_discarded) {
         report::cancel(&task.data, cancel_flag::TASKGROUP | cancel_flag::DISCARDED_TASK, ptr::null());
         report::task_schedule(&task.data, task_status::CANCEL, Some(&prior.data));
-        task.release();
+        task.release(&thread.tasks);
         return;
     }
     task.thread_num.store(prior.thread_num.load(Relaxed), Relaxed);
@@ -188,7 +188,7 @@ unsafe extern "C-unwind" fn libgomp_ompt_task(argument: *mut c_void) {
     let status = if waits_for_event { task_status::DETACH } else { task_status::COMPLETE };
     report::task_schedule(&task.data, status, Some(&prior.data));
     if !waits_for_event {
-        task.release();
+        task.release(&thread.tasks);
     }
 }
 
@@ -250,7 +250,7 @@ fn task_flags(flags: c_uint) -> c_int {
 /// Whether tasks of the calling thread are executed at once in any case.
 fn never_defers(begun: Begun, task: &Task) -> bool {
     // Without a team the runtime has no queue of tasks.
-    let no_team = task.region().is_none_or(|region| region.flags.get() & crate::ompt::parallel_flag::TEAM == 0);
+    let no_team = task.region().is_none_or(|region| !region.is_team());
     no_team || begun.runtime.number(Query::InFinal) != 0
 }
 
@@ -335,7 +335,7 @@ pub unsafe extern "C-unwind" fn task(
         // The region or taskgroup is cancelled: the runtime has not executed the task.
         report::cancel(&task.data, cancel_flag::TASKGROUP | cancel_flag::DISCARDED_TASK, call.codeptr_ra());
         report::task_schedule(&task.data, task_status::CANCEL, Some(&encountering.data));
-        task.release();
+        task.release(&thread.tasks);
     }
     call::end(encountering);
 }
@@ -508,9 +508,9 @@ pub unsafe extern "C-unwind" fn fulfill_event(event: usize, call: Call) {
 pub unsafe extern "C-unwind" fn fulfill_event_fortran(event: *mut usize, call: Call) {
     type Real = unsafe extern "C-unwind" fn(*mut usize);
     let begun = call.begin();
-    if begun.thread.is_some() {
+    if let Some(thread) = begun.thread {
         // SAFETY: Fortran passes the address of the event.
-        fulfilled(unsafe { *event });
+        fulfilled(thread, unsafe { *event });
     }
     // SAFETY: the runtime's type and the program's argument.
     unsafe { begun.real::<Real>(Entry::omp_fulfill_event_)(event) };
@@ -523,8 +523,8 @@ unsafe fn fulfill(event: usize, call: Call, entry: Entry) {
     type Real = unsafe extern "C-unwind" fn(usize);
     let begun = call.begin();
     // Reported before: afterwards the task may be gone.
-    if begun.thread.is_some() {
-        fulfilled(event);
+    if let Some(thread) = begun.thread {
+        fulfilled(thread, event);
     }
     // SAFETY: the runtime's type and the program's argument.
     unsafe { begun.real::<Real>(entry)(event) };
@@ -533,7 +533,7 @@ unsafe fn fulfill(event: usize, call: Call, entry: Entry) {
     }
 }
 
-fn fulfilled(event: usize) {
+fn fulfilled(thread: &Thread, event: usize) {
     let known = with_detachable(|all| {
         let known = all.get_mut(&event)?;
         known.fulfilled = true;
@@ -547,6 +547,6 @@ fn fulfilled(event: usize) {
     let status = if known.executed { task_status::LATE_FULFILL } else { task_status::EARLY_FULFILL };
     report::task_schedule(&known.task.data, status, None);
     if known.executed {
-        known.task.release();
+        known.task.release(&thread.tasks);
     }
 }

@@ -12,7 +12,7 @@ reasons! {
         InnerLoops: "gomp-inner-loops", "libgomp does not record how long the inner loops are";
         NeitherLoopNorQueue { record: Addr }: "gomp-neither-loop-nor-queue", "at {record} is neither a doacross loop nor a queue of turns";
         DoacrossMembers { count: u64 }: "gomp-doacross-members", "a doacross loop of {count} members";
-        NoOwner: "gomp-no-owner", "libgomp does not record who holds a lock, other than of nest locks";
+        NoOwner: "gomp-no-owner", "libgomp does not record who holds a lock, other than of nest locks; ompd-inspect run --record does";
         LockOrCritical: "gomp-lock-or-critical", "locks and named criticals look alike in libgomp";
         FreeLock { waiters: usize }: "gomp-free-lock", "the lock is free, and one of {waiters} gets it";
         LockUnreadable: "gomp-lock-unreadable", "the lock could not be read";
